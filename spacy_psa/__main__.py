@@ -1,0 +1,6 @@
+"""`python -m spacy_psa`."""
+
+from spacy_psa.cli.app import main
+
+if __name__ == "__main__":
+    main()

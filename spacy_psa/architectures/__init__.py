@@ -1,0 +1,1 @@
+"""Registered builders of models, thin: arguments in, thinc model out."""

@@ -1,0 +1,237 @@
+"""`spacy-psa annotate`: text in, annotated documents out, as a stream."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spacy_psa.cli.input import InputFormat, Record, open_source, resolve_format
+from spacy_psa.cli.output import OutputFormat, Scheme, open_writer
+from spacy_psa.cli.output import resolve_format as resolve_output_format
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+ZONE = 16
+"""Batches after which the words that spaCy has met since are forgotten."""
+
+Failed = Callable[[Record, Exception], None]
+
+
+def annotate(
+    model: Annotated[str, typer.Argument(help="Folder or installed package of a pipeline.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help='File to read, "-" for stdin.')],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help='File to write, "-" for stdout.')
+    ],
+    input_format: Annotated[
+        InputFormat, typer.Option(help="text is one text a line; auto goes by the name.")
+    ] = InputFormat.auto,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help="auto goes by the name.")
+    ] = OutputFormat.auto,
+    batch_size: Annotated[int, typer.Option(min=1, help="Documents a batch.")] = 256,
+    n_process: Annotated[int, typer.Option(min=-1, help="Processes; -1 for one a core.")] = 1,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
+    text_key: Annotated[str, typer.Option(help="Where the text of a JSON line is.")] = "text",
+    scheme: Annotated[Scheme, typer.Option(help="Tags of the CoNLL columns.")] = Scheme.bio,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Write the tokens to JSON lines too.")
+    ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Keep annotation of a .spacy input, not only words and sentences."
+        ),
+    ] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Pass over malformed lines and count them.")
+    ] = False,
+) -> None:
+    """Annotate text, JSON lines ({"text": ...}) or .spacy documents with a pipeline.
+
+    Writes JSON lines (text and entities with character offsets), .spacy, CoNLL
+    columns or an HTML page; the output file appears when all is done. Documents on
+    which the pipeline fails are named on stderr and left out; a malformed line
+    stops the run unless --skip-bad. The exit code is 1 when no document succeeded.
+    """
+    from spacy_psa.cli.loading import load_pipeline
+
+    if n_process == 0:
+        raise InputError("--n-process 0: give a number of processes, or -1 for one a core")
+    # Before the model is loaded, since these fail at once.
+    resolve_format(source, input_format)
+    resolve_output_format(target, output_format)
+    if str(source) != "-" and not source.exists():
+        raise InputError(f"{source}: there is no such file")
+    nlp = load_pipeline(model, gpu_id)
+    counts: Counter[str] = Counter()
+    started = time.perf_counter()
+    with _progress() as (advance, say):
+
+        def bad(where: str, reason: str) -> None:
+            if not skip_bad:
+                raise InputError(f"{where}: {reason}; mend the line or give --skip-bad")
+            counts["bad"] += 1
+            say(f"{where}: skipped: {reason}")
+
+        def failed(record: Record, error: Exception) -> None:
+            counts["failed"] += 1
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            say(f"{record.where}: not annotated: {reason}")
+
+        with (
+            open_source(source, input_format, nlp.vocab, text_key, keep, bad) as opened,
+            open_writer(target, output_format, scheme, tokens) as writer,
+        ):
+            for record, doc in annotated(nlp, opened.records, batch_size, n_process, failed):
+                writer.write(doc)
+                counts["docs"] += 1
+                counts["words"] += len(doc)
+                advance(record.position, opened.total, counts["words"])
+            if counts["failed"] and not counts["docs"]:
+                typer.echo(f"error: none of {counts['failed']:,} docs was annotated", err=True)
+                raise typer.Exit(1)
+    typer.echo(_summary(counts, time.perf_counter() - started), err=True)
+
+
+def annotated(
+    nlp: "Language",
+    records: Iterable[Record],
+    batch_size: int,
+    n_process: int,
+    failed: Failed,
+) -> "Iterator[tuple[Record, Doc]]":
+    """Yield each record with its annotated `Doc`, in order; use a `Doc` before taking the next.
+
+    Where the pipeline fails on a batch, its documents are annotated again one by
+    one, and `failed` is called for those that fail alone.
+    """
+    handler = _ErrorHandler()
+    nlp.set_error_handler(handler)
+    if n_process != 1:
+        yield from _stream(nlp, handler, records, batch_size, n_process, failed)
+        return
+    # spaCy keeps every word that it meets. A zone frees those of its documents, so
+    # that memory does not grow with the input.
+    records = iter(records)
+    while zone := list(islice(records, 1)):
+        rest = islice(records, ZONE * batch_size - 1)
+        with nlp.memory_zone():
+            yield from _stream(nlp, handler, chain(zone, rest), batch_size, 1, failed)
+
+
+class _ErrorHandler:
+    """Lets the documents of a batch that failed vanish from the stream, and raises for one alone.
+
+    A class, not a closure, since it is pickled where processes are spawned.
+    """
+
+    alone = False
+
+    def __call__(self, name: str, proc: Any, docs: "list[Doc]", error: Exception) -> None:
+        if self.alone:
+            raise error
+
+
+def _stream(
+    nlp: "Language",
+    handler: _ErrorHandler,
+    records: Iterable[Record],
+    batch_size: int,
+    n_process: int,
+    failed: Failed,
+) -> "Iterator[tuple[Record, Doc]]":
+    under_way: deque[Record] = deque()
+
+    def feed() -> "Iterator[tuple[Doc, int]]":
+        for record in records:
+            try:
+                doc = record.make_doc(nlp)
+            except Exception as error:  # the tokenizer may be anybody's
+                failed(record, error)
+                continue
+            under_way.append(record)
+            yield doc, record.number
+
+    def alone(record: Record) -> "Iterator[tuple[Record, Doc]]":
+        handler.alone = True
+        try:
+            doc = nlp(record.make_doc(nlp))
+        except Exception as error:
+            failed(record, error)
+            return
+        finally:
+            handler.alone = False
+        yield record, doc
+
+    for doc, number in nlp.pipe(feed(), as_tuples=True, batch_size=batch_size, n_process=n_process):
+        # Whatever went in before this document and has not come out has failed.
+        while under_way:
+            record = under_way.popleft()
+            if record.number == number:
+                yield record, doc
+                break
+            yield from alone(record)
+    for record in under_way:
+        yield from alone(record)
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callable[[str], None]]]:
+    """`advance(position, total, words)` and `say(line)`, with a bar if stderr is a terminal."""
+    import sys
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    if not sys.stderr.isatty():
+        yield (lambda position, total, words: None), (lambda line: typer.echo(line, err=True))
+        return
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[words]:,} words"),
+        BarColumn(),
+        TextColumn("{task.fields[speed]:,.0f} words/s"),
+        TimeElapsedColumn(),
+    )
+    # No refreshing thread: a thread that holds a lock while spaCy forks its
+    # processes would hang them.
+    with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("", total=None, words=0, speed=0.0)
+        started = shown = time.perf_counter()
+
+        def advance(position: int, total: int | None, words: int) -> None:
+            nonlocal shown
+            now = time.perf_counter()
+            if now - shown > 0.1:
+                shown = now
+                speed = words / (now - started)
+                bar.update(task, completed=position, total=total, words=words, speed=speed)
+                bar.refresh()
+
+        def say(line: str) -> None:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+        yield advance, say
+
+
+def _summary(counts: Counter[str], seconds: float) -> str:
+    parts = [
+        f"{counts['docs']:,} docs",
+        f"{counts['words']:,} words",
+        f"{seconds:.1f} s",
+        f"{counts['words'] / seconds:,.0f} words/s",
+    ]
+    if counts["failed"]:
+        parts.append(f"{counts['failed']:,} failed")
+    if counts["bad"]:
+        parts.append(f"{counts['bad']:,} malformed lines skipped")
+    return ", ".join(parts)

@@ -1,0 +1,50 @@
+"""The Typer app."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from spacy_psa.cli.annotate import annotate
+from spacy_psa.cli.assets import assets
+from spacy_psa.cli.convert import convert_app
+from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.prepare import prepare
+from spacy_psa.cli.report import report
+from spacy_psa.errors import InputError
+
+
+class OneLineErrors(TyperGroup):
+    """Prints an `InputError` as one line on stderr and exits with code 2.
+
+    It sits on the group, not in `main`, so that `python -m spacy psa` does the same.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(2) from error
+
+
+app = typer.Typer(
+    name="spacy-psa",
+    help="Structured neural models for spaCy: convert corpora, annotate text, report accuracy.",
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(convert_app)
+app.command()(annotate)
+app.command()(report)
+app.command()(assets)
+app.command()(prepare)
+app.command()(merge_config)
+
+
+def main() -> None:
+    """The console script `spacy-psa`."""
+    app(prog_name="spacy-psa")

@@ -1,0 +1,101 @@
+"""`spacy-psa assets`: are the files that a corpus needs there and whole?
+
+`spacy project assets` downloads them, but only warns of a wrong checksum, and
+cannot be told to copy from a folder instead.
+"""
+
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_psa.errors import InputError
+
+
+def assets(
+    corpus: Annotated[str, typer.Argument(help="The corpus, as in --vars.corpus.")],
+    mirror: Annotated[
+        str, typer.Option(help="Folder, or folder of folders, to copy missing files from.")
+    ] = "",
+    project: Annotated[Path, typer.Option(help="The file that lists assets and checksums.")] = Path(
+        "project.yml"
+    ),
+) -> None:
+    """Check the files that a corpus needs, copying from a mirror those not there.
+
+    They are below `assets/` beside the project file; nothing is downloaded.
+    """
+    from spacy_psa.corpora.layouts import layout
+
+    root = project.parent
+    paths = [Path("assets") / file for file in layout(corpus).files()]
+    checksums = _checksums(project)
+    if mirror and not Path(mirror).is_dir():
+        raise InputError(f"--mirror {mirror}: there is no such folder")
+    missing = []
+    for path in paths:
+        checksum = checksums.get(path.as_posix())
+        if mirror and not _is_whole(root / path, checksum):
+            found = _find(Path(mirror), path.name, checksum)
+            if found:
+                _copy(found, root / path)
+                typer.echo(f"{path}: copied from {found}")
+        if not (root / path).is_file():
+            missing.append(str(path))
+        elif not _is_whole(root / path, checksum):
+            raise InputError(
+                f"{root / path}: damaged or another version ({_wrong(checksum)}); "
+                "delete it and run `python -m spacy project assets`"
+            )
+    if missing:
+        where = f" and not in {mirror}" if mirror else ""
+        raise InputError(
+            f"missing{where}: {', '.join(missing)}; run `python -m spacy project assets` to "
+            "download, or give a folder that holds them with --vars.mirror FOLDER"
+        )
+    typer.echo(f"{corpus}: {len(paths)} files, all there and whole")
+
+
+def _checksums(project: Path) -> dict[str, str | None]:
+    """MD5 by destination, from the project file."""
+    import srsly
+
+    try:
+        listed = srsly.read_yaml(project)["assets"]
+        return {asset["dest"]: asset.get("checksum") for asset in listed}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{project}: no project file with a list of assets; "
+            "run this in the project's folder or give --project"
+        ) from error
+
+
+def _is_whole(path: Path, checksum: str | None) -> bool:
+    """By MD5 where there is one; an archive without one by its directory, which stands last."""
+    from spacy_psa.scoring.provenance import md5
+
+    if not path.is_file():
+        return False
+    if checksum:
+        return md5(path) == checksum
+    if path.suffix == ".zip":
+        return zipfile.is_zipfile(path)
+    return path.stat().st_size > 0
+
+
+def _wrong(checksum: str | None) -> str:
+    return f"its MD5 is not {checksum}" if checksum else "empty or cut off"
+
+
+def _find(mirror: Path, name: str, checksum: str | None) -> Path | None:
+    candidates = [mirror / name, *sorted(mirror.glob(f"*/{name}"))]
+    return next((path for path in candidates if _is_whole(path, checksum)), None)
+
+
+def _copy(source: Path, target: Path) -> None:
+    from spacy_psa.corpora.atomic import atomic_path
+
+    with atomic_path(target) as temporary:
+        shutil.copyfile(source, temporary)

@@ -1,0 +1,35 @@
+"""Files that appear whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spacy_psa.errors import InputError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well.
+
+    The folder is made if it is missing. Where the block raises, the temporary
+    file is removed and what was at `path` before stays.
+
+    Raises:
+        InputError: `path` is a folder, or writing fails (no permission, disk full).
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file to write")
+    # The same folder, since os.replace is atomic only within one file system.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()  # an unwritable folder shows before the work is done
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:  # readers turn their own into InputError
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be written ({reason}); check the path") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()

@@ -1,0 +1,164 @@
+"""CoNLL-2003 columns: word, part of speech, chunk, entity (Tjong Kim Sang and De Meulder, 2003).
+
+Sentences are separated by empty lines, documents by `-DOCSTART-` lines, which
+are no sentences. The published files use IOB1 in both span columns.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.lines import describe_repairs, read_lines, split_columns
+from spacy_psa.corpora.schemes import (
+    SCHEMES,
+    Scheme,
+    TagError,
+    detect_scheme,
+    spans_to_tags,
+    tags_to_spans,
+)
+from spacy_psa.errors import InputError
+
+COLUMNS = ("word", "part of speech", "chunk", "entity")
+
+
+class Row(NamedTuple):
+    """One token; `line` counts from 1."""
+
+    line: int
+    word: str
+    tag: str
+    chunk: str
+    ent: str
+
+
+class Sentence(NamedTuple):
+    """Rows of one sentence; `document` counts from 1, and is 1 where no -DOCSTART- stands."""
+
+    document: int
+    rows: list[Row]
+
+
+def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
+    """Yield the sentences of a file, streaming; repairs are counted, see `read_lines`.
+
+    Raises:
+        InputError: a line has not four columns, or the file has no sentences.
+    """
+    rows: list[Row] = []
+    document, found = 0, False
+    for number, text in read_lines(path, repairs):
+        boundary = text.startswith("-DOCSTART-")
+        if boundary or not text:
+            if rows:
+                yield Sentence(max(document, 1), rows)
+                rows = []
+            document += boundary
+            continue
+        columns = split_columns(text, len(COLUMNS), repairs)
+        if len(columns) != len(COLUMNS):
+            raise InputError(
+                f"{path}:{number}: {len(columns)} column(s) instead of {len(COLUMNS)} "
+                f"({', '.join(COLUMNS)}); correct the line or the file's format"
+            )
+        rows.append(Row(number, *columns))
+        found = True
+    if rows:
+        yield Sentence(max(document, 1), rows)
+    if not found:
+        raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
+
+
+def resolve_scheme(path: Path, scheme: Scheme | Literal["auto"]) -> Scheme:
+    """The scheme of the entity column; "auto" reads the file once to find it.
+
+    Raises:
+        InputError: an unknown scheme, and as `read_sentences`.
+    """
+    if scheme == "auto":
+        sentences = read_sentences(path, Counter())
+        return detect_scheme([row.ent for row in sentence.rows] for sentence in sentences)
+    if scheme not in SCHEMES:
+        raise InputError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}, auto")
+    return scheme
+
+
+def read_docs(
+    path: Path, vocab: Vocab, scheme: Scheme, repairs: Counter[str] | None = None
+) -> Iterator[Doc]:
+    """Yield one `Doc` a sentence.
+
+    The part of speech is in `token.tag_`, entities in `doc.ents`, chunks in
+    `doc.spans["chunks"]` and the number of the document, from 1, in
+    `doc.user_data["document"]`. Chunks are read as IOB1, which reads IOB2 alike.
+
+    Args:
+        scheme: of the entity column, see `resolve_scheme`.
+        repairs: counts what was repaired.
+
+    Raises:
+        InputError: as `read_sentences`, and for a tag that the scheme forbids.
+    """
+    for document, rows in read_sentences(path, Counter() if repairs is None else repairs):
+        chunks = _spans(path, rows, "chunk", "iob1")
+        ents = _spans(path, rows, "ent", scheme)
+        doc = Doc(
+            vocab,
+            words=[row.word for row in rows],
+            tags=[row.tag for row in rows],
+            ents=spans_to_tags(ents, len(rows), "iob2"),
+            sent_starts=[i == 0 for i in range(len(rows))],
+        )
+        doc.spans["chunks"] = [Span(doc, *chunk) for chunk in chunks]
+        doc.user_data["document"] = document
+        yield doc
+
+
+def _spans(
+    path: Path, rows: list[Row], column: Literal["chunk", "ent"], scheme: Scheme
+) -> list[tuple[int, int, str]]:
+    try:
+        return tags_to_spans([getattr(row, column) for row in rows], scheme)
+    except TagError as error:
+        name = "entity" if column == "ent" else column
+        advice = "correct it or give another --scheme" if column == "ent" else "correct it"
+        raise InputError(
+            f"{path}:{rows[error.index].line}: {name} column: {error.reason}; {advice}"
+        ) from error
+
+
+def read_conll2003(
+    path: Path,
+    scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto",
+    limit: int = 0,
+) -> Callable[[Language], Iterable[Example]]:
+    """The reader `spacy-psa.Conll2003.v1`: train straight from a column file.
+
+    Each example predicts over the gold words of one sentence.
+
+    Args:
+        path: the column file.
+        scheme: of the entity column.
+        limit: read so many sentences only; 0 for all.
+
+    Raises:
+        InputError: when read, as `read_docs`.
+    """
+
+    def read(nlp: Language) -> Iterator[Example]:
+        repairs: Counter[str] = Counter()
+        for i, doc in enumerate(read_docs(path, nlp.vocab, resolve_scheme(path, scheme), repairs)):
+            if limit and i >= limit:
+                break
+            yield Example(Doc(nlp.vocab, words=[token.text for token in doc]), doc)
+        if repairs:
+            warnings.warn(describe_repairs(path, repairs), stacklevel=2)
+
+    return read

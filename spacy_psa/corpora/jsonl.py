@@ -1,0 +1,86 @@
+"""The layered JSON lines of the sample corpus: one sentence a line, all layers side by side.
+
+    {"words": [...], "spaces": [true, ...], "tags": [...], "chunks": [[start, end, "NP"], ...],
+     "ents": [[start, end, "PER"], ...], "tree": "(S (NP ...) ...)"}
+
+Offsets count tokens, the end is excluded.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.schemes import spans_to_tags
+from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.errors import InputError
+
+LAYERS = ("words", "spaces", "tags", "chunks", "ents", "tree")
+
+
+def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> Iterator[Doc]:
+    """Yield one `Doc` a line, with words, spaces, `token.tag_` and `doc.ents`.
+
+    Chunks are in `doc.spans["chunks"]`, constituents in preorder, with unary
+    chains as several spans, in `doc.spans["constituents"]`. Empty lines are
+    skipped.
+
+    Raises:
+        InputError: a line is no such record, or its layers contradict each other.
+    """
+    found = False
+    for number, text in read_lines(path, Counter() if repairs is None else repairs):
+        if not text:
+            continue
+        found = True
+        try:
+            yield _doc(vocab, json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"{path}:{number}: {error}; correct the line or generate the corpus again"
+            ) from error
+    if not found:
+        raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
+
+
+def _doc(vocab: Vocab, record: Any) -> Doc:
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    missing = [layer for layer in LAYERS if layer not in record]
+    if missing:
+        raise ValueError(f"no {', '.join(missing)} in the record")
+    words, tags, spaces = record["words"], record["tags"], record["spaces"]
+    for layer in ("words", "tags", "spaces"):
+        if not isinstance(record[layer], list) or len(record[layer]) != len(words):
+            raise ValueError(f"{layer} is not a list of {len(words)}, one a word")
+    if not words or not all(isinstance(item, str) and item for item in words + tags):
+        raise ValueError("words and tags must be strings, not empty, one at least")
+    ents, chunks = _spans(record["ents"], len(words)), _spans(record["chunks"], len(words))
+    tree = parse_tree(record["tree"])
+    if tree.words != words or tree.tags != tags:
+        raise ValueError("the tree has other words or tags than the record")
+    doc = Doc(
+        vocab,
+        words=words,
+        spaces=[bool(space) for space in spaces],
+        tags=tags,
+        ents=spans_to_tags(ents, len(words), "iob2"),
+        sent_starts=[i == 0 for i in range(len(words))],
+    )
+    doc.spans["chunks"] = [Span(doc, *chunk) for chunk in chunks]
+    doc.spans["constituents"] = [Span(doc, *constituent) for constituent in tree.constituents]
+    return doc
+
+
+def _spans(layer: Any, length: int) -> list[tuple[int, int, str]]:
+    for span in layer:
+        if [type(item) for item in span] != [int, int, str]:
+            raise ValueError(f"{span!r} is no [start, end, label]")
+    spans = [tuple(span) for span in layer]
+    spans_to_tags(spans, length, "iob2")  # raises where they overlap or lie outside
+    return spans

@@ -1,0 +1,245 @@
+"""Additive self-attention over a flat ragged batch, compiled for the CPU.
+
+The torch twin is `spacy_psa.modules.psa.additive_attention`, which holds n·n·d
+activations at a time. Here nothing of that size exists: a pair's d
+activations are made, used and dropped in one loop, and made again in the
+backward pass. With t = e^(k(A+C)) = e^(kA) e^(kC) and r = 1/(1+t),
+
+    tanh(A+C) = 1 - 2r  (k = 2)        sigmoid(A+C) = 1 - r  (k = 1)
+
+so the exponentials are taken once per token and the loop over d is a product
+and a reciprocal, which vectorises. The constant 1 leaves the softmax over j
+unchanged and is dropped: f_ij = -k Σ_d w_d r_ijd + bias, df/dA_d = k² w_d r(1-r).
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+Array = NDArray[Any]
+
+SLOPES = {"tanh": 2.0, "sigmoid": 1.0}
+
+# No "ninf" or "nnan": r must be 0 where t overflows, and NaN must stay visible.
+_compiled = njit(
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath={"reassoc", "contract", "arcp", "nsz", "afn"},
+)
+
+
+@_compiled
+def _row(offset: int, rows: int, signed: bool) -> int:
+    """The row of the position table for i - j = offset, clipped at the ends."""
+    if signed:
+        r = rows // 2
+        return min(max(offset, -r), r) + r
+    return min(abs(offset), rows - 1)
+
+
+@_compiled
+def _forward(
+    ea: Array,
+    ec: Array,
+    w: Array,
+    table: Array,
+    distance: Array,
+    signed: bool,
+    masked: bool,
+    x: Array,
+    offsets: Array,
+    band: int,
+    s: Array,
+    kept: Array,
+) -> None:
+    """Fill s (N, d), zero on entry; and kept, one weight a visited pair, unless it is empty."""
+    width, rows = ea.shape[1], table.shape[1]
+    one = ea.dtype.type(1)
+    zero = ea.dtype.type(0)
+    keep = len(kept) > 0
+    scores = np.empty(2 * band + 1, ea.dtype)
+    pair = 0
+    for b in range(len(offsets) - 1):
+        for i in range(offsets[b], offsets[b + 1]):
+            lo = max(offsets[b], i - band)
+            hi = min(offsets[b + 1], i + band + 1)
+            if masked and hi - lo == 1:
+                if keep:
+                    kept[pair] = zero
+                    pair += 1
+                continue
+            largest = ea.dtype.type(-np.inf)
+            for j in range(lo, hi):
+                if masked and j == i:
+                    continue
+                f = zero
+                for d in range(width):
+                    f += w[d] / (one + ea[i, d] * ec[j, d])
+                f += table[i, _row(i - j, rows, signed)] + distance[abs(i - j)]
+                scores[j - lo] = f
+                largest = max(largest, f)
+            total = zero
+            for j in range(lo, hi):
+                if masked and j == i:
+                    scores[j - lo] = zero
+                else:
+                    scores[j - lo] = np.exp(scores[j - lo] - largest)
+                    total += scores[j - lo]
+            for j in range(lo, hi):
+                a = scores[j - lo] / total
+                if keep:
+                    kept[pair] = a
+                    pair += 1
+                for d in range(width):
+                    s[i, d] += a * x[j, d]
+
+
+@_compiled
+def _backward(
+    ea: Array,
+    ec: Array,
+    signed: bool,
+    x: Array,
+    offsets: Array,
+    band: int,
+    kept: Array,
+    ds: Array,
+    centre: Array,
+    da: Array,
+    dc: Array,
+    dw: Array,
+    dtable: Array,
+    ddistance: Array,
+    dx: Array,
+) -> None:
+    """Add up gradients; da, dc and dw still lack their factors k² w, k² w and -k."""
+    width, rows = ea.shape[1], dtable.shape[1]
+    one = ea.dtype.type(1)
+    zero = ea.dtype.type(0)
+    row_w = np.zeros(width, ea.dtype)  # per i: a float32 sum over all pairs would drift
+    pair = 0
+    for b in range(len(offsets) - 1):
+        for i in range(offsets[b], offsets[b + 1]):
+            lo = max(offsets[b], i - band)
+            hi = min(offsets[b + 1], i + band + 1)
+            for j in range(lo, hi):
+                a = kept[pair]
+                pair += 1
+                df = zero
+                for d in range(width):
+                    df += ds[i, d] * x[j, d]
+                df = a * (df - centre[i])
+                dtable[i, _row(i - j, rows, signed)] += df
+                ddistance[abs(i - j)] += df
+                for d in range(width):
+                    dx[j, d] += a * ds[i, d]
+                for d in range(width):
+                    r = one / (one + ea[i, d] * ec[j, d])
+                    u = df * r
+                    v = u - u * r
+                    row_w[d] += u
+                    da[i, d] += v
+                    dc[j, d] += v
+            for d in range(width):
+                dw[d] += row_w[d]
+                row_w[d] = zero
+
+
+def _exponential(z: Tensor, slope: float) -> Tensor:
+    """e^(slope z), kept between 0 and infinity, where tanh and sigmoid have long been flat."""
+    limit = 80.0 if z.dtype == torch.float32 else 600.0
+    return (slope * z).clamp_(-limit, limit).exp_()
+
+
+class AdditiveAttention(torch.autograd.Function):
+    """s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j, as `attend` says."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        a: Tensor,
+        c: Tensor,
+        w: Tensor,
+        table: Tensor,
+        distance: Tensor,
+        x: Tensor,
+        offsets: NDArray[np.int64],
+        slope: float,
+        signed: bool,
+        masked: bool,
+        band: int,
+    ) -> Tensor:
+        ea, ec = _exponential(a, slope), _exponential(c, slope)
+        x, table, distance = (t.detach().contiguous() for t in (x, table, distance))
+        s = torch.zeros_like(x)
+        pairs = _pairs(offsets, band) if any(ctx.needs_input_grad) else 0
+        kept = x.new_empty(pairs)
+        _forward(
+            ea.numpy(), ec.numpy(), (-slope * w).numpy(), table.numpy(),
+            distance.numpy(), signed, masked, x.numpy(), offsets, band,
+            s.numpy(), kept.numpy(),
+        )  # fmt: skip
+        ctx.save_for_backward(ea, ec, w, x, s, kept)
+        ctx.rest = offsets, slope, signed, band, table.shape, distance.shape
+        return s
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, ds: Tensor) -> tuple[Tensor | None, ...]:
+        ea, ec, w, x, s, kept = ctx.saved_tensors
+        offsets, slope, signed, band, table_shape, distance_shape = ctx.rest
+        ds = ds.contiguous()
+        centre = (ds * s).sum(1)  # Σ_j a_ij (ds_i·x_j), the softmax's own term
+        da, dc, dx = (torch.zeros_like(x) for _ in range(3))
+        dtable = x.new_zeros(table_shape)
+        dw = torch.zeros(w.shape, dtype=torch.float64)
+        ddistance = torch.zeros(distance_shape, dtype=torch.float64)
+        _backward(
+            ea.numpy(), ec.numpy(), signed, x.numpy(), offsets, band, kept.numpy(), ds.numpy(),
+            centre.numpy(), da.numpy(), dc.numpy(), dw.numpy(), dtable.numpy(),
+            ddistance.numpy(), dx.numpy(),
+        )  # fmt: skip
+        factor = slope**2 * w
+        grads = da.mul_(factor), dc.mul_(factor), (-slope * dw).to(w.dtype), dtable
+        return *grads, ddistance.to(x.dtype), dx, None, None, None, None, None
+
+
+def _pairs(offsets: NDArray[np.int64], band: int) -> int:
+    """How many pairs (i, j) of one sentence have |i-j| <= band."""
+    n = np.diff(offsets)
+    reach = np.minimum(band, n - 1)
+    return int(np.sum(n + reach * (2 * n - 1 - reach)))
+
+
+def attend(
+    a: Tensor,
+    c: Tensor,
+    w: Tensor,
+    table: Tensor,
+    distance: Tensor,
+    x: Tensor,
+    lengths: Tensor,
+    *,
+    activation: str,
+    signed: bool,
+    masked: bool,
+    band: int,
+) -> Tensor:
+    """The twin of `additive_attention` in modules/psa.py: same arguments, same result.
+
+    All tensors are on the CPU and of one type, float32 or float64;
+    `activation` is a key of `SLOPES`. Time is N · min(n, 2 band + 1) · d;
+    memory is N · d, and in training one number a visited pair more.
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
+    band = min(band, int(lengths.max()) - 1)
+    result: Tensor = AdditiveAttention.apply(  # type: ignore[no-untyped-call]
+        a, c, w, table, distance, x, offsets, SLOPES[activation], signed, masked, band
+    )
+    return result

@@ -1,0 +1,352 @@
+"""Position-aware self-attention (PSA) and the layer that fuses it with its input.
+
+J: "Position-aware self-attention based neural sequence labeling" (Pattern
+Recognition, 2020), sections 4.1 and 4.2; A: its arXiv version. `version`
+chooses between the two forms of the position bias.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from ..kernels import available
+from .ragged import mask, pad, positions, unpad
+
+Version = Literal["journal", "arxiv"]
+Activation = Literal["tanh", "relu", "sigmoid"]
+
+ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
+
+# Of the largest tensor in `additive_attention`; about four of its size exist at once.
+CHUNK_BYTES = 1 << 26
+
+
+class PositionAwareAttention(nn.Module):
+    """Additive self-attention with a bias for positions; values are the inputs themselves.
+
+    s_i = Σ_j softmax_j(w·σ(W1 x_i + W2 x_j + b) + Ψ_ij) x_j         (J Eq. 5-8)
+
+    Ψ is built from
+        M_ij = -inf if i = j, else 0                                  (J Eq. 9)
+        G_ij = -(i-j)² / (2 ε²), ε = window / 2                       (J Eq. 10)
+        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)         (J Eq. 11)
+        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window       (A Eq. 11-12)
+    with R of window + 1 rows (journal) or 2 window + 1 (arxiv), as
+        Ψ = M + α G + (1-α) P          (J Eq. 4)
+        Ψ = α1 M + α2 P + α3 G         (A Eq. 8), α1 + α2 + α3 = 1
+
+    What the papers leave open: α is the sigmoid of a trained number that starts
+    at 0, so α starts at 0.5 and stays in (0, 1); (α1, α2, α3) is the softmax of
+    three trained numbers that start at 0. M is a mask and is never scaled: the
+    scaled one is the same mask, and NaN at α1 = 0. b0 cancels in the softmax
+    and the row R_0 is not read under the mask; both are kept as written. The
+    row of a token with nothing to look at (alone under the mask) is all 0.
+
+    width: d, of the input and of the output.
+    window: k, from which ε and the clipping distance follow.
+    use_psi: False leaves out all of Ψ, the mask too (J Table 6, row 1).
+    use_mask, use_token_bias, use_gaussian: False leaves M, P or G out (J Table
+        7). The other terms keep their weights, so in the journal version G
+        alone is still α G. A part that is left out has no parameters.
+    activation: σ. The papers do not name it; tanh is that of the additive
+        attention they cite.
+
+    ValueError for a width or window below 1 and an unknown version or activation.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        window: int = 10,
+        version: Version = "journal",
+        use_psi: bool = True,
+        use_mask: bool = True,
+        use_token_bias: bool = True,
+        use_gaussian: bool = True,
+        activation: Activation = "tanh",
+    ) -> None:
+        super().__init__()
+        if width < 1 or window < 1:
+            raise ValueError(f"width and window must be at least 1, not {width} and {window}")
+        if version not in ("journal", "arxiv"):
+            raise ValueError(f"version must be 'journal' or 'arxiv', not {version!r}")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {list(ACTIVATIONS)}, not {activation!r}")
+        self.window = window
+        self.activation = activation
+        self.masked = use_psi and use_mask
+        self.token_bias = use_psi and use_token_bias
+        self.gaussian = use_psi and use_gaussian
+        self.signed = version == "arxiv"
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)
+        self.score = nn.Parameter(torch.empty(width))
+        if self.token_bias:
+            rows = 2 * window + 1 if self.signed else window + 1
+            self.distances = nn.Parameter(torch.empty(rows, width))
+            if not self.signed:
+                self.global_score = nn.Parameter(torch.empty(width))
+                self.global_bias = nn.Parameter(torch.zeros(()))
+        if self.token_bias or self.gaussian:
+            self.mix = nn.Parameter(torch.zeros(3 if self.signed else ()))
+        _glorot(self)
+
+    def shares(self) -> tuple[Tensor, Tensor]:
+        """The weights of G and of P in Ψ, two scalars in (0, 1)."""
+        if self.signed:
+            _, token, gaussian = torch.softmax(self.mix, 0)
+            return gaussian, token
+        alpha = torch.sigmoid(self.mix)
+        return alpha, 1 - alpha
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, d), lengths (B,) -> s (N, d)."""
+        parts = self._parts(x, int(lengths.max()))
+        band = self._band(parts, int(lengths.max()))
+        compiled = (
+            x.device.type == "cpu"
+            and x.dtype in (torch.float32, torch.float64)
+            and self.activation != "relu"
+            and available()
+        )
+        if compiled:
+            from ..kernels.attention import attend  # numba, only where it works
+        else:
+            attend = additive_attention
+        return attend(
+            *parts, x, lengths,
+            activation=self.activation, signed=self.signed, masked=self.masked, band=band,
+        )  # fmt: skip
+
+    def weights(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, d) -> a_i(j) (B, n, n), n = max(lengths): rows sum to 1 over the tokens of
+        their sentence; padding, and the row of a token alone under the mask, is 0."""
+        parts = self._parts(x, int(lengths.max()))
+        chunks = _attention_chunks(
+            *parts, lengths,
+            activation=self.activation, signed=self.signed, masked=self.masked,
+            band=int(lengths.max()),
+        )  # fmt: skip
+        return torch.cat([attention for _, attention in chunks], 1)
+
+    def _parts(self, x: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """A, C (N, d), w (d,), weighted P by token and row (N, rows), weighted G by distance."""
+        table = x.new_zeros(len(x), 1)
+        distance = x.new_zeros(longest)
+        if self.token_bias:
+            table = x @ self.distances.T
+            if not self.signed:
+                table = table + (self.distances @ self.global_score + self.global_bias)
+            table = self.shares()[1] * table
+        if self.gaussian:
+            distance = self.shares()[0] * gaussian_bias(longest, self.window).to(distance)
+        return self.query(x), self.key(x), self.score, table, distance
+
+    def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
+        # No band is narrower than 3.7 windows (see `reach`): most batches need no look at values.
+        if not self.gaussian or self.activation == "relu" or longest <= 3 * self.window:
+            return longest
+        with torch.no_grad():
+            _, _, w, table, _ = parts
+            spread = 2 * w.abs().sum() + (table.amax(1) - table.amin(1)).max()
+            share = float(self.shares()[0])
+            return reach(share, float(spread), self.window, longest, w.dtype)
+
+
+def gaussian_bias(longest: int, window: int) -> Tensor:
+    """G of J Eq. 10 at distances 0 … longest - 1, float64."""
+    return -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (window / 2) ** 2)
+
+
+def reach(share: float, spread: float, window: int, longest: int, dtype: torch.dtype) -> int:
+    """The distance up to which pairs must be visited when the Gaussian bias is on.
+
+    share: the weight α of G; spread: a bound on how much one row's scores can
+    differ without G, which is 2 Σ|w| for tanh plus the range of P; longest: n.
+
+    A token's nearest neighbour stands at distance 1 or 0, so the weight of a
+    pair at distance D is at most exp(α (G(D) - G(1)) + spread) of another's. D
+    is the least for which n such weights together stay below 1e-12 (float32,
+    whose own precision is 6e-8) or 1e-20 (float64): with G(D) - G(1) =
+    (1 - D²) / (2 ε²) that is α (D² - 1) / (2 ε²) >= spread + ln(n / tolerance).
+    Time and memory are then linear in n.
+    """
+    tolerance = 1e-20 if dtype == torch.float64 else 1e-12
+    if not share > 0 or not math.isfinite(spread):
+        return longest
+    needed = (spread + math.log(longest / tolerance)) / share
+    return min(longest, math.ceil(math.sqrt(1 + 2 * (window / 2) ** 2 * needed)))
+
+
+def additive_attention(
+    a: Tensor,
+    c: Tensor,
+    w: Tensor,
+    table: Tensor,
+    distance: Tensor,
+    x: Tensor,
+    lengths: Tensor,
+    *,
+    activation: str,
+    signed: bool,
+    masked: bool,
+    band: int,
+) -> Tensor:
+    """s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j.
+
+    The plain torch form of `kernels.attention.attend`, for GPUs and whatever
+    else the kernel does not cover.
+
+    a, c, x: A, C and the values, (N, d). w: (d,).
+    table: T (N, rows); row(i-j) is min(|i-j|, rows-1), or, signed, i-j clipped
+        to ±r and shifted by r, with rows = 2r+1.
+    distance: g, (n,) or longer, n = max(lengths).
+    masked: leave out j = i. band: leave out |i-j| > band (some farther pairs
+        may still be counted).
+
+    Returns s (N, d). Works on a few rows i at a time, so that what it holds
+    stays near 4 · CHUNK_BYTES, in training too, where a chunk's activations are
+    made again for the backward pass.
+    """
+    chunks = _attention_chunks(
+        a, c, w, table, distance, lengths,
+        activation=activation, signed=signed, masked=masked, band=band, values=pad(x, lengths),
+    )  # fmt: skip
+    return unpad(torch.cat([s for s, _ in chunks], 1), lengths)
+
+
+def _attention_chunks(
+    a: Tensor,
+    c: Tensor,
+    w: Tensor,
+    table: Tensor,
+    distance: Tensor,
+    lengths: Tensor,
+    *,
+    activation: str,
+    signed: bool,
+    masked: bool,
+    band: int,
+    values: Tensor | None = None,
+) -> Iterator[Any]:
+    """For each range of rows i: (values weighted (B, rows, d) or None, weights (B, rows, cols))."""
+    a, c, table = pad(a, lengths), pad(c, lengths), pad(table, lengths)
+    valid = mask(lengths, a.device)
+    n, half = a.shape[1], table.shape[2] // 2
+
+    def chunk(start: int, stop: int, *tensors: Tensor) -> tuple[Tensor | None, Tensor]:
+        a, c, w, table, distance, *values = tensors
+        low, high = max(0, start - band), min(n, stop + band)
+        i = torch.arange(start, stop, device=a.device)[:, None]
+        j = torch.arange(low, high, device=a.device)
+        if signed:
+            row = (i - j).clamp(-half, half) + half
+        else:
+            row = (i - j).abs().clamp(max=table.shape[2] - 1)
+        z = a[:, start:stop, None] + c[:, None, low:high]
+        scores = ACTIVATIONS[activation](z) @ w
+        scores = scores + table[:, start:stop].gather(2, row.expand(len(a), -1, -1))
+        scores = scores + distance[(i - j).abs()]
+        allowed = valid[:, start:stop, None] & valid[:, None, low:high]
+        if masked:
+            allowed = allowed & (i != j)
+        # The least number and not -inf: a row with nothing allowed has a gradient of 0, not NaN.
+        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+        attention = torch.softmax(scores, 2).masked_fill(~allowed, 0)
+        return (attention @ values[0][:, low:high] if values else None), attention
+
+    tensors = (a, c, w, table, distance) + (() if values is None else (values,))
+    row_bytes = len(a) * min(n, 3 * band) * a.shape[2] * a.element_size()
+    step = max(1, min(band, CHUNK_BYTES // row_bytes))
+    for start in range(0, n, step):
+        if step < n and torch.is_grad_enabled():
+            yield checkpoint(
+                chunk, start, min(n, start + step), *tensors,
+                use_reentrant=False, preserve_rng_state=False,
+            )  # fmt: skip
+        else:
+            yield chunk(start, min(n, start + step), *tensors)
+
+
+class Fusion(NamedTuple):
+    """What a `ContextFusion` does with a batch."""
+
+    attention: Tensor  # a_i(j), (B, n, n)
+    gate: Tensor  # λ, (N, d)
+
+
+class ContextFusion(nn.Module):
+    """Self-attention whose output is gated with its input, feature by feature.
+
+        s~ = tanh(Wz2 tanh(Wz1 s + b))                   (J Eq. 12)
+        λ  = sigmoid(Wf3 tanh(Wf1 x + Wf2 s~))           (J Eq. 13)
+        x~ = λ x + (1-λ) s~                              (J Eq. 14)
+
+    width: d. dropout: on s, the "output of self-attention". attention: the
+    arguments of `PositionAwareAttention`. With all parts on, the layer has
+    7d² + 4d + (window+1) d + 2 parameters (journal) or
+    7d² + 3d + (2 window+1) d + 3 (arxiv).
+    """
+
+    def __init__(self, width: int, *, dropout: float = 0.2, **attention: Any) -> None:
+        super().__init__()
+        self.attention = PositionAwareAttention(width, **attention)
+        self.dropout = nn.Dropout(dropout)
+        self.inner = nn.Linear(width, width)
+        self.outer = nn.Linear(width, width, bias=False)
+        self.gate_input = nn.Linear(width, width, bias=False)
+        self.gate_context = nn.Linear(width, width, bias=False)
+        self.gate = nn.Linear(width, width, bias=False)
+        for layer in (self.inner, self.outer, self.gate_input, self.gate_context, self.gate):
+            _glorot(layer)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, d), lengths (B,) -> x~ (N, d)."""
+        gate, context = self._gate(x, lengths)
+        return torch.lerp(context, x, gate)
+
+    def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
+        """The attention (J Fig. 6) and the gate (J Table 13) of a batch."""
+        return Fusion(self.attention.weights(x, lengths), self._gate(x, lengths)[0])
+
+    def _gate(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        s = self.dropout(self.attention(x, lengths))
+        context = torch.tanh(self.outer(torch.tanh(self.inner(s))))
+        hidden = torch.tanh(self.gate_input(x) + self.gate_context(context))
+        return torch.sigmoid(self.gate(hidden)), context
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds the absolute position encoding of Vaswani et al. (2017), section 3.5.
+
+    PE[p, 2i] = sin(p / 10000^(2i/d)), PE[p, 2i+1] = cos of the same, p counted
+    from 0 in each sentence. An odd width ends with a sine. No parameters.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, d), lengths (B,) -> (N, d)."""
+        # float64: at position 50,000 a float32 angle is off by 0.003.
+        frequency = 10000.0 ** (-torch.arange(0, self.width, 2, dtype=torch.float64) / self.width)
+        angle = torch.arange(int(lengths.max()), dtype=torch.float64)[:, None] * frequency
+        encoding = torch.stack([angle.sin(), angle.cos()], 2).flatten(1)[:, : self.width]
+        return x + encoding.to(x)[positions(lengths, x.device)[1]]
+
+
+def _glorot(module: nn.Module) -> None:
+    """Glorot for matrices and, as d × 1, for weight vectors; 0 for biases (J section 5.2)."""
+    for name, parameter in module.named_parameters():
+        if parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)
+        elif parameter.dim() == 1 and name.endswith("score"):
+            nn.init.xavier_uniform_(parameter.data[:, None])
+        else:
+            nn.init.zeros_(parameter)

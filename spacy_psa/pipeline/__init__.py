@@ -1,0 +1,1 @@
+"""Components: Docs in, annotated Docs out; models, distributions and spaCy meet here."""

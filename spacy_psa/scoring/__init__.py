@@ -1,0 +1,1 @@
+"""How good a pipeline is, how fast, and where the figures come from."""

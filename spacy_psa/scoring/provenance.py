@@ -1,0 +1,123 @@
+"""Where a figure comes from: the machine, the versions, the commit and the data."""
+
+import hashlib
+import os
+import platform
+import subprocess
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import spacy_psa
+from spacy_psa.errors import InputError
+
+PACKAGES = ("spacy", "thinc", "torch", "numpy", "numba", "cupy")
+
+
+def machine() -> dict[str, Any]:
+    """`cpu` (model name), `cores` (those this process may use), `memory_gb`, `gpu` (name or
+    None) and `system`."""
+    return {
+        "cpu": _cpu(),
+        "cores": _cores(),
+        "memory_gb": _memory_gb(),
+        "gpu": _gpu(),
+        "system": platform.platform(),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python, spacy-psa and what it computes with; None for what is not installed."""
+    found: dict[str, str | None] = {
+        "python": platform.python_version(),
+        "spacy-psa": spacy_psa.__version__,
+    }
+    for package in PACKAGES:
+        found[package] = _version(package)
+    return found
+
+
+def commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
+    """The commit checked out in `folder` (default: the current one), and whether tracked files
+    differ from it; (None, None) where there is none."""
+    head = _git(folder, "rev-parse", "--verify", "HEAD")
+    if head is None:
+        return None, None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return head, None if changes is None else bool(changes)
+
+
+def checksums(paths: Iterable[Path]) -> dict[str, str]:
+    """MD5 by path; of a folder, of each file below it.
+
+    Raises:
+        InputError: a path does not exist.
+    """
+    found = {}
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file to take a checksum of")
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        found.update({file.as_posix(): md5(file) for file in files if file.is_file()})
+    return found
+
+
+def md5(path: Path) -> str:
+    """MD5 of a file, in hexadecimal: the checksum that spaCy projects use."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        if package == "cupy":  # its wheels are named after the version of CUDA
+            return _version("cupy-cuda12x") or _version("cupy-cuda13x")
+        return None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _gpu() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def _git(folder: Path | None, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

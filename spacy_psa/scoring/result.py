@@ -1,0 +1,171 @@
+"""One measured pipeline as a JSON object: the format of reports and of benchmarks/results.
+
+The keys of version 1, which stay:
+
+- `format`: 1
+- `date`: when it was measured, ISO 8601, UTC
+- `model`: `path`, `lang`, `name`, `version`, `pipeline` (component names)
+- `test`: `path`, `documents`, `words`
+- `scores`: what spaCy's scorers give, by their names (`ents_p`, `ents_r`, `ents_f`,
+  `ents_per_type` {label: {p, r, f}}, `tag_acc`, `spans_<key>_f`, …), as fractions
+  of 1; scores that do not apply are left out
+- `support`: {`ents`: {label: number of gold entities}, `<span group>`: {…}}
+- `speed`: `words_per_second`, `words`, `seconds`, `batch_size`, `threads` of torch,
+  `device` ("cpu", "gpu"); one pass over the test words, tokenization and the
+  first, slower pass not counted
+- `seed`: of the training, or null
+- `dev`: one object an evaluation during training, `epoch`, `step`, `score` and
+  `scores` as fractions, `losses`; empty without a training log
+- `best`: the one of `dev` whose weights were saved, or null
+- `data`: {path: MD5}
+- `versions`, `machine`: see `provenance`
+- `commit`: of the current folder's git repository, or null; `modified`: whether
+  tracked files differed from it, or null
+- `config`: the pipeline's training config, nested
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy_psa.errors import InputError
+from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.training import Example
+
+
+def measure(
+    nlp: "Language", model: str, test: Path, data: Sequence[Path] = (), log: Path | None = None
+) -> dict[str, Any]:
+    """Evaluate `nlp` on `test` and tell all that is known of it; see this module's keys.
+
+    Args:
+        model: where `nlp` was loaded from.
+        test: a `.spacy` file, or a folder of them.
+        data: more files, or folders, to take checksums of.
+        log: the JSON lines that `spacy.ConsoleLogger.v3` writes to its `output_file`.
+
+    Raises:
+        InputError: a file is missing, or `test` or `log` is not in its format.
+    """
+    # First what can fail at once.
+    sums = checksums(dict.fromkeys([test, *data]))
+    dev = read_log(log) if log else []
+    examples = read_examples(nlp, test)
+    scores = nlp.evaluate(examples)
+    head, modified = commit()
+    config = nlp.config.interpolate()
+    return {
+        "format": 1,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "model": {
+            "path": model,
+            **{key: nlp.meta[key] for key in ("lang", "name", "version", "pipeline")},
+        },
+        "test": {
+            "path": test.as_posix(),
+            "documents": len(examples),
+            "words": sum(len(example.predicted) for example in examples),
+        },
+        "scores": {k: v for k, v in scores.items() if v is not None and k != "speed"},
+        "support": support(examples),
+        "speed": measure_speed(nlp, examples),
+        "seed": config.get("training", {}).get("seed"),
+        "dev": dev,
+        "best": best(dev),
+        "data": sums,
+        "versions": versions(),
+        "machine": machine(),
+        "commit": head,
+        "modified": modified,
+        "config": json.loads(json.dumps(config, default=str)),
+    }
+
+
+def read_examples(nlp: "Language", path: Path) -> "list[Example]":
+    """Gold documents, to be predicted over gold words where the text's spaces are unknown.
+
+    Raises:
+        InputError: `path` holds no documents or is not in spaCy's format.
+    """
+    from spacy.training import Corpus
+
+    try:
+        examples = list(Corpus(path)(nlp))
+    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
+        raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
+    if not examples:
+        raise InputError(f"{path}: no documents in it; give a .spacy file")
+    return examples
+
+
+def support(examples: "Iterable[Example]") -> dict[str, dict[str, int]]:
+    """How many gold entities and gold spans there are, by group and label."""
+    counts: dict[str, Counter[str]] = {}
+    for example in examples:
+        groups = {"ents": example.reference.ents, **example.reference.spans}
+        for group, spans in groups.items():
+            counts.setdefault(group, Counter()).update(span.label_ for span in spans)
+    return {group: dict(sorted(found.items())) for group, found in counts.items() if found}
+
+
+def measure_speed(nlp: "Language", examples: "Sequence[Example]") -> dict[str, Any]:
+    """One timed pass of the pipeline over the tokenized documents."""
+    import torch
+    from thinc.api import NumpyOps, get_current_ops
+
+    docs = [example.predicted.copy() for example in examples]
+    started = time.perf_counter()
+    words = sum(len(doc) for doc in nlp.pipe(docs))
+    seconds = time.perf_counter() - started
+    return {
+        "words_per_second": round(words / seconds, 1),
+        "words": words,
+        "seconds": round(seconds, 3),
+        "batch_size": nlp.batch_size,
+        "threads": torch.get_num_threads(),
+        "device": "cpu" if isinstance(get_current_ops(), NumpyOps) else "gpu",
+    }
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The evaluations during training.
+
+    Raises:
+        InputError: the file is missing, or a line is not one that spaCy's logger writes.
+    """
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: no training log to read ({error})") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            # The logger writes scores in percent, but `score` as it is.
+            scores = {k: v if k == "speed" else v / 100 for k, v in row["scores"].items()}
+            rows.append(
+                {
+                    "epoch": int(row["epoch"]),
+                    "step": int(row["step"]),
+                    "score": float(row["score"]),
+                    "scores": scores,
+                    "losses": dict(row["losses"]),
+                }
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{path}:{number}: not a line of spacy.ConsoleLogger.v3 ({error!r})"
+            ) from error
+    return rows
+
+
+def best(dev: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The evaluation that model-best was saved at: spaCy saves again on a tie, so the last."""
+    return max(reversed(dev), key=lambda row: row["score"], default=None)

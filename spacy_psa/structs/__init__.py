@@ -1,0 +1,1 @@
+"""Exact distributions over structures: every sequence (chain) of a sentence at once."""

@@ -1,0 +1,1 @@
+"""Optimizers, schedules and batchers, found by spaCy through entry points."""

@@ -1,0 +1,378 @@
+"""`spacy-psa annotate` on a pipeline of spaCy's own parts."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from typer.testing import CliRunner, Result
+
+from spacy_psa.cli.annotate import annotated
+from spacy_psa.cli.app import app
+from spacy_psa.cli.input import Record
+
+TEXTS = ["Ada Lovelace wrote to London .", "Nothing here .", "London , London !"]
+
+
+@Language.component("fails_on_boom")
+def fails_on_boom(doc: Doc) -> Doc:
+    if doc.text == "boom":
+        raise ValueError("too hot\nto handle")
+    return doc
+
+
+class FailsWithItsBatch:
+    """Like a trainable pipe: one bad document makes its whole batch fail."""
+
+    def __init__(self, nlp: Language, name: str) -> None:
+        self.handler = nlp.default_error_handler
+
+    def set_error_handler(self, handler):
+        self.handler = handler
+
+    def __call__(self, doc: Doc) -> Doc:
+        return next(iter(self.pipe([doc])))
+
+    def pipe(self, stream, batch_size: int = 2):
+        for docs in spacy.util.minibatch(stream, batch_size):
+            try:
+                if any(doc.text == "boom" for doc in docs):
+                    raise ValueError("too hot")
+                yield from docs
+            except Exception as error:
+                self.handler("batch", self, docs, error)
+
+    def to_disk(self, path, exclude=()):
+        pass
+
+    def from_disk(self, path, exclude=()):
+        return self
+
+
+Language.factory("fails_with_its_batch", func=FailsWithItsBatch)
+
+
+def make_pipeline(*extra: str) -> Language:
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler")
+    ruler.add_patterns(
+        [{"label": "LOC", "pattern": "London"}, {"label": "PER", "pattern": "Ada Lovelace"}]
+    )
+    for name in extra:
+        nlp.add_pipe(name)
+    return nlp
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pipeline") / "model"
+    make_pipeline("fails_on_boom").to_disk(path)
+    return path
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+    return path
+
+
+def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["annotate", *map(str, arguments)], input=stdin)
+
+
+def read_jsonl(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+
+
+def test_entities_have_character_offsets_into_the_text(model, text, tmp_path):
+    out = tmp_path / "out.jsonl"
+    assert run(model, text, out).exit_code == 0
+    rows = read_jsonl(out)
+    assert [row["text"] for row in rows] == TEXTS
+    assert [[(e["label"], e["text"]) for e in row["ents"]] for row in rows] == [
+        [("PER", "Ada Lovelace"), ("LOC", "London")],
+        [],
+        [("LOC", "London"), ("LOC", "London")],
+    ]
+    assert all(
+        row["text"][ent["start"] : ent["end"]] == ent["text"] for row in rows for ent in row["ents"]
+    )
+    assert "tokens" not in rows[0]
+
+
+def test_tokens_are_written_when_asked_for(model, text, tmp_path):
+    assert run(model, text, tmp_path / "out.jsonl", "--tokens").exit_code == 0
+    row = read_jsonl(tmp_path / "out.jsonl")[1]
+    words = [row["text"][token["start"] : token["end"]] for token in row["tokens"]]
+    assert words == ["Nothing", "here", "."]
+
+
+def test_summary_is_one_line_on_stderr(model, text, tmp_path):
+    result = run(model, text, tmp_path / "out.jsonl")
+    pattern = r"3 docs, 13 words, [\d.]+ s, [\d,]+ words/s\n"
+    assert re.fullmatch(pattern, result.stderr)
+    assert result.stdout == ""
+
+
+def test_other_keys_of_a_json_line_are_kept(model, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text('\ufeff{"id": 7, "body": "In London.", "text": "no"}\r\n\n', encoding="utf8")
+    assert run(model, source, tmp_path / "out.jsonl", "--text-key", "body").exit_code == 0
+    (row,) = read_jsonl(tmp_path / "out.jsonl")
+    assert (row["id"], row["text"], row["ents"][0]["text"]) == (7, "In London.", "London")
+
+
+def test_half_a_surrogate_pair_in_the_meta_survives(model, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text": "London", "id": "\\ud83d"}\n', encoding="utf8")
+    assert run(model, source, tmp_path / "out.jsonl").exit_code == 0
+    assert read_jsonl(tmp_path / "out.jsonl")[0]["id"] == "\ud83d"
+
+
+def test_span_groups_come_with_their_scores(tmp_path):
+    doc = make_pipeline()("Ada Lovelace saw London")
+    doc.spans["ner"] = [Span(doc, 3, 4, "LOC")]
+    doc.spans["ner"].attrs["scores"] = [0.75]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    result = run(tmp_path / "blank", tmp_path / "in.spacy", tmp_path / "out.jsonl", "--keep")
+    assert result.exit_code == 0
+    (row,) = read_jsonl(tmp_path / "out.jsonl")
+    assert row["spans"]["ner"] == [
+        {"start": 17, "end": 23, "label": "LOC", "text": "London", "score": 0.75}
+    ]
+
+
+def make_gold() -> Doc:
+    words = ["London", "sleeps", ".", "Ada", "wakes"]
+    return Doc(
+        spacy.blank("en").vocab,
+        words=words,
+        spaces=[True, False, True, True, False],
+        tags=["NNP", "VBZ", ".", "NNP", "VBZ"],
+        ents=["O", "O", "O", "B-PER", "O"],
+        sent_starts=[True, False, False, True, False],
+        user_data={"id": 3, ("._.", "mark", 0, None): "stale", ("._.", "source", None, None): "x"},
+    )
+
+
+def test_docbin_is_annotated_afresh_over_its_own_words(model, tmp_path):
+    DocBin(docs=[make_gold()], store_user_data=True).to_disk(tmp_path / "in.spacy")
+    assert run(model, tmp_path / "in.spacy", tmp_path / "out.spacy").exit_code == 0
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert [token.text for token in doc] == [token.text for token in make_gold()]
+    assert doc.text == "London sleeps. Ada wakes"
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("London", "LOC")]
+    assert [sent.start for sent in doc.sents] == [0, 3]
+    assert not doc.has_annotation("TAG")
+    assert doc.user_data == {"id": 3, ("._.", "source", None, None): "x"}
+
+
+def test_docbin_annotation_is_kept_when_asked_for(model, tmp_path):
+    DocBin(docs=[make_gold()]).to_disk(tmp_path / "in.spacy")
+    assert run(model, tmp_path / "in.spacy", tmp_path / "out.spacy", "--keep").exit_code == 0
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert [ent.text for ent in doc.ents] == ["London", "Ada"]
+    assert doc[0].tag_ == "NNP"
+
+
+def test_docbin_without_known_spaces_stays_so(model, tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["London", "."])
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    assert run(model, tmp_path / "in.spacy", tmp_path / "out.spacy").exit_code == 0
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert doc.has_unknown_spaces
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags"),
+    [("bio", ["B-PER", "I-PER", "O", "B-LOC"]), ("bioes", ["B-PER", "E-PER", "O", "S-LOC"])],
+)
+def test_conll_columns_are_word_and_tag(tmp_path, scheme, tags):
+    (tmp_path / "in.txt").write_text("Ada  Lovelace saw London\nhere\n")
+    nlp = make_pipeline()
+    nlp.get_pipe("entity_ruler").add_patterns(
+        [{"label": "PER", "pattern": [{"TEXT": "Ada"}, {"IS_SPACE": True}, {"TEXT": "Lovelace"}]}]
+    )
+    nlp.to_disk(tmp_path / "model")
+    out = tmp_path / "out.conll"
+    assert run(tmp_path / "model", tmp_path / "in.txt", out, "--scheme", scheme).exit_code == 0
+    rows = zip(["Ada", "Lovelace", "saw", "London"], tags, strict=True)
+    expected = "".join(f"{word} {tag}\n" for word, tag in rows)
+    assert out.read_text() == expected + "\nhere O\n\n"
+
+
+def test_conll_has_tag_and_chunk_columns_and_splits_sentences(tmp_path):
+    doc = make_gold()
+    doc.spans["chunks"] = [Span(doc, 0, 1, "NP"), Span(doc, 1, 2, "VP"), Span(doc, 0, 2, "X")]
+    DocBin(docs=[Doc(doc.vocab), doc]).to_disk(tmp_path / "in.spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = tmp_path / "out.conll"
+    assert run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep").exit_code == 0
+    assert out.read_text() == (
+        "London NNP B-NP O\nsleeps VBZ B-VP O\n. . O O\n\nAda NNP O B-PER\nwakes VBZ O O\n\n"
+    )
+
+
+def test_html_shows_entities_and_escapes_text(model, tmp_path):
+    (tmp_path / "in.txt").write_text("London <b> & co\nnothing\n")
+    out = tmp_path / "out.html"
+    assert run(model, tmp_path / "in.txt", out).exit_code == 0
+    page = out.read_text()
+    assert page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n")
+    assert page.count("<figure>") == 2
+    assert "&lt;b&gt; &amp; co" in page and "<b>" not in page
+    assert "London" in page and "LOC" in page
+
+
+def test_stdin_to_stdout(model):
+    result = run(model, "-", "-", stdin="London calls\n")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["ents"][0]["text"] == "London"
+    result = run(model, "-", "-", "--input-format", "jsonl", "--format", "conll", stdin="{}\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "where"),
+    [
+        ("in.jsonl", b'{"text": "London"}\n{"text": \n', ":2: not JSON"),
+        ("in.jsonl", b'{"text": "London"}\n\n["text"]\n', ":3: not an object with a string"),
+        ("in.jsonl", b'{"text": "London"}\n{"text": 5}\n', ":2: not an object with a string"),
+        ("in.txt", b"London\nna\xefve\n", ":2: not UTF-8 (byte 3 of the line)"),
+    ],
+)
+def test_malformed_line_is_named_and_nothing_is_written(model, tmp_path, name, content, where):
+    (tmp_path / name).write_bytes(content)
+    before = sorted(tmp_path.iterdir())
+    result = run(model, tmp_path / name, tmp_path / "out.jsonl")
+    assert result.exit_code == 2
+    assert where in result.stderr and result.stderr.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+    result = run(model, tmp_path / name, tmp_path / "out.jsonl", "--skip-bad")
+    assert result.exit_code == 0
+    assert "1 malformed lines skipped" in result.stderr
+    assert [row["text"] for row in read_jsonl(tmp_path / "out.jsonl")] == ["London"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["{model}", "{dir}/none.txt", "{dir}/out.jsonl"], "no such file"),
+        (["{model}", "{dir}/in.csv", "{dir}/out.jsonl"], "--input-format"),
+        (["{model}", "{dir}/in.txt", "{dir}/out.docx"], "--format"),
+        (["{dir}/none", "{dir}/in.txt", "{dir}/out.jsonl"], "no pipeline to open"),
+        (["{model}", "{dir}/in.txt", "{dir}", "--format", "jsonl"], "is a folder"),
+        (["{model}", "{dir}/in.txt", "{dir}/out.jsonl", "--n-process", "0"], "--n-process 0"),
+        (["{model}", "{dir}/in.txt", "{dir}/o.html", "--input-format", "spacy"], "not a .spacy"),
+    ],
+)
+def test_bad_arguments_give_one_line_and_code_2(model, text, tmp_path, arguments, reason):
+    filled = [argument.format(model=model, dir=tmp_path) for argument in arguments]
+    result = run(*filled)
+    assert result.exit_code == 2
+    assert reason in result.stderr and result.stderr.count("\n") == 1
+    assert not [path for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".html", ".tmp")]
+
+
+def test_output_of_an_earlier_run_stays_when_a_run_fails(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "London"}\nbad\n')
+    (tmp_path / "out.jsonl").write_text("earlier")
+    assert run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl").exit_code == 2
+    assert (tmp_path / "out.jsonl").read_text() == "earlier"
+
+
+def test_interrupt_leaves_nothing_behind(model, text, tmp_path, monkeypatch):
+    def interrupt(self, doc):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacy_psa.cli.output.JsonlWriter.write", interrupt)
+    before = sorted(tmp_path.iterdir())
+    assert run(model, text, tmp_path / "out.jsonl").exit_code != 0
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_symbolic_link_goes_on_pointing_to_its_file(model, text, tmp_path):
+    (tmp_path / "real.jsonl").write_text("old")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    assert run(model, text, tmp_path / "link.jsonl").exit_code == 0
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len(read_jsonl(tmp_path / "real.jsonl")) == 3
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_document_that_fails_is_named_and_the_others_go_on(model, tmp_path, n_process):
+    texts = ["London 1", "boom", "London 2", "London 3"]
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    out = tmp_path / "out.jsonl"
+    options = ["--batch-size", 2, "--n-process", n_process]
+    result = run(model, tmp_path / "in.txt", out, *options)
+    assert result.exit_code == 0
+    assert [row["text"] for row in read_jsonl(out)] == ["London 1", "London 2", "London 3"]
+    assert "in.txt:2: not annotated: ValueError: too hot to handle\n" in result.stderr
+    assert "3 docs" in result.stderr and "1 failed" in result.stderr
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 50])
+def test_a_batch_that_fails_is_tried_one_by_one_in_order(batch_size):
+    nlp = make_pipeline("fails_with_its_batch")
+    texts = [str(i) if i % 7 else "boom" for i in range(40)]
+    records = [Record(i, str(i), 0, text) for i, text in enumerate(texts)]
+    failed = []
+    done = [
+        (record.number, doc.text)
+        for record, doc in annotated(
+            nlp, records, batch_size, 1, lambda record, error: failed.append(record.number)
+        )
+    ]
+    assert done == [(i, text) for i, text in enumerate(texts) if text != "boom"]
+    assert failed == [i for i, text in enumerate(texts) if text == "boom"]
+
+
+def test_text_longer_than_the_pipeline_takes_does_not_stop_the_rest(model, tmp_path):
+    nlp = make_pipeline()
+    nlp.max_length = 10
+    records = [Record(0, "a", 0, "London"), Record(1, "b", 0, "x" * 11), Record(2, "c", 0, "y")]
+    failed = []
+    done = [r.where for r, _ in annotated(nlp, records, 8, 1, lambda r, e: failed.append(r.where))]
+    assert (done, failed) == (["a", "c"], ["b"])
+
+
+def test_nothing_is_written_when_every_document_fails(model, tmp_path):
+    (tmp_path / "in.txt").write_text("boom\nboom\n")
+    result = run(model, tmp_path / "in.txt", tmp_path / "out.jsonl")
+    assert result.exit_code == 1
+    assert "none of 2 docs" in result.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_empty_input_gives_an_empty_output(model, tmp_path):
+    (tmp_path / "in.txt").write_text("")
+    assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0
+    assert (tmp_path / "out.jsonl").read_text() == ""
+
+
+def test_words_of_the_input_do_not_stay_in_memory():
+    nlp = make_pipeline()
+    records = (Record(i, "", 0, f"word{i} London") for i in range(500))
+    before = len(nlp.vocab.strings)
+    ents = [len(doc.ents) for _, doc in annotated(nlp, records, 10, 1, lambda r, e: None)]
+    assert ents == [1] * 500
+    # All but the first of each zone, which spaCy may meet outside it.
+    assert len(nlp.vocab.strings) - before < 50
+
+
+def test_errors_are_one_line_under_spacys_command_too(tmp_path):
+    import spacy.cli._util
+
+    import spacy_psa.cli.mount  # noqa: F401
+
+    result = CliRunner().invoke(
+        spacy.cli._util.app, ["psa", "annotate", "none", str(tmp_path / "none.txt"), "-"]
+    )
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {tmp_path}/none.txt: there is no such file\n"

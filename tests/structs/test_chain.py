@@ -1,0 +1,551 @@
+"""LinearChain against the enumeration of every tag sequence, with kernels and without."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spacy_psa import kernels
+from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.semiring import logsumexp
+
+INF = float("inf")
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-10}
+quick = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(params=["kernel", "torch"])
+def path(request, monkeypatch):
+    use(monkeypatch, request.param)
+    return request.param
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+def use(monkeypatch, path: str) -> None:
+    if path == "kernel":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernels, "available", lambda: path == "kernel")
+
+
+class Sequence(NamedTuple):
+    tags: tuple[int, ...]
+    score: float
+
+
+def enumerate_sequences(potentials: Tensor, length: int) -> list[Sequence]:
+    """Every possible sequence of a sentence with its score, best first."""
+    rows = potentials.detach().double().tolist()
+    count = potentials.shape[-1]
+    sequences = []
+    for tags in itertools.product(range(count), repeat=length):
+        score = rows[0][0][tags[0]]
+        for t in range(1, length):
+            score += rows[t][tags[t - 1]][tags[t]]
+        if score > -INF:
+            sequences.append(Sequence(tags, score))
+    return sorted(sequences, key=lambda s: (-s.score, s.tags[::-1]))
+
+
+def log_total(sequences: list[Sequence]) -> float:
+    if not sequences:
+        return -INF
+    top = sequences[0].score
+    return top + math.log(sum(math.exp(s.score - top) for s in sequences))
+
+
+def unread(lengths: Tensor, n: int, k: int) -> Tensor:
+    """(B, n, K, K) bool, true where potentials must not be read."""
+    result = (torch.arange(n) >= lengths[:, None])[:, :, None, None].repeat(1, 1, k, k)
+    result[:, 0, 1:] = True
+    return result
+
+
+def random_potentials(
+    lengths: Tensor,
+    k: int,
+    *,
+    seed: int = 0,
+    excluded: float = 0.0,
+    scale: float = 1.5,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """Normal scores with a share of -inf, and NaN wherever nothing may be read."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(lengths), int(lengths.max()), k, k)
+    potentials = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+    potentials[torch.rand(shape, generator=generator) < excluded] = -INF
+    potentials[unread(lengths, shape[1], k)] = math.nan
+    return potentials.to(dtype)
+
+
+def as_row(tags: tuple[int, ...], n: int, fill: int = 0) -> Tensor:
+    return torch.tensor([*tags, *[fill] * (n - len(tags))])
+
+
+LENGTHS = torch.tensor([4, 1, 3, 2, 5])
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.3])
+def test_everything_agrees_with_enumeration(path, dtype, excluded):
+    k, n = 3, 5
+    potentials = random_potentials(LENGTHS, k, seed=3, excluded=excluded, dtype=dtype)
+    chain = LinearChain(potentials, LENGTHS)
+    best_tags, best_log_probs = chain.kbest(k**n + 2)
+    close = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
+    assert chain.log_partition.dtype == chain.marginals.dtype == chain.entropy.dtype == dtype
+    for b, length in enumerate(LENGTHS.tolist()):
+        sequences = enumerate_sequences(potentials[b], length)
+        assert sequences, "the seed should leave something possible"
+        log_z = log_total(sequences)
+        probs = [math.exp(s.score - log_z) for s in sequences]
+        marginals, pairs = torch.zeros(n, k), torch.zeros(n, k, k)
+        marginals, pairs = marginals.double(), pairs.double()
+        for sequence, prob in zip(sequences, probs, strict=True):
+            for t, tag in enumerate(sequence.tags):
+                marginals[t, tag] += prob
+                if t:
+                    pairs[t, sequence.tags[t - 1], tag] += prob
+        entropy = -sum(p * math.log(p) for p in probs)
+        assert chain.log_partition[b].item() == pytest.approx(log_z, abs=TOLERANCE[dtype])
+        assert chain.max[b].item() == pytest.approx(sequences[0].score, abs=TOLERANCE[dtype])
+        assert chain.entropy[b].item() == pytest.approx(entropy, abs=TOLERANCE[dtype])
+        assert chain.argmax[b].tolist() == as_row(sequences[0].tags, n).tolist()
+        torch.testing.assert_close(chain.marginals[b].double(), marginals, **close)
+        torch.testing.assert_close(chain.pairwise_marginals[b].double(), pairs, **close)
+        for i in range(k**n + 2):
+            if i < len(sequences):
+                assert best_tags[b, i].tolist() == as_row(sequences[i].tags, n).tolist()
+                expected = sequences[i].score - log_z
+                assert best_log_probs[b, i].item() == pytest.approx(expected, abs=TOLERANCE[dtype])
+            else:
+                assert best_log_probs[b, i].item() == -INF
+                assert best_tags[b, i].tolist() == [0] * n
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.3])
+def test_log_prob_of_every_sequence(path, dtype, excluded):
+    lengths = torch.tensor([3, 1, 2])
+    potentials = random_potentials(lengths, 3, seed=8, excluded=excluded, dtype=dtype)
+    chain = LinearChain(potentials, lengths)
+    known = [enumerate_sequences(potentials[b], int(lengths[b])) for b in range(3)]
+    scores = [{s.tags: s.score for s in sequences} for sequences in known]
+    for tags in itertools.product(range(3), repeat=3):
+        batch = torch.stack([as_row(tags[: int(length)], 3, fill=-100) for length in lengths])
+        for b, log_prob in enumerate(chain.log_prob(batch).tolist()):
+            score = scores[b].get(tags[: int(lengths[b])], -INF)
+            assert log_prob == pytest.approx(score - log_total(known[b]), abs=TOLERANCE[dtype])
+            assert chain.score(batch)[b].item() == pytest.approx(score, abs=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(
+    "name", ["log_partition", "entropy", "marginals", "pairwise_marginals", "max"]
+)
+@pytest.mark.parametrize("excluded", [0.0, 0.3])
+def test_gradients_are_those_of_finite_differences(path, name, excluded):
+    lengths = torch.tensor([3, 1, 2])
+    potentials = random_potentials(lengths, 3, seed=5, excluded=excluded)
+    read = potentials.isfinite()
+
+    def value(numbers: Tensor) -> Tensor:
+        scores = potentials.masked_scatter(read, numbers)
+        return getattr(LinearChain(scores, lengths), name)
+
+    assert torch.autograd.gradcheck(value, potentials[read].requires_grad_())
+
+
+def test_log_prob_gradient_is_that_of_finite_differences(path):
+    lengths = torch.tensor([3, 1, 2])
+    potentials = random_potentials(lengths, 3, seed=5, excluded=0.2)
+    tags = LinearChain(potentials, lengths).kbest(2)[0][:, -1]
+    read = potentials.isfinite()
+
+    def value(numbers: Tensor) -> Tensor:
+        return LinearChain(potentials.masked_scatter(read, numbers), lengths).log_prob(tags)
+
+    assert value(potentials[read]).isfinite().all()
+    assert torch.autograd.gradcheck(value, potentials[read].requires_grad_())
+
+
+def test_gradient_of_log_partition_is_the_pairwise_marginals(path, dtype):
+    potentials = random_potentials(LENGTHS, 4, excluded=0.2, dtype=dtype).requires_grad_()
+    chain = LinearChain(potentials, LENGTHS)
+    chain.log_partition.sum().backward()
+    with torch.no_grad():
+        pairs, marginals = chain.pairwise_marginals, chain.marginals
+    torch.testing.assert_close(potentials.grad[:, 1:], pairs[:, 1:])
+    torch.testing.assert_close(potentials.grad[:, 0, 0], marginals[:, 0])
+    assert (potentials.grad[:, 0, 1:] == 0).all()
+
+
+def test_a_sentence_without_a_legal_sequence_leaves_the_others_their_gradients(path, dtype):
+    lengths = torch.tensor([3, 1, 2, 3])
+    live = random_potentials(lengths, 3, seed=2, dtype=dtype)
+    dead = live.clone()
+    dead[0, 1] = -INF  # no move
+    dead[1, 0] = -INF  # no tag
+    tags = torch.zeros(4, 3, dtype=torch.int64)
+    gradients = []
+    for potentials in (dead, live):
+        potentials.requires_grad_()
+        chain = LinearChain(potentials, lengths)
+        loss = chain.log_partition + chain.log_prob(tags) + chain.entropy + chain.max
+        (loss.sum() + chain.marginals.square().sum()).backward()
+        gradients.append(potentials.grad)
+    assert chain.log_partition.isfinite().all()
+    assert gradients[0].isfinite().all()
+    torch.testing.assert_close(gradients[0][2:], gradients[1][2:])
+
+    chain = LinearChain(dead.detach(), lengths)
+    assert chain.log_partition[:2].tolist() == chain.log_prob(tags)[:2].tolist() == [-INF, -INF]
+    assert chain.max[:2].tolist() == [-INF, -INF]
+    assert chain.entropy[:2].tolist() == [0.0, 0.0]
+    assert (chain.marginals[:2] == 0).all() and (chain.pairwise_marginals[:2] == 0).all()
+    assert (chain.kbest(2)[1][:2] == -INF).all()
+    for find in (lambda: chain.argmax, lambda: chain.sample(1)):
+        with pytest.raises(ValueError, match=r"no tag sequence is possible .*\[0, 1\]"):
+            find()
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.3])
+def test_second_derivatives_are_those_of_finite_differences(path, excluded):
+    lengths = torch.tensor([3, 1, 2])
+    potentials = random_potentials(lengths, 2, seed=5, excluded=excluded)
+    read = potentials.isfinite()
+
+    def value(numbers: Tensor) -> Tensor:
+        return LinearChain(potentials.masked_scatter(read, numbers), lengths).log_partition
+
+    assert torch.autograd.gradgradcheck(value, potentials[read].requires_grad_())
+
+
+def test_an_excluded_sequence_has_no_gradient(path):
+    potentials = random_potentials(torch.tensor([2, 2]), 2)
+    potentials[0, 1, 0, 1] = -INF
+    potentials.requires_grad_()
+    chain = LinearChain(potentials, torch.tensor([2, 2]))
+    log_prob = chain.log_prob(torch.tensor([[0, 1], [0, 1]]))
+    assert log_prob[0] == -INF and log_prob[1].isfinite()
+    log_prob.sum().backward()
+    assert (potentials.grad[0] == 0).all() and (potentials.grad[1] != 0).any()
+
+
+def test_ties_go_to_the_lowest_last_tag_then_the_lowest_before_it(path, dtype):
+    lengths = torch.tensor([3, 2, 1])
+    chain = LinearChain(torch.zeros(3, 3, 2, 2, dtype=dtype), lengths)
+    assert chain.argmax.tolist() == [[0, 0, 0]] * 3
+    tags, _ = chain.kbest(4)
+    assert tags[0].tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
+    crossed = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=dtype).repeat(1, 2, 1, 1)
+    crossed[0, 0] = 0.0  # 0 1 and 1 0 are equally good
+    assert LinearChain(crossed, torch.tensor([2])).argmax.tolist() == [[1, 0]]
+
+
+@quick
+@given(
+    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    k=st.integers(1, 4),
+    seed=st.integers(0, 10_000),
+)
+def test_both_paths_choose_the_same_among_many_ties(lengths, k, seed):
+    lengths = torch.tensor(lengths)
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(lengths), int(lengths.max()), k, k)
+    potentials = torch.randint(0, 2, shape, generator=generator).float()
+    chosen = []
+    for path in ("kernel", "torch"):
+        with pytest.MonkeyPatch.context() as patch:
+            use(patch, path)
+            chain = LinearChain(potentials, lengths)
+            chosen.append((chain.argmax, *chain.kbest(5)))
+    for ours, theirs in zip(*chosen, strict=True):
+        assert torch.equal(ours, theirs)
+    enumerated = [enumerate_sequences(p, n) for p, n in zip(potentials, lengths, strict=True)]
+    first = [as_row(sequences[0].tags, shape[1]) for sequences in enumerated]
+    assert torch.equal(chosen[0][0], torch.stack(first))
+
+
+@quick
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    k=st.integers(1, 5),
+    scale=st.sampled_from([0.1, 3.0, 2000.0]),
+    excluded=st.sampled_from([0.0, 0.1, 0.4]),
+    seed=st.integers(0, 10_000),
+)
+def test_both_paths_agree(lengths, k, scale, excluded, seed):
+    lengths = torch.tensor(lengths)
+    results = []
+    for path in ("kernel", "torch"):
+        with pytest.MonkeyPatch.context() as patch:
+            use(patch, path)
+            potentials = random_potentials(lengths, k, seed=seed, excluded=excluded, scale=scale)
+            with torch.no_grad():
+                chain = LinearChain(potentials, lengths)
+                results.append(
+                    [
+                        *[chain.log_partition, chain.max, chain.marginals, chain.entropy],
+                        *[chain.pairwise_marginals, *chain.kbest(3)],
+                    ]
+                )
+            chain = LinearChain(potentials.requires_grad_(), lengths)
+            chain.log_partition.sum().backward()
+            results[-1].append(potentials.grad)
+    for ours, theirs in zip(*results, strict=True):
+        assert not ours.isnan().any()
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@quick
+@given(seed=st.integers(0, 10_000), k=st.integers(1, 5), shift=st.floats(-50, 50))
+def test_a_constant_at_a_place_moves_the_partition_and_nothing_else(path, seed, k, shift):
+    lengths = torch.tensor([4, 2])
+    potentials = random_potentials(lengths, k, seed=seed)
+    moved = potentials.clone()
+    moved[:, 1] += shift
+    a, b = LinearChain(potentials, lengths), LinearChain(moved, lengths)
+    torch.testing.assert_close(b.log_partition, a.log_partition + shift)
+    torch.testing.assert_close(b.marginals, a.marginals)
+    torch.testing.assert_close(b.entropy, a.entropy)
+    torch.testing.assert_close(b.log_prob(b.argmax), a.log_prob(b.argmax))
+
+
+@quick
+@given(seed=st.integers(0, 10_000), k=st.integers(2, 6))
+def test_marginals_sum_to_one_and_to_each_other(path, seed, k):
+    lengths = torch.tensor([5, 1, 3])
+    chain = LinearChain(random_potentials(lengths, k, seed=seed), lengths)
+    places = (torch.arange(5) < lengths[:, None]).double()
+    torch.testing.assert_close(chain.marginals.sum(2), places)
+    inner = places[:, 1:, None]
+    pairs = chain.pairwise_marginals[:, 1:]
+    torch.testing.assert_close(pairs.sum(2), chain.marginals[:, 1:])
+    torch.testing.assert_close(pairs.sum(3), chain.marginals[:, :-1] * inner)
+
+
+def test_seventy_three_tags(dtype, monkeypatch):
+    lengths = torch.tensor([6, 1])
+    potentials = random_potentials(lengths, 73, excluded=0.5, dtype=dtype)
+    results = []
+    for path in ("kernel", "torch"):
+        use(monkeypatch, path)
+        chain = LinearChain(potentials, lengths)
+        results.append(
+            [chain.log_partition, chain.marginals, chain.argmax, chain.entropy, *chain.kbest(4)]
+        )
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    one = potentials[1, 0, 0].double()
+    assert chain.log_partition[1].item() == pytest.approx(torch.logsumexp(one, 0).item(), abs=1e-5)
+    torch.testing.assert_close(chain.marginals[1, 0].double(), one.softmax(0), atol=1e-5, rtol=1e-5)
+
+
+def test_long_sentences_keep_their_precision_in_float32(path):
+    lengths = torch.tensor([1500])
+    exact = 10 * random_potentials(lengths, 3, scale=1.0) + 50  # log Z is about 100,000
+    exact = exact.float().double()
+    rounded = LinearChain(exact.float(), lengths)
+    exact_chain = LinearChain(exact, lengths)
+    tags = exact_chain.argmax
+    torch.testing.assert_close(rounded.argmax, tags)
+    torch.testing.assert_close(rounded.marginals.double(), exact_chain.marginals)
+    torch.testing.assert_close(rounded.log_prob(tags).double(), exact_chain.log_prob(tags))
+    torch.testing.assert_close(rounded.entropy.double(), exact_chain.entropy)
+
+
+def test_extreme_scores_do_not_underflow(path, dtype):
+    # The only way out of the best tag at place 0 costs 10,000 nats.
+    potentials = torch.zeros(1, 2, 2, 2, dtype=dtype)
+    potentials[0, 0, 0] = torch.tensor([5000.0, 0.0])
+    potentials[0, 1] = torch.tensor([[-INF, -10000.0], [-20000.0, -INF]])
+    chain = LinearChain(potentials, torch.tensor([2]))
+    assert chain.log_partition.item() == -5000.0
+    assert chain.marginals[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert chain.kbest(2)[1].tolist() == [[0.0, -15000.0]]
+    assert chain.entropy.item() == 0.0
+
+
+def test_from_emissions_is_the_sum_of_its_parts(path, dtype):
+    generator = torch.Generator().manual_seed(0)
+    lengths, k = torch.tensor([3, 1, 2]), 3
+    emissions = torch.randn(3, 3, k, generator=generator, dtype=dtype)
+    transitions = torch.randn(k, k, generator=generator, dtype=dtype)
+    start, end = torch.randn(2, k, generator=generator, dtype=dtype)
+    transitions[0, 1] = start[2] = end[0] = -INF
+    for t, length in enumerate(lengths.tolist()):
+        emissions[t, length:] = math.nan
+    parts = [emissions, transitions, start, end]
+    for part in parts:
+        part.requires_grad_()
+    chain = LinearChain.from_emissions(emissions, lengths, transitions, start, end)
+    plain = LinearChain.from_emissions(emissions, lengths)
+    for tags in itertools.product(range(k), repeat=3):
+        batch = torch.tensor([tags] * 3)
+        for b, length in enumerate(lengths.tolist()):
+            alone = sum(emissions[b, t, tags[t]].item() for t in range(length))
+            score = alone + start[tags[0]].item() + end[tags[length - 1]].item()
+            score += sum(transitions[tags[t - 1], tags[t]].item() for t in range(1, length))
+            assert chain.score(batch)[b].item() == pytest.approx(score, abs=1e-5)
+            assert plain.score(batch)[b].item() == pytest.approx(alone, abs=1e-5)
+    chain.log_partition.sum().backward()
+    for part in parts:
+        assert part.grad.isfinite().all()
+    torch.testing.assert_close(emissions.grad, chain.marginals)
+    torch.testing.assert_close(start.grad, chain.marginals[:, 0].sum(0))
+    torch.testing.assert_close(end.grad, chain.marginals[torch.arange(3), lengths - 1].sum(0))
+    torch.testing.assert_close(transitions.grad, chain.pairwise_marginals.sum((0, 1)))
+
+
+def test_constrained_is_the_distribution_given_the_evidence(path, dtype):
+    lengths, k, n = torch.tensor([4, 1, 3]), 3, 4
+    potentials = random_potentials(lengths, k, seed=4, dtype=dtype)
+    allowed = torch.rand(3, n, k, generator=torch.Generator().manual_seed(1)) < 0.8
+    moves = torch.tensor([[1, 1, 0], [0, 1, 1], [1, 0, 1]]).bool()
+    start, end = torch.tensor([1, 0, 1]).bool(), torch.tensor([1, 1, 0]).bool()
+    chain = LinearChain(potentials, lengths)
+    evidence = {"allowed": allowed, "moves": moves, "start": start, "end": end}
+    each_move = moves.expand(3, n, k, k).clone()
+    each_move[:, 0] = False  # does not matter: there is no move to the first place
+    given_evidence = [
+        chain.constrain(**evidence),
+        chain.constrain(**{**evidence, "moves": each_move}),
+        chain.constrain(allowed).constrain(moves=moves).constrain(start=start, end=end),
+        LinearChain(potentials, lengths, allowed).constrain(moves=moves, start=start, end=end),
+    ]
+    for b, length in enumerate(lengths.tolist()):
+        legal = [
+            s
+            for s in enumerate_sequences(potentials[b], length)
+            if all(allowed[b, t, tag] for t, tag in enumerate(s.tags))
+            and all(moves[s.tags[t - 1], s.tags[t]] for t in range(1, length))
+            and start[s.tags[0]]
+            and end[s.tags[-1]]
+        ]
+        assert 0 < len(legal) < k**length
+        for constrained in given_evidence:
+            tags, log_probs = constrained.kbest(len(legal) + 1)
+            assert log_probs[b, -1] == -INF
+            for i, sequence in enumerate(legal):
+                assert tags[b, i].tolist() == as_row(sequence.tags, n).tolist()
+                log_prob = sequence.score - log_total(legal)
+                assert log_probs[b, i].item() == pytest.approx(log_prob, abs=TOLERANCE[dtype])
+    assert torch.equal(chain.constrain().potentials.nan_to_num(), potentials.nan_to_num())
+
+
+def test_samples_have_the_frequencies_of_their_probabilities(path):
+    lengths = torch.tensor([3, 1, 2])
+    potentials = random_potentials(lengths, 3, seed=6, excluded=0.2, dtype=torch.float32)
+    chain = LinearChain(potentials, lengths)
+    num = 20_000
+    samples = chain.sample(num, torch.Generator().manual_seed(0))
+    assert torch.equal(samples, chain.sample(num, torch.Generator().manual_seed(0)))
+    assert samples.shape == (num, 3, 3)
+    for b, length in enumerate(lengths.tolist()):
+        assert (samples[:, b, length:] == 0).all()
+        sequences = enumerate_sequences(potentials[b], length)
+        drawn = [tuple(row) for row in samples[:, b, :length].tolist()]
+        assert set(drawn) <= {s.tags for s in sequences}
+        for sequence in sequences:
+            prob = math.exp(sequence.score - log_total(sequences))
+            error = 5 * math.sqrt(prob * (1 - prob) / num) + 1e-6
+            assert drawn.count(sequence.tags) / num == pytest.approx(prob, abs=error)
+
+
+def test_values_first_read_without_gradients_still_have_them(path):
+    potentials = random_potentials(LENGTHS, 3).requires_grad_()
+    chain = LinearChain(potentials, LENGTHS)
+    tags = torch.zeros(5, 5, dtype=torch.int64)
+    with torch.no_grad():
+        before = chain.log_prob(tags)
+    assert not before.requires_grad
+    chain.log_prob(tags).sum().backward()
+    fresh = potentials.detach().clone().requires_grad_()
+    LinearChain(fresh, LENGTHS).log_prob(tags).sum().backward()
+    torch.testing.assert_close(potentials.grad, fresh.grad)
+
+
+def test_potentials_without_gradients_give_results_without(path):
+    chain = LinearChain(random_potentials(LENGTHS, 3), LENGTHS)
+    values = [chain.log_partition, chain.max, chain.entropy, chain.marginals, chain.kbest(2)[1]]
+    assert not any(value.requires_grad for value in values)
+
+
+def test_works_in_inference_mode(path):
+    potentials = random_potentials(LENGTHS, 3)
+    outside = LinearChain(potentials, LENGTHS)
+    with torch.inference_mode():
+        chain = LinearChain(potentials.clone(), LENGTHS.clone())
+        chain.log_prob(chain.argmax)
+        assert torch.equal(chain.argmax, outside.argmax)
+        assert torch.equal(chain.kbest(3)[0], outside.kbest(3)[0])
+        assert torch.equal(chain.marginals, outside.marginals)
+        assert torch.equal(chain.entropy, outside.entropy)
+        assert chain.sample(2).shape == (2, 5, 5)
+
+
+def test_potentials_may_have_any_layout(path):
+    potentials = random_potentials(LENGTHS, 3)
+    turned = potentials.transpose(2, 3).contiguous().transpose(2, 3)
+    a, b = LinearChain(potentials, LENGTHS), LinearChain(turned, LENGTHS)
+    assert torch.equal(a.argmax, b.argmax)
+    assert torch.equal(a.marginals, b.marginals)
+    assert torch.equal(a.log_partition, b.log_partition)
+
+
+ZEROS = torch.zeros(2, 3, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: LinearChain(ZEROS[0], torch.tensor([3, 3])), r"\(B, n, K, K\)"),
+        (lambda: LinearChain(ZEROS[..., :1], torch.tensor([3, 3])), r"\(B, n, K, K\)"),
+        (lambda: LinearChain(ZEROS.long(), torch.tensor([3, 3])), "floating point"),
+        (lambda: LinearChain(ZEROS, torch.tensor([3])), "int64 of shape"),
+        (lambda: LinearChain(ZEROS, torch.tensor([3.0, 3.0])), "int64 of shape"),
+        (lambda: LinearChain(ZEROS, torch.tensor([3, 0])), "from 1 to 3"),
+        (lambda: LinearChain(ZEROS, torch.tensor([4, 1])), "from 1 to 3"),
+        (lambda: LinearChain(ZEROS, torch.tensor([3, 3]), torch.ones(2, 3, 2)), "allowed"),
+        (lambda: full().constrain(torch.ones(2, 3, 1).bool()), "allowed"),
+        (lambda: full().constrain(moves=torch.ones(2, 1).bool()), "moves"),
+        (lambda: full().constrain(moves=torch.ones(2, 1, 2, 2).bool()), "moves"),
+        (lambda: full().constrain(start=torch.ones(3).bool()), "start"),
+        (lambda: full().constrain(end=torch.ones(2)), "end"),
+        (lambda: full().log_prob(torch.zeros(2, 2).long()), "tags must be"),
+        (lambda: full().log_prob(torch.full((2, 3), 2)), "from 0 to 1"),
+        (lambda: full().score(torch.full((2, 3), -1)), "from 0 to 1"),
+        (lambda: full().kbest(0), "k must be"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def full() -> LinearChain:
+    return LinearChain(ZEROS, torch.tensor([3, 3]))
+
+
+def test_logsumexp_has_two_derivatives_without_nan():
+    x = torch.tensor([[0.5, -INF, 2.0], [-INF, -INF, -INF]], dtype=torch.float64)
+    torch.testing.assert_close(logsumexp(x, -1), torch.logsumexp(x, -1))
+    x.requires_grad_()
+    (first,) = torch.autograd.grad(logsumexp(x, -1).sum(), x, create_graph=True)
+    torch.testing.assert_close(first[0], x[0].softmax(0))
+    assert first[1].tolist() == [0.0, 0.0, 0.0]
+    (second,) = torch.autograd.grad(first.square().sum(), x)
+    assert second.isfinite().all()

@@ -1,0 +1,231 @@
+"""project.yml and the commands that it runs; the workflow itself is run in CI."""
+
+import re
+import shlex
+import zipfile
+from pathlib import Path
+
+import pytest
+import srsly
+import typer
+from thinc.api import Config
+from typer.testing import CliRunner, Result
+from weasel.util import load_project_config
+
+from spacy_psa.cli.app import app
+from spacy_psa.corpora.layouts import LAYOUTS
+from spacy_psa.scoring.provenance import md5
+
+ROOT = Path(__file__).parent.parent
+PROJECT = ROOT / "project.yml"
+# The directories that weasel makes when it loads a project.
+MADE = ("corpus/", "training/", "metrics/", "assets/")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with the project file alone, where weasel makes its folders."""
+    (tmp_path / "project.yml").write_text(PROJECT.read_text(encoding="utf8"), encoding="utf8")
+    return tmp_path
+
+
+def commands(folder: Path, **variables: str) -> list[dict]:
+    """The commands of `all`, in order, with variables filled in."""
+    overrides = {f"vars.{name}": value for name, value in variables.items()}
+    config = load_project_config(folder, overrides=overrides)
+    by_name = {command["name"]: command for command in config["commands"]}
+    return [by_name[name] for name in config["workflows"]["all"]]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.mark.parametrize("corpus", LAYOUTS)
+def test_each_step_needs_what_a_step_before_it_makes(project, corpus):
+    made = [f"assets/{corpus}"]
+    for command in commands(project, corpus=corpus):
+        for dep in command.get("deps", []):
+            there = (ROOT / dep).exists() if dep.startswith("configs/") else False
+            within = any(dep == path or dep.startswith(f"{path}/") for path in made)
+            assert there or within, f"{command['name']} needs {dep}"
+        made += command.get("outputs", [])
+    assert {f"training/{corpus}/model-best", f"metrics/{corpus}.md", f"metrics/{corpus}.json"} <= {
+        *made
+    }
+
+
+@pytest.mark.parametrize("corpus", LAYOUTS)
+@pytest.mark.parametrize("mirror", ["", "/a folder/with blanks"])
+def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpus, mirror):
+    group = typer.main.get_command(app)
+    seen = set()
+    for command in commands(project, corpus=corpus, mirror=mirror):
+        for line in command["script"]:
+            assert "${" not in line
+            words = shlex.split(line)
+            if words[:3] != ["python", "-m", "spacy_psa"]:
+                continue
+            _, _, _, name, *arguments = words
+            # Parses and so checks the arguments, without running the command.
+            context = group.commands[name].make_context(name, arguments)
+            seen.add(name)
+            if name == "assets":
+                assert context.params["mirror"] == mirror
+    assert seen == {"assets", "prepare", "merge-config", "report"}
+
+
+def test_each_file_of_a_corpus_is_an_asset_of_the_project():
+    listed = {asset["dest"]: asset for asset in srsly.read_yaml(PROJECT)["assets"]}
+    for corpus, layout in LAYOUTS.items():
+        for file in layout.files():
+            asset = listed[f"assets/{file}"]
+            # The sample is in the repository; whatever is not has an address.
+            assert ("url" in asset) == (corpus != "sample")
+            assert re.fullmatch(r"[0-9a-f]{32}", asset.get("checksum", "0" * 32))
+
+
+def write_assets(folder: Path) -> Path:
+    """A small project whose assets are to be found in the folder that is returned."""
+    mirror = folder / "mirror"
+    for name in ("conll2003", "glove"):
+        (mirror / name).mkdir(parents=True)
+    listed = []
+    for name in ("eng.train", "eng.testa", "eng.testb"):
+        path = mirror / "conll2003" / name
+        path.write_text(f"content of {name}")
+        listed.append({"dest": f"assets/conll2003/{name}", "checksum": md5(path)})
+    with zipfile.ZipFile(mirror / "glove" / "glove.6B.zip", "w") as archive:
+        archive.writestr("glove.6B.100d.txt", "the 0.5\n")
+    listed.append({"dest": "assets/glove/glove.6B.zip"})
+    srsly.write_yaml(folder / "project.yml", {"assets": listed})
+    return mirror
+
+
+def test_missing_assets_are_named_in_one_line(tmp_path):
+    write_assets(tmp_path)
+    result = run("assets", "conll2003", "--project", tmp_path / "project.yml")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    for name in ("eng.train", "eng.testa", "eng.testb", "glove.6B.zip", "project assets"):
+        assert name in result.stderr
+
+
+def test_assets_are_copied_from_a_mirror_and_then_needed_no_more(tmp_path):
+    mirror = write_assets(tmp_path)
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    assert run(*arguments, "--mirror", mirror).exit_code == 0
+    copied = tmp_path / "assets" / "conll2003" / "eng.testa"
+    assert copied.read_text() == "content of eng.testa"
+    assert run(*arguments).exit_code == 0
+
+
+def test_mirror_may_be_flat_and_lack_what_is_there(tmp_path):
+    mirror = write_assets(tmp_path)
+    (tmp_path / "assets" / "glove").mkdir(parents=True)
+    (mirror / "glove" / "glove.6B.zip").rename(tmp_path / "assets" / "glove" / "glove.6B.zip")
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    assert run(*arguments, "--mirror", mirror / "conll2003").exit_code == 0
+
+
+def test_wrong_checksum_is_an_error_and_a_mirror_mends_it(tmp_path):
+    mirror = write_assets(tmp_path)
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    run(*arguments, "--mirror", mirror)
+    damaged = tmp_path / "assets" / "conll2003" / "eng.train"
+    damaged.write_text("half")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "eng.train: damaged" in result.stderr and result.stderr.count("\n") == 1
+    assert run(*arguments, "--mirror", mirror).exit_code == 0
+    assert damaged.read_text() == "content of eng.train"
+
+
+def test_archive_that_is_cut_off_is_an_error(tmp_path):
+    mirror = write_assets(tmp_path)
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    run(*arguments, "--mirror", mirror)
+    archive = tmp_path / "assets" / "glove" / "glove.6B.zip"
+    archive.write_bytes(archive.read_bytes()[:-10])
+    result = run(*arguments)
+    assert result.exit_code == 2 and "glove.6B.zip: damaged" in result.stderr
+
+
+def test_file_of_a_mirror_with_a_wrong_checksum_is_not_taken(tmp_path):
+    mirror = write_assets(tmp_path)
+    (mirror / "conll2003" / "eng.train").write_text("another version")
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml", "--mirror", mirror]
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "missing" in result.stderr and "eng.train;" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["assets", "conll2004"], "unknown corpus 'conll2004'"),
+        (["assets", "sample", "--mirror", "/no/such/folder"], "no such folder"),
+        (["assets", "sample", "--project", "/no/such/project.yml"], "no project file"),
+        (["prepare", "conll2004", "assets", "corpus"], "unknown corpus 'conll2004'"),
+        (["merge-config", "none.cfg", "none.cfg", "out.cfg"], "no such config"),
+    ],
+)
+def test_bad_arguments_give_one_line_and_code_2(tmp_path, monkeypatch, arguments, reason):
+    monkeypatch.chdir(write_assets(tmp_path).parent)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert reason in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_conll2003_is_prepared_with_its_vectors(tmp_path):
+    import spacy
+
+    (tmp_path / "assets" / "conll2003").mkdir(parents=True)
+    (tmp_path / "assets" / "glove").mkdir()
+    lines = "-DOCSTART- -X- O O\n\nRome NNP I-NP I-LOC\nfell VBD I-VP O\n"
+    for name in ("eng.train", "eng.testa", "eng.testb"):
+        (tmp_path / "assets" / "conll2003" / name).write_text(lines)
+    numbers = " ".join(["0.5"] * 100)
+    with zipfile.ZipFile(tmp_path / "assets" / "glove" / "glove.6B.zip", "w") as archive:
+        archive.writestr("glove.6B.100d.txt", f"rome {numbers}\nfell {numbers}\n")
+    out = tmp_path / "corpus"
+    assert run("prepare", "conll2003", tmp_path / "assets", out).exit_code == 0
+    nlp = spacy.load(out / "vectors")
+    assert nlp.vocab["rome"].vector.tolist() == [0.5] * 100
+    for name in ("train", "dev", "test"):
+        (doc,) = spacy.tokens.DocBin().from_disk(out / f"{name}.spacy").get_docs(nlp.vocab)
+        assert [(ent.text, ent.label_) for ent in doc.ents] == [("Rome", "LOC")]
+
+
+BASE = (
+    '[paths]\ntrain = null\nvectors = "x"\n\n[training]\ntrain = ${paths.train}\nmax_epochs = 9\n'
+)
+
+
+def test_merged_config_has_the_settings_and_its_variables(tmp_path):
+    (tmp_path / "base.cfg").write_text(BASE)
+    (tmp_path / "part.cfg").write_text("[paths]\nvectors = null\n\n[training]\nmax_epochs = 2\n")
+    out = tmp_path / "new" / "out.cfg"
+    assert run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", out).exit_code == 0
+    merged = Config().from_disk(out, interpolate=False)
+    assert merged["paths"] == {"train": None, "vectors": None}
+    assert merged["training"] == {"train": "${paths.train}", "max_epochs": 2}
+
+
+def test_settings_in_a_section_that_the_base_lacks_are_an_error(tmp_path):
+    (tmp_path / "base.cfg").write_text(BASE)
+    (tmp_path / "part.cfg").write_text("[training]\n\n[training.optimiser]\nlr = 1\n")
+    out = tmp_path / "out.cfg"
+    result = run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", out)
+    assert result.exit_code == 2 and "[training.optimiser]" in result.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("corpus", LAYOUTS)
+def test_settings_of_each_corpus_lie_over_each_config(tmp_path, corpus):
+    bases = sorted((ROOT / "configs" / "ner").glob("*.cfg"))
+    assert bases
+    for base in bases:
+        settings = ROOT / "configs" / "corpora" / f"{corpus}.cfg"
+        result = run("merge-config", base, settings, tmp_path / "out.cfg")
+        assert result.exit_code == 0, result.stderr
