@@ -4,9 +4,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,9 @@ Failed = Callable[[Record, Exception], None]
 
 
 def annotate(
-    model: Annotated[str, typer.Argument(help="Folder or installed package of a pipeline.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
+    ],
     source: Annotated[Path, typer.Argument(metavar="INPUT", help='File to read, "-" for stdin.')],
     target: Annotated[
         Path, typer.Argument(metavar="OUTPUT", help='File to write, "-" for stdout.')
@@ -112,76 +114,95 @@ def annotated(
     """Yield each record with its annotated `Doc`, in order; use a `Doc` before taking the next.
 
     Where the pipeline fails on a batch, its documents are annotated again one by
-    one, and `failed` is called for those that fail alone.
+    one, and `failed` is called for those that fail alone. (`nlp.set_error_handler`
+    would lose the whole batch, and raises for spaCy's own `ner` and `parser`.)
     """
-    handler = _ErrorHandler()
-    nlp.set_error_handler(handler)
     if n_process != 1:
-        yield from _stream(nlp, handler, records, batch_size, n_process, failed)
+        yield from _in_processes(nlp, records, batch_size, n_process, failed)
         return
-    # spaCy keeps every word that it meets. A zone frees those of its documents, so
-    # that memory does not grow with the input.
     records = iter(records)
-    while zone := list(islice(records, 1)):
-        rest = islice(records, ZONE * batch_size - 1)
+    batches = iter(lambda: list(islice(records, batch_size)), [])
+    done = ZONE
+    while done == ZONE:
+        done = 0
+        # spaCy keeps every word that it meets. A zone frees those of its documents,
+        # so that memory does not grow with the input.
         with nlp.memory_zone():
-            yield from _stream(nlp, handler, chain(zone, rest), batch_size, 1, failed)
+            for batch in islice(batches, ZONE):
+                yield from _batch(nlp, batch, failed)
+                done += 1
 
 
-class _ErrorHandler:
-    """Lets the documents of a batch that failed vanish from the stream, and raises for one alone.
+def _batch(nlp: "Language", batch: list[Record], failed: Failed) -> "Iterator[tuple[Record, Doc]]":
+    made = list(_made(nlp, batch, failed))
+    try:
+        docs = list(nlp.pipe([doc for _, doc in made], batch_size=len(batch)))
+    except Exception:  # a component may be anybody's; the culprit is found below
+        docs = []
+    for i, (record, _) in enumerate(made):
+        doc = docs[i] if len(docs) == len(made) else _alone(nlp, record, failed)
+        if doc is not None:
+            yield record, doc
 
-    A class, not a closure, since it is pickled where processes are spawned.
-    """
 
-    alone = False
-
-    def __call__(self, name: str, proc: Any, docs: "list[Doc]", error: Exception) -> None:
-        if self.alone:
-            raise error
-
-
-def _stream(
-    nlp: "Language",
-    handler: _ErrorHandler,
-    records: Iterable[Record],
-    batch_size: int,
-    n_process: int,
-    failed: Failed,
+def _in_processes(
+    nlp: "Language", records: Iterable[Record], batch_size: int, n_process: int, failed: Failed
 ) -> "Iterator[tuple[Record, Doc]]":
+    from spacy.util import ignore_error
+
     under_way: deque[Record] = deque()
 
     def feed() -> "Iterator[tuple[Doc, int]]":
-        for record in records:
-            try:
-                doc = record.make_doc(nlp)
-            except Exception as error:  # the tokenizer may be anybody's
-                failed(record, error)
-                continue
+        for record, doc in _made(nlp, records, failed):
             under_way.append(record)
             yield doc, record.number
 
-    def alone(record: Record) -> "Iterator[tuple[Record, Doc]]":
-        handler.alone = True
+    def retried(record: Record) -> "list[tuple[Record, Doc]]":
+        nlp.default_error_handler = handler
+        doc = _alone(nlp, record, failed)
+        nlp.default_error_handler = ignore_error
+        return [] if doc is None else [(record, doc)]
+
+    # What a process tells of its failures is passed over, so that the stream goes on.
+    handler, nlp.default_error_handler = nlp.default_error_handler, ignore_error
+    try:
+        for doc, number in nlp.pipe(
+            feed(), as_tuples=True, batch_size=batch_size, n_process=n_process
+        ):
+            # Whatever went in before this document and has not come out has failed.
+            while under_way:
+                record = under_way.popleft()
+                if record.number == number:
+                    yield record, doc
+                    break
+                yield from retried(record)
+        for record in under_way:
+            yield from retried(record)
+    finally:
+        nlp.default_error_handler = handler
+
+
+def _made(
+    nlp: "Language", records: Iterable[Record], failed: Failed
+) -> "Iterator[tuple[Record, Doc]]":
+    """Tokenized documents; those that cannot be are passed over."""
+    for record in records:
         try:
-            doc = nlp(record.make_doc(nlp))
+            doc = record.make_doc(nlp)
+        except Exception as error:  # the tokenizer may be anybody's
+            failed(record, error)
+        else:
+            yield record, doc
+
+
+def _alone(nlp: "Language", record: Record, failed: Failed) -> "Doc | None":
+    # Made anew, since the components before the one that failed have written to the first.
+    for _, doc in _made(nlp, [record], failed):
+        try:
+            return nlp(doc)
         except Exception as error:
             failed(record, error)
-            return
-        finally:
-            handler.alone = False
-        yield record, doc
-
-    for doc, number in nlp.pipe(feed(), as_tuples=True, batch_size=batch_size, n_process=n_process):
-        # Whatever went in before this document and has not come out has failed.
-        while under_way:
-            record = under_way.popleft()
-            if record.number == number:
-                yield record, doc
-                break
-            yield from alone(record)
-    for record in under_way:
-        yield from alone(record)
+    return None
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def open_source(
         yield _source(sys.stdin.buffer, "stdin", None, form, vocab, text_key, keep, bad)
         return
     try:
-        stream = open(path, "rb")
+        stream = open(path, "rb")  # noqa: SIM115 - what fails inside the block is no matter of this
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     with stream:

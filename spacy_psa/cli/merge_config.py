@@ -1,7 +1,7 @@
 """`spacy-psa merge-config`: one training config from a model's and a corpus' settings."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ def merge_config(
     typer.echo(f"{base} + {settings} -> {target}")
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> dict[str, Any]:
     from configparser import Error
 
     from thinc.api import Config, ConfigValidationError
@@ -42,7 +42,9 @@ def _read(path: Path) -> dict:
         raise InputError(f"{path}: not a config ({error})") from error
 
 
-def _check(part: dict, whole: dict, settings: Path, base: Path, at: str = "") -> None:
+def _check(
+    part: dict[str, Any], whole: dict[str, Any], settings: Path, base: Path, at: str = ""
+) -> None:
     for key, value in part.items():
         if isinstance(value, dict):
             if not isinstance(whole.get(key), dict):

@@ -121,7 +121,9 @@ class JsonlWriter:
         self.tokens = tokens
 
     def write(self, doc: "Doc") -> None:
-        record: dict[str, Any] = dict(doc.user_data.get("meta", {}))
+        # An annotation that the line came with is not this one's.
+        meta = doc.user_data.get("meta", {})
+        record: dict[str, Any] = {k: v for k, v in meta.items() if k not in ("spans", "tokens")}
         record["text"] = doc.text
         record["ents"] = [_span(ent) for ent in doc.ents]
         spans = {key: _group(group) for key, group in doc.spans.items()}

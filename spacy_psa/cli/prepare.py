@@ -1,5 +1,6 @@
 """`spacy-psa prepare`: a corpus' files to what `spacy train` reads."""
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 
 from spacy_psa.cli.convert import conll2003, glove, sample
 
-CONVERTERS = {"sample": sample, "conll2003": conll2003}
+CONVERTERS: dict[str, Callable[[Path, Path], None]] = {"sample": sample, "conll2003": conll2003}
 
 
 def prepare(

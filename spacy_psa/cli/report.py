@@ -10,7 +10,9 @@ Rows = list[list[str]]
 
 
 def report(
-    model: Annotated[str, typer.Argument(help="Folder or installed package of a pipeline.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
+    ],
     test: Annotated[Path, typer.Argument(metavar="TEST.spacy", help="Documents with the truth.")],
     output: Annotated[Path, typer.Option(help="Write OUTPUT.md and OUTPUT.json.")] = Path("report"),
     data: Annotated[

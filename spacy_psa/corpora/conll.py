@@ -152,6 +152,8 @@ def read_conll2003(
         InputError: when read, as `read_docs`.
     """
 
+    path = Path(path)  # configs hand on the string that they checked
+
     def read(nlp: Language) -> Iterator[Example]:
         repairs: Counter[str] = Counter()
         for i, doc in enumerate(read_docs(path, nlp.vocab, resolve_scheme(path, scheme), repairs)):

@@ -63,9 +63,7 @@ def _rows(name: str, lines: Iterator[bytes], dim: int) -> Iterator[None]:
         if number == 1 and _is_header(line):
             width = int(text.split()[1])
             if width != dim:
-                raise InputError(
-                    f"{name}:1: the header says {width} dimensions; give --dim {width}"
-                )
+                raise InputError(f"{name}:1: the header says {width} numbers; give --dim {width}")
             continue
         word, *values = text.rsplit(" ", dim)
         # Some releases have words with spaces: what is left of the last `dim`
@@ -96,7 +94,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_header(line: bytes) -> bool:
-    fields = line.split()
+    fields = line.rstrip(b"\r\n").split(b" ")
     return len(fields) == 2 and all(field.isdigit() for field in fields)
 
 

@@ -24,9 +24,8 @@ def open_input(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
             where that shows only while it is read.
     """
     try:
-        opened: IO[bytes] | gzip.GzipFile
-        opened = gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
-        with opened as stream:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the gzip file is broken ({error}); fetch it again") from error

@@ -27,7 +27,7 @@ LONGEST = 40
 STYLES = {"S.headline": str.upper, "S.chat": str.lower}
 CLOSED_LEFT = {",", ".", "''", "POS", "-RRB-"}
 CLOSED_RIGHT = {"``", "-LRB-"}
-VERBAL = {"VB", "VBD", "VBZ", "VBG", "MD", "TO", "RB"}
+VERBAL = {"VB", "VBD", "VBP", "VBZ", "VBG", "MD", "TO", "RB"}
 
 
 @dataclass

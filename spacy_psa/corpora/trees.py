@@ -38,7 +38,11 @@ def parse_tree(text: str) -> Parsed:
     """
     from nltk import Tree
 
-    return take_apart(Tree.fromstring(text))
+    try:
+        tree = Tree.fromstring(text)
+    except ValueError as error:  # nltk's message has several lines
+        raise ValueError(f"no bracketed tree: {str(error).splitlines()[0]}") from error
+    return take_apart(tree)
 
 
 def take_apart(tree: Tree) -> Parsed:

@@ -277,14 +277,19 @@ class SequenceLabeler(TrainablePipe, ABC):
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
         """The negative log likelihood of what is annotated (J Eq 3), and its gradient
-        with respect to the potentials. Tokens without annotation are summed out."""
+        with respect to the potentials. Tokens without annotation are summed out.
+
+        A CRF is normalised over legal sequences, which are all that it ever predicts;
+        independent tags are normalised token by token (J Table 9, model 5)."""
         gold = [
             tags for eg in examples for tags in self.gold_tags(eg, bounds(eg.predicted))
         ]
         sizes = [len(tags) for tags in gold]
         flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
         lengths = torch.tensor([size for size in sizes if size])
-        chain = self._constrain(self._chain(flat, lengths))
+        chain = self._chain(flat, lengths)
+        if flat.shape[1] != len(self.tags):
+            chain = self._constrain(chain)
         values = torch.from_numpy(numpy.concatenate(gold)).to(flat.device)
         log_likelihood = _log_likelihood(chain, pad(values, lengths))
         loss = -log_likelihood.sum()

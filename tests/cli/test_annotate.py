@@ -28,22 +28,17 @@ class FailsWithItsBatch:
     """Like a trainable pipe: one bad document makes its whole batch fail."""
 
     def __init__(self, nlp: Language, name: str) -> None:
-        self.handler = nlp.default_error_handler
-
-    def set_error_handler(self, handler):
-        self.handler = handler
+        self.calls = 0
 
     def __call__(self, doc: Doc) -> Doc:
         return next(iter(self.pipe([doc])))
 
     def pipe(self, stream, batch_size: int = 2):
         for docs in spacy.util.minibatch(stream, batch_size):
-            try:
-                if any(doc.text == "boom" for doc in docs):
-                    raise ValueError("too hot")
-                yield from docs
-            except Exception as error:
-                self.handler("batch", self, docs, error)
+            self.calls += 1
+            if any(doc.text == "boom" for doc in docs):
+                raise ValueError("too hot")
+            yield from docs
 
     def to_disk(self, path, exclude=()):
         pass
@@ -124,6 +119,14 @@ def test_other_keys_of_a_json_line_are_kept(model, tmp_path):
     assert run(model, source, tmp_path / "out.jsonl", "--text-key", "body").exit_code == 0
     (row,) = read_jsonl(tmp_path / "out.jsonl")
     assert (row["id"], row["text"], row["ents"][0]["text"]) == (7, "In London.", "London")
+
+
+def test_annotation_of_an_earlier_run_does_not_stay(model, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text": "London", "ents": [1], "tokens": [2], "spans": {"a": []}}\n')
+    assert run(model, source, tmp_path / "out.jsonl").exit_code == 0
+    (row,) = read_jsonl(tmp_path / "out.jsonl")
+    assert set(row) == {"text", "ents"} and row["ents"][0]["label"] == "LOC"
 
 
 def test_half_a_surrogate_pair_in_the_meta_survives(model, tmp_path):
@@ -279,6 +282,15 @@ def test_bad_arguments_give_one_line_and_code_2(model, text, tmp_path, arguments
     assert not [path for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".html", ".tmp")]
 
 
+def test_malformed_line_stops_processes_too(model, tmp_path):
+    lines = ['{"text": "London"}'] * 50
+    (tmp_path / "in.jsonl").write_text("\n".join([*lines, "bad", *lines]))
+    options = ["--n-process", 2, "--batch-size", 5]
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", *options)
+    assert result.exit_code == 2 and "in.jsonl:51: not JSON" in result.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_output_of_an_earlier_run_stays_when_a_run_fails(model, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "London"}\nbad\n')
     (tmp_path / "out.jsonl").write_text("earlier")
@@ -317,8 +329,10 @@ def test_document_that_fails_is_named_and_the_others_go_on(model, tmp_path, n_pr
     assert "3 docs" in result.stderr and "1 failed" in result.stderr
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 3, 50])
-def test_a_batch_that_fails_is_tried_one_by_one_in_order(batch_size):
+@pytest.mark.parametrize(
+    ("batch_size", "n_process"), [(1, 1), (2, 1), (3, 1), (50, 1), (3, 2), (50, 2)]
+)
+def test_a_batch_that_fails_is_tried_one_by_one_in_order(batch_size, n_process):
     nlp = make_pipeline("fails_with_its_batch")
     texts = [str(i) if i % 7 else "boom" for i in range(40)]
     records = [Record(i, str(i), 0, text) for i, text in enumerate(texts)]
@@ -326,11 +340,21 @@ def test_a_batch_that_fails_is_tried_one_by_one_in_order(batch_size):
     done = [
         (record.number, doc.text)
         for record, doc in annotated(
-            nlp, records, batch_size, 1, lambda record, error: failed.append(record.number)
+            nlp, records, batch_size, n_process, lambda record, _: failed.append(record.number)
         )
     ]
     assert done == [(i, text) for i, text in enumerate(texts) if text != "boom"]
     assert failed == [i for i, text in enumerate(texts) if text == "boom"]
+
+
+def test_spacys_own_recognizer_is_no_obstacle():
+    """Its pipe has no place for an error handler, and `nlp.set_error_handler` raises."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("ner").add_label("LOC")
+    nlp.initialize()
+    records = [Record(i, str(i), 0, "To London") for i in range(3)]
+    done = [record.number for record, _ in annotated(nlp, records, 2, 1, lambda r, e: None)]
+    assert done == [0, 1, 2]
 
 
 def test_text_longer_than_the_pipeline_takes_does_not_stop_the_rest(model, tmp_path):
