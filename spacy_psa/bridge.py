@@ -208,7 +208,8 @@ def _forward(
     sizes = [len(x) for x in X]
     if not sum(sizes):
         width = model.get_dim("nO") if model.has_dim("nO") else 0
-        return [model.ops.alloc2f(0, width) for _ in X], lambda dY: [model.ops.alloc_f(x.shape) for x in X]
+        empty = [model.ops.alloc2f(0, width) for _ in X]
+        return empty, lambda dY: [model.ops.alloc_f(x.shape) for x in X]
     flat = xp2torch(model.ops.xp.concatenate(X), requires_grad=is_train, device=shim.device)
     lengths = torch.tensor([size for size in sizes if size])
     output, torch_backprop = shim((flat, lengths), is_train)

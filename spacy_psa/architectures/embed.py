@@ -13,8 +13,10 @@ import numpy
 import torch
 from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
+from spacy.vectors import Mode
 from thinc.api import Model, concatenate
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 
 from spacy_psa.bridge import TorchShim, run_shim
 from spacy_psa.errors import InputError
@@ -189,14 +191,15 @@ def _pretrained(vocab: Any, words: list[str], width: int, lower: bool) -> tuple[
             f"WordEmbed.v1 has width {width} but the pretrained vectors have {vectors.shape[1]}: "
             "set its width to theirs, or take other vectors"
         )
-    strings = vocab.strings
-    rows = vectors.find(keys=[strings[word] for word in words])
+    if vectors.mode == Mode.floret:
+        return to_numpy(vectors.get_batch(words)), [True] * len(words)
+    rows = to_numpy(vectors.find(keys=words))
     if lower:
-        lowered = vectors.find(keys=[strings[word.lower()] for word in words])
+        lowered = to_numpy(vectors.find(keys=[word.lower() for word in words]))
         rows = numpy.where(rows < 0, lowered, rows)
-    data = vectors.data if isinstance(vectors.data, numpy.ndarray) else vectors.data.get()
     found = rows >= 0
-    return numpy.where(found[:, None], data[rows], numpy.float32(0.0)), found.tolist()
+    data = to_numpy(vectors.data[rows])
+    return numpy.where(found[:, None], data, numpy.float32(0.0)), found.tolist()
 
 
 def _init_table(model: Model, X: Any = None, Y: Any = None) -> None:

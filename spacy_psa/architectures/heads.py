@@ -1,14 +1,14 @@
-"""Heads: token vectors to potentials, Model[List[Doc | Span], List[Floats2d]].
+"""Heads: token vectors to potentials, Model[List[Doc], List[Floats2d]].
 
 A doc is taken sentence by sentence where its sentence boundaries are set, else
-whole; a span is one sentence. The output has one array for each sentence.
+whole. The output has one array for each sentence.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, get_args
 
 import numpy
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
@@ -17,6 +17,8 @@ from spacy_psa.errors import InputError
 from spacy_psa.modules import heads
 
 Kind = Literal["label_pair", "transition"]
+Bounds = list[tuple[int, int]]  # the first token of each sentence and the one after its last
+EMBEDDED = ["NORM", "TAG", "POS", "MORPH", "LEMMA"]  # what belongs to tokens, not to words
 
 
 def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Kind = "label_pair") -> Model:
@@ -39,16 +41,35 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
     return _sentencewise(tok2vec, head_layer("emission", heads.Emission))
 
 
-def sentences(docs: Iterable[Doc | Span]) -> list[Doc | Span]:
-    """The sentences of docs, in order: spans where boundaries are set, else the doc
-    itself; a span is one sentence."""
-    found: list[Doc | Span] = []
+def sentence_bounds(doc: Doc) -> Bounds:
+    """Where the sentences of a doc begin and end; it is one where no boundaries are set,
+    or where it is empty."""
+    # To spaCy a doc without tokens has every annotation, and no sentence.
+    if len(doc) and doc.has_annotation("SENT_START"):
+        return [(sentence.start, sentence.end) for sentence in doc.sents]
+    return [(0, len(doc))]
+
+
+def sentences(docs: Iterable[Doc]) -> list[Doc]:
+    """The sentences of docs, in order, as docs with the token attributes that embedders
+    read; a doc of one sentence is taken as it is."""
+    found: list[Doc] = []
     for doc in docs:
-        if isinstance(doc, Doc) and doc.has_annotation("SENT_START"):
-            found.extend(doc.sents)
-        else:
-            found.append(doc)
+        bounds = sentence_bounds(doc)
+        found += [doc] if len(bounds) == 1 else _split(doc, bounds)
     return found
+
+
+def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
+    # Not spans, which spaCy's own embedders do not take, nor Span.as_doc, which is slow.
+    words = [token.text for token in doc]
+    spaces = [bool(token.whitespace_) for token in doc]
+    attributes = doc.to_array(EMBEDDED)
+    parts = []
+    for start, end in bounds:
+        part = Doc(doc.vocab, words=words[start:end], spaces=spaces[start:end])
+        parts.append(part.from_array(EMBEDDED, attributes[start:end]))  # type: ignore[arg-type]
+    return parts
 
 
 def listens(model: Model) -> bool:
@@ -69,7 +90,7 @@ def _sentencewise(tok2vec: Model, head: Model) -> Model:
 
 
 def _forward(
-    model: Model, docs: list[Doc | Span], is_train: bool
+    model: Model, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
     tok2vec, head = model.layers
     if not listens(tok2vec):
@@ -77,7 +98,7 @@ def _forward(
         potentials, head_backprop = head(vectors, is_train)
         return potentials, lambda d: embed_backprop(head_backprop(d))
     whole, embed_backprop = tok2vec(docs, is_train)
-    parts = [[len(sentence) for sentence in sentences([doc])] for doc in docs]
+    parts = [[end - start for start, end in sentence_bounds(doc)] for doc in docs]
     vectors = []
     for array, sizes in zip(whole, parts):
         vectors += model.ops.xp.split(array, numpy.cumsum(sizes)[:-1].tolist())

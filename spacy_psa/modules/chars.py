@@ -1,6 +1,5 @@
 """Words from their characters (J section 5.2, T section 3.1)."""
 
-import torch
 from torch import Tensor, nn
 
 from spacy_psa.modules.lstm import BiLSTM

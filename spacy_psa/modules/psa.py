@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ..errors import InputError
 from ..kernels import available
 from .ragged import mask, pad, positions, unpad
 
@@ -55,7 +56,7 @@ class PositionAwareAttention(nn.Module):
     activation: σ. The papers do not name it; tanh is that of the additive
         attention they cite.
 
-    ValueError for a width or window below 1 and an unknown version or activation.
+    InputError for a width or window below 1 and an unknown version or activation.
     """
 
     def __init__(
@@ -72,11 +73,11 @@ class PositionAwareAttention(nn.Module):
     ) -> None:
         super().__init__()
         if width < 1 or window < 1:
-            raise ValueError(f"width and window must be at least 1, not {width} and {window}")
+            raise InputError(f"width and window must be at least 1, not {width} and {window}")
         if version not in ("journal", "arxiv"):
-            raise ValueError(f"version must be 'journal' or 'arxiv', not {version!r}")
+            raise InputError(f"version must be 'journal' or 'arxiv', not {version!r}")
         if activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {list(ACTIVATIONS)}, not {activation!r}")
+            raise InputError(f"activation must be one of {list(ACTIVATIONS)}, not {activation!r}")
         self.window = window
         self.activation = activation
         self.masked = use_psi and use_mask

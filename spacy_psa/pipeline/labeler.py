@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spacy.errors import Errors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.util import minibatch
 from spacy.vocab import Vocab
@@ -22,7 +22,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.heads import listens, sentences
+from spacy_psa.architectures.heads import Bounds, listens, sentence_bounds, sentences
 from spacy_psa.bridge import clip_gradients
 from spacy_psa.errors import InputError
 from spacy_psa.modules.ragged import mask, pad
@@ -31,7 +31,6 @@ from spacy_psa.structs.chain import LinearChain
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
-Bounds = list[tuple[int, int]]  # the first token of each sentence and the one after its last
 Reduction = Literal["mean", "sum"]
 INIT_SAMPLE = 10
 
@@ -43,7 +42,7 @@ class SequenceLabeler(TrainablePipe, ABC):
     labels in gold docs (`find_labels`), reads gold tags (`gold_tags`) and what is known
     already (`known_tags`), and writes tags to docs (`set_annotations`).
 
-    model: Model[List[Doc | Span], List[Floats2d]] with one array of potentials for each
+    model: Model[List[Doc], List[Floats2d]] with one array of potentials for each
     sentence: K * K log potentials or K log probabilities a token.
     max_grad_norm: limit of the joint L2 norm of the model's gradients in an update
     (J section 5.2: 5.0); 0 for none.
@@ -163,7 +162,7 @@ class SequenceLabeler(TrainablePipe, ABC):
         docs = list(docs)
         if not any(len(doc) for doc in docs):
             raise ValueError(f"{self.name}: there are no tokens to give a distribution over")
-        known = [allowed for doc in docs for allowed in self.known_tags(doc, bounds(doc))]
+        known = [allowed for doc in docs for allowed in self.known_tags(doc, sentence_bounds(doc))]
         potentials = self._potentials(docs)
         filled = [i for i, array in enumerate(potentials) if len(array)]
         return self._legal_chain([potentials[i] for i in filled], [known[i] for i in filled])
@@ -175,7 +174,7 @@ class SequenceLabeler(TrainablePipe, ABC):
         a long one does not pad the rest."""
         docs = list(docs)
         inputs = sentences(docs)
-        known = [allowed for doc in docs for allowed in self.known_tags(doc, bounds(doc))]
+        known = [allowed for doc in docs for allowed in self.known_tags(doc, sentence_bounds(doc))]
         # A listener hands over what the upstream component computed for whole docs.
         ready = self._potentials(docs) if listens(self.model) else None
         best: list[Tags] = [numpy.zeros(0, dtype="int64")] * len(inputs)
@@ -188,7 +187,7 @@ class SequenceLabeler(TrainablePipe, ABC):
             for i, tags in zip(batch, chain.argmax.cpu().numpy(), strict=True):
                 best[i] = tags[: len(inputs[i])]
         tags_of = iter(best)
-        return [numpy.concatenate([next(tags_of) for _ in bounds(doc)]) for doc in docs]
+        return [numpy.concatenate([next(tags_of) for _ in sentence_bounds(doc)]) for doc in docs]
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of docs. Where a batch fails, its docs are taken one by one,
@@ -215,7 +214,7 @@ class SequenceLabeler(TrainablePipe, ABC):
             else:
                 yield doc
 
-    def _potentials(self, docs: list[Doc | Span]) -> list[Floats2d]:
+    def _potentials(self, docs: list[Doc]) -> list[Floats2d]:
         if not self.model.has_dim("nO"):
             raise ValueError(Errors.E109.format(name=self.name))
         return self.model.predict(docs)
@@ -282,7 +281,7 @@ class SequenceLabeler(TrainablePipe, ABC):
         A CRF is normalised over legal sequences, which are all that it ever predicts;
         independent tags are normalised token by token (J Table 9, model 5)."""
         gold = [
-            tags for eg in examples for tags in self.gold_tags(eg, bounds(eg.predicted))
+            tags for eg in examples for tags in self.gold_tags(eg, sentence_bounds(eg.predicted))
         ]
         sizes = [len(tags) for tags in gold]
         flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
@@ -330,6 +329,8 @@ class SequenceLabeler(TrainablePipe, ABC):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
+        nodes = list(self.model.walk())
+        open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
         try:
             yield
             if self.model.has_dim("nO") and self.model.get_dim("nO") != len(self.tags):
@@ -340,17 +341,11 @@ class SequenceLabeler(TrainablePipe, ABC):
         except Exception as error:
             self.cfg = cfg
             self.model.from_bytes(model)
+            for node, dim in open_dims:  # thinc keeps those that were loaded
+                node.set_dim(dim, None, force=True)  # type: ignore[arg-type]
             if isinstance(error, FileNotFoundError):
                 raise
             raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
-
-
-def bounds(doc: Doc) -> Bounds:
-    """Where the sentences of a doc begin and end, as `sentences` finds them."""
-    return [
-        (0, len(part)) if isinstance(part, Doc) else (part.start, part.end)
-        for part in sentences([doc])
-    ]
 
 
 def _batches_by_length(sizes: list[int], budget: int) -> Iterator[list[int]]:

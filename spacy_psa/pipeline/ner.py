@@ -14,6 +14,8 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.labeler import Allowed, Bounds, Reduction, SequenceLabeler, Tags
 from spacy_psa.pipeline.schemes import MISSING, Kind, Moves, Scheme, Spans
 
+# The embedders' block is thinc's: spaCy merges a user's block into a default block of the
+# same function, which would leave the default's embedders beside the user's.
 DEFAULT_MODEL = """
 [model]
 @architectures = "spacy-psa.CRF.v1"
@@ -23,7 +25,7 @@ potentials = "label_pair"
 @architectures = "spacy.Tok2Vec.v2"
 
 [model.tok2vec.embed]
-@architectures = "spacy-psa.ConcatEmbed.v1"
+@layers = "concatenate.v1"
 
 [model.tok2vec.embed.*.words]
 @architectures = "spacy-psa.WordEmbed.v1"
@@ -152,7 +154,9 @@ class CRFEntityRecognizer(SequenceLabeler):
                 for start, end, label in self.scheme.decode(tags.tolist())
                 if start not in taken
             ]
-            doc.ents = sorted([*held, *found], key=lambda ent: ent.start)
+            iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
+            blocked = numpy.flatnonzero((iob == BEGIN) & (kind == 0)).tolist()
+            doc.set_ents([*held, *found], blocked=[doc[i : i + 1] for i in blocked])
 
 
 def _gold_entities(example: Example) -> tuple[Spans, Allowed]:

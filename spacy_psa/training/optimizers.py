@@ -41,6 +41,8 @@ class TensorOptimizer(Optimizer):
 
         Averages are kept under (key, parameter name), as thinc keeps its own."""
         parameters = list(module.parameters())
+        if not parameters:  # torch refuses to optimize nothing
+            return
         optimizer = self.by_module.get(key)
         if optimizer is None or optimizer.param_groups[0]["params"][0] is not parameters[0]:
             optimizer = self.by_module[key] = self.make(parameters)

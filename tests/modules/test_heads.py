@@ -25,6 +25,15 @@ def randomised(make, labels=K):
     return module
 
 
+def by_pair(head):
+    """W[y', y] and b[y', y] of a `LabelPair`."""
+    return head.pair.weight.detach().view(K, K, D), head.pair.bias.detach().view(K, K)
+
+
+def of_start(head):
+    return head.start.weight.detach(), head.start.bias.detach()
+
+
 def batch(lengths, seed=1):
     generator = torch.Generator().manual_seed(seed)
     return (
@@ -49,14 +58,14 @@ def test_label_pair_potentials_equal_equation_2(lengths):
     z, n = batch(lengths)
     potentials = head(z, n)
     assert potentials.shape == (sum(lengths), K * K)
-    weights, bias = head.pair.weight.view(K, K, D), head.pair.bias.view(K, K)
+    (weights, bias), (start_weights, start_bias) = by_pair(head), of_start(head)
     for j, first in paired(lengths):
         for before, tag in itertools.product(range(K), range(K)):
             if first and before:
                 continue  # not read
             w, b = weights[before, tag], bias[before, tag]
             if first:  # the start is a label of its own
-                w, b = head.start.weight[tag], head.start.bias[tag]
+                w, b = start_weights[tag], start_bias[tag]
             expected = sum(float(w[d] * z[j, d]) for d in range(D)) + float(b)
             assert potentials[j, before * K + tag].item() == pytest.approx(expected, abs=1e-12)
 
@@ -89,10 +98,10 @@ def test_probability_of_a_sequence_equals_equation_1():
     """p(y | z) = Π_j φ(y_{j-1}, y_j, z_j) / Σ_y' Π_j φ(y'_{j-1}, y'_j, z_j), by hand."""
     head = randomised(LabelPair)
     z, n = batch([3])
-    weights, bias = head.pair.weight.view(K, K, D), head.pair.bias.view(K, K)
+    (weights, bias), (start_weights, start_bias) = by_pair(head), of_start(head)
 
     def product(tags):
-        score = float(head.start.weight[tags[0]] @ z[0] + head.start.bias[tags[0]])
+        score = float(start_weights[tags[0]] @ z[0] + start_bias[tags[0]])
         for j in (1, 2):
             pair = tags[j - 1], tags[j]
             score += float(weights[pair] @ z[j] + bias[pair])

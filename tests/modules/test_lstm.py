@@ -58,9 +58,7 @@ def test_states_and_gradients_equal_torch_lstm_on_each_sentence(lengths, layers)
     x, n = tokens(lengths)
     ours, theirs = module(x, n), sentence_by_sentence(module, x, n)
     torch.testing.assert_close(ours, theirs, **exact)
-    for got, expected in zip(
-        gradients(ours, module, x), gradients(theirs, module, x), strict=True
-    ):
+    for got, expected in zip(*(gradients(y, module, x) for y in (ours, theirs)), strict=True):
         torch.testing.assert_close(got, expected, **exact)
 
 
@@ -70,9 +68,7 @@ def test_final_states_and_gradients_equal_those_of_torch_lstm(lengths):
     x, n = tokens(lengths)
     ours, theirs = module.final(x, n), final_states(module, x, n)
     torch.testing.assert_close(ours, theirs, **exact)
-    for got, expected in zip(
-        gradients(ours, module, x), gradients(theirs, module, x), strict=True
-    ):
+    for got, expected in zip(*(gradients(y, module, x) for y in (ours, theirs)), strict=True):
         torch.testing.assert_close(got, expected, **exact)
 
 

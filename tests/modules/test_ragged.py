@@ -20,8 +20,8 @@ def test_positions_count_sentences_and_places_from_zero(lengths):
 @settings(deadline=None)
 @given(batches)
 def test_mask_is_true_at_tokens_only(lengths):
-    longest = max(lengths)
-    assert mask(torch.tensor(lengths)).tolist() == [[t < n for t in range(longest)] for n in lengths]
+    expected = [[t < n for t in range(max(lengths))] for n in lengths]
+    assert mask(torch.tensor(lengths)).tolist() == expected
 
 
 @settings(deadline=None)

@@ -1,0 +1,54 @@
+import numpy
+import pytest
+import spacy
+from spacy.training import Example
+
+from spacy_psa.analysis.attention import inspect
+from spacy_psa.errors import InputError
+
+ENCODER = {"@architectures": "spacy-psa.PSABiLSTM.v1", "hidden": 6}
+
+
+def make_ner(encoder):
+    nlp = spacy.blank("en")
+    model = {
+        "@architectures": "spacy-psa.CRF.v1",
+        "tok2vec": {
+            "@architectures": "spacy.Tok2Vec.v2",
+            "embed": {"@architectures": "spacy-psa.WordEmbed.v1", "width": 8, "rows": 50},
+            "encode": encoder,
+        },
+    }
+    nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    doc = nlp.make_doc("Ann left Bath")
+    example = Example.from_dict(doc, {"entities": [(0, 3, "PER"), (9, 13, "LOC")]})
+    nlp.initialize(lambda: [example])
+    return nlp
+
+
+def test_gives_attention_and_gates_of_both_layers_for_each_sentence():
+    nlp = make_ner(ENCODER)
+    docs = [nlp.make_doc("Ann left Bath today"), nlp.make_doc(""), nlp.make_doc("Hello")]
+    first, second = inspect(nlp.get_pipe("ner"), docs)
+    assert [layer.attention.shape for layer in first.layers] == [(4, 4), (4, 4)]
+    assert [layer.gate.shape for layer in first.layers] == [(4, 8), (4, 12)]
+    for layer in first.layers:
+        numpy.testing.assert_allclose(layer.attention.sum(1), 1, rtol=1e-5)
+        assert (numpy.diag(layer.attention) == 0).all()
+        assert ((layer.gate > 0) & (layer.gate < 1)).all()
+    assert second.sentence.text == "Hello"
+    assert (second.layers[0].attention == 0).all()
+
+
+def test_attention_stays_within_sentences():
+    nlp = make_ner(ENCODER)
+    doc = nlp.make_doc("Ann left Bath")
+    doc[2].is_sent_start = True
+    doc[1].is_sent_start = False
+    assert [len(view.sentence) for view in inspect(nlp.get_pipe("ner"), [doc])] == [2, 1]
+
+
+def test_an_encoder_without_attention_is_refused():
+    nlp = make_ner({"@architectures": "spacy-psa.BiLSTM.v1", "hidden": 6})
+    with pytest.raises(InputError, match="PSABiLSTM"):
+        inspect(nlp.get_pipe("ner"), [nlp.make_doc("Ann left")])

@@ -1,0 +1,33 @@
+"""A document of 50,000 tokens without sentence boundaries, at the size of the paper."""
+
+import subprocess
+import sys
+
+TOKENS = 50_000
+LIMIT_MB = 2000
+
+SCRIPT = f"""
+import resource
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
+
+nlp = spacy.blank("en")
+ner = nlp.add_pipe("crf_ner")
+for label in ("PER", "LOC", "ORG", "MISC"):
+    ner.add_label(label)
+sample = Example.from_dict(nlp.make_doc("Ann left Bath"), {{"entities": [(0, 3, "PER")]}})
+nlp.initialize(lambda: [sample])
+words = [f"w{{i * i % 9973}}" for i in range({TOKENS})]
+doc = nlp(Doc(nlp.vocab, words=words))
+assert doc.has_annotation("ENT_IOB")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_is_annotated_within_two_gigabytes():
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) < LIMIT_MB
