@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
+from zipfile import ZipFile
 
 import numpy
 import torch
@@ -118,6 +119,9 @@ class TorchShim(Shim):
         the bytes are damaged or belong to another architecture."""
         name = self.make.__name__
         try:
+            with ZipFile(BytesIO(data)) as archive:  # torch does not look at the check sums
+                if damaged := archive.testzip():
+                    raise ValueError(f"{damaged} does not match its check sum")
             message = torch.load(
                 BytesIO(data), map_location=get_torch_default_device(), weights_only=True
             )
@@ -189,10 +193,17 @@ def head_layer(name: str, make: Callable[..., nn.Module], **arguments: Any) -> M
     return model
 
 
+def shim_of(model: Model) -> TorchShim:
+    """The shim of a node that `torch_layer` or an embedder made."""
+    shim = model.shims[0]
+    assert isinstance(shim, TorchShim)
+    return shim
+
+
 def run_shim(model: Model, inputs: tuple[Tensor, ...], is_train: bool) -> tuple[Any, Callable]:
     """The module of a node on tensors, its output as an array of the node's ops, and a
     callback from the output's gradient to the inputs' gradients (tensors or None)."""
-    shim = model.shims[0]
+    shim = shim_of(model)
     output, torch_backprop = shim(inputs, is_train)
 
     def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
@@ -204,12 +215,12 @@ def run_shim(model: Model, inputs: tuple[Tensor, ...], is_train: bool) -> tuple[
 def _forward(
     model: Model, X: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
-    shim: TorchShim = model.shims[0]
+    shim = shim_of(model)
     sizes = [len(x) for x in X]
     if not sum(sizes):
         width = model.get_dim("nO") if model.has_dim("nO") else 0
         empty = [model.ops.alloc2f(0, width) for _ in X]
-        return empty, lambda dY: [model.ops.alloc_f(x.shape) for x in X]
+        return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
     flat = xp2torch(model.ops.xp.concatenate(X), requires_grad=is_train, device=shim.device)
     lengths = torch.tensor([size for size in sizes if size])
     output, torch_backprop = shim((flat, lengths), is_train)
@@ -219,6 +230,7 @@ def _forward(
     def backprop(dY: list[Floats2d]) -> list[Floats2d]:
         d_output = xp2torch(model.ops.xp.concatenate(dY), device=shim.device)
         d_flat = torch_backprop(d_output)[0]
+        assert d_flat is not None
         return model.ops.xp.split(torch2xp(d_flat), ends)
 
     return Y, backprop
@@ -226,7 +238,7 @@ def _forward(
 
 def _init_encoder(model: Model, X: Any = None, Y: Any = None) -> None:
     _set_width(model, X)
-    shim: TorchShim = model.shims[0]
+    shim = shim_of(model)
     if shim._model is None:
         shim.build(width=model.get_dim("nI"))
     model.set_dim("nO", int(shim.module.out_width))  # type: ignore[arg-type]
@@ -234,7 +246,7 @@ def _init_encoder(model: Model, X: Any = None, Y: Any = None) -> None:
 
 def _init_head(model: Model, X: Any = None, Y: Any = None) -> None:
     _set_width(model, X)
-    shim: TorchShim = model.shims[0]
+    shim = shim_of(model)
     if shim._model is None:
         shim.build(width=model.get_dim("nI"), labels=model.get_dim("nO"))
 

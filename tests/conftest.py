@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -77,6 +77,17 @@ def small_model(
     return {"@architectures": "spacy-psa.CRF.v1", "potentials": head, **config}
 
 
+def hash_embed() -> dict[str, Any]:
+    """The config of a small embedder of spaCy's own."""
+    return {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": 8,
+        "attrs": ["NORM", "PREFIX", "SHAPE"],
+        "rows": [50, 50, 50],
+        "include_static_vectors": False,
+    }
+
+
 def make_nlp(model: dict[str, Any] | None = None, **settings: Any) -> Any:
     """A blank English pipeline with a small `crf_ner` named "ner"."""
     import spacy
@@ -119,6 +130,20 @@ def train(nlp: Any, steps: int = 40, optimizer: Any = None, examples: Any = None
     return history
 
 
+def random_nlp(**model: Any) -> Any:
+    """A pipeline with random weights that are large, so that no two scores are close."""
+    import torch
+
+    nlp = make_nlp(small_model(**model))
+    train(nlp, steps=0)
+    generator = torch.Generator().manual_seed(1)
+    for node in nlp.get_pipe("ner").model.walk():
+        for shim in node.shims:
+            for parameter in shim.module.parameters():
+                parameter.data.normal_(generator=generator)
+    return nlp
+
+
 def run_elsewhere(code: str, *arguments: object, timeout: float = 120, **environ: str) -> Any:
     """Run Python code in a new process and return what it prints, read as JSON."""
     done = subprocess.run(
@@ -159,13 +184,15 @@ def annotate(nlp: Any, texts: list[str]) -> dict[str, Any]:
 class Tools:
     """The helpers above, for tests, which cannot import this file."""
 
-    marked = MARKED
-    texts = [" ".join(read_marked(line)[0]) for line in MARKED]
+    marked: ClassVar = MARKED
+    texts: ClassVar = [" ".join(read_marked(line)[0]) for line in MARKED]
     load_and_annotate = LOAD_AND_ANNOTATE
     read_marked: Callable = staticmethod(read_marked)
     small_encoder: Callable = staticmethod(small_encoder)
     small_model: Callable = staticmethod(small_model)
+    hash_embed: Callable = staticmethod(hash_embed)
     make_nlp: Callable = staticmethod(make_nlp)
+    random_nlp: Callable = staticmethod(random_nlp)
     make_examples: Callable = staticmethod(make_examples)
     entities: Callable = staticmethod(entities)
     train: Callable = staticmethod(train)

@@ -129,11 +129,14 @@ def test_docs_that_are_all_empty_pass_through(is_train):
     assert all(p.grad is None for p in module_of(model).parameters())
 
 
-def test_inputs_and_gradients_are_left_as_they_were():
-    model, X = layer(PSABiLSTM, hidden=3), arrays([3, 1])
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("sizes", [[3, 1], [3]], ids=str)
+def test_inputs_and_gradients_are_left_as_they_were(name, sizes):
+    make, arguments = ENCODERS[name]
+    model, X = layer(make, **arguments), arrays(sizes)
     before = [x.copy() for x in X]
     Y, backprop = model.begin_update(X)
-    dY = arrays([3, 1], 6, seed=1)
+    dY = arrays(sizes, model.get_dim("nO"), seed=1)
     given_gradients = [d.copy() for d in dY]
     dX = backprop(dY)
     assert same(X, before) and same(dY, given_gradients)
@@ -435,10 +438,12 @@ def test_a_head_takes_its_labels_from_the_node(make):
     model.set_dim("nO", 3)
     model.initialize(X=arrays([2]))
     module = module_of(model)
-    X = arrays([2, 1])
-    expected = module(torch.from_numpy(numpy.concatenate(X)), torch.tensor([2, 1]))
+    X = arrays([0, 2, 0, 1, 0])
+    expected = module(torch.from_numpy(numpy.concatenate(X)), torch.tensor([2, 1])).detach()
     assert expected.shape == (3, 3 if make is Emission else 9)
-    assert_close([numpy.concatenate(model.predict(X))], [expected.detach()])
+    Y = model.predict(X)
+    assert [len(y) for y in Y] == [0, 2, 0, 1, 0]
+    assert_close([numpy.concatenate(Y)], [expected])
 
 
 def test_an_uninitialized_layer_says_what_to_do():
@@ -523,6 +528,7 @@ WRONG = {
     "noise": lambda: (b"\x93NUMPY" * 99, "damaged"),
     "cut short": lambda: (message()[:-200], "damaged"),
     "a flipped byte in the middle": lambda: (flipped(message()), "damaged"),
+    "a flipped bit in the weights": lambda: (weights_flipped(message()), "check sum"),
     "not our message": lambda: (saved([1, 2, 3]), "damaged"),
     "a part missing": lambda: (saved({"make": "BiLSTM"}), "damaged"),
     "another module": lambda: (layer(Affine).shims[0].to_bytes(), "belong to Affine"),
@@ -536,6 +542,12 @@ def saved(content) -> bytes:
     buffer = BytesIO()
     torch.save(content, buffer)
     return buffer.getvalue()
+
+
+def weights_flipped(data: bytes) -> bytes:
+    weights = module_of(layer()).layers[0].weight_hh_l0.detach().numpy().tobytes()
+    at = data.index(weights)
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 def flipped(data: bytes) -> bytes:

@@ -71,10 +71,12 @@ def test_every_script_leads_somewhere():
 
 
 def test_the_installed_entry_points_are_those_of_the_project():
-    installed = metadata.distribution("spacy-psa").entry_points
-    assert {(e.group, e.name, e.value) for e in installed if e.group != "console_scripts"} == {
-        *ENTRY_POINTS
+    installed = {
+        (entry.group, entry.name, entry.value)
+        for entry in metadata.distribution("spacy-psa").entry_points
+        if entry.group != "console_scripts"
     }
+    assert installed == {*ENTRY_POINTS}, "install the package again: pip install -e ."
 
 
 @pytest.mark.parametrize(("group", "name"), REGISTERED, ids=[name for _, name in REGISTERED])

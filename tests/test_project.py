@@ -80,8 +80,9 @@ def test_each_file_of_a_corpus_is_an_asset_of_the_project():
     for corpus, layout in LAYOUTS.items():
         for file in layout.files():
             asset = listed[f"assets/{file}"]
-            # The sample is in the repository; whatever is not has an address.
-            assert ("url" in asset) == (corpus != "sample")
+            # The sample is in the repository and OntoNotes licensed; all else has an address.
+            private = corpus == "sample" or file.name == "conll-2012-en.tar.xz"
+            assert ("url" in asset) != private
             assert re.fullmatch(r"[0-9a-f]{32}", asset.get("checksum", "0" * 32))
 
 
@@ -229,3 +230,100 @@ def test_settings_of_each_corpus_lie_over_each_config(tmp_path, corpus):
         settings = ROOT / "configs" / "corpora" / f"{corpus}.cfg"
         result = run("merge-config", base, settings, tmp_path / "out.cfg")
         assert result.exit_code == 0, result.stderr
+
+
+TRAINING = """[training]
+eval_frequency = 879
+max_epochs = 100
+patience = 8790
+
+[training.batcher]
+size = {size}
+
+[training.optimizer]
+
+[training.optimizer.learn_rate]
+steps_per_epoch = 879
+total_steps = 87900
+"""
+
+
+def fit(folder: Path, base: str, part: str) -> dict:
+    """The [training] section of the merged config."""
+    (folder / "base.cfg").write_text(base)
+    (folder / "part.cfg").write_text(part)
+    out = folder / "out.cfg"
+    result = run("merge-config", folder / "base.cfg", folder / "part.cfg", out)
+    assert result.exit_code == 0, result.stderr
+    merged = Config().from_disk(out)
+    assert "corpus" not in merged
+    return merged["training"]
+
+
+def test_epochs_of_the_base_become_epochs_of_the_corpus(tmp_path):
+    part = "[corpus]\nsentences = 161\n\n[training]\nmax_epochs = 20\n"
+    training = fit(tmp_path, TRAINING.format(size=16), part)
+    assert training["eval_frequency"] == 11  # 161 / 16, rounded up
+    assert training["patience"] == 10 * 11
+    assert training["optimizer"]["learn_rate"] == {"steps_per_epoch": 11, "total_steps": 20 * 11}
+
+
+def test_a_rate_without_schedule_stays_and_so_do_steps_of_batches_by_words(tmp_path):
+    constant = TRAINING.format(size=16).partition("[training.optimizer]")[0]
+    constant += "[training.optimizer]\nlearn_rate = 0.001\n"
+    assert fit(tmp_path, constant, "[corpus]\nsentences = 161\n")["patience"] == 110
+    words = TRAINING.format(size='{"@schedules":"compounding.v1"}')
+    assert fit(tmp_path, words, "[corpus]\nsentences = 161\n")["eval_frequency"] == 879
+
+
+@pytest.mark.parametrize("sentences", ["0", '"many"', "2.5"])
+def test_a_corpus_without_a_number_of_sentences_is_an_error(tmp_path, sentences):
+    (tmp_path / "base.cfg").write_text(TRAINING.format(size=16))
+    (tmp_path / "part.cfg").write_text(f"[corpus]\nsentences = {sentences}\n")
+    out = tmp_path / "out.cfg"
+    result = run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", out)
+    assert result.exit_code == 2 and "[corpus]: sentences is" in result.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["psa", "tener", "cross"])
+def test_settings_of_the_papers_corpus_change_no_step(tmp_path, name):
+    base = ROOT / "configs" / "ner" / f"{name}.cfg"
+    settings = ROOT / "configs" / "corpora" / "conll2003.cfg"
+    run("merge-config", base, settings, tmp_path / "out.cfg")
+    merged = Config().from_disk(tmp_path / "out.cfg", interpolate=False)
+    assert merged["training"] == Config().from_disk(base, interpolate=False)["training"]
+
+
+def write_zip(path: Path, members: dict[str, str]) -> None:
+    path.parent.mkdir(parents=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+
+
+def test_conll2000_is_prepared_without_its_drawn_sentences(tmp_path):
+    import spacy
+
+    assets, out = tmp_path / "assets", tmp_path / "corpus"
+    numbers = " ".join(["0.5"] * 100)
+    write_zip(assets / "glove" / "glove.6B.zip", {"glove.6B.100d.txt": f"a {numbers}\n"})
+    train = "".join(f"w{i} NN B-NP\n\n" for i in range(1003))
+    write_zip(assets / "conll2000" / "conll2000.zip", {"train.txt": train, "test.txt": "a DT O\n"})
+    result = run("prepare", "conll2000", assets, out)
+    assert result.exit_code == 0, result.stderr
+    words = {}
+    for name in ("train", "dev", "test"):
+        docs = spacy.tokens.DocBin().from_disk(out / f"{name}.spacy").get_docs(spacy.vocab.Vocab())
+        words[name] = [doc[0].text for doc in docs]
+    assert [len(words[name]) for name in ("train", "dev", "test")] == [3, 1000, 1]
+    assert {*words["train"], *words["dev"]} == {f"w{i}" for i in range(1003)}
+
+
+def test_an_error_while_preparing_is_one_line(tmp_path):
+    (tmp_path / "assets" / "resume").mkdir(parents=True)
+    (tmp_path / "assets" / "resume" / "train.char.bmes").write_text("EU NNP I-NP I-ORG\n")
+    result = run("prepare", "resume", tmp_path / "assets", tmp_path / "corpus")
+    assert result.exit_code == 2
+    assert "train.char.bmes:1: 4 column(s)" in result.stderr and result.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("corpus/*.spacy"))

@@ -1,7 +1,13 @@
-"""Attention weights and fusion gates of a trained PSA encoder (J Table 13, Fig 6)."""
+"""Attention weights of a trained encoder, and PSA's fusion gates (J Table 13 and Fig 6,
+X Fig 2 and 3).
+
+For every encoder whose module has `inspect(x, lengths)`: a list of its attention
+layers, each with `attention` of (B, n, n) or (B, heads, n, n) and, if it has one, a
+`gate` of (N, d).
+"""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 import torch
@@ -12,15 +18,15 @@ from thinc.api import xp2torch
 
 from spacy_psa.architectures.heads import sentences
 from spacy_psa.errors import InputError
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
 
 
 class Layer(NamedTuple):
     """One attention layer over one sentence of n tokens."""
 
     attention: NDArray[numpy.float32]
-    """(n, n): row i is where token i looks; a token alone looks nowhere, its row is 0."""
-    gate: NDArray[numpy.float32]
+    """(n, n), or (heads, n, n): row i is where token i looks. A token that may not look at
+    itself and is alone looks nowhere, its row is 0."""
+    gate: NDArray[numpy.float32] | None = None
     """(n, d): lambda of J Eq 13, the share of the token's own features; `gate.mean(1)` is
     the column of J Table 13."""
 
@@ -33,20 +39,21 @@ class View(NamedTuple):
 
 
 def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
-    """What the PSA encoder of a component (`crf_ner`, or spaCy's `tok2vec`, `ner`, ...)
+    """What the encoder of a component (`crf_ner`, or spaCy's `tok2vec`, `ner`, ...)
     does with docs, sentence by sentence. Sentences without tokens are left out.
 
-    Takes n * n memory for each sentence and layer.
+    Takes n * n memory for each sentence, layer and head.
 
-    Errors: InputError where the component holds no PSABiLSTM.v1 of its own.
+    Errors: InputError where the component holds no encoder with attention of its own.
     """
     model = pipe.model.get_ref("tok2vec") if pipe.model.has_ref("tok2vec") else pipe.model
     embed, encode = model.maybe_get_ref("embed"), model.maybe_get_ref("encode")
     module = encode.shims[0].module if encode is not None and encode.shims else None
-    if not isinstance(module, PSABiLSTM):
+    if module is None or not hasattr(module, "inspect"):
         raise InputError(
-            f"Component '{pipe.name}' has no PSABiLSTM.v1 encoder of its own: "
-            "give the component that holds the encoder, e.g. 'tok2vec'"
+            f"Component '{pipe.name}' has no encoder with attention (PSABiLSTM.v1, "
+            "SelfAttentiveBiLSTM.v1, …) of its own: give the component that holds the "
+            "encoder, e.g. 'tok2vec'"
         )
     module.eval()
     views = []
@@ -55,6 +62,10 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
             x = xp2torch(embed.predict([sentence])[0])
             with torch.inference_mode():
                 seen = module.inspect(x, torch.tensor([len(sentence)]))
-            layers = [Layer(s.attention[0].cpu().numpy(), s.gate.cpu().numpy()) for s in seen]
-            views.append(View(sentence, layers))
+            views.append(View(sentence, [_layer(layer) for layer in seen]))
     return views
+
+
+def _layer(seen: Any) -> Layer:
+    gate = getattr(seen, "gate", None)
+    return Layer(seen.attention[0].cpu().numpy(), None if gate is None else gate.cpu().numpy())

@@ -6,28 +6,35 @@ text ever enters a vocabulary, and any component can hold the layer: it needs
 no pass over the corpus before training.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, get_args
 
 import numpy
 import torch
-from spacy.attrs import ORTH
 from spacy.tokens import Doc, Span
 from spacy.vectors import Mode
 from thinc.api import Model, concatenate
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
-from spacy_psa.bridge import TorchShim, run_shim
+from spacy_psa.bridge import TorchShim, run_shim, shim_of
 from spacy_psa.errors import InputError
-from spacy_psa.modules.chars import CharBiLSTM, WordTable
+from spacy_psa.modules.chars import WordTable
+from spacy_psa.modules.lookup import Lookup
 
 Embedder = Model[list[Doc], list[Floats2d]]
+Attribute = Literal["TAG", "POS", "MORPH", "LEMMA", "NORM"]
+WithoutVector = Literal["all", "numbers", "none"]
 DIGITS = {ord(digit): "0" for digit in "123456789"}
 
 
 def word_embed(
-    width: int = 100, rows: int = 30000, lower: bool = True, zero_digits: bool = True
+    width: int = 100,
+    rows: int = 30000,
+    lower: bool = True,
+    zero_digits: bool = True,
+    trainable: bool = True,
+    without_vector: WithoutVector = "all",
 ) -> Embedder:
     """`WordEmbed.v1`: pretrained vectors, fine-tuned, and vectors for words without one.
 
@@ -41,42 +48,76 @@ def word_embed(
     width: of the vectors; must be that of the pretrained ones, if there are any.
     rows: capacity for distinct training words; further ones get no row of their own.
     lower: normal forms are lower-cased. zero_digits: their digits are 0 (T section 4.2).
+    without_vector: which training words that have no pretrained vector get a row: "all",
+    "numbers" (words with a digit) or "none". The others are zeros in training too, as
+    unknown words are later. Counts only where there are pretrained vectors.
+    trainable: false leaves the pretrained vectors as they are, and no word has a row of
+    its own (X section 3.1).
 
-    Errors: InputError where the pretrained vectors are of another width.
+    Errors: InputError where the pretrained vectors are of another width, or where there
+    are none and `trainable` is false, and for an unknown `without_vector`.
     """
+    if without_vector not in get_args(WithoutVector):
+        raise InputError(
+            f"WordEmbed.v1: without_vector is {without_vector!r}: "
+            f"take one of {get_args(WithoutVector)}"
+        )
+    if not trainable:
+        return Model("word_embed", _forward_pretrained, dims={"nO": width}, attrs={"lower": lower})
     model: Embedder = Model(
         "word_embed",
         _forward_words,
-        init=_init_table,
+        init=init_table,
         dims={"nO": width},
-        attrs={"rows": {}, "capacity": rows, "lower": lower, "zero_digits": zero_digits},
+        attrs={
+            "rows": {},
+            "capacity": rows,
+            "lower": lower,
+            "zero_digits": zero_digits,
+            "without_vector": without_vector,
+        },
         shims=[TorchShim(WordTable, {"rows": rows + 1, "width": width})],
     )
     return model
 
 
-def char_bilstm(
-    width: int = 30,
-    hidden: int = 100,
-    rows: int = 500,
-    max_characters: int = 50,
-    dropout: float = 0.0,
-) -> Embedder:
-    """`CharBiLSTM.v1`: a word as the final states of a BiLSTM over its characters
-    (J section 5.2: embeddings of 30, hidden 100, read as 100 in each direction).
+def word_shape() -> Embedder:
+    """`WordShape.v1`: how a word is capitalised, as a 4-d one-hot vector (X section 3.1).
 
-    width: of a character's embedding. hidden: units of each direction; the layer's
-    width is twice that. rows: capacity for distinct characters of the training data.
-    max_characters: longer words are cut at the right. dropout: on the embeddings.
+    Upper case (`str.isupper`), else upper initial, else lower case (`str.islower`), else
+    mixed, which words without letters are too. Nothing is trained.
     """
-    arguments = {"rows": rows + 1, "width": width, "hidden": hidden, "dropout": dropout}
+    return Model("word_shape", _forward_shapes, dims={"nO": 4})
+
+
+def tag_embed(
+    width: int = 32, rows: int = 500, attribute: Attribute = "TAG", dropout: float = 0.0
+) -> Embedder:
+    """`TagEmbed.v1`: a trained vector for each token's tag (K section 2.1).
+
+    The tag is the one that an earlier component of the pipeline predicts: name it in
+    `training.annotating_components`. Tags get their rows as words do, in the order in
+    which training meets them. A tag that training did not meet, and a token without a
+    tag, have the unknown tag's vector, which is trained only where these occur.
+
+    width: of the vectors. rows: capacity for distinct tags of the training data.
+    attribute: what is read of the token: "TAG", "POS", "MORPH", "LEMMA" or "NORM".
+    dropout: on the vectors.
+
+    Errors: InputError for another attribute.
+    """
+    if attribute not in get_args(Attribute):
+        raise InputError(
+            f"TagEmbed.v1: attribute is {attribute!r}: take one of {get_args(Attribute)}"
+        )
+    arguments = {"rows": rows + 1, "width": width, "dropout": dropout}
     return Model(
-        "char_bilstm",
-        _forward_characters,
-        init=_init_table,
-        dims={"nO": 2 * hidden},
-        attrs={"rows": {}, "capacity": rows, "max_characters": max_characters},
-        shims=[TorchShim(CharBiLSTM, arguments)],
+        "tag_embed",
+        _forward_tags,
+        init=init_table,
+        dims={"nO": width},
+        attrs={"rows": {}, "capacity": rows, "attribute": attribute},
+        shims=[TorchShim(Lookup, arguments)],
     )
 
 
@@ -90,31 +131,44 @@ def concat_embed(*layers: Embedder) -> Embedder:
         raise InputError("ConcatEmbed.v1 needs at least one layer, as a block [….embed.*.NAME]")
     if len(layers) == 1:
         return layers[0]
-    model = concatenate(*layers)
-    model.set_dim("nO", sum(layer.get_dim("nO") for layer in layers))
+    model: Embedder = concatenate(*layers)
+    if all(layer.has_dim("nO") for layer in layers):  # else known after initialization
+        model.set_dim("nO", sum(layer.get_dim("nO") for layer in layers))
     return model
 
 
-def distinct_words(docs: Iterable[Doc | Span]) -> tuple[list[str], Any, Any]:
+def distinct_words(
+    docs: Iterable[Doc | Span], attribute: str = "ORTH"
+) -> tuple[list[str], Any, Any]:
     """The distinct words of docs, in order of their hashes, with the word of each
-    token (N,) and the number of tokens of each doc (B,), all on the CPU."""
-    keys = [doc.to_array([ORTH]).reshape(-1) for doc in docs]
+    token (N,) and the number of tokens of each doc (B,), all on the CPU.
+
+    attribute: another string of the token instead of its word.
+    """
+    keys = [doc.to_array([attribute]).reshape(-1) for doc in docs]
     sizes = [len(k) for k in keys]
     distinct, index = numpy.unique(numpy.concatenate(keys), return_inverse=True)
     strings = next(iter(docs)).vocab.strings
     return [strings[key] for key in distinct.tolist()], index, sizes
 
 
-def _by_distinct_word(
+def by_distinct_word(
     model: Model,
     docs: list[Doc],
     is_train: bool,
     embed: Callable[[Model, list[Doc], list[str], bool], tuple[Any, Callable]],
+    attribute: str = "ORTH",
 ) -> tuple[list[Floats2d], Callable]:
+    """Embed each distinct word of docs, or other attribute, once, and hand the vectors out
+    to the tokens.
+
+    embed: called with the model, the docs, the distinct words and `is_train`; gives
+    their vectors (M, nO) and a callback for the vectors' gradient.
+    """
     xp = model.ops.xp
     if not any(len(doc) for doc in docs):
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
-    words, index, sizes = distinct_words(docs)
+    words, index, sizes = distinct_words(docs, attribute)
     vectors, embed_backprop = embed(model, docs, words, is_train)
     index = xp.asarray(index)
     ends = numpy.cumsum(sizes)[:-1].tolist()
@@ -129,11 +183,19 @@ def _by_distinct_word(
 
 
 def _forward_words(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return _by_distinct_word(model, docs, is_train, _embed_words)
+    return by_distinct_word(model, docs, is_train, _embed_words)
 
 
-def _forward_characters(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return _by_distinct_word(model, docs, is_train, _embed_characters)
+def _forward_pretrained(model: Model, docs: list[Doc], is_train: bool) -> Any:
+    return by_distinct_word(model, docs, is_train, _embed_pretrained)
+
+
+def _forward_shapes(model: Model, docs: list[Doc], is_train: bool) -> Any:
+    return by_distinct_word(model, docs, is_train, _embed_shapes)
+
+
+def _forward_tags(model: Model, docs: list[Doc], is_train: bool) -> Any:
+    return by_distinct_word(model, docs, is_train, _embed_tags, model.attrs["attribute"])
 
 
 def _embed_words(
@@ -147,33 +209,69 @@ def _embed_words(
     if model.attrs["zero_digits"]:
         forms = [form.translate(DIGITS) for form in forms]
     if is_train:
-        new = _add_rows(model, forms)
+        which = model.attrs["without_vector"] if docs[0].vocab.vectors.size else "all"
+        new = add_rows(model, _entitled(forms, found, which))
         bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
         if bare:
-            table = model.shims[0].module.table.weight
+            table = shim_of(model).module.table.weight
             bound = (3.0 / width) ** 0.5
             start = torch.empty(len(bare), width).uniform_(-bound, bound)
             table.data[bare] = start.to(table.device)
     rows = torch.tensor([model.attrs["rows"].get(form, 0) for form in forms])
-    device = model.shims[0].device
+    device = shim_of(model).device
     inputs = rows.to(device), torch.from_numpy(pretrained).to(device)
     return run_shim(model, inputs, is_train)
 
 
-def _embed_characters(
+def _entitled(forms: list[str], found: list[bool], which: WithoutVector) -> Iterator[str]:
+    """The normal forms that may have a row of their own."""
+    for form, has in zip(forms, found):
+        if has or which == "all" or (which == "numbers" and any(map(str.isdigit, form))):
+            yield form
+
+
+def _embed_pretrained(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
-    words = [word[: model.attrs["max_characters"]] or " " for word in words]
-    text = "".join(words)
+    vocab, width = docs[0].vocab, model.get_dim("nO")
+    if not vocab.vectors.size:
+        raise InputError(
+            "WordEmbed.v1 with trainable = false needs pretrained vectors: "
+            "set [paths.vectors], or trainable = true"
+        )
+    vectors, _ = _pretrained(vocab, words, width, model.attrs["lower"])
+    return model.ops.asarray2f(vectors), _nothing_to_train
+
+
+def _embed_shapes(
+    model: Model, docs: list[Doc], words: list[str], is_train: bool
+) -> tuple[Floats2d, Callable]:
+    one_hot = numpy.eye(4, dtype="float32")[[_shape(word) for word in words]]
+    return model.ops.asarray(one_hot), _nothing_to_train
+
+
+def _shape(word: str) -> int:
+    if word.isupper():
+        return 0
+    if word[:1].isupper():
+        return 1
+    return 2 if word.islower() else 3
+
+
+def _nothing_to_train(d_vectors: Floats2d) -> None:
+    pass
+
+
+def _embed_tags(
+    model: Model, docs: list[Doc], tags: list[str], is_train: bool
+) -> tuple[Floats2d, Callable]:
     if is_train:
-        _add_rows(model, text)
-    rows = model.attrs["rows"]
-    characters = torch.tensor([rows.get(character, 0) for character in text])
-    lengths = torch.tensor([len(word) for word in words])
-    return run_shim(model, (characters.to(model.shims[0].device), lengths), is_train)
+        add_rows(model, filter(None, tags))
+    rows = torch.tensor([[model.attrs["rows"].get(tag, 0)] for tag in tags])
+    return run_shim(model, (rows.to(shim_of(model).device),), is_train)
 
 
-def _add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
+def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
     """Give a row to each symbol that has none, up to the capacity. Returns the new ones."""
     rows, new = model.attrs["rows"], {}
     for symbol in symbols:
@@ -202,7 +300,7 @@ def _pretrained(vocab: Any, words: list[str], width: int, lower: bool) -> tuple[
     return numpy.where(found[:, None], data, numpy.float32(0.0)), found.tolist()
 
 
-def _init_table(model: Model, X: Any = None, Y: Any = None) -> None:
-    shim: TorchShim = model.shims[0]
+def init_table(model: Model, X: Any = None, Y: Any = None) -> None:
+    shim = shim_of(model)
     if shim._model is None:
         shim.build()

@@ -33,9 +33,22 @@ class SchemeChoice(str, Enum):
     bioes = "bioes"
 
 
+class Part(str, Enum):
+    """What to keep of a file from which a development set is drawn."""
+
+    train = "train"
+    dev = "dev"
+
+
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The file to read; may be .gz.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="The file to write.")]
 Lang = Annotated[str, typer.Option(help="Language code of the documents, as in spacy.blank.")]
+Collection = Annotated[
+    Path, typer.Argument(metavar="IN", help="A folder, archive (.zip, .tar.xz) or file.")
+]
+Sections = Annotated[
+    str, typer.Option(help="Only these sections of the Wall Street Journal, as 02-21 or 22,24.")
+]
 
 
 @convert_app.command()
@@ -57,6 +70,106 @@ def conll2003(
         typer.echo(f"{source}: entity column is {found.upper()}")
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), found, repairs)
+    _convert(source, target, docs, repairs)
+
+
+@convert_app.command()
+def conll2000(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The file, or conll2000.zip.")],
+    target: Target,
+    member: Annotated[
+        str | None, typer.Option(help="File inside the .zip: train.txt or test.txt.")
+    ] = None,
+    dev: Annotated[
+        int, typer.Option(min=0, help="Draw so many sentences at random as a development set.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed draws others.")] = 0,
+    part: Annotated[
+        Part, typer.Option(help="With --dev: write the drawn sentences (dev) or the rest (train).")
+    ] = Part.train,
+    lang: Lang = "en",
+) -> None:
+    """CoNLL-2000 columns: word, part of speech, chunk; one sentence a document."""
+    from spacy_psa.corpora.conll2000 import read_docs
+    from spacy_psa.corpora.docbin import check_docbin_path
+
+    check_docbin_path(target)
+    repairs: Counter[str] = Counter()
+    docs = read_docs(source, _vocab(lang), repairs, member, dev, seed, part.value)
+    _convert(source, target, docs, repairs)
+
+
+@convert_app.command()
+def ontonotes(
+    source: Collection,
+    target: Target,
+    folder: Annotated[
+        str, typer.Option(help="Only files below this folder in IN, as v4/data/train.")
+    ] = "",
+    sections: Sections = "",
+    new_testament: Annotated[
+        bool, typer.Option("--new-testament", help="Also the New Testament, which has no names.")
+    ] = False,
+    lang: Lang = "en",
+) -> None:
+    """OntoNotes 5 in CoNLL-2012's *_conll files: parts of speech, names and trees."""
+    from spacy_psa.corpora.docbin import check_docbin_path
+    from spacy_psa.corpora.ontonotes import read_docs
+    from spacy_psa.corpora.sections import parse_sections
+
+    check_docbin_path(target)
+    chosen = parse_sections(sections) if sections else None
+    repairs: Counter[str] = Counter()
+    docs = read_docs(source, _vocab(lang), repairs, folder, chosen, new_testament)
+    _convert(source, target, docs, repairs)
+
+
+@convert_app.command()
+def ptb(source: Collection, target: Target, sections: Sections = "", lang: Lang = "en") -> None:
+    """The Penn Treebank's .mrg files, without empty elements and function tags."""
+    from spacy_psa.corpora.docbin import check_docbin_path
+    from spacy_psa.corpora.ptb import read_docs
+    from spacy_psa.corpora.sections import parse_sections
+
+    check_docbin_path(target)
+    chosen = parse_sections(sections) if sections else None
+    repairs: Counter[str] = Counter()
+    _convert(source, target, read_docs(source, _vocab(lang), repairs, chosen), repairs)
+
+
+@convert_app.command()
+def brackets(source: Source, target: Target, lang: Lang = "en") -> None:
+    """A bracketed tree a line, labels as they stand; one sentence a document."""
+    from spacy_psa.corpora.docbin import check_docbin_path
+    from spacy_psa.corpora.ptb import read_bracket_docs
+
+    check_docbin_path(target)
+    repairs: Counter[str] = Counter()
+    _convert(source, target, read_bracket_docs(source, _vocab(lang), repairs), repairs)
+
+
+@convert_app.command()
+def bmes(
+    source: Source,
+    target: Target,
+    scheme: Annotated[
+        SchemeChoice, typer.Option(help="Tag scheme; BMES is bioes, auto finds it.")
+    ] = SchemeChoice.auto,
+    join_types: Annotated[
+        bool, typer.Option("--join-types", help="Make one type of PER.NAM and PER.NOM, and so on.")
+    ] = False,
+    lang: Lang = "zh",
+) -> None:
+    """Chinese names, a character and its tag a line (Resume, Weibo); characters are tokens."""
+    from spacy_psa.corpora.bmes import read_docs, resolve_format
+    from spacy_psa.corpora.docbin import check_docbin_path
+
+    check_docbin_path(target)
+    written = resolve_format(source, scheme.value)
+    if scheme is SchemeChoice.auto:
+        typer.echo(f"{source}: entity column is {written.scheme.upper()}")
+    repairs: Counter[str] = Counter()
+    docs = read_docs(source, _vocab(lang), written, repairs, join_types)
     _convert(source, target, docs, repairs)
 
 
@@ -112,7 +225,10 @@ def _convert(source: Path, target: Path, docs: Iterable["Doc"], repairs: Counter
         for doc in docs:
             counts["sentences"] += 1
             counts["tokens"] += len(doc)
-            counts["entities"] += len(doc.ents)
+            if doc.has_annotation("ENT_IOB"):
+                counts["entities"] += len(doc.ents)
+            for name, spans in doc.spans.items():
+                counts[name] += len(spans)
             yield doc
 
     write_docbin(_watch(counted(), "sentences"), target)

@@ -1,5 +1,6 @@
 """`spacy-psa merge-config`: one training config from a model's and a corpus' settings."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,16 +17,22 @@ def merge_config(
     """Lay the settings of one config over another and write the result for `spacy train`.
 
     Variables (${paths.train}) stay variables. Sections that the base lacks are an
-    error, since they would be typing errors.
+    error, since they would be typing errors. A section [corpus] with the number of
+    training sentences makes what the base counts in epochs, which it must evaluate
+    once each, as many epochs of this corpus.
     """
     from thinc.api import Config
 
     from spacy_psa.corpora.atomic import atomic_path
 
     whole, part = _read(base), _read(settings)
+    sentences = part.pop("corpus", {}).get("sentences")
     _check(part, whole, settings, base)
+    merged = Config(whole).merge(part)
+    if sentences is not None:
+        _fit_epochs(merged["training"], whole["training"], sentences, settings)
     with atomic_path(target) as temporary:
-        Config(whole).merge(part).to_disk(temporary, interpolate=False)
+        merged.to_disk(temporary, interpolate=False)
     typer.echo(f"{base} + {settings} -> {target}")
 
 
@@ -50,3 +57,25 @@ def _check(
             if not isinstance(whole.get(key), dict):
                 raise InputError(f"{settings}: [{at}{key}]: {base} has no such section")
             _check(value, whole[key], settings, base, f"{at}{key}.")
+
+
+def _fit_epochs(
+    training: dict[str, Any], base: dict[str, Any], sentences: Any, settings: Path
+) -> None:
+    """Count the steps of `training` in epochs of `sentences`, where the base counts in its own.
+
+    Batches that are not of a number of sentences leave the steps as they are.
+    """
+    if not isinstance(sentences, int) or sentences < 1:
+        raise InputError(f"{settings}: [corpus]: sentences is {sentences!r}, not a number from 1")
+    size, epoch = training["batcher"].get("size"), base["eval_frequency"]
+    if not isinstance(size, int):
+        return
+    steps = math.ceil(sentences / size)
+    training["eval_frequency"] = steps
+    training["patience"] = training["patience"] * steps // epoch
+    rate = training["optimizer"].get("learn_rate")
+    if isinstance(rate, dict) and "steps_per_epoch" in rate:
+        rate["steps_per_epoch"] = steps
+    if isinstance(rate, dict) and rate.get("total_steps") == base["max_epochs"] * epoch:
+        rate["total_steps"] = training["max_epochs"] * steps

@@ -1,15 +1,12 @@
 """`spacy-psa prepare`: a corpus' files to what `spacy train` reads."""
 
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
-from spacy_psa.cli.convert import conll2003, glove, sample
-
-CONVERTERS: dict[str, Callable[[Path, Path], None]] = {"sample": sample, "conll2003": conll2003}
+from spacy_psa.cli.convert import convert_app, glove
 
 
 def prepare(
@@ -24,8 +21,12 @@ def prepare(
     from spacy_psa.corpora.layouts import layout
 
     files = layout(corpus)
+    convert = typer.main.get_command(convert_app)
     for name in ("train", "dev", "test"):
-        CONVERTERS[corpus](source / getattr(files, name), target / f"{name}.spacy")
+        part = getattr(files, name)
+        output = target / f"{name}.spacy"
+        arguments = [files.format, *part.options, str(source / part.file), str(output)]
+        convert.main(arguments, standalone_mode=False)  # errors are raised, not printed
     if files.vectors:
         with TemporaryDirectory() as folder:
             text = Path(folder) / "vectors.txt"

@@ -4,18 +4,16 @@ Sentences are separated by empty lines, documents by `-DOCSTART-` lines, which
 are no sentences. The published files use IOB1 in both span columns.
 """
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.lines import describe_repairs, read_lines, split_columns
+from spacy_psa.corpora.lines import read_lines, split_columns
+from spacy_psa.corpora.readers import Reader, make_reader
 from spacy_psa.corpora.schemes import (
     SCHEMES,
     Scheme,
@@ -138,7 +136,7 @@ def read_conll2003(
     path: Path,
     scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto",
     limit: int = 0,
-) -> Callable[[Language], Iterable[Example]]:
+) -> Reader:
     """The reader `spacy-psa.Conll2003.v1`: train straight from a column file.
 
     Each example predicts over the gold words of one sentence.
@@ -151,16 +149,9 @@ def read_conll2003(
     Raises:
         InputError: when read, as `read_docs`.
     """
-
     path = Path(path)  # configs hand on the string that they checked
-
-    def read(nlp: Language) -> Iterator[Example]:
-        repairs: Counter[str] = Counter()
-        for i, doc in enumerate(read_docs(path, nlp.vocab, resolve_scheme(path, scheme), repairs)):
-            if limit and i >= limit:
-                break
-            yield Example(Doc(nlp.vocab, words=[token.text for token in doc]), doc)
-        if repairs:
-            warnings.warn(describe_repairs(path, repairs), stacklevel=2)
-
-    return read
+    return make_reader(
+        path,
+        lambda vocab, repairs: read_docs(path, vocab, resolve_scheme(path, scheme), repairs),
+        limit,
+    )

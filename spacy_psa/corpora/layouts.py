@@ -7,27 +7,86 @@ from spacy_psa.errors import InputError
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Paths in the project's folder `assets`."""
+class Part:
+    """One of train, dev and test."""
 
-    train: str
-    dev: str
-    test: str
+    file: str
+    """Path in the project's folder `assets`."""
+    options: tuple[str, ...] = ()
+    """Of `spacy-psa convert`, besides the files."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What `spacy-psa prepare` makes of a corpus."""
+
+    format: str
+    """The command of `spacy-psa convert`."""
+    train: Part
+    dev: Part
+    test: Part
     vectors: str | None = None
-    """An archive of GloVe vectors to train with."""
+    """An archive of GloVe vectors to train with, in the project's folder `assets`."""
 
     def files(self) -> list[PurePosixPath]:
         """All that must be there."""
-        names = [self.train, self.dev, self.test, self.vectors]
-        return [PurePosixPath(name) for name in names if name]
+        names = [self.train.file, self.dev.file, self.test.file, self.vectors]
+        return [PurePosixPath(name) for name in dict.fromkeys(names) if name]
 
 
 GLOVE = "glove/glove.6B.zip"
+CONLL2000 = "conll2000/conll2000.zip"
+ONTONOTES = "ontonotes/conll-2012-en.tar.xz"
+WSJ = "wsj/conll-2012-en.tar.xz"
 
 LAYOUTS = {
-    "sample": Layout("sample/train.jsonl", "sample/dev.jsonl", "sample/test.jsonl"),
+    "sample": Layout(
+        "sample",
+        Part("sample/train.jsonl"),
+        Part("sample/dev.jsonl"),
+        Part("sample/test.jsonl"),
+    ),
     "conll2003": Layout(
-        "conll2003/eng.train", "conll2003/eng.testa", "conll2003/eng.testb", vectors=GLOVE
+        "conll2003",
+        Part("conll2003/eng.train"),
+        Part("conll2003/eng.testa"),
+        Part("conll2003/eng.testb"),
+        vectors=GLOVE,
+    ),
+    # The corpus has no development set: 1,000 sentences of the training set are drawn.
+    "conll2000": Layout(
+        "conll2000",
+        Part(CONLL2000, ("--member", "train.txt", "--dev", "1000", "--part", "train")),
+        Part(CONLL2000, ("--member", "train.txt", "--dev", "1000", "--part", "dev")),
+        Part(CONLL2000, ("--member", "test.txt")),
+        vectors=GLOVE,
+    ),
+    "ontonotes": Layout(
+        "ontonotes",
+        Part(ONTONOTES, ("--folder", "v4/data/train")),
+        Part(ONTONOTES, ("--folder", "v4/data/development")),
+        Part(ONTONOTES, ("--folder", "v4/data/test")),
+        vectors=GLOVE,
+    ),
+    # Sections as for part-of-speech tagging.
+    "wsj": Layout(
+        "ontonotes",
+        Part(WSJ, ("--sections", "00-18")),
+        Part(WSJ, ("--sections", "19-21")),
+        Part(WSJ, ("--sections", "22-24")),
+        vectors=GLOVE,
+    ),
+    "resume": Layout(
+        "bmes",
+        Part("resume/train.char.bmes"),
+        Part("resume/dev.char.bmes"),
+        Part("resume/test.char.bmes"),
+    ),
+    "weibo": Layout(
+        "bmes",
+        Part("weibo/weiboNER_2nd_conll.train"),
+        Part("weibo/weiboNER_2nd_conll.dev"),
+        Part("weibo/weiboNER_2nd_conll.test"),
     ),
 }
 

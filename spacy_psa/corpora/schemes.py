@@ -4,7 +4,7 @@
   of its own label without a gap.
 - IOB2: `B-` begins every span, `I-` continues it.
 - BIOES: `B-` `I-` `E-` for spans of several tokens, `S-` for one. `L-` and `U-`
-  (BILUO) are read as `E-` and `S-`.
+  (BILUO) are read as `E-` and `S-`, `M-` (BMES) as `I-`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ Span = tuple[int, int, str]
 Scheme = Literal["iob1", "iob2", "bioes"]
 SCHEMES: tuple[Scheme, ...] = ("iob1", "iob2", "bioes")
 
-_SYNONYMS = {"L": "E", "U": "S"}
+_SYNONYMS = {"L": "E", "U": "S", "M": "I"}  # of BIOES
 _PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 
 
@@ -34,7 +34,7 @@ def _split(tag: str) -> tuple[str, str]:
     if tag == "O":
         return "O", ""
     prefix, dash, label = tag.partition("-")
-    return (_SYNONYMS.get(prefix, prefix), label) if dash and label else ("", "")
+    return (prefix, label) if dash and label else ("", "")
 
 
 def tags_to_spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
@@ -53,6 +53,8 @@ def tags_to_spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
     before = "the beginning"
     for i, tag in enumerate([*tags, "O"]):
         prefix, label = _split(tag)
+        if scheme == "bioes":
+            prefix = _SYNONYMS.get(prefix, prefix)
         if prefix != "O" and prefix not in tuple(_PREFIXES[scheme]):
             known = ", ".join(f"{p}-TYPE" for p in _PREFIXES[scheme])
             raise TagError(i, f"{tag!r} is no {scheme.upper()} tag (O, {known})")
@@ -106,7 +108,7 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
         previous = ""
         for tag in tags:
             prefix, label = _split(tag)
-            if prefix in ("E", "S"):
+            if prefix in ("E", "S", *_SYNONYMS):
                 return "bioes"
             if prefix == "I" and label != previous:
                 scheme = "iob1"

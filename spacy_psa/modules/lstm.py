@@ -1,4 +1,5 @@
-"""Bidirectional LSTMs over ragged batches (J section 3; Hochreiter & Schmidhuber 1997).
+"""Bidirectional LSTMs over ragged batches (J section 3; X sections 3.2 and 6.2;
+Hochreiter & Schmidhuber 1997).
 
 On a CPU the recurrence is our own: both directions advance in lockstep over
 the sentences that still run, and the backward pass gathers the weight
@@ -135,7 +136,9 @@ class BiLSTM(nn.Module):
     """Bidirectional LSTM: (N, nI) -> (N, 2 * hidden).
 
     width: input width nI. hidden: units of each direction. layers: how many are
-    stacked, each reading both directions of the one below.
+    stacked, each reading both directions of the one below (X section 6.2, "cross").
+    separate: a direction reads only its own direction of the layer below, so that
+    the two are two stacks that never meet (X section 3.2).
     input_dropout: before the first layer; output_dropout: after each layer.
     Every gate's weight matrix is Glorot-initialised, biases are 0 (J section 5.2).
     """
@@ -146,12 +149,14 @@ class BiLSTM(nn.Module):
         hidden: int,
         *,
         layers: int = 1,
+        separate: bool = False,
         input_dropout: float = 0.0,
         output_dropout: float = 0.0,
     ):
         super().__init__()
         self.out_width = 2 * hidden
-        widths = [width] + [2 * hidden] * (layers - 1)
+        self.separate = separate
+        widths = [width] + [hidden if separate else 2 * hidden] * (layers - 1)
         self.layers = nn.ModuleList(nn.LSTM(w, hidden, bidirectional=True) for w in widths)
         self.input_dropout = nn.Dropout(input_dropout)
         self.output_dropout = nn.Dropout(output_dropout)
@@ -166,7 +171,9 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         packing = Packing(lengths)
         x = self.input_dropout(x)
-        for layer in self.layers:
+        for depth, layer in enumerate(self.layers):
+            if depth and self.separate:
+                x = x.unflatten(-1, (2, -1)).transpose(0, 1)
             x = self.output_dropout(_run(layer, x, packing))
         return x
 
@@ -189,12 +196,14 @@ def _run(layer: nn.Module, x: Tensor, packing: Packing) -> Tensor:
 
 def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
     """Both directions' states in packed order: (N, H) each; step t of the backward
-    one has read the last t + 1 tokens."""
+    one has read the last t + 1 tokens.
+
+    x: (N, I), or (2, N, I) where each direction reads an input of its own."""
     assert isinstance(layer, nn.LSTM)
     index = torch.stack([packing.forward, packing.backward]).to(x.device)
     if x.device.type == "cpu":
         out = Recurrence.apply(
-            x[index],
+            x[index] if x.dim() == 2 else torch.stack([x[0, index[0]], x[1, index[1]]]),
             layer.weight_ih_l0,
             layer.weight_ih_l0_reverse,
             layer.weight_hh_l0,
@@ -204,9 +213,11 @@ def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tens
             packing.sizes,
         )
         return out[0], out[1]
-    states, _ = layer(PackedSequence(x[index[0]], torch.tensor(packing.sizes)))
-    hidden = layer.hidden_size
+    # cuDNN hands both directions one input: for two, it runs once for each.
+    sizes, hidden = torch.tensor(packing.sizes), layer.hidden_size
+    inputs = [x] if x.dim() == 2 else [*x]
+    states = [layer(PackedSequence(own[index[0]], sizes))[0].data for own in inputs]
     # cuDNN's backward states lie where their token does; turn them into reading order.
     where = torch.empty_like(index[0])
-    where[index[0]] = torch.arange(len(x), device=x.device)
-    return states.data[:, :hidden], states.data[where[index[1]], hidden:]
+    where[index[0]] = torch.arange(len(where), device=x.device)
+    return states[0][:, :hidden], states[-1][where[index[1]], hidden:]

@@ -15,9 +15,9 @@ from torch.utils.checkpoint import checkpoint
 
 from ..errors import InputError
 from ..kernels import available
+from .position_bias import PositionBias, glorot, look_up
 from .ragged import mask, pad, positions, unpad
 
-Version = Literal["journal", "arxiv"]
 Activation = Literal["tanh", "relu", "sigmoid"]
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
@@ -26,84 +26,30 @@ ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
 CHUNK_BYTES = 1 << 26
 
 
-class PositionAwareAttention(nn.Module):
+class PositionAwareAttention(PositionBias):
     """Additive self-attention with a bias for positions; values are the inputs themselves.
 
     s_i = Σ_j softmax_j(w·σ(W1 x_i + W2 x_j + b) + Ψ_ij) x_j         (J Eq. 5-8)
 
-    Ψ is built from
-        M_ij = -inf if i = j, else 0                                  (J Eq. 9)
-        G_ij = -(i-j)² / (2 ε²), ε = window / 2                       (J Eq. 10)
-        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)         (J Eq. 11)
-        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window       (A Eq. 11-12)
-    with R of window + 1 rows (journal) or 2 window + 1 (arxiv), as
-        Ψ = M + α G + (1-α) P          (J Eq. 4)
-        Ψ = α1 M + α2 P + α3 G         (A Eq. 8), α1 + α2 + α3 = 1
-
-    What the papers leave open: α is the sigmoid of a trained number that starts
-    at 0, so α starts at 0.5 and stays in (0, 1); (α1, α2, α3) is the softmax of
-    three trained numbers that start at 0. M is a mask and is never scaled: the
-    scaled one is the same mask, and NaN at α1 = 0. b0 cancels in the softmax
-    and the row R_0 is not read under the mask; both are kept as written. The
-    row of a token with nothing to look at (alone under the mask) is all 0.
+    The row of a token with nothing to look at (alone under the mask) is all 0.
 
     width: d, of the input and of the output.
-    window: k, from which ε and the clipping distance follow.
-    use_psi: False leaves out all of Ψ, the mask too (J Table 6, row 1).
-    use_mask, use_token_bias, use_gaussian: False leaves M, P or G out (J Table
-        7). The other terms keep their weights, so in the journal version G
-        alone is still α G. A part that is left out has no parameters.
     activation: σ. The papers do not name it; tanh is that of the additive
         attention they cite.
+    bias: the arguments of Ψ, see `PositionBias`.
 
-    InputError for a width or window below 1 and an unknown version or activation.
+    InputError for an unknown activation, and as for `PositionBias`.
     """
 
-    def __init__(
-        self,
-        width: int,
-        *,
-        window: int = 10,
-        version: Version = "journal",
-        use_psi: bool = True,
-        use_mask: bool = True,
-        use_token_bias: bool = True,
-        use_gaussian: bool = True,
-        activation: Activation = "tanh",
-    ) -> None:
-        super().__init__()
-        if width < 1 or window < 1:
-            raise InputError(f"width and window must be at least 1, not {width} and {window}")
-        if version not in ("journal", "arxiv"):
-            raise InputError(f"version must be 'journal' or 'arxiv', not {version!r}")
+    def __init__(self, width: int, *, activation: Activation = "tanh", **bias: Any) -> None:
+        super().__init__(width, **bias)
         if activation not in ACTIVATIONS:
             raise InputError(f"activation must be one of {list(ACTIVATIONS)}, not {activation!r}")
-        self.window = window
         self.activation = activation
-        self.masked = use_psi and use_mask
-        self.token_bias = use_psi and use_token_bias
-        self.gaussian = use_psi and use_gaussian
-        self.signed = version == "arxiv"
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width, bias=False)
         self.score = nn.Parameter(torch.empty(width))
-        if self.token_bias:
-            rows = 2 * window + 1 if self.signed else window + 1
-            self.distances = nn.Parameter(torch.empty(rows, width))
-            if not self.signed:
-                self.global_score = nn.Parameter(torch.empty(width))
-                self.global_bias = nn.Parameter(torch.zeros(()))
-        if self.token_bias or self.gaussian:
-            self.mix = nn.Parameter(torch.zeros(3 if self.signed else ()))
-        _glorot(self)
-
-    def shares(self) -> tuple[Tensor, Tensor]:
-        """The weights of G and of P in Ψ, two scalars in (0, 1)."""
-        if self.signed:
-            _, token, gaussian = torch.softmax(self.mix, 0)
-            return gaussian, token
-        alpha = torch.sigmoid(self.mix)
-        return alpha, 1 - alpha
+        glorot(self)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, d), lengths (B,) -> s (N, d)."""
@@ -137,15 +83,7 @@ class PositionAwareAttention(nn.Module):
 
     def _parts(self, x: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """A, C (N, d), w (d,), weighted P by token and row (N, rows), weighted G by distance."""
-        table = x.new_zeros(len(x), 1)
-        distance = x.new_zeros(longest)
-        if self.token_bias:
-            table = x @ self.distances.T
-            if not self.signed:
-                table = table + (self.distances @ self.global_score + self.global_bias)
-            table = self.shares()[1] * table
-        if self.gaussian:
-            distance = self.shares()[0] * gaussian_bias(longest, self.window).to(distance)
+        table, distance = self.tables(x, longest)
         return self.query(x), self.key(x), self.score, table, distance
 
     def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
@@ -157,11 +95,6 @@ class PositionAwareAttention(nn.Module):
             spread = 2 * w.abs().sum() + (table.amax(1) - table.amin(1)).max()
             share = float(self.shares()[0])
             return reach(share, float(spread), self.window, longest, w.dtype)
-
-
-def gaussian_bias(longest: int, window: int) -> Tensor:
-    """G of J Eq. 10 at distances 0 … longest - 1, float64."""
-    return -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (window / 2) ** 2)
 
 
 def reach(share: float, spread: float, window: int, longest: int, dtype: torch.dtype) -> int:
@@ -238,21 +171,16 @@ def _attention_chunks(
     """For each range of rows i: (values weighted (B, rows, d) or None, weights (B, rows, cols))."""
     a, c, table = pad(a, lengths), pad(c, lengths), pad(table, lengths)
     valid = mask(lengths, a.device)
-    n, half = a.shape[1], table.shape[2] // 2
+    n = a.shape[1]
 
     def chunk(start: int, stop: int, *tensors: Tensor) -> tuple[Tensor | None, Tensor]:
         a, c, w, table, distance, *values = tensors
         low, high = max(0, start - band), min(n, stop + band)
         i = torch.arange(start, stop, device=a.device)[:, None]
         j = torch.arange(low, high, device=a.device)
-        if signed:
-            row = (i - j).clamp(-half, half) + half
-        else:
-            row = (i - j).abs().clamp(max=table.shape[2] - 1)
         z = a[:, start:stop, None] + c[:, None, low:high]
         scores = ACTIVATIONS[activation](z) @ w
-        scores = scores + table[:, start:stop].gather(2, row.expand(len(a), -1, -1))
-        scores = scores + distance[(i - j).abs()]
+        scores = scores + look_up(table[:, start:stop], distance, i - j, signed)
         allowed = valid[:, start:stop, None] & valid[:, None, low:high]
         if masked:
             allowed = allowed & (i != j)
@@ -304,7 +232,7 @@ class ContextFusion(nn.Module):
         self.gate_context = nn.Linear(width, width, bias=False)
         self.gate = nn.Linear(width, width, bias=False)
         for layer in (self.inner, self.outer, self.gate_input, self.gate_context, self.gate):
-            _glorot(layer)
+            glorot(layer)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, d), lengths (B,) -> x~ (N, d)."""
@@ -335,19 +263,13 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, d), lengths (B,) -> (N, d)."""
-        # float64: at position 50,000 a float32 angle is off by 0.003.
-        frequency = 10000.0 ** (-torch.arange(0, self.width, 2, dtype=torch.float64) / self.width)
-        angle = torch.arange(int(lengths.max()), dtype=torch.float64)[:, None] * frequency
-        encoding = torch.stack([angle.sin(), angle.cos()], 2).flatten(1)[:, : self.width]
+        encoding = sinusoids(torch.arange(int(lengths.max())), self.width)
         return x + encoding.to(x)[positions(lengths, x.device)[1]]
 
 
-def _glorot(module: nn.Module) -> None:
-    """Glorot for matrices and, as d × 1, for weight vectors; 0 for biases (J section 5.2)."""
-    for name, parameter in module.named_parameters():
-        if parameter.dim() == 2:
-            nn.init.xavier_uniform_(parameter)
-        elif parameter.dim() == 1 and name.endswith("score"):
-            nn.init.xavier_uniform_(parameter.data[:, None])
-        else:
-            nn.init.zeros_(parameter)
+def sinusoids(place: Tensor, width: int) -> Tensor:
+    """place (n,), which may be negative -> sines and cosines in turn, (n, width) float64."""
+    # float64: at position 50,000 a float32 angle is off by 0.003.
+    frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angle = place.double()[:, None] * frequency
+    return torch.stack([angle.sin(), angle.cos()], 2).flatten(1)[:, :width]

@@ -25,7 +25,10 @@ class PSABiLSTM(nn.Module):
     bottom, middle, top: what stands in each slot (J Table 9).
     position: "psa" adds the bias Psi to the scores, "absolute" adds sinusoids to
     the input of the first slot instead, "none" gives neither (J Table 6).
-    lstm_input_dropout, lstm_output_dropout: J's 0.55, right before and after a BiLSTM.
+    input_dropout: on the input of the first slot. lstm_input_dropout,
+    lstm_output_dropout: right before and after a BiLSTM. J's 0.55 "on the input and
+    output of BiLSTM" leaves open whether its input is meant before or after the
+    attention layer below it.
     attention: options of `ContextFusion` (window, version, use_mask, ..., dropout).
 
     Errors: InputError for an unknown slot or position.
@@ -40,6 +43,7 @@ class PSABiLSTM(nn.Module):
         middle: Slot = "bilstm",
         top: Slot = "attention",
         position: Position = "psa",
+        input_dropout: float = 0.0,
         lstm_input_dropout: float = 0.55,
         lstm_output_dropout: float = 0.55,
         **attention: Any,
@@ -49,6 +53,7 @@ class PSABiLSTM(nn.Module):
             raise InputError(f"position is {position!r}: take one of {get_args(Position)}")
         if position != "psa":
             attention["use_psi"] = False
+        self.input_dropout = nn.Dropout(input_dropout)
         self.positions = SinusoidalPositions(width) if position == "absolute" else None
         self.slots = nn.ModuleList()
         for name, slot in (("bottom", bottom), ("middle", middle), ("top", top)):
@@ -68,16 +73,14 @@ class PSABiLSTM(nn.Module):
         self.out_width = width
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        if self.positions is not None:
-            x = self.positions(x, lengths)
+        x = self._enter(x, lengths)
         for slot in self.slots:
             x = slot(x, lengths)
         return x
 
     def inspect(self, x: Tensor, lengths: Tensor) -> list[Any]:
         """The attention (B, n, n) and gate (N, d) of each attention slot, bottom first."""
-        if self.positions is not None:
-            x = self.positions(x, lengths)
+        x = self._enter(x, lengths)
         seen = []
         for slot in self.slots:
             if isinstance(slot, ContextFusion):
@@ -85,3 +88,6 @@ class PSABiLSTM(nn.Module):
             x = slot(x, lengths)
         return seen
 
+    def _enter(self, x: Tensor, lengths: Tensor) -> Tensor:
+        x = self.input_dropout(x)
+        return x if self.positions is None else self.positions(x, lengths)

@@ -295,6 +295,7 @@ class SequenceLabeler(TrainablePipe, ABC):
         if self.reduction == "mean":
             loss = loss / len(lengths)
         loss.backward()
+        assert flat.grad is not None
         ends = numpy.cumsum(sizes)[:-1].tolist()
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
 

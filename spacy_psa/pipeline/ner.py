@@ -1,7 +1,6 @@
 """`crf_ner`: named entities by a linear-chain CRF."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -10,9 +9,9 @@ from spacy.training import Example
 from spacy.training.iob_utils import tags_to_entities
 from thinc.api import Config, Model
 
-from spacy_psa.errors import InputError
-from spacy_psa.pipeline.labeler import Allowed, Bounds, Reduction, SequenceLabeler, Tags
-from spacy_psa.pipeline.schemes import MISSING, Kind, Moves, Scheme, Spans
+from spacy_psa.pipeline.labeler import Allowed, Bounds, Reduction, Tags
+from spacy_psa.pipeline.schemes import Kind, Spans
+from spacy_psa.pipeline.spans import SpanLabeler, clip, labels_of, same_tokens
 
 # The embedders' block is thinc's: spaCy merges a user's block into a default block of the
 # same function, which would leave the default's embedders beside the user's.
@@ -77,53 +76,28 @@ def make_crf_ner(
     )
 
 
-class CRFEntityRecognizer(SequenceLabeler):
+class CRFEntityRecognizer(SpanLabeler):
     """Writes doc.ents: the most probable legal analysis of each sentence (J section 3).
 
-    scheme: how entities become tags, "BIOES" (J section 5.1) or "BIO".
-    Other settings: see `SequenceLabeler`. `labels` are entity types, `tags` the tag set.
+    Settings: see `SpanLabeler` and `SequenceLabeler`. `labels` are entity types, `tags`
+    the tag set.
 
     Entities that stand on a doc before the component runs are kept, as is what is marked
     as blocked, and the rest of the analysis is the best that agrees with them.
     """
 
-    def __init__(self, vocab: Any, model: Model, name: str, *, scheme: Kind, **settings: Any):
-        super().__init__(vocab, model, name, **settings)
-        if scheme not in ("BIOES", "BIO"):
-            raise InputError(f"{name}: scheme is {scheme!r}: take 'BIOES' or 'BIO'")
-        self.kind: Kind = scheme
-        self._scheme = Scheme((), scheme)
-
-    @property
-    def scheme(self) -> Scheme:
-        if self._scheme.labels != self.labels:
-            self._scheme = Scheme(self.labels, self.kind)
-        return self._scheme
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return self.scheme.tags
-
-    def legal(self) -> Moves:
-        return self.scheme.legal()
-
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        return sorted({ent.label_ for eg in examples for ent in eg.reference.ents} - {""})
+        return sorted(set().union(*(labels_of(eg.reference.ents) for eg in examples)))
 
-    def gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
-        spans, missing = _gold_entities(example)
-        for _, _, label in spans:
-            if label not in self.labels:
-                raise InputError(
-                    f"{self.name}: the training data has an entity {label!r}, which is not among "
-                    f"the labels {', '.join(self.labels)}: initialize with all labels"
-                )
-        gold = []
-        for start, end in bounds:
-            tags = self.scheme.encode(end - start, _clip(spans, start, end))
-            tags[missing[start:end]] = MISSING
-            gold.append(tags)
-        return gold
+    def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
+        if same_tokens(example):
+            reference = example.reference
+            spans = [(ent.start, ent.end, ent.label_) for ent in reference.ents]
+            return spans, reference.to_array(["ENT_IOB"]) == UNKNOWN
+        tags = example.get_aligned_ner()
+        missing = numpy.array([tag in (None, "-") for tag in tags], dtype=bool)
+        spans = [(start, end + 1, label) for label, start, end in tags_to_entities(tags)]
+        return [span for span in spans if span[2]], missing
 
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
         iob = doc.to_array(["ENT_IOB"])
@@ -133,7 +107,7 @@ class CRFEntityRecognizer(SequenceLabeler):
         spans = [(e.start, e.end, e.label_) for e in doc.ents if e.label_ in self.labels]
         found: list[Allowed | None] = []
         for start, end in bounds:
-            inside = _clip(spans, start, end)
+            inside = clip(spans, start, end)
             tags = self.scheme.encode(end - start, inside)
             allowed = numpy.ones((end - start, len(self.tags)), dtype=bool)
             for _, after, label in inside:  # a known entity does not go on
@@ -157,28 +131,3 @@ class CRFEntityRecognizer(SequenceLabeler):
             iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
             blocked = numpy.flatnonzero((iob == BEGIN) & (kind == 0)).tolist()
             doc.set_ents([*held, *found], blocked=[doc[i : i + 1] for i in blocked])
-
-
-def _gold_entities(example: Example) -> tuple[Spans, Allowed]:
-    """Gold entities over the predicted doc's tokens, and where annotation is missing."""
-    predicted, reference = example.predicted, example.reference
-    same = len(predicted) == len(reference) and numpy.array_equal(
-        predicted.to_array(["ORTH"]), reference.to_array(["ORTH"])
-    )
-    if same:
-        spans = [(ent.start, ent.end, ent.label_) for ent in reference.ents]
-        return spans, reference.to_array(["ENT_IOB"]) == UNKNOWN
-    tags = example.get_aligned_ner()
-    missing = numpy.array([tag in (None, "-") for tag in tags], dtype=bool)
-    spans = [(start, end + 1, label) for label, start, end in tags_to_entities(tags)]
-    return [span for span in spans if span[2]], missing
-
-
-def _clip(spans: Spans, start: int, end: int) -> Spans:
-    """The spans within a sentence, counted from its start; one that crosses its bounds
-    is cut at them."""
-    return [
-        (max(s, start) - start, min(e, end) - start, label)
-        for s, e, label in spans
-        if s < end and e > start
-    ]

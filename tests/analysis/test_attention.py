@@ -52,3 +52,15 @@ def test_an_encoder_without_attention_is_refused():
     nlp = make_ner({"@architectures": "spacy-psa.BiLSTM.v1", "hidden": 6})
     with pytest.raises(InputError, match="PSABiLSTM"):
         inspect(nlp.get_pipe("ner"), [nlp.make_doc("Ann left")])
+
+
+def test_gives_the_weights_of_each_head_of_a_self_attentive_bilstm():
+    encoder = "spacy-psa.SelfAttentiveBiLSTM.v1"
+    nlp = make_ner({"@architectures": encoder, "hidden": 6, "heads": 3})
+    docs = [nlp.make_doc("Ann left Bath today"), nlp.make_doc("Hello")]
+    first, second = inspect(nlp.get_pipe("ner"), docs)
+    (layer,) = first.layers
+    assert layer.attention.shape == (3, 4, 4) and layer.gate is None
+    numpy.testing.assert_allclose(layer.attention.sum(2), 1, rtol=1e-5)
+    assert (layer.attention > 0).all()
+    assert (second.layers[0].attention == 1).all()

@@ -111,3 +111,11 @@ def test_illegal_tags_are_named_with_their_place(tags, scheme, index, reason):
 def test_impossible_spans_are_refused(spans):
     with pytest.raises(ValueError, match="empty, outside or overlaps"):
         spans_to_tags(spans, 3, "bioes")
+
+
+def test_bmes_is_read_as_bioes_and_in_no_other_scheme():
+    tags = ["B-A", "M-A", "E-A", "S-B", "O"]
+    assert tags_to_spans(tags, "bioes") == [(0, 3, "A"), (3, 4, "B")]
+    assert detect_scheme([["O"], ["B-A", "M-A"]]) == "bioes"
+    with pytest.raises(TagError, match="'M-A' is no IOB2 tag"):
+        tags_to_spans(tags[:3], "iob2")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_psa.kernels import available
 from spacy_psa.modules import psa
+from spacy_psa.modules.position_bias import gaussian_bias
 from spacy_psa.modules.psa import ContextFusion, PositionAwareAttention, SinusoidalPositions
 
 SWITCHES = ("use_psi", "use_mask", "use_token_bias", "use_gaussian")
@@ -188,7 +189,7 @@ def test_forward_is_the_weighted_sum_of_the_inputs_themselves():
 
 
 def test_gaussian_bias_of_the_paper():
-    bias = psa.gaussian_bias(11, window=10)
+    bias = gaussian_bias(11, window=10)
     assert bias[0] == 0
     assert bias[1] == pytest.approx(-0.02)
     assert bias[10] == pytest.approx(-2.0)

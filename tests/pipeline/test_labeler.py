@@ -1,34 +1,16 @@
 """What every labelling component does, shown on `crf_ner`."""
 
 import itertools
-import pickle
 
 import numpy
 import pytest
-import srsly
 import torch
 from spacy.tokens import Doc
-from spacy.training import Example
-from thinc.api import Adam, Optimizer
+from thinc.api import Adam
 
 from spacy_psa.architectures.heads import sentence_bounds, sentences
-from spacy_psa.errors import InputError
-from spacy_psa.pipeline.schemes import MISSING
-from spacy_psa.training.optimizers import sgd
 
 HEADS = ["label_pair", "transition", "softmax"]
-
-
-def ready(tools, **model):
-    """A pipeline with random weights that are large, so that no two scores are close."""
-    nlp = tools.make_nlp(tools.small_model(**model))
-    tools.train(nlp, steps=0)
-    generator = torch.Generator().manual_seed(1)
-    for node in nlp.get_pipe("ner").model.walk():
-        for shim in node.shims:
-            for parameter in shim.module.parameters():
-                parameter.data.normal_(generator=generator)
-    return nlp
 
 
 def marked_docs(nlp, lines):
@@ -52,7 +34,7 @@ def test_not_initialized(tools):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("words", [[], ["Bath"], [" "], ["\n\n"], [" ", "Bath", "\n"]])
 def test_docs_of_no_token_one_token_or_blanks_are_annotated(tools, head, words):
-    nlp = ready(tools, head=head)
+    nlp = tools.random_nlp(head=head)
     doc = nlp.get_pipe("ner")(Doc(nlp.vocab, words=words))
     assert len(doc) == len(words) and doc.has_annotation("ENT_IOB", require_complete=True)
 
@@ -86,7 +68,7 @@ def test_distribution_without_tokens_is_an_error(trained):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_marginals_sum_to_one_and_the_best_sequence_is_predicted(tools, head):
-    nlp = ready(tools, head=head)
+    nlp = tools.random_nlp(head=head)
     ner = nlp.get_pipe("ner")
     docs = marked_docs(nlp, ["", *tools.texts])
     chain = ner.distribution(docs)
@@ -125,7 +107,7 @@ def test_predictions_of_random_weights_are_legal(tools, head, scheme):
 
 
 def test_prediction_does_not_depend_on_the_batch(tools):
-    nlp = ready(tools)
+    nlp = tools.random_nlp()
     ner = nlp.get_pipe("ner")
     rng = numpy.random.default_rng(1)
     words = [word for text in tools.texts for word in text.split()]
@@ -139,7 +121,7 @@ def test_prediction_does_not_depend_on_the_batch(tools):
 
 
 def test_long_docs_do_not_pad_short_ones(tools, monkeypatch):
-    nlp = ready(tools)
+    nlp = tools.random_nlp()
     ner = nlp.get_pipe("ner")
     ner.batch_tokens = 50
     given = []
@@ -171,7 +153,7 @@ def test_long_doc_without_sentence_boundaries_is_annotated(tools, trained):
 
 
 def test_sentence_boundaries_bound_the_analysis(tools):
-    nlp = ready(tools)
+    nlp = tools.random_nlp()
     ner = nlp.get_pipe("ner")
     parts = [text.split() for text in tools.texts]
     starts = [i == 0 for part in parts for i in range(len(part))]
@@ -210,7 +192,7 @@ def test_sentences_of_a_doc_keep_what_embedders_read(trained):
 
 def test_sentence_boundaries_serve_embedders_of_spacy(tools):
     characters = {"@architectures": "spacy.CharacterEmbed.v2", "width": 8, "nM": 4, "nC": 4}
-    for embed in (hash_embed(), {**characters, "rows": 50, "include_static_vectors": False}):
+    for embed in (tools.hash_embed(), {**characters, "rows": 50, "include_static_vectors": False}):
         nlp = tools.make_nlp(tools.small_model(embed=embed))
         tools.train(nlp, 3, Adam(0.01))
         ner = nlp.get_pipe("ner")
@@ -268,346 +250,3 @@ def test_several_processes_annotate_with_threads_on(tools, trained_path):
     )
     assert after == before and sum(after) > 50
     assert threads == 2
-
-
-# Losses
-
-
-def scores_of(ner, examples):
-    return ner.model.predict([eg.predicted for eg in examples])
-
-
-def missing_example(nlp, tags):
-    """An example annotated with IOB tags, "-" where there is no annotation."""
-    words = "Ada Lovelace met Evans in Bath".split()[: len(tags)]
-    reference = Doc(nlp.vocab, words=words, ents=[tag.replace("-", "", tag == "-") for tag in tags])
-    return Example(Doc(nlp.vocab, words=words), reference)
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("head", HEADS)
-def test_gradient_of_the_loss_is_the_finite_difference(tools, head, reduction):
-    nlp = ready(tools, head=head)
-    ner = nlp.get_pipe("ner")
-    ner.reduction = reduction
-    examples = tools.make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
-    examples.append(missing_example(nlp, ["B-PER", "I-PER", "-", "-"]))
-    scores = [array.astype("float64") for array in scores_of(ner, examples)]
-    _, gradient = ner.get_loss(examples, scores)
-    rng = numpy.random.default_rng(0)
-    step = 1e-5
-    for i in (0, 2, 3):
-        assert gradient[i].shape == scores[i].shape
-        direction = rng.normal(size=scores[i].shape)
-        moved = [[*scores[:i], scores[i] + s * direction, *scores[i + 1 :]] for s in (step, -step)]
-        up, down = (ner.get_loss(examples, m)[0] for m in moved)
-        assert (up - down) / (2 * step) == pytest.approx((gradient[i] * direction).sum(), rel=1e-6)
-    assert gradient[1].shape[0] == 0
-
-
-def test_mean_is_the_sum_over_the_number_of_sentences(tools):
-    nlp = ready(tools)
-    ner = nlp.get_pipe("ner")
-    examples = tools.make_examples(nlp, [*tools.marked, ""])
-    scores = scores_of(ner, examples)
-    mean, d_mean = ner.get_loss(examples, scores)
-    ner.reduction = "sum"
-    total, d_total = ner.get_loss(examples, scores)
-    count = len(tools.marked)
-    assert total == pytest.approx(count * mean)
-    numpy.testing.assert_allclose(d_total[0], count * d_mean[0], rtol=1e-5)
-    parts = [ner.get_loss([eg], [s])[0] for eg, s in zip(examples[:-1], scores)]
-    assert sum(parts) == pytest.approx(total)
-
-
-def test_example_without_annotation_has_no_loss_and_no_gradient(tools):
-    nlp = ready(tools)
-    ner = nlp.get_pipe("ner")
-    example = missing_example(nlp, ["-"] * 6)
-    loss, (gradient,) = ner.get_loss([example], scores_of(ner, [example]))
-    assert loss == 0.0 and not gradient.any()
-
-
-def sequence_score(potentials, tags):
-    """Sum of the log potentials of a tag sequence, by a plain loop."""
-    k = round(potentials.shape[1] ** 0.5)
-    score = potentials[0, tags[0]]
-    for t in range(1, len(tags)):
-        score += potentials[t, tags[t - 1] * k + tags[t]]
-    return float(score)
-
-
-def test_missing_annotation_is_summed_out(tools):
-    nlp = tools.make_nlp()
-    nlp.initialize(lambda: tools.make_examples(nlp, ["[Ada|PER] [Bath|LOC]"]))
-    ner = nlp.get_pipe("ner")
-    k, n = len(ner.tags), 4
-    potentials = numpy.random.default_rng(3).normal(size=(n, k * k))
-    moves, start, end = ner.legal()
-    legal = [
-        tags
-        for tags in itertools.product(range(k), repeat=n)
-        if start[tags[0]]
-        and end[tags[-1]]
-        and all(moves[a, b] for a, b in itertools.pairwise(tags))
-    ]
-    everything = numpy.logaddexp.reduce([sequence_score(potentials, tags) for tags in legal])
-    for known in (["B-PER", "I-PER", "-", "-"], ["-", "O", "-", "B-LOC"], ["-", "-", "-", "O"]):
-        example = missing_example(nlp, known)
-        (gold,) = ner.gold_tags(example, sentence_bounds(example.predicted))
-        assert [tag == MISSING for tag in gold] == [tag == "-" for tag in known]
-        agree = [
-            sequence_score(potentials, tags)
-            for tags in legal
-            if all(g in (MISSING, tag) for g, tag in zip(gold, tags))
-        ]
-        assert 1 < len(agree) < len(legal)
-        loss, _ = ner.get_loss([example], [potentials])
-        assert loss == pytest.approx(everything - numpy.logaddexp.reduce(agree))
-
-
-# Updates
-
-
-class Recorder(Optimizer):
-    """An optimizer that changes nothing and keeps the gradients that it is given."""
-
-    def __init__(self):
-        super().__init__(0.0, grad_clip=0.0)
-        self.gradients = {}
-
-    def __call__(self, key, weights, gradient, *, lr_scale=1.0):
-        self.gradients[key] = gradient.copy()
-        return weights, gradient * 0
-
-
-def hash_embed():
-    return {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": 8,
-        "attrs": ["NORM", "SHAPE"],
-        "rows": [50, 50],
-        "include_static_vectors": False,
-    }
-
-
-def test_gradients_are_clipped_by_the_norm_of_all_layers_together(tools):
-    seen = {}
-    for limit in (0.0, 0.5, 1e6):
-        nlp = tools.make_nlp(tools.small_model(embed=hash_embed()), max_grad_norm=limit)
-        tools.train(nlp, steps=0)
-        recorder = Recorder()
-        nlp.update(tools.make_examples(nlp), sgd=recorder, drop=0.0)
-        seen[limit] = [recorder.gradients[key] for key in sorted(recorder.gradients)]
-    names = {name for _, name in recorder.gradients}
-    assert {"E", "pair.weight"} <= names  # a parameter of thinc's and one of torch's
-
-    def norm(gradients):
-        return sum(float((g**2).sum()) for g in gradients) ** 0.5
-
-    assert norm(seen[0.0]) > 0.5
-    assert norm(seen[0.5]) == pytest.approx(0.5, rel=1e-4)
-    for free, clipped, within in zip(seen[0.0], seen[0.5], seen[1e6], strict=True):
-        scaled = free * 0.5 / norm(seen[0.0])
-        numpy.testing.assert_allclose(clipped, scaled, rtol=1e-3, atol=1e-7)
-        numpy.testing.assert_allclose(within, free, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    "optimizer",
-    [sgd(0.05, use_averages=True), Adam(0.01, use_averages=True)],
-    ids=["SGD.v1", "Adam.v1"],
-)
-def test_averaged_weights_are_used_within_use_params(tools, optimizer):
-    nlp = tools.make_nlp()
-    examples = tools.make_examples(nlp)
-    nlp.initialize(lambda: examples)
-    ner = nlp.get_pipe("ner")
-
-    def weights():
-        modules = [shim.module for node in ner.model.walk() for shim in node.shims]
-        return [p.detach().clone() for m in modules for p in m.parameters()]
-
-    averages = [torch.zeros_like(p) for p in weights()]
-    for t in range(1, 6):
-        nlp.update(examples, sgd=optimizer)
-        decay = (1 + t) / (10 + t)
-        averages = [decay * a + (1 - decay) * p for a, p in zip(averages, weights())]
-    last = weights()
-    docs = [eg.predicted for eg in examples]
-    before = ner.distribution(docs).marginals
-    with nlp.use_params(optimizer.averages):
-        for held, average in zip(weights(), averages, strict=True):
-            torch.testing.assert_close(held, average, rtol=1e-4, atol=1e-6)
-        assert not torch.allclose(ner.distribution(docs).marginals, before)
-    assert all(torch.equal(a, b) for a, b in zip(weights(), last, strict=True))
-    torch.testing.assert_close(ner.distribution(docs).marginals, before)
-
-
-def test_gradients_of_several_updates_add_up_before_a_step(tools):
-    def weights(nlp):
-        return nlp.get_pipe("ner").model.get_ref("head").shims[0].module.pair.weight.detach()
-
-    trained = []
-    for parts in ([slice(0, 8)], [slice(0, 3), slice(3, 8)]):
-        nlp = tools.make_nlp(reduction="sum", max_grad_norm=0.0)
-        tools.train(nlp, steps=0)
-        examples = tools.make_examples(nlp)
-        nlp.update(examples, sgd=sgd(0.001, 0.0))  # all words have their rows
-        for part in parts:
-            nlp.update(examples[part], sgd=False)
-        nlp.get_pipe("ner").finish_update(sgd(0.001, 0.0))
-        trained.append(weights(nlp))
-    torch.testing.assert_close(trained[0], trained[1], rtol=1e-4, atol=1e-6)
-
-
-# Saving and loading
-
-
-def test_a_new_process_gives_the_same_entities_and_marginals(tools, trained, trained_path):
-    got = tools.run_elsewhere(tools.load_and_annotate, trained_path, *tools.texts)
-    assert got == tools.annotate(trained, tools.texts)
-    assert sum(map(len, got["entities"])) > 10
-
-
-def test_bytes_load_before_initialize_and_give_the_same(tools, trained):
-    again = tools.make_nlp().from_bytes(trained.to_bytes())
-    assert again.get_pipe("ner").labels == trained.get_pipe("ner").labels
-    assert tools.annotate(again, tools.texts) == tools.annotate(trained, tools.texts)
-    assert again.to_bytes() == trained.to_bytes()
-
-
-def test_pickle_gives_the_same(tools, trained):
-    again = pickle.loads(pickle.dumps(trained))
-    assert tools.annotate(again, tools.texts) == tools.annotate(trained, tools.texts)
-
-
-def test_copied_model_gives_the_same_and_is_its_own(tools, trained):
-    expected = tools.annotate(trained, tools.texts)
-    ner = trained.get_pipe("ner")
-    original, ner.model = ner.model, ner.model.copy()
-    assert tools.annotate(trained, tools.texts) == expected
-    trained.update(tools.make_examples(trained), sgd=sgd(0.5))
-    assert tools.annotate(trained, tools.texts) != expected
-    ner.model = original
-    assert tools.annotate(trained, tools.texts) == expected
-
-
-def test_component_that_was_never_initialized_is_saved_and_loaded(tools, tmp_path):
-    nlp = tools.make_nlp()
-    nlp.to_disk(tmp_path / "model")
-    again = tools.make_nlp().from_disk(tmp_path / "model")
-    assert tools.train(again, 3, Adam(0.02))[-1] > 0
-
-
-def test_loaded_pipeline_trains_on(tools, trained):
-    again = tools.make_nlp().from_bytes(trained.to_bytes())
-    optimizer = again.resume_training(sgd=sgd(0.05))
-    examples = tools.make_examples(again, ["[Mary|PER] left [Acme|ORG] ."])
-    losses = [again.update(examples, sgd=optimizer)["ner"] for _ in range(15)]
-    assert losses[-1] < losses[0]
-
-
-def damaged(kind, tools, trained):
-    """The bytes of a component that cannot be loaded."""
-    data = trained.get_pipe("ner").to_bytes()
-    if kind == "truncated":
-        return data[: len(data) // 2]
-    if kind == "truncated weights":
-        message = srsly.msgpack_loads(data)
-        message["model"] = message["model"][: len(message["model"]) // 2]
-        return srsly.msgpack_dumps(message)
-    if kind == "truncated module":
-        message = srsly.msgpack_loads(data)
-        model = srsly.msgpack_loads(message["model"])
-        model["shims"] = [[shim[: len(shim) // 2] for shim in shims] for shims in model["shims"]]
-        message["model"] = srsly.msgpack_dumps(model)
-        return srsly.msgpack_dumps(message)
-    if kind == "labels of another model":
-        message = srsly.msgpack_loads(data)
-        message["cfg"] = srsly.json_dumps({"labels": ["PER"]})
-        return srsly.msgpack_dumps(message)
-    models = {
-        "another encoder": tools.small_model(encoder=tools.small_encoder("BiLSTM")),
-        "another head": tools.small_model("transition"),
-        "another head of emissions": tools.small_model("softmax"),
-        "another embedder": tools.small_model(embed=hash_embed()),
-        "another size": tools.small_model(encoder=tools.small_encoder(hidden=12)),
-    }
-    nlp = tools.make_nlp(models[kind])
-    tools.train(nlp, steps=0)
-    return nlp.get_pipe("ner").to_bytes()
-
-
-DAMAGES = [
-    "truncated",
-    "truncated weights",
-    "truncated module",
-    "labels of another model",
-    "another encoder",
-    "another head",
-    "another head of emissions",
-    "another embedder",
-    "another size",
-]
-
-
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_damaged_or_foreign_weights_are_one_error_and_change_nothing(tools, trained, kind):
-    data = damaged(kind, tools, trained)
-    ner = trained.get_pipe("ner")
-    expected = tools.annotate(trained, tools.texts)
-    with pytest.raises(InputError, match="'ner' cannot be loaded") as caught:
-        ner.from_bytes(data)
-    assert "\n" not in str(caught.value)
-    assert tools.annotate(trained, tools.texts) == expected
-
-    blank = tools.make_nlp()
-    before = blank.get_pipe("ner").model.to_bytes()
-    with pytest.raises(InputError, match="'ner' cannot be loaded"):
-        blank.get_pipe("ner").from_bytes(data)
-    assert blank.get_pipe("ner").model.to_bytes() == before
-    assert not blank.get_pipe("ner").labels
-    tools.train(blank, 2, Adam(0.01))  # it can still be initialized
-    assert len(blank("Ada left Bath")) == 3
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-def test_folder_with_truncated_weights_does_not_load(tools, trained, tmp_path, share):
-    import spacy
-
-    trained.to_disk(tmp_path / "model")
-    path = tmp_path / "model" / "ner" / "model"
-    data = path.read_bytes()
-    path.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(InputError, match="'ner' cannot be loaded"):
-        spacy.load(tmp_path / "model")
-
-
-def test_folder_without_weights_does_not_load(trained, tmp_path):
-    import spacy
-
-    trained.to_disk(tmp_path / "model")
-    (tmp_path / "model" / "ner" / "model").unlink()
-    with pytest.raises(OSError, match="model"):
-        spacy.load(tmp_path / "model")
-
-
-def test_code_in_a_weights_file_is_not_run(tools, trained, tmp_path):
-    """Weights are data: a pickle that calls something is refused."""
-
-    class Evil:
-        def __reduce__(self):
-            return (tmp_path.joinpath("ran").touch, ())
-
-    import io
-
-    buffer = io.BytesIO()
-    torch.save({"make": "PSABiLSTM", "arguments": {}, "state": Evil()}, buffer)
-    data = srsly.msgpack_loads(trained.get_pipe("ner").to_bytes())
-    model = srsly.msgpack_loads(data["model"])
-    model["shims"] = [[buffer.getvalue() for _ in shims] for shims in model["shims"]]
-    data["model"] = srsly.msgpack_dumps(model)
-    with pytest.raises(InputError, match="cannot be read"):
-        trained.get_pipe("ner").from_bytes(srsly.msgpack_dumps(data))
-    assert not (tmp_path / "ran").exists()

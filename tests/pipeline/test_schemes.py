@@ -48,7 +48,9 @@ def test_legal_sequences_are_those_that_write_spans(kind, labels, longest):
         legal = {
             tags
             for tags in itertools.product(range(len(scheme.tags)), repeat=length)
-            if start[tags[0]] and end[tags[-1]] and all(moves[a, b] for a, b in zip(tags, tags[1:]))
+            if start[tags[0]]
+            and end[tags[-1]]
+            and all(moves[a, b] for a, b in itertools.pairwise(tags))
         }
         assert legal == written
 

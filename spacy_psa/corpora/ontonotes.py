@@ -1,0 +1,199 @@
+"""OntoNotes 5 as the CoNLL-2012 shared task has it (Pradhan et al., 2012).
+
+A document begins with `#begin document (ID); part N`. Of its columns, word, part
+of speech, tree and names are read.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.archives import open_files
+from spacy_psa.corpora.bracketing import BracketError, TreeBuilder
+from spacy_psa.corpora.lines import BLANKS, decode_lines
+from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.sections import section_of
+from spacy_psa.corpora.trees import Parsed
+from spacy_psa.errors import InputError
+
+COLUMNS = 12
+"""At least: document, part, number, word, part of speech, tree, 4 more, names, coreference."""
+BEGIN = re.compile(r"#begin document \((.+)\); part (\d+)")
+NAMES = re.compile(r"(?:\(([^()*]+))?(?:\*(\)?)|(\)))")
+PUNCTUATION = {"/.": ".", "/?": "?", "/-": "-"}
+"""How transcripts of speech escape what would otherwise end a sentence."""
+NEW_TESTAMENT = "pt/nt/"
+
+
+class Sentence(NamedTuple):
+    """One sentence; `document` is as "nw/wsj/02/wsj_0203", its parts count from 0."""
+
+    document: str
+    part: int
+    parsed: Parsed
+    names: list[Span]
+
+
+def read_sentences(
+    source: Path,
+    repairs: Counter[str],
+    folder: str = "",
+    sections: Collection[int] | None = None,
+    new_testament: bool = False,
+) -> Iterator[Sentence]:
+    """Yield the sentences of the *_conll files in a folder or archive, or of one file.
+
+    Files of predicted layers (*_auto_conll) are left out.
+
+    Args:
+        folder: only files below it, as "v4/data/train"; "" for all.
+        sections: only Wall Street Journal documents of these; None for all documents.
+        new_testament: also the documents of the New Testament, which have no names.
+
+    Raises:
+        InputError: no such files, or one that is no whole CoNLL-2012 document.
+    """
+
+    def wanted(name: str) -> bool:
+        below = f"/{folder.strip('/')}/" in f"/{name}" if folder.strip("/") else True
+        return below and name.endswith(("_conll", "_conll.gz")) and "auto_conll" not in name
+
+    def chosen(document: str) -> bool:
+        testament = not new_testament and document.startswith(NEW_TESTAMENT)
+        return not testament and (sections is None or section_of(document) in sections)
+
+    found = False
+    where = f" below {folder}" if folder else ""
+    for name, stream in open_files(source, wanted, f"*_conll files{where}"):
+        lines = decode_lines(name, stream, repairs)
+        for document, part, rows in _read_file(name, lines, chosen):
+            found = True
+            yield Sentence(document, part, *_read_layers(name, rows))
+    if not found:
+        raise InputError(
+            f"{source}: no document is chosen; leave out --sections or give --new-testament"
+        )
+
+
+class _Row(NamedTuple):
+    line: int
+    columns: list[str]
+
+
+def _read_file(
+    name: str, lines: Iterable[tuple[int, str]], chosen: Callable[[str], bool]
+) -> Iterator[tuple[str, int, list[_Row]]]:
+    """(document, part, rows) of each sentence in the documents that are chosen."""
+    document, part, skip = "", 0, False
+    rows: list[_Row] = []
+    number = 1
+    for number, text in lines:
+        if text.startswith("#") or not text:
+            if rows:
+                yield document, part, rows
+                rows = []
+            if text.startswith("#end"):
+                document = ""
+            begin = BEGIN.match(text)
+            if begin and document:
+                raise InputError(f"{name}:{number}: {document} before has no '#end document' line")
+            if begin:
+                document, part = begin[1], int(begin[2])
+                skip = not chosen(document)
+            continue
+        if not document:
+            raise InputError(
+                f"{name}:{number}: no '#begin document' line before it, as a CoNLL-2012 file "
+                "has; check the format"
+            )
+        if skip:
+            continue
+        columns = BLANKS.split(text.lstrip(" \t"), maxsplit=COLUMNS - 1)
+        if len(columns) < COLUMNS:
+            raise InputError(
+                f"{name}:{number}: {len(columns)} columns instead of {COLUMNS} or more; "
+                "correct the line"
+            )
+        if columns[2] != str(len(rows)):
+            raise InputError(
+                f"{name}:{number}: word number {columns[2]!r} where {len(rows)} is due; "
+                "a line or an empty line is missing or too many"
+            )
+        rows.append(_Row(number, columns))
+    if document or rows:
+        raise InputError(f"{name}:{number}: no '#end document' line; the file is cut off")
+
+
+def _read_layers(name: str, rows: list[_Row]) -> tuple[Parsed, list[Span]]:
+    builder = TreeBuilder()
+    names: list[Span] = []
+    start, label = 0, ""
+    row = rows[0]
+    try:
+        for i, row in enumerate(rows):
+            _, _, _, word, tag, tree, *_, name_bits, _ = row.columns
+            if word == "[WORD]":
+                raise BracketError(
+                    "a file without its words; fill them in from OntoNotes with the shared "
+                    "task's skeleton2conll"
+                )
+            _take_bits(builder, tree, tag, PUNCTUATION.get(word, word))
+            bits = NAMES.fullmatch(name_bits)
+            opens, closes = (bits[1], bits[2] or bits[3]) if bits else (None, None)
+            if not bits or (opens and label) or (closes and not (opens or label)):
+                state = f"inside of {label}" if label else "outside of a name"
+                raise BracketError(f"names column: {name_bits!r} {state}")
+            if opens:
+                start, label = i, opens
+            if closes:
+                names.append((start, i + 1, label))
+                label = ""
+        if label:
+            raise BracketError(f"names column: {label} is not closed")
+        return builder.finish(), names
+    except BracketError as error:
+        raise InputError(f"{name}:{row.line}: {error}; correct the file") from error
+
+
+def _take_bits(builder: TreeBuilder, bits: str, tag: str, word: str) -> None:
+    """Add a word; `bits` is the tree column, as "(NP(NP*" or "*))", a star for the word."""
+    before, star, after = bits.partition("*")
+    if not star or before[:1] not in ("", "(") or after.strip(")"):
+        raise BracketError(f"tree column: {bits!r} has not one * for the word")
+    for label in before.split("(")[1:]:
+        builder.open(label)
+    if not builder.depth:
+        raise BracketError(f"tree column: the word {word!r} stands outside the tree")
+    builder.leaf(tag, word)
+    for _ in after:
+        builder.close()
+
+
+def read_docs(
+    source: Path, vocab: Vocab, repairs: Counter[str] | None = None,
+    folder: str = "", sections: Collection[int] | None = None, new_testament: bool = False,
+) -> Iterator[Doc]:  # fmt: skip
+    """Yield one `Doc` a sentence of those that `read_sentences` chooses.
+
+    The part of speech is in `token.tag_`, names in `doc.ents`, constituents in
+    preorder, with unary chains as several spans, in `doc.spans["constituents"]`,
+    and the document and its part in `doc.user_data` "document" and "part".
+    Words are unescaped.
+
+    Raises:
+        InputError: as `read_sentences`.
+    """
+    repairs = Counter() if repairs is None else repairs
+    for document, part, parsed, names in read_sentences(
+        source, repairs, folder, sections, new_testament
+    ):
+        words, tags, constituents = parsed
+        doc = make_doc(vocab, words, tags, names, constituents=constituents)
+        doc.user_data.update(document=document, part=part)
+        yield doc

@@ -1,0 +1,33 @@
+"""Sections of the Wall Street Journal corpus: wsj_0203 is the third document of section 2."""
+
+import re
+
+from spacy_psa.errors import InputError
+
+LAST = 24
+_WSJ = re.compile(r"wsj_(\d\d)\d\d(?!\d)")
+
+
+def parse_sections(text: str) -> frozenset[int]:
+    """Read "02-21", "22" or "0-18,24".
+
+    Raises:
+        InputError: text of another form, or a section that is not one of 0 to 24.
+    """
+    sections: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,2})\s*(?:-\s*(\d{1,2})\s*)?", part, re.ASCII)
+        if not found:
+            raise InputError(f"--sections {text}: {part!r} is neither a number nor a range (02-21)")
+        first = int(found[1])
+        last = int(found[2] or first)
+        if not first <= last <= LAST:
+            raise InputError(f"--sections {text}: {part!r} is not within 0-{LAST}, low to high")
+        sections.update(range(first, last + 1))
+    return frozenset(sections)
+
+
+def section_of(document: str) -> int | None:
+    """The section that the name of a document tells; None where it is not of the corpus."""
+    found = _WSJ.search(document)
+    return int(found[1]) if found else None

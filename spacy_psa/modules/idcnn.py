@@ -1,0 +1,110 @@
+"""Iterated dilated convolutions (Strubell et al. 2017; "ID-CNN" in T Tables 3, 5 and 7)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spacy_psa.errors import InputError
+from spacy_psa.modules.ragged import positions
+
+
+class IDCNN(nn.Module):
+    """A convolution, then a block of dilated ones, again and again: (N, nI) -> (N, kernels).
+
+    h = relu(conv_1(x)), and then, `iterations` times with the same weights,
+    h = relu(conv_d(h)) for each d of `dilations`; zeros stand outside of a sentence.
+
+    width: nI. kernels: of every convolution (T: 200 to 800). size: their width, odd.
+    dilations: of a block. iterations: how often the block is applied.
+    input_dropout, block_dropout, output_dropout: before the first convolution, after
+    each application of the block but the last, after the last.
+
+    T gives "layers" (2 to 6), kernels, size and dropout, and not what a layer is, nor
+    dilations, nor what is shared. A layer is here one application of Strubell's block,
+    whose public configuration for CoNLL-2003 has the dilations 1, 2, 1; as there, the
+    block's kernels start as the identity with zero biases, and the first convolution
+    by Glorot's rule with biases of 0.01. Strubell's training objective (a loss after
+    each application, and a penalty on what dropout changes) is not T's and not here.
+
+    InputError for sizes below 1 and an even `size`.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        kernels: int = 400,
+        size: int = 3,
+        dilations: Sequence[int] = (1, 2, 1),
+        iterations: int = 2,
+        input_dropout: float = 0.0,
+        block_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check(kernels, size, dilations, iterations)
+        self.out_width = kernels
+        self.iterations = iterations
+        self.input = DilatedConvolution(width, kernels, size, 1)
+        nn.init.xavier_uniform_(self.input.weight, nn.init.calculate_gain("relu"))
+        nn.init.constant_(self.input.bias, 0.01)
+        block = [DilatedConvolution(kernels, kernels, size, d) for d in dilations]
+        for convolution in block:
+            nn.init.dirac_(convolution.weight)
+            nn.init.zeros_(convolution.bias)
+        self.block = nn.ModuleList(block)
+        self.input_dropout = nn.Dropout(input_dropout)
+        self.block_dropout = nn.Dropout(block_dropout)
+        self.output_dropout = nn.Dropout(output_dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, nI), lengths (B,) -> (N, kernels)."""
+        layers = [self.input, *self.block]
+        near = {c.dilation: neighbours(lengths, c.size, c.dilation).to(x.device) for c in layers}
+        h = torch.relu(self.input(self.input_dropout(x), near[1]))
+        for iteration in range(self.iterations):
+            if iteration:
+                h = self.block_dropout(h)
+            for convolution in self.block:
+                h = torch.relu(convolution(h, near[convolution.dilation]))
+        return self.output_dropout(h)
+
+
+def check(kernels: int, size: int, dilations: Sequence[int], iterations: int) -> None:
+    """InputError for an architecture that cannot be."""
+    if min(kernels, iterations, *dilations, size % 2) < 1:
+        raise InputError(
+            f"IDCNN: kernels is {kernels}, size {size}, dilations {list(dilations)} and "
+            f"iterations {iterations}: take 1 or more, and an odd size"
+        )
+
+
+class DilatedConvolution(nn.Module):
+    """One dilated convolution over a flat ragged batch, as one matrix product.
+
+    weight: (kernels, width, size) and bias: (kernels,), as those of torch.nn.Conv1d.
+    """
+
+    def __init__(self, width: int, kernels: int, size: int, dilation: int) -> None:
+        super().__init__()
+        self.size, self.dilation = size, dilation
+        self.weight = nn.Parameter(torch.empty(kernels, width, size))
+        self.bias = nn.Parameter(torch.empty(kernels))
+
+    def forward(self, x: Tensor, near: Tensor) -> Tensor:
+        """x (N, width), near: `neighbours` -> (N, kernels)."""
+        outside = x.new_zeros(1, x.shape[1])
+        columns = torch.cat([x, outside]).index_select(0, near.flatten()).view(len(x), -1)
+        return F.linear(columns, self.weight.transpose(1, 2).flatten(1), self.bias)
+
+
+def neighbours(lengths: Tensor, size: int, dilation: int) -> Tensor:
+    """The `size` tokens that a kernel sees from each token, in order: (N, size) int64,
+    N for places outside of the sentence."""
+    sentence, place = positions(lengths)
+    reach = size // 2 * dilation
+    steps = torch.arange(-reach, reach + 1, dilation)
+    inside = (place[:, None] + steps >= 0) & (place[:, None] + steps < lengths[sentence, None])
+    return torch.where(inside, torch.arange(len(place))[:, None] + steps, len(place))

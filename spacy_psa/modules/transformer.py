@@ -1,0 +1,239 @@
+"""The Transformer encoder (Vaswani et al. 2017; T section 2.2), and what its variants share."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from spacy_psa.errors import InputError
+from spacy_psa.modules.position_bias import PositionBias, look_up
+from spacy_psa.modules.psa import SinusoidalPositions
+from spacy_psa.modules.ragged import mask, pad, unpad
+
+# Of the largest tensor in `attend`; about four of its size exist at once.
+CHUNK_BYTES = 1 << 24
+
+Bias = Callable[[int, int], Tensor]
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    lengths: Tensor,
+    *,
+    scale: float,
+    dropout: float = 0.0,
+    bias: Bias | None = None,
+    masked: bool = False,
+) -> Tensor:
+    """softmax_j(scale · q_i·k_j + bias_ij) v_j over the tokens j of a sentence.
+
+    q, k, v: (B, H, n, dk), padded, n = max(lengths). dropout: on the attention weights.
+    bias: from a range of rows i, start and stop, to what their scores are raised by,
+        (B, H or 1, rows, n).
+    masked: leave out j = i; a token that is then alone gets 0.
+
+    Returns (B, H, n, dk), of which padded rows mean nothing. Works on a few rows i at a
+    time, so that what it holds stays near 4 · CHUNK_BYTES, in training too, where a
+    chunk's weights are made again for the backward pass.
+    """
+    batch, heads, n, _ = q.shape
+    places = torch.arange(n, device=q.device)
+    padding = ~mask(lengths, q.device)[:, None, None]
+    zero = q.new_zeros(1)
+    # The least number and not -inf: a row with nothing allowed has a gradient of 0, not NaN.
+    least = torch.finfo(q.dtype).min
+
+    def chunk(start: int, stop: int) -> Tensor:
+        scores = zero if bias is None else bias(start, stop)
+        forbidden = padding
+        if masked:
+            forbidden = padding | (places[start:stop, None] == places)
+        scores = scores.masked_fill(forbidden, least)
+        return F.scaled_dot_product_attention(
+            q[:, :, start:stop], k, v, attn_mask=scores, dropout_p=dropout, scale=scale
+        )
+
+    step = max(1, CHUNK_BYTES // (batch * heads * 2 * n * q.element_size()))
+    if step >= n:
+        out = chunk(0, n)
+    else:
+        # Written into one tensor: many small ones that stay would lie between the large
+        # ones that go, and the memory of the process would grow with n².
+        out = torch.empty_like(v)
+        for start in range(0, n, step):
+            stop = min(n, start + step)
+            if torch.is_grad_enabled():
+                part = checkpoint(chunk, start, stop, use_reentrant=False)
+            else:
+                part = chunk(start, stop)
+            out[:, :, start:stop] = part
+    if masked:
+        out = out.masked_fill((lengths == 1).to(q.device)[:, None, None, None], 0.0)
+    return out
+
+
+def split_heads(x: Tensor, lengths: Tensor, heads: int) -> Tensor:
+    """(N, d) -> (B, heads, n, d / heads), padded; head h has the h-th slice of x."""
+    return pad(x.view(len(x), heads, -1), lengths).transpose(1, 2)
+
+
+def join_heads(x: Tensor, lengths: Tensor) -> Tensor:
+    """(B, heads, n, d / heads) -> (N, d), the inverse of `split_heads`."""
+    return unpad(x.transpose(1, 2), lengths).flatten(1)
+
+
+def head_width(width: int, heads: int) -> int:
+    """dk = width / heads. InputError where heads do not divide the width."""
+    if heads < 1 or width < 1 or width % heads:
+        raise InputError(f"{heads} heads cannot share a width of {width}")
+    return width // heads
+
+
+class MultiHeadAttention(nn.Module):
+    """Scaled dot-product attention (T Eq. 1-6), with biases in all four projections.
+
+    width: d, of the input and of the output. heads: each d / heads wide.
+    dropout: on the attention weights.
+    psi: a position bias that is added to the scaled scores, one for all heads.
+
+    InputError where heads do not divide the width.
+    """
+
+    def __init__(
+        self, width: int, heads: int, *, dropout: float = 0.0, psi: PositionBias | None = None
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.scale = head_width(width, heads) ** -0.5
+        self.dropout = dropout
+        self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
+        self.psi = psi
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, d), lengths (B,) -> (N, d)."""
+        projected = (self.query(x), self.key(x), self.value(x))
+        q, k, v = (split_heads(part, lengths, self.heads) for part in projected)
+        out = attend(
+            q, k, v, lengths,
+            scale=self.scale,
+            dropout=self.dropout if self.training else 0.0,
+            bias=None if self.psi is None else _rows_of(self.psi, x, lengths),
+            masked=self.psi is not None and self.psi.masked,
+        )  # fmt: skip
+        return self.output(join_heads(out, lengths))
+
+
+def _rows_of(psi: PositionBias, x: Tensor, lengths: Tensor) -> Bias:
+    n = int(lengths.max())
+    table, distance = psi.tables(x, n)
+    table = pad(table, lengths)
+    places = torch.arange(n, device=x.device)
+
+    def rows(start: int, stop: int) -> Tensor:
+        offset = places[start:stop, None] - places
+        return look_up(table[:, start:stop], distance, offset, psi.signed)[:, None]
+
+    return rows
+
+
+class EncoderLayer(nn.Module):
+    """y = LN(x + attention(x)), LN(y + W2 relu(W1 y + b1) + b2) (T Eq. 7).
+
+    attention: a module (N, d), lengths -> (N, d). feedforward: the inner width.
+    dropout: after relu and after W2, as in T's code; the attention has its own.
+    """
+
+    def __init__(
+        self, attention: nn.Module, width: int, feedforward: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(width)
+        self.inner = nn.Linear(width, feedforward)
+        self.outer = nn.Linear(feedforward, width)
+        self.feedforward_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, d), lengths (B,) -> (N, d)."""
+        x = self.attention_norm(x + self.attention(x, lengths))
+        hidden = self.dropout(torch.relu(self.inner(x)))
+        return self.feedforward_norm(x + self.dropout(self.outer(hidden)))
+
+
+class Encoder(nn.Module):
+    """A projection of the input to the layers' width, then layers: (N, nI) -> (N, d).
+
+    width: nI. model_width: d. layers: of width d. absolute: add sinusoids of the place
+    in the sentence to the projected input (T Eq. 8-9).
+    input_dropout, output_dropout: before the projection and after the last layer.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        model_width: int,
+        layers: Iterable[EncoderLayer],
+        *,
+        absolute: bool,
+        input_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.out_width = model_width
+        self.input_dropout = nn.Dropout(input_dropout)
+        self.project = nn.Linear(width, model_width)
+        self.positions = SinusoidalPositions(model_width) if absolute else None
+        self.layers = nn.ModuleList(layers)
+        self.output_dropout = nn.Dropout(output_dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x (N, nI), lengths (B,) -> (N, d)."""
+        x = self.project(self.input_dropout(x))
+        if self.positions is not None:
+            x = self.positions(x, lengths)
+        for layer in self.layers:
+            x = layer(x, lengths)
+        return self.output_dropout(x)
+
+
+class Transformer(Encoder):
+    """The vanilla encoder with absolute sinusoids, "Transformer" in T Tables 2, 3 and 5.
+
+    width: nI. heads, head_width: d = heads · head_width. layers: how many.
+    feedforward: the inner width; 2 d where None, as in T's code.
+    dropout: on attention weights and in the feed-forward part.
+
+    The projection of the input is T's code's; the paper has none.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        heads: int,
+        head_width: int,
+        layers: int,
+        feedforward: int | None = None,
+        dropout: float = 0.15,
+        input_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+    ) -> None:
+        d = heads * head_width
+        super().__init__(
+            width,
+            d,
+            [
+                EncoderLayer(
+                    MultiHeadAttention(d, heads, dropout=dropout), d, feedforward or 2 * d, dropout
+                )
+                for _ in range(layers)
+            ],
+            absolute=True,
+            input_dropout=input_dropout,
+            output_dropout=output_dropout,
+        )

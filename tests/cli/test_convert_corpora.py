@@ -1,0 +1,137 @@
+"""`convert` for the corpora beyond CoNLL-2003: what each says, and that errors leave no file."""
+
+import zipfile
+
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from typer.testing import CliRunner
+
+from spacy_psa.cli.convert import convert_app
+from spacy_psa.errors import InputError
+
+ONTONOTES = """#begin document (nw/wsj/02/wsj_0203); part 000
+nw/wsj/02/wsj_0203 0 0 Rome NNP (TOP(S(NP*) - - - - (GPE) (ARG0*) -
+nw/wsj/02/wsj_0203 0 1 fell VBD (VP*))) - - - - * (V*) -
+
+#end document
+"""
+MRG = "( (S \n    (NP-SBJ (NNP Rome) )\n    (VP (VBD fell) (NP (-NONE- *) ))\n    (. .) ))\n"
+INPUTS = {
+    "conll2003": "-DOCSTART- -X- O O\n\nRome NNP I-NP I-LOC\nfell VBD I-VP O\n",
+    "conll2000": "Rome NNP B-NP\nfell VBD B-VP\n",
+    "ontonotes": ONTONOTES,
+    "ptb": MRG,
+    "brackets": "(TOP (S (NP (NNP Rome)) (VP (VBD fell)) (. .)))\n",
+    "bmes": "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n， O\n",
+    "sample": (
+        '{"words": ["Yes"], "spaces": [false], "tags": ["UH"], "chunks": [], "ents": [], '
+        '"tree": "(INTJ (UH Yes))"}\n'
+    ),
+}
+
+
+def run(*arguments):
+    result = CliRunner().invoke(convert_app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, InputError):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(name, text=None):
+        path = tmp_path / name
+        path.write_text(INPUTS[name] if text is None else text, encoding="utf8")
+        return path
+
+    return _write
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("conll2000", "1 sentences, 2 tokens, 2 chunks"),
+        ("ontonotes", "1 sentences, 2 tokens, 1 entities, 3 constituents"),
+        ("ptb", "1 sentences, 3 tokens, 3 constituents"),
+        ("brackets", "1 sentences, 3 tokens, 3 constituents"),
+        ("bmes", "1 sentences, 4 tokens, 1 entities"),
+    ],
+)
+def test_counts_are_told_and_nothing_is_warned_of(write, tmp_path, command, told):
+    result = run(command, write(command), tmp_path / "out.spacy")
+    assert result.exit_code == 0
+    assert result.stdout.endswith(f"out.spacy: {told}\n")
+    assert result.stderr == ""
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("zh").vocab)
+    assert sum(map(len, doc.spans.values())) + len(doc.ents) > 0
+
+
+WRONG = [(command, other) for command in INPUTS for other in INPUTS if command != other]
+# One reads as the other: a tree a line is also what .mrg files hold.
+WRONG.remove(("ptb", "brackets"))
+
+
+@pytest.mark.parametrize(("command", "other"), WRONG)
+def test_another_format_gives_one_error_and_no_file(write, tmp_path, command, other):
+    path = write(other)
+    with pytest.raises(InputError) as caught:
+        run(command, path, tmp_path / "out.spacy")
+    assert str(caught.value).startswith(f"{path}:")
+    assert "\n" not in str(caught.value)
+    assert [file.name for file in tmp_path.iterdir()] == [other]
+
+
+@pytest.mark.parametrize("command", ["conll2000", "ontonotes", "ptb", "brackets", "bmes"])
+def test_the_name_of_the_output_is_checked_first(tmp_path, command):
+    with pytest.raises(InputError, match="must end in"):
+        run(command, tmp_path / "none", tmp_path / "out.txt")
+
+
+def test_conll2000_draws_a_development_set(write, tmp_path):
+    path = write("many", "".join(f"w{i} NN O\n\n" for i in range(10)))
+    written = {}
+    for part in ("train", "dev"):
+        out = tmp_path / f"{part}.spacy"
+        result = run("conll2000", path, out, "--dev", 4, "--seed", 1, "--part", part)
+        assert result.exit_code == 0
+        docs = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
+        written[part] = {doc[0].text for doc in docs}
+    assert len(written["dev"]) == 4
+    assert written["train"] == {f"w{i}" for i in range(10)} - written["dev"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["ptb", "--sections", "x"], "--sections x"),
+        (["ontonotes", "--sections", "21-02"], "--sections 21-02"),
+        (["conll2000", "--part", "dev"], "give --dev 1000"),
+        (["conll2000", "--dev", "9"], "cannot draw 9 of 1"),
+        (["conll2000", "--member", "train.txt"], "--member is for archives"),
+    ],
+)
+def test_options_that_do_not_fit_are_errors(write, tmp_path, arguments, reason):
+    path = write(arguments[0])
+    with pytest.raises(InputError, match=reason):
+        run(arguments[0], path, tmp_path / "out.spacy", *arguments[1:])
+    assert [file.name for file in tmp_path.iterdir()] == [arguments[0]]
+
+
+def test_sections_and_folders_are_taken_from_archives(write, tmp_path):
+    archive = tmp_path / "c.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("v4/data/train/a.v4_gold_conll", ONTONOTES)
+        opened.writestr("v4/data/test/b.v4_gold_conll", ONTONOTES.replace("02", "23"))
+        opened.writestr("mrg/wsj_0203.mrg", MRG)
+        opened.writestr("mrg/wsj_2301.mrg", MRG * 2)
+    out = tmp_path / "out.spacy"
+    for options, count in (
+        (["ontonotes"], 2),
+        (["ontonotes", "--folder", "v4/data/train"], 1),
+        (["ontonotes", "--sections", "23"], 1),
+        (["ptb"], 3),
+        (["ptb", "--sections", "02-21"], 1),
+    ):
+        result = run(options[0], archive, out, *options[1:])
+        assert f": {count} sentences" in result.stdout

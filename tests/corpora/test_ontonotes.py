@@ -1,0 +1,284 @@
+import io
+import os
+import tarfile
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spacy_psa.corpora.ontonotes import read_docs, read_sentences
+from spacy_psa.corpora.sections import parse_sections, section_of
+from spacy_psa.corpora.trees import build_tree
+from spacy_psa.errors import InputError
+
+# (word, part of speech, tree, names) of each word
+FIRST = [
+    ("Royal", "NNP", "(TOP(S(NP(NP*", "(ORG*"),
+    ("Society", "NNP", "*)", "*)"),
+    ("-LRB-", "-LRB-", "(PRN*", "*"),
+    ("UK", "NNP", "(NP*)", "(GPE)"),
+    ("-RRB-", "-RRB-", "*))", "*"),
+    ("met", "VBD", "(VP*)", "*"),
+    ("/.", ".", "*))", "*"),
+]
+SECOND = [("1\\/2", "CD", "(TOP(NP*", "(CARDINAL*)"), ("%um", "UH", "(INTJ*)))", "*")]
+
+
+def sentence(document: str, rows: list[tuple[str, str, str, str]], part: int = 0) -> str:
+    return "".join(
+        f"{document}   {part}   {i}  {word:>9} {tag:>5} {tree:>14}  -  -  -  Speaker#1  {name:>8}"
+        f"  (ARG0*)  (V*)  -\n"
+        for i, (word, tag, tree, name) in enumerate(rows)
+    )
+
+
+def document(name: str, *sentences: list[tuple[str, str, str, str]], part: int = 0) -> str:
+    body = "\n".join(sentence(name, rows, part) for rows in sentences)
+    return f"#begin document ({name}); part {part:03}\n{body}\n#end document\n"
+
+
+@pytest.fixture
+def vocab():
+    return spacy.blank("en").vocab
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(text: str | bytes, name: str = "in.v4_gold_conll") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return _write
+
+
+@pytest.fixture
+def tree_of_files(write, tmp_path):
+    """A folder as the shared task lays it out; each document is one word, its own name."""
+    root = tmp_path / "conll-2012"
+    files = {
+        "v4/data/train/data/english/annotations/nw/wsj/02/wsj_0203": "",
+        "v4/data/train/data/english/annotations/pt/nt/41/nt_4101": "",
+        "v4/data/test/data/english/annotations/bc/cnn/00/cnn_0001": "",
+        "wsj-extra/test/nw/wsj/23/wsj_2301": "",
+    }
+    for path in files:
+        name = "/".join(path.split("/")[-4:])
+        word = name.split("/")[-1]
+        text = document(name, [(word, "NN", "(TOP(NP*))", "*")])
+        write(text, f"conll-2012/{path}.v4_gold_conll")
+        write(text.replace(word, "auto"), f"conll-2012/{path}.v4_auto_conll")
+    write("no document", "conll-2012/README")
+    return root
+
+
+def layers(doc):
+    ents = [(ent.text, ent.label_) for ent in doc.ents]
+    spans = [(span.start, span.end, span.label_) for span in doc.spans["constituents"]]
+    return [t.text for t in doc], [t.tag_ for t in doc], ents, spans
+
+
+def test_every_layer_arrives_unescaped(write, vocab):
+    name = "bc/cnn/00/cnn_0001"
+    path = write(document(name, FIRST) + document(name, SECOND, part=1))
+    repairs = Counter()
+    first, second = read_docs(path, vocab, repairs)
+    words, tags, ents, spans = layers(first)
+    assert words == ["Royal", "Society", "(", "UK", ")", "met", "."]
+    assert tags == ["NNP", "NNP", "-LRB-", "NNP", "-RRB-", "VBD", "."]
+    assert ents == [("Royal Society", "ORG"), ("UK", "GPE")]
+    assert spans == [
+        (0, 7, "S"), (0, 5, "NP"), (0, 2, "NP"), (2, 5, "PRN"), (3, 4, "NP"), (5, 6, "VP"),
+    ]  # fmt: skip
+    assert " ".join(str(build_tree(words, tags, spans)).split()).startswith("(S (NP (NP (NNP R")
+    assert layers(second)[0] == ["1/2", "%um"]
+    assert layers(second)[2] == [("1/2", "CARDINAL")]
+    assert first.user_data["document"] == second.user_data["document"] == name
+    assert [first.user_data["part"], second.user_data["part"]] == [0, 1]
+    assert len(list(first.sents)) == 1
+    assert repairs == {}
+
+
+def test_a_sentence_without_names_has_none_and_not_unknown_ones(write, vocab):
+    (doc,) = read_docs(write(document("a", [("No", "UH", "(TOP(INTJ*))", "*")])), vocab)
+    assert doc.ents == () and doc.has_annotation("ENT_IOB")
+
+
+def pack(folder: Path, mode: str, path: Path) -> Path:
+    with tarfile.open(path, mode) as archive:
+        archive.add(folder, folder.name)
+        hidden = tarfile.TarInfo(f"{folder.name}/._x_gold_conll")  # as macOS adds
+        archive.addfile(hidden, io.BytesIO())
+    return path
+
+
+@pytest.fixture(params=["folder", "tar.xz", "tar.gz", "zip"])
+def source(request, tree_of_files, tmp_path):
+    if request.param == "folder":
+        return tree_of_files
+    path = tmp_path / f"c.{request.param}"
+    if request.param == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for file in tree_of_files.rglob("*.*"):
+                archive.write(file, file.relative_to(tmp_path))
+        return path
+    return pack(tree_of_files, f"w:{request.param[-2:]}", path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ["cnn_0001", "wsj_0203", "wsj_2301"]),
+        ({"new_testament": True}, ["cnn_0001", "nt_4101", "wsj_0203", "wsj_2301"]),
+        ({"folder": "v4/data/train"}, ["wsj_0203"]),
+        ({"folder": "/v4/data/test/"}, ["cnn_0001"]),
+        ({"sections": parse_sections("02-21")}, ["wsj_0203"]),
+        ({"sections": parse_sections("0-24")}, ["wsj_0203", "wsj_2301"]),
+    ],
+)
+def test_documents_are_chosen_alike_in_folders_and_archives(source, options, words):
+    found = read_sentences(source, Counter(), **options)
+    assert sorted(sentence.parsed.words[0] for sentence in found) == words
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"folder": "v4/data/dev"}, r"no \*_conll files below v4/data/dev in it"),
+        ({"folder": "data/tr"}, "below data/tr"),
+        ({"sections": [24]}, "no document is chosen; leave out --sections"),
+    ],
+)
+def test_a_choice_of_nothing_is_an_error(source, options, reason):
+    with pytest.raises(InputError, match=reason):
+        list(read_sentences(source, Counter(), **options))
+
+
+@pytest.mark.parametrize("suffix", ["tar.xz", "tar.gz", "zip"])
+def test_broken_archives_are_named(tree_of_files, tmp_path, suffix):
+    whole = tmp_path / f"whole.{suffix}"
+    if suffix == "zip":
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a_conll", os.urandom(9999).hex())
+    else:
+        (tree_of_files / "noise").write_bytes(os.urandom(99999))
+        pack(tree_of_files, f"w:{suffix[-2:]}", whole)
+    cut = tmp_path / f"cut.{suffix}"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    (tmp_path / f"bad.{suffix}").write_text("no archive")
+    for path in (cut, tmp_path / f"bad.{suffix}", tmp_path / f"none.{suffix}"):
+        with pytest.raises(InputError, match=path.name):
+            list(read_sentences(path, Counter()))
+
+
+def changed(word: int, column: int, value: str) -> str:
+    rows = [list(row) for row in FIRST]
+    rows[word][column] = value
+    return document("nw/wsj/02/wsj_0203", [tuple(row) for row in rows])
+
+
+GOOD = document("nw/wsj/02/wsj_0203", FIRST)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("( (S\n (NN a)))\n", 1, "no '#begin document' line"),
+        ("-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n", 1, "no '#begin document' line"),
+        ("#begin document\n" + sentence("a", FIRST), 2, "no '#begin document' line"),
+        (GOOD.replace("#end document\n", ""), 9, "no '#end document' line; the file is cut off"),
+        (GOOD.replace("#end document\n", "") + GOOD, 10, "wsj_0203 before has no '#end document'"),
+        ("#begin document (a); part 000\nEU NNP I-NP I-ORG\n", 2, "4 columns instead of 12"),
+        (GOOD.replace("   0   3  ", "   0   4  "), 5, "word number '4' where 3 is due"),
+        (changed(0, 0, "[WORD]"), 2, "skeleton2conll"),
+        (changed(6, 2, "*)"), 8, "1 bracket(s) are not closed"),
+        (changed(6, 2, "*)))"), 8, "a closing bracket too many"),
+        (changed(5, 2, "(VP)"), 7, "tree column: '(VP)' has not one *"),
+        (changed(5, 2, "(VP**)"), 7, "tree column: '(VP**)' has not one *"),
+        (changed(5, 2, "VP*)"), 7, "has not one *"),
+        (changed(5, 2, "-"), 7, "'-' has not one *"),
+        (changed(0, 2, "*"), 2, "'Royal' stands outside the tree"),
+        (changed(5, 2, "*))"), 8, "'.' stands outside the tree"),
+        (changed(3, 3, "GPE"), 5, "names column: 'GPE' outside of a name"),
+        (changed(3, 3, "*)"), 5, "names column: '*)' outside of a name"),
+        (changed(1, 3, "(GPE)"), 3, "names column: '(GPE)' inside of ORG"),
+        (changed(6, 3, "(GPE*"), 8, "names column: GPE is not closed"),
+        (changed(5, 0, "me\0t"), 7, "binary or UTF-16"),
+    ],
+)
+def test_malformed_documents_are_named_by_file_and_line(write, vocab, text, line, reason):
+    path = write(text)
+    with pytest.raises(InputError) as caught:
+        list(read_docs(path, vocab))
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert reason in str(caught.value)
+
+
+def test_an_error_in_an_archive_names_archive_file_and_line(tree_of_files, tmp_path):
+    bad = tree_of_files / "v4" / "a.v4_gold_conll"
+    bad.write_text("EU NNP\n")
+    path = pack(tree_of_files, "w:xz", tmp_path / "c.tar.xz")
+    with pytest.raises(InputError, match=r"c\.tar\.xz/conll-2012/v4/a\.v4_gold_conll:1: "):
+        list(read_sentences(path, Counter()))
+
+
+def test_an_empty_file_is_named(write):
+    with pytest.raises(InputError, match="no document is chosen"):
+        list(read_sentences(write(""), Counter()))
+
+
+# The real corpus
+
+
+@pytest.fixture(scope="module")
+def archive():
+    folder = os.environ.get("SPACY_PSA_CORPORA")
+    if not folder:
+        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
+    return Path(folder) / "ontonotes5" / "conll-2012-en.tar.xz"
+
+
+def test_docs_of_the_real_development_set_hold_what_the_sentences_do(archive, vocab):
+    folder = "v4/data/development"
+    sentences = read_sentences(archive, Counter(), folder)
+    count = 0
+    for count, (doc, found) in enumerate(zip(read_docs(archive, vocab, None, folder), sentences)):
+        words, tags, _, spans = layers(doc)
+        assert (words, tags, spans) == found.parsed
+        assert [(e.start, e.end, e.label_) for e in doc.ents] == found.names
+        if count == 300:
+            break
+    assert count == 300
+
+
+@pytest.mark.parametrize(
+    ("split", "sentences", "tokens", "entities"),
+    [
+        # The papers have 63 and 3 sentences more for training and development.
+        ("train", 59861, 1087332, 81654),
+        ("development", 8525, 147669, 11062),
+        ("test", 8262, 152728, 11257),
+    ],
+)
+def test_counts_equal_the_published_ones(archive, split, sentences, tokens, entities):
+    counts, types, repairs = Counter(), set(), Counter()
+    for found in read_sentences(archive, repairs, f"v4/data/{split}"):
+        counts.update(sentences=1, tokens=len(found.parsed.words), entities=len(found.names))
+        types.update(label for _, _, label in found.names)
+    assert counts == {"sentences": sentences, "tokens": tokens, "entities": entities}
+    assert len(types) == 18
+    assert repairs == {}
+
+
+def test_trees_of_the_wall_street_journal_are_counted_by_section(archive):
+    trees, tags = Counter(), set()
+    for found in read_sentences(archive, Counter(), sections=parse_sections("00-24")):
+        trees[section_of(found.document)] += bool(found.parsed.constituents)
+        tags.update(found.parsed.tags)
+    groups = ["00-01", "02-21", "22", "23", "24"]
+    counts = [sum(trees[i] for i in parse_sections(group)) for group in groups]
+    assert counts == [2896, 30060, 1336, 1640, 1083]
+    assert len(tags) == 48

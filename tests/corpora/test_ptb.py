@@ -1,0 +1,290 @@
+import os
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_psa.corpora.bracketing import bare, read_trees, unescape
+from spacy_psa.corpora.ptb import read_bracket_docs, read_docs
+from spacy_psa.corpora.sections import parse_sections, section_of
+from spacy_psa.corpora.trees import build_tree, parse_tree
+from spacy_psa.errors import InputError
+
+TRACES = r"""
+( (S
+    (NP-SBJ-1 (NNP May) )
+    (VP (VBD said) (, ,)
+      (SBAR (-NONE- 0)
+        (S (NP-SBJ (-NONE- *-1) )
+          (VP (VBD fell) (NP (CD 1\/2) (-LRB- -LRB-) (NN point) (-RRB- -RRB-) )
+            (ADVP|PRT (RP off) ) (PP=2 (IN at) (NP (-NONE- *T*-3) ) )))))
+    (. .) ))
+
+( (NP (NP (DT the) (NN end) ) (SBAR (-NONE- *ICH*) )))
+"""
+
+
+@pytest.fixture
+def vocab():
+    return spacy.blank("en").vocab
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(text: str, name: str = "wsj_0203.mrg") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        return path
+
+    return _write
+
+
+def constituents(doc) -> list[tuple[int, int, str]]:
+    return [(span.start, span.end, span.label_) for span in doc.spans["constituents"]]
+
+
+def tree(doc) -> str:
+    words, tags = [t.text for t in doc], [t.tag_ for t in doc]
+    return " ".join(str(build_tree(words, tags, constituents(doc))).split())
+
+
+def flat(parsed) -> str:
+    return " ".join(str(build_tree(*parsed)).split())
+
+
+def test_traces_and_functions_are_stripped_and_unary_repeats_joined(write, vocab):
+    repairs = Counter()
+    first, second = read_docs(write(TRACES), vocab, repairs)
+    assert tree(first) == (
+        "(S (NP (NNP May)) (VP (VBD said) (, ,) (SBAR (S (VP (VBD fell) (NP (CD 1/2) "
+        "(-LRB- -LRB-) (NN point) (-RRB- -RRB-)) (ADVP (RP off)) (PP (IN at)))))) (. .))"
+    )
+    assert [t.text for t in first][5:8] == ["(", "point", ")"]
+    # NP over NP, where the SBAR is gone, is one constituent.
+    assert constituents(second) == [(0, 2, "NP")]
+    assert first.user_data["document"] == "wsj_0203"
+    assert not first.has_annotation("ENT_IOB")
+    assert repairs == {}
+
+
+def test_a_tree_of_traces_alone_is_left_out_and_counted(write, vocab):
+    repairs = Counter()
+    path = write("( (S (NP (-NONE- *)) (VP (-NONE- *?*))))\n( (S (UH Yes)))\n")
+    assert [doc.text for doc in read_docs(path, vocab, repairs)] == ["Yes "]
+    assert repairs == {"tree(s) without words left out": 1}
+
+
+@pytest.mark.parametrize(
+    ("label", "category"),
+    [
+        ("NP-SBJ-1", "NP"), ("PP=2", "PP"), ("NP", "NP"), ("ADVP|PRT", "ADVP"),
+        ("-LRB-", "-LRB-"), ("PRP$", "PRP$"), ("WHNP-1=2", "WHNP"),
+    ],
+)  # fmt: skip
+def test_labels_are_bare(label, category):
+    assert bare(label) == category
+
+
+def test_words_are_unescaped_also_inside():
+    escaped = ["-LRB-", "-RCB-", r"1\/2", r"\*\*", "-LRB-02-RRB-", "--", "post-war", "-"]
+    assert [unescape(word) for word in escaped] == ["(", "}", "1/2", "**", "(02)", "--",
+                                                    "post-war", "-"]  # fmt: skip
+
+
+@st.composite
+def bracketings(draw, depth=0):
+    label = draw(st.sampled_from(["S", "NP", "VP"]))
+    children = [
+        draw(bracketings(depth + 1))
+        if depth < 4 and draw(st.booleans())
+        else draw(st.sampled_from(["(NN dog)", "(-LRB- -LRB-)", "(VB see)"]))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return f"({label} {' '.join(children)})"
+
+
+@settings(max_examples=60, deadline=None)
+@given(bracketings(), st.sampled_from([" ", "\n", "\n   "]))
+def test_reading_by_brackets_equals_reading_by_nltk(text, blank):
+    lines = enumerate(f"( {text})".replace(" ", blank).split("\n"), 1)
+    ((_, parsed),) = read_trees("t", lines, Counter())
+    assert parsed == parse_tree(f"( {text})")
+    assert flat(parsed) == text
+
+
+@st.composite
+def annotated(draw, depth=0):
+    """(a tree with traces and functions, the same without), both as nested lists."""
+    full, clean = [draw(st.sampled_from(["NP-SBJ", "NP=1", "VP", "S-TPC-2"]))], []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["word", "trace", "node"] if depth < 3 else ["word", "trace"]))
+        if kind == "word":
+            full.append("(NN dog)")
+            clean.append("(NN dog)")
+        elif kind == "trace":
+            full.append("(-NONE- *)")
+        else:
+            inner, stripped = draw(annotated(depth + 1))
+            full.append(inner)
+            clean.append(stripped)
+    clean = [child for child in clean if child]
+    label = full[0].split("-")[0].split("=")[0]
+    if not clean:
+        stripped = ""
+    elif len(clean) == 1 and clean[0].startswith(f"({label} "):
+        stripped = clean[0]
+    else:
+        stripped = f"({label} {' '.join(clean)})"
+    return f"({' '.join(full)})", stripped
+
+
+@settings(max_examples=100, deadline=None)
+@given(annotated())
+def test_cleaning_equals_cleaning_the_tree_from_the_bottom(pair):
+    full, stripped = pair
+    trees = list(read_trees("t", [(1, f"( {full})")], Counter(), clean=True))
+    assert [flat(parsed) for _, parsed in trees] == ([stripped] if stripped else [])
+
+
+BROKEN = [
+    ("( (S (NN a))\n( (S (NN b)))\n", 2, "no label, in the tree of line 1"),
+    ("( (S (NN a)))\n\n( (S\n (NN b))\n", 3, "the tree that begins here is not closed"),
+    ("( (S (NN a))))\n", 1, "a closing bracket too many"),
+    ("( (S (NN a)\n (NP )))\n", 2, "the node ( NP) is empty, in the tree of line 1"),
+    ("( (S dog (NN a)))\n", 1, "the word 'dog' has no part of speech"),
+    ("( (S (NN a) dog))\n", 1, "'dog' stands where a bracket is due"),
+    ("( (S (NN two words)))\n", 1, "two words, 'two' and 'words'"),
+    ("EU NNP I-NP I-ORG\n", 1, "'EU' stands where a bracket is due"),
+    ("#begin document (nw/wsj/00/wsj_0001); part 000\n", 1, "'#begin' stands where"),
+    ("\n", 1, "no trees"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "reason"), BROKEN)
+def test_broken_trees_are_named_by_file_and_line(write, vocab, text, line, reason):
+    path = write(text)
+    with pytest.raises(InputError) as caught:
+        list(read_docs(path, vocab))
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert reason in str(caught.value)
+
+
+@settings(deadline=None)
+@given(st.text("()ab- \n\\", max_size=30))
+def test_any_text_gives_trees_or_an_input_error(text):
+    lines = list(enumerate(text.split("\n"), 1))
+    for one_a_line in (False, True):
+        try:
+            trees = list(read_trees("t", lines, Counter(), one_a_line=one_a_line))
+        except InputError as error:
+            assert str(error).startswith("t:")
+        else:
+            assert trees and all(parsed.words for _, parsed in trees)
+
+
+def test_depth_has_no_limit(write, vocab):
+    text = "( " + "(S " * 5000 + "(NN a)" + ")" * 5000 + ")\n"
+    (doc,) = read_docs(write(text), vocab)
+    assert constituents(doc) == [(0, 1, "S")]
+
+
+# Sections and files
+
+
+@pytest.mark.parametrize(
+    ("text", "sections"),
+    [("02-21", range(2, 22)), ("22", [22]), ("0-1,24", [0, 1, 24]), (" 2 - 3 , 5", [2, 3, 5])],
+)
+def test_sections_are_numbers_and_ranges(text, sections):
+    assert parse_sections(text) == frozenset(sections)
+
+
+@pytest.mark.parametrize("text", ["", "x", "21-02", "25", "2-", "2--3", "1,,2", "002"])
+def test_other_sections_are_refused(text):
+    with pytest.raises(InputError, match="--sections"):
+        parse_sections(text)
+
+
+def test_a_section_is_told_by_the_number_of_the_document():
+    assert section_of("wsj_0203") == 2
+    assert section_of("nw/wsj/23/wsj_2300") == 23
+    assert section_of("nw/xinhua/02/chtb_0203") is None
+    assert section_of("wsj_02031") is None
+
+
+def test_sections_choose_files_of_folders_and_archives(write, tmp_path, vocab):
+    folder = tmp_path / "mrg"
+    for name in ("wsj/02/wsj_0203", "wsj/01/wsj_0101", "wsj/21/wsj_2100", "brown/ca01"):
+        write(f"( (S (NN {name[-4:]})))\n", f"mrg/{name}.mrg")
+    write("( (S (NN no)))\n", "mrg/wsj/02/wsj_0204.prd")
+    path = tmp_path / "treebank.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in folder.rglob("*.*"):
+            archive.write(file, file.relative_to(folder))
+    for source in (folder, path):
+        chosen = read_docs(source, vocab, sections=parse_sections("02-21"))
+        assert [doc[0].text for doc in chosen] == ["0203", "2100"]
+        assert sorted(doc[0].text for doc in read_docs(source, vocab)) == [
+            "0101", "0203", "2100", "ca01",
+        ]  # fmt: skip
+        with pytest.raises(InputError, match=r"no \.mrg files of those sections in it"):
+            list(read_docs(source, vocab, sections=[5]))
+
+
+def test_an_error_in_an_archive_names_archive_file_and_line(tmp_path, vocab):
+    path = tmp_path / "treebank.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("combined/wsj_0001.mrg", "( (S (NN a)))\n( (S (NN b))\n")
+    with pytest.raises(InputError, match=r"treebank\.zip/combined/wsj_0001\.mrg:2: "):
+        list(read_docs(path, vocab))
+
+
+# A tree a line
+
+
+def test_brackets_keep_labels_and_repeats_as_they_stand(write, vocab):
+    path = write("(TOP (S (NP-SBJ (NP (PRP I))) (VP (VBD came))))\n\n(UH Yes)\n")
+    first, second = read_bracket_docs(path, vocab)
+    assert constituents(first) == [(0, 2, "S"), (0, 1, "NP-SBJ"), (0, 1, "NP"), (1, 2, "VP")]
+    assert [(t.text, t.tag_) for t in second] == [("Yes", "UH")]
+    assert constituents(second) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (TRACES, 2, "the tree is not closed on its line"),
+        ("(S (NN a))\n(S (NN a)) (S (NN b))\n", 2, "more than one tree on the line"),
+        ("(S (NN a))\n(S (NP (-NONE- *)))\n", 2, "'*' is an empty element"),
+        ("(S (NN a)))\n", 1, "a closing bracket too many"),
+    ],
+)
+def test_lines_that_are_not_one_tree_are_named(write, vocab, text, line, reason):
+    path = write(text)
+    with pytest.raises(InputError) as caught:
+        list(read_bracket_docs(path, vocab))
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert reason in str(caught.value)
+
+
+def test_counts_of_the_sample_equal_the_published_ones(vocab):
+    folder = os.environ.get("SPACY_PSA_CORPORA")
+    if not folder:
+        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
+    repairs, counts, documents, tags = Counter(), Counter(), set(), set()
+    for doc in read_docs(Path(folder) / "ptb-sample" / "treebank.zip", vocab, repairs):
+        counts.update(trees=1, tokens=len(doc))
+        documents.add(doc.user_data["document"])
+        tags.update(token.tag_ for token in doc)
+        labels = {span.label_ for span in doc.spans["constituents"]}
+        assert all(label.isalpha() for label in labels)
+    # 100,676 leaves without the 6,592 that are empty
+    assert counts == {"trees": 3914, "tokens": 94084}
+    assert len(documents) == 199
+    assert len(tags) == 45
+    assert repairs == {}

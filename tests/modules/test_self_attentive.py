@@ -1,0 +1,165 @@
+"""The self-attention of X section 4 against a double loop over tokens."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.util import registry
+from torch import nn
+
+from spacy_psa.errors import InputError
+from spacy_psa.modules.heads import Emission
+from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
+
+WIDTH, HIDDEN, HEADS = 3, 6, 4
+exact = {"rtol": 0, "atol": 1e-10}
+
+
+def double(seed=0, **options):
+    torch.manual_seed(seed)
+    module = SelfAttentiveBiLSTM(WIDTH, HIDDEN, heads=HEADS, **options).double().eval()
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.6)
+    return module
+
+
+def tokens(lengths, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(sum(lengths), WIDTH, generator=generator, dtype=torch.float64)
+    return x.requires_grad_(), torch.tensor(lengths)
+
+
+def by_loops(module, x, lengths):
+    """The output, and the weights of each sentence as (heads, n, n)."""
+    h = module.lstm(x, lengths)
+    d_c = 2 * HIDDEN // HEADS
+    rows, weights = [], []
+    for sentence in h.split(lengths.tolist()):
+        alpha = []
+        for token in sentence:
+            row = [token]
+            for i in range(HEADS):
+                part = slice(i * d_c, (i + 1) * d_c)
+                w_q, w_k, w_v = (p.weight[part] for p in (module.query, module.key, module.value))
+                scores = [(w_q @ token) @ (w_k @ other) / math.sqrt(d_c) for other in sentence]
+                alpha.append(torch.softmax(torch.stack(scores), 0))
+                row.append(sum(a * (w_v @ other) for a, other in zip(alpha[-1], sentence)))
+            rows.append(torch.cat(row))
+        weights.append(torch.stack(alpha).unflatten(0, (-1, HEADS)).transpose(0, 1))
+    return torch.stack(rows), weights
+
+
+@pytest.mark.parametrize("lengths", [[4, 1, 6, 3], [5], [1], [2, 2]], ids=str)
+def test_output_and_gradients_equal_a_double_loop(lengths):
+    module = double()
+    x, n = tokens(lengths)
+    ours, (theirs, _) = module(x, n), by_loops(module, x, n)
+    torch.testing.assert_close(ours, theirs, **exact)
+    weights = torch.randn(ours.shape, dtype=torch.float64)
+    wanted = [x, *module.parameters()]
+    got, expected = (torch.autograd.grad((y * weights).sum(), wanted) for y in (ours, theirs))
+    for mine, right in zip(got, expected, strict=True):
+        torch.testing.assert_close(mine, right, **exact)
+
+
+def test_weights_equal_a_double_loop():
+    module = double()
+    x, n = tokens([4, 1, 3])
+    (layer,) = module.inspect(x, n)
+    assert layer.attention.shape == (3, HEADS, 4, 4)
+    for seen, expected, size in zip(layer.attention, by_loops(module, x, n)[1], n):
+        torch.testing.assert_close(seen[:, :size, :size], expected, **exact)
+        assert not seen[:, :, size:].any()
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 99))
+def test_a_batch_equals_its_sentences(lengths, separate, seed):
+    module = double(seed, separate=separate)
+    x, n = tokens(lengths, seed)
+    alone = [module(s, torch.tensor([len(s)])) for s in x.split(lengths)]
+    torch.testing.assert_close(module(x, n), torch.cat(alone), **exact)
+
+
+def test_every_token_sees_both_sides_though_the_directions_are_apart():
+    module = double()
+    x, n = tokens([5])
+    for context in module(x, n)[:, 2 * HIDDEN :]:
+        (gradient,) = torch.autograd.grad(context.sum(), x, retain_graph=True)
+        assert gradient.abs().sum(1).all()
+
+
+def test_in_the_paper_setting_the_classifier_sees_400_features_of_5_heads_of_40():
+    module = SelfAttentiveBiLSTM(364)
+    assert module.out_width == 400
+    assert list(module.blocks) == ["H", "C1", "C2", "C3", "C4", "C5"]
+    assert [b.stop - b.start for b in module.blocks.values()] == [200, 40, 40, 40, 40, 40]
+    assert [layer.input_size for layer in module.lstm.layers] == [364, 100]
+    assert {tuple(p.weight.shape) for p in (module.query, module.key, module.value)} == {(200, 200)}
+
+
+def test_each_heads_matrices_start_glorot():
+    bound = math.sqrt(6 / (200 + 40))
+    for head in SelfAttentiveBiLSTM(10).query.weight.detach().chunk(5):
+        assert 0.97 * bound < head.abs().max() <= bound
+
+
+@pytest.mark.parametrize(
+    "silent", [{"H"}, {"C2"}, {"H", "C1", "C4"}, {"C1", "C2", "C3", "C4"}, set()], ids=str
+)
+def test_zeroing_blocks_takes_their_terms_out_of_the_logits(silent):
+    module, head = double(), Emission(4 * HIDDEN, 5).double()
+    nn.init.normal_(head.emission.bias)
+    x, n = tokens([4, 2])
+    full = module(x, n)
+    module.zeroed = frozenset(silent)
+    logits = head.emission.bias + sum(
+        full[:, block] @ head.emission.weight[:, block].T
+        for name, block in module.blocks.items()
+        if name not in silent
+    )
+    torch.testing.assert_close(head(module(x, n), n), torch.log_softmax(logits, 1), **exact)
+
+
+def test_what_is_zeroed_is_no_part_of_the_weights():
+    module, other = double(), double(seed=1)
+    module.zeroed = frozenset({"H"})
+    other.load_state_dict(module.state_dict())
+    assert other.zeroed == frozenset()
+
+
+def test_dropout_falls_on_the_lstm_alone_and_is_off_in_evaluation():
+    torch.manual_seed(0)
+    module = double(input_dropout=0.5, output_dropout=0.5)
+    x, n = tokens([20])
+    plain = module(x, n)
+    torch.testing.assert_close(plain, by_loops(module, x, n)[0], **exact)
+    dropped = module.train()(x, n)
+    states, context = dropped[:, : 2 * HIDDEN], dropped[:, 2 * HIDDEN :]
+    assert 0.35 < (states == 0).double().mean() < 0.65
+    assert (context != 0).all()
+
+
+@pytest.mark.parametrize("heads", [0, 5, 24])
+def test_heads_that_do_not_divide_the_states_are_refused_when_the_model_is_built(heads):
+    build = registry.architectures.get("spacy-psa.SelfAttentiveBiLSTM.v1")
+    with pytest.raises(InputError, match=f"{heads} heads do not divide 2 \\* hidden = 12"):
+        build(hidden=HIDDEN, heads=heads)
+    with pytest.raises(InputError, match="do not divide"):
+        SelfAttentiveBiLSTM(WIDTH, HIDDEN, heads=heads)
+
+
+def test_the_builder_takes_the_settings_of_the_paper():
+    model = registry.architectures.get("spacy-psa.SelfAttentiveBiLSTM.v1")()
+    assert model.get_dim("nO") == 400
+    model.initialize(X=[model.ops.alloc2f(3, 7)])
+    module = model.shims[0].module
+    assert (module.heads, module.lstm.separate, len(module.lstm.layers)) == (5, True, 2)
+    assert (module.lstm.input_dropout.p, module.lstm.output_dropout.p) == (0.35, 0.35)
+    again = registry.architectures.get("spacy-psa.SelfAttentiveBiLSTM.v1")()
+    again.from_bytes(model.to_bytes())
+    x = [model.ops.xp.ones((3, 7), dtype="float32")]
+    assert (again.predict(x)[0] == model.predict(x)[0]).all()
+    assert model.predict(x)[0].shape == (3, 400)

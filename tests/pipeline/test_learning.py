@@ -1,0 +1,194 @@
+"""Losses and updates of every labelling component, shown on `crf_ner`."""
+
+import itertools
+
+import numpy
+import pytest
+import torch
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Adam, Optimizer
+
+from spacy_psa.architectures.heads import sentence_bounds
+from spacy_psa.pipeline.schemes import MISSING
+from spacy_psa.training.optimizers import sgd
+
+HEADS = ["label_pair", "transition", "softmax"]
+
+
+def scores_of(ner, examples):
+    return ner.model.predict([eg.predicted for eg in examples])
+
+
+def missing_example(nlp, tags):
+    """An example annotated with IOB tags, "-" where there is no annotation."""
+    words = ["Ada", "Lovelace", "met", "Evans", "in", "Bath"][: len(tags)]
+    reference = Doc(nlp.vocab, words=words, ents=[tag.replace("-", "", tag == "-") for tag in tags])
+    return Example(Doc(nlp.vocab, words=words), reference)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("head", HEADS)
+def test_gradient_of_the_loss_is_the_finite_difference(tools, head, reduction):
+    nlp = tools.random_nlp(head=head)
+    ner = nlp.get_pipe("ner")
+    ner.reduction = reduction
+    examples = tools.make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
+    examples.append(missing_example(nlp, ["B-PER", "I-PER", "-", "-"]))
+    scores = [array.astype("float64") for array in scores_of(ner, examples)]
+    _, gradient = ner.get_loss(examples, scores)
+    rng = numpy.random.default_rng(0)
+    step = 1e-5
+    for i in (0, 2, 3):
+        assert gradient[i].shape == scores[i].shape
+        direction = rng.normal(size=scores[i].shape)
+        moved = [[*scores[:i], scores[i] + s * direction, *scores[i + 1 :]] for s in (step, -step)]
+        up, down = (ner.get_loss(examples, m)[0] for m in moved)
+        assert (up - down) / (2 * step) == pytest.approx((gradient[i] * direction).sum(), rel=1e-6)
+    assert gradient[1].shape[0] == 0
+
+
+def test_mean_is_the_sum_over_the_number_of_sentences(tools):
+    nlp = tools.random_nlp()
+    ner = nlp.get_pipe("ner")
+    examples = tools.make_examples(nlp, [*tools.marked, ""])
+    scores = scores_of(ner, examples)
+    mean, d_mean = ner.get_loss(examples, scores)
+    ner.reduction = "sum"
+    total, d_total = ner.get_loss(examples, scores)
+    count = len(tools.marked)
+    assert total == pytest.approx(count * mean)
+    numpy.testing.assert_allclose(d_total[0], count * d_mean[0], rtol=1e-5)
+    parts = [ner.get_loss([eg], [s])[0] for eg, s in zip(examples[:-1], scores)]
+    assert sum(parts) == pytest.approx(total)
+
+
+def test_example_without_annotation_has_no_loss_and_no_gradient(tools):
+    nlp = tools.random_nlp()
+    ner = nlp.get_pipe("ner")
+    example = missing_example(nlp, ["-"] * 6)
+    loss, (gradient,) = ner.get_loss([example], scores_of(ner, [example]))
+    assert loss == 0.0 and not gradient.any()
+
+
+def sequence_score(potentials, tags):
+    """Sum of the log potentials of a tag sequence, by a plain loop."""
+    k = round(potentials.shape[1] ** 0.5)
+    score = potentials[0, tags[0]]
+    for t in range(1, len(tags)):
+        score += potentials[t, tags[t - 1] * k + tags[t]]
+    return float(score)
+
+
+def test_missing_annotation_is_summed_out(tools):
+    nlp = tools.make_nlp()
+    nlp.initialize(lambda: tools.make_examples(nlp, ["[Ada|PER] [Bath|LOC]"]))
+    ner = nlp.get_pipe("ner")
+    k, n = len(ner.tags), 4
+    potentials = numpy.random.default_rng(3).normal(size=(n, k * k))
+    moves, start, end = ner.legal()
+    legal = [
+        tags
+        for tags in itertools.product(range(k), repeat=n)
+        if start[tags[0]]
+        and end[tags[-1]]
+        and all(moves[a, b] for a, b in itertools.pairwise(tags))
+    ]
+    everything = numpy.logaddexp.reduce([sequence_score(potentials, tags) for tags in legal])
+    for known in (["B-PER", "I-PER", "-", "-"], ["-", "O", "-", "B-LOC"], ["-", "-", "-", "O"]):
+        example = missing_example(nlp, known)
+        (gold,) = ner.gold_tags(example, sentence_bounds(example.predicted))
+        assert [tag == MISSING for tag in gold] == [tag == "-" for tag in known]
+        agree = [
+            sequence_score(potentials, tags)
+            for tags in legal
+            if all(g in (MISSING, tag) for g, tag in zip(gold, tags))
+        ]
+        assert 1 < len(agree) < len(legal)
+        loss, _ = ner.get_loss([example], [potentials])
+        assert loss == pytest.approx(everything - numpy.logaddexp.reduce(agree))
+
+
+# Updates
+
+
+class Recorder(Optimizer):
+    """An optimizer that changes nothing and keeps the gradients that it is given."""
+
+    def __init__(self):
+        super().__init__(0.0, grad_clip=0.0)
+        self.gradients = {}
+
+    def __call__(self, key, weights, gradient, *, lr_scale=1.0):
+        self.gradients[key] = gradient.copy()
+        return weights, gradient * 0
+
+
+def test_gradients_are_clipped_by_the_norm_of_all_layers_together(tools):
+    seen = {}
+    for limit in (0.0, 0.5, 1e6):
+        nlp = tools.make_nlp(tools.small_model(embed=tools.hash_embed()), max_grad_norm=limit)
+        tools.train(nlp, steps=0)
+        recorder = Recorder()
+        nlp.update(tools.make_examples(nlp), sgd=recorder, drop=0.0)
+        seen[limit] = [recorder.gradients[key] for key in sorted(recorder.gradients)]
+    names = {name for _, name in recorder.gradients}
+    assert {"E", "pair.weight"} <= names  # a parameter of thinc's and one of torch's
+
+    def norm(gradients):
+        return sum(float((g**2).sum()) for g in gradients) ** 0.5
+
+    assert norm(seen[0.0]) > 0.5
+    assert norm(seen[0.5]) == pytest.approx(0.5, rel=1e-4)
+    for free, clipped, within in zip(seen[0.0], seen[0.5], seen[1e6], strict=True):
+        scaled = free * 0.5 / norm(seen[0.0])
+        numpy.testing.assert_allclose(clipped, scaled, rtol=1e-3, atol=1e-7)
+        numpy.testing.assert_allclose(within, free, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [sgd(0.05, use_averages=True), Adam(0.01, use_averages=True)],
+    ids=["SGD.v1", "Adam.v1"],
+)
+def test_averaged_weights_are_used_within_use_params(tools, optimizer):
+    nlp = tools.make_nlp()
+    examples = tools.make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    ner = nlp.get_pipe("ner")
+
+    def weights():
+        modules = [shim.module for node in ner.model.walk() for shim in node.shims]
+        return [p.detach().clone() for m in modules for p in m.parameters()]
+
+    averages = [torch.zeros_like(p) for p in weights()]
+    for t in range(1, 6):
+        nlp.update(examples, sgd=optimizer)
+        decay = (1 + t) / (10 + t)
+        averages = [decay * a + (1 - decay) * p for a, p in zip(averages, weights())]
+    last = weights()
+    docs = [eg.predicted for eg in examples]
+    before = ner.distribution(docs).marginals
+    with nlp.use_params(optimizer.averages):
+        for held, average in zip(weights(), averages, strict=True):
+            torch.testing.assert_close(held, average, rtol=1e-4, atol=1e-6)
+        assert not torch.allclose(ner.distribution(docs).marginals, before)
+    assert all(torch.equal(a, b) for a, b in zip(weights(), last, strict=True))
+    torch.testing.assert_close(ner.distribution(docs).marginals, before)
+
+
+def test_gradients_of_several_updates_add_up_before_a_step(tools):
+    def weights(nlp):
+        return nlp.get_pipe("ner").model.get_ref("head").shims[0].module.pair.weight.detach()
+
+    trained = []
+    for parts in ([slice(0, 8)], [slice(0, 3), slice(3, 8)]):
+        nlp = tools.make_nlp(reduction="sum", max_grad_norm=0.0)
+        tools.train(nlp, steps=0)
+        examples = tools.make_examples(nlp)
+        nlp.update(examples, sgd=sgd(0.001, 0.0))  # all words have their rows
+        for part in parts:
+            nlp.update(examples[part], sgd=False)
+        nlp.get_pipe("ner").finish_update(sgd(0.001, 0.0))
+        trained.append(weights(nlp))
+    torch.testing.assert_close(trained[0], trained[1], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,160 @@
+"""Saving and loading of every labelling component, shown on `crf_ner`."""
+
+import pickle
+
+import pytest
+import srsly
+import torch
+from thinc.api import Adam
+
+from spacy_psa.errors import InputError
+from spacy_psa.training.optimizers import sgd
+
+
+def test_a_new_process_gives_the_same_entities_and_marginals(tools, trained, trained_path):
+    got = tools.run_elsewhere(tools.load_and_annotate, trained_path, *tools.texts)
+    assert got == tools.annotate(trained, tools.texts)
+    assert sum(map(len, got["entities"])) > 10
+
+
+def test_bytes_load_before_initialize_and_give_the_same(tools, trained):
+    again = tools.make_nlp().from_bytes(trained.to_bytes())
+    assert again.get_pipe("ner").labels == trained.get_pipe("ner").labels
+    assert tools.annotate(again, tools.texts) == tools.annotate(trained, tools.texts)
+    assert again.to_bytes() == trained.to_bytes()
+
+
+def test_pickle_gives_the_same(tools, trained):
+    again = pickle.loads(pickle.dumps(trained))
+    assert tools.annotate(again, tools.texts) == tools.annotate(trained, tools.texts)
+
+
+def test_copied_model_gives_the_same_and_is_its_own(tools, trained):
+    expected = tools.annotate(trained, tools.texts)
+    ner = trained.get_pipe("ner")
+    original, ner.model = ner.model, ner.model.copy()
+    assert tools.annotate(trained, tools.texts) == expected
+    trained.update(tools.make_examples(trained), sgd=sgd(0.5))
+    assert tools.annotate(trained, tools.texts) != expected
+    ner.model = original
+    assert tools.annotate(trained, tools.texts) == expected
+
+
+def test_component_that_was_never_initialized_is_saved_and_loaded(tools, tmp_path):
+    nlp = tools.make_nlp()
+    nlp.to_disk(tmp_path / "model")
+    again = tools.make_nlp().from_disk(tmp_path / "model")
+    assert tools.train(again, 3, Adam(0.02))[-1] > 0
+
+
+def test_loaded_pipeline_trains_on(tools, trained):
+    again = tools.make_nlp().from_bytes(trained.to_bytes())
+    optimizer = again.resume_training(sgd=sgd(0.05))
+    examples = tools.make_examples(again, ["[Mary|PER] left [Acme|ORG] ."])
+    losses = [again.update(examples, sgd=optimizer)["ner"] for _ in range(15)]
+    assert losses[-1] < losses[0]
+
+
+def damaged(kind, tools, trained):
+    """The bytes of a component that cannot be loaded."""
+    data = trained.get_pipe("ner").to_bytes()
+    if kind == "truncated":
+        return data[: len(data) // 2]
+    if kind == "truncated weights":
+        message = srsly.msgpack_loads(data)
+        message["model"] = message["model"][: len(message["model"]) // 2]
+        return srsly.msgpack_dumps(message)
+    if kind == "truncated module":
+        message = srsly.msgpack_loads(data)
+        model = srsly.msgpack_loads(message["model"])
+        model["shims"] = [[shim[: len(shim) // 2] for shim in shims] for shims in model["shims"]]
+        message["model"] = srsly.msgpack_dumps(model)
+        return srsly.msgpack_dumps(message)
+    if kind == "labels of another model":
+        message = srsly.msgpack_loads(data)
+        message["cfg"] = srsly.json_dumps({"labels": ["PER"]})
+        return srsly.msgpack_dumps(message)
+    models = {
+        "another encoder": tools.small_model(encoder=tools.small_encoder("BiLSTM")),
+        "another head": tools.small_model("transition"),
+        "another head of emissions": tools.small_model("softmax"),
+        "another embedder": tools.small_model(embed=tools.hash_embed()),
+        "another size": tools.small_model(encoder=tools.small_encoder(hidden=12)),
+    }
+    nlp = tools.make_nlp(models[kind])
+    tools.train(nlp, steps=0)
+    return nlp.get_pipe("ner").to_bytes()
+
+
+DAMAGES = [
+    "truncated",
+    "truncated weights",
+    "truncated module",
+    "labels of another model",
+    "another encoder",
+    "another head",
+    "another head of emissions",
+    "another embedder",
+    "another size",
+]
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damaged_or_foreign_weights_are_one_error_and_change_nothing(tools, trained, kind):
+    data = damaged(kind, tools, trained)
+    ner = trained.get_pipe("ner")
+    expected = tools.annotate(trained, tools.texts)
+    with pytest.raises(InputError, match="'ner' cannot be loaded") as caught:
+        ner.from_bytes(data)
+    assert "\n" not in str(caught.value)
+    assert tools.annotate(trained, tools.texts) == expected
+
+    blank = tools.make_nlp()
+    before = blank.get_pipe("ner").model.to_bytes()
+    with pytest.raises(InputError, match="'ner' cannot be loaded"):
+        blank.get_pipe("ner").from_bytes(data)
+    assert blank.get_pipe("ner").model.to_bytes() == before
+    assert not blank.get_pipe("ner").labels
+    tools.train(blank, 2, Adam(0.01))  # it can still be initialized
+    assert len(blank("Ada left Bath")) == 3
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
+def test_folder_with_truncated_weights_does_not_load(tools, trained, tmp_path, share):
+    import spacy
+
+    trained.to_disk(tmp_path / "model")
+    path = tmp_path / "model" / "ner" / "model"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(InputError, match="'ner' cannot be loaded"):
+        spacy.load(tmp_path / "model")
+
+
+def test_folder_without_weights_does_not_load(trained, tmp_path):
+    import spacy
+
+    trained.to_disk(tmp_path / "model")
+    (tmp_path / "model" / "ner" / "model").unlink()
+    with pytest.raises(OSError, match="model"):
+        spacy.load(tmp_path / "model")
+
+
+def test_code_in_a_weights_file_is_not_run(tools, trained, tmp_path):
+    """Weights are data: a pickle that calls something is refused."""
+
+    class Evil:
+        def __reduce__(self):
+            return (tmp_path.joinpath("ran").touch, ())
+
+    import io
+
+    buffer = io.BytesIO()
+    torch.save({"make": "PSABiLSTM", "arguments": {}, "state": Evil()}, buffer)
+    data = srsly.msgpack_loads(trained.get_pipe("ner").to_bytes())
+    model = srsly.msgpack_loads(data["model"])
+    model["shims"] = [[buffer.getvalue() for _ in shims] for shims in model["shims"]]
+    data["model"] = srsly.msgpack_dumps(model)
+    with pytest.raises(InputError, match="cannot be read"):
+        trained.get_pipe("ner").from_bytes(srsly.msgpack_dumps(data))
+    assert not (tmp_path / "ran").exists()
