@@ -81,9 +81,9 @@ def hash_embed() -> dict[str, Any]:
     """The config of a small embedder of spaCy's own."""
     return {
         "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": 8,
+        "width": 12,
         "attrs": ["NORM", "PREFIX", "SHAPE"],
-        "rows": [50, 50, 50],
+        "rows": [100, 100, 100],
         "include_static_vectors": False,
     }
 

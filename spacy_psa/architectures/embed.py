@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy
 import torch
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.vectors import Mode
 from thinc.api import Model, concatenate
 from thinc.types import Floats2d
@@ -137,9 +137,7 @@ def concat_embed(*layers: Embedder) -> Embedder:
     return model
 
 
-def distinct_words(
-    docs: Iterable[Doc | Span], attribute: str = "ORTH"
-) -> tuple[list[str], Any, Any]:
+def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[str], Any, Any]:
     """The distinct words of docs, in order of their hashes, with the word of each
     token (N,) and the number of tokens of each doc (B,), all on the CPU.
 
@@ -209,11 +207,13 @@ def _embed_words(
     if model.attrs["zero_digits"]:
         forms = [form.translate(DIGITS) for form in forms]
     if is_train:
-        which = model.attrs["without_vector"] if docs[0].vocab.vectors.size else "all"
+        which: WithoutVector = (
+            model.attrs["without_vector"] if docs[0].vocab.vectors.size else "all"
+        )
         new = add_rows(model, _entitled(forms, found, which))
         bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
         if bare:
-            table = shim_of(model).module.table.weight
+            table = shim_of(model).module.get_parameter("table.weight")
             bound = (3.0 / width) ** 0.5
             start = torch.empty(len(bare), width).uniform_(-bound, bound)
             table.data[bare] = start.to(table.device)
@@ -247,7 +247,7 @@ def _embed_shapes(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
     one_hot = numpy.eye(4, dtype="float32")[[_shape(word) for word in words]]
-    return model.ops.asarray(one_hot), _nothing_to_train
+    return model.ops.asarray2f(one_hot), _nothing_to_train  # type: ignore[arg-type]
 
 
 def _shape(word: str) -> int:

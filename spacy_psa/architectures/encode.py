@@ -125,9 +125,9 @@ def psa_bilstm_encoder(
     use_mask, use_token_bias, use_gaussian: the parts M, P and G of the bias (J Table 7).
     activation: sigma of J Eq 5, which the paper does not name; tanh is Bahdanau's.
     input_dropout: on the input of the bottom slot, the other place that J's 0.55 "on the
-    input of BiLSTM" may mean. lstm_input_dropout, lstm_output_dropout: right before and after a BiLSTM (J: 0.55);
-    attention_dropout: on the output of the attention (J: 0.2). `training.dropout`
-    does not touch them.
+    input of BiLSTM" may mean. lstm_input_dropout, lstm_output_dropout: right before and
+    after a BiLSTM (J: 0.55); attention_dropout: on the output of the attention (J: 0.2).
+    `training.dropout` does not touch them.
     width: the input width, needed only where no slot is "bilstm": it is then also
     the output's.
 
@@ -157,7 +157,7 @@ def psa_bilstm_encoder(
         lstm_output_dropout=lstm_output_dropout,
         dropout=attention_dropout,
     )
-    model.set_dim("nO", 2 * hidden if "bilstm" in slots else width)
+    model.set_dim("nO", 2 * hidden if "bilstm" in slots or width is None else width)
     return model
 
 

@@ -18,7 +18,7 @@ from spacy_psa.modules import heads
 
 Kind = Literal["label_pair", "transition"]
 Bounds = list[tuple[int, int]]  # the first token of each sentence and the one after its last
-EMBEDDED = ["NORM", "TAG", "POS", "MORPH", "LEMMA"]  # what belongs to tokens, not to words
+EMBEDDED: list[int | str] = ["NORM", "TAG", "POS", "MORPH", "LEMMA"]  # of tokens, not of words
 
 
 def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Kind = "label_pair") -> Model:
@@ -89,9 +89,7 @@ def _sentencewise(tok2vec: Model, head: Model) -> Model:
     return model
 
 
-def _forward(
-    model: Model, docs: list[Doc], is_train: bool
-) -> tuple[list[Floats2d], Callable]:
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     tok2vec, head = model.layers
     if not listens(tok2vec):
         vectors, embed_backprop = tok2vec(sentences(docs), is_train)

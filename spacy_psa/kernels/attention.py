@@ -239,7 +239,7 @@ def attend(
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
     band = min(band, int(lengths.max()) - 1)
-    result: Tensor = AdditiveAttention.apply(  # type: ignore[no-untyped-call]
+    result: Tensor = AdditiveAttention.apply(
         a, c, w, table, distance, x, offsets, SLOPES[activation], signed, masked, band
     )
     return result

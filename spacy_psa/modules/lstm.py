@@ -49,7 +49,7 @@ class Recurrence(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x, w_ih0, w_ih1, w_hh0, w_hh1, bias0, bias1, sizes):  # type: ignore[no-untyped-def, override]
+    def forward(ctx, x, w_ih0, w_ih1, w_hh0, w_hh1, bias0, bias1, sizes):  # type: ignore[no-untyped-def]
         w_ih, w_hh, bias = (w_ih0, w_ih1), (w_hh0, w_hh1), (bias0, bias1)
         total, hidden = x.shape[1], w_hh0.shape[1]
         gates = x.new_empty(2, total, 4, hidden)
@@ -80,7 +80,7 @@ class Recurrence(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx, d_out):  # type: ignore[no-untyped-def, override]
+    def backward(ctx, d_out):  # type: ignore[no-untyped-def]
         x, w_ih0, w_ih1, w_hh0, w_hh1, gates, cells, squashed, out = ctx.saved_tensors
         w_ih, w_hh, sizes = (w_ih0, w_ih1), (w_hh0, w_hh1), ctx.sizes
         total, hidden = out.shape[1:]
@@ -107,9 +107,7 @@ class Recurrence(torch.autograd.Function):
                 d_next, c_next = flat[:, end : end + after], d_cell[:, end : end + after]
                 for d in (0, 1):
                     d_hidden[d, start : start + after].addmm_(d_next[d], w_hh[d])
-                torch.mul(
-                    c_next, f[:, end : end + after], out=d_cell[:, start : start + after]
-                )
+                torch.mul(c_next, f[:, end : end + after], out=d_cell[:, start : start + after])
             dh, dc = d_hidden[:, start:end], d_cell[:, start:end]
             dc.addcmul_(dh, through[:, start:end])
             factor[:, start:end, :3].mul_(dc.unsqueeze(2))
@@ -208,8 +206,8 @@ def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tens
             layer.weight_ih_l0_reverse,
             layer.weight_hh_l0,
             layer.weight_hh_l0_reverse,
-            layer.bias_ih_l0 + layer.bias_hh_l0,
-            layer.bias_ih_l0_reverse + layer.bias_hh_l0_reverse,
+            torch.add(layer.bias_ih_l0, layer.bias_hh_l0),  # type: ignore[arg-type]
+            torch.add(layer.bias_ih_l0_reverse, layer.bias_hh_l0_reverse),  # type: ignore[arg-type]
             packing.sizes,
         )
         return out[0], out[1]

@@ -12,8 +12,10 @@ from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.psa import SinusoidalPositions
 from spacy_psa.modules.ragged import mask, pad, unpad
 
-# Of the largest tensor in `attend`; about four of its size exist at once.
-CHUNK_BYTES = 1 << 24
+# Of the scores of a chunk of `attend`; about six of this size exist at once. Not less than
+# 32 MiB, below which glibc puts tensors on its heap, where the few that stay lie between
+# the many that go, and the memory of the process grows with n² again.
+CHUNK_BYTES = 36 << 20
 
 Bias = Callable[[int, int], Tensor]
 
@@ -37,7 +39,7 @@ def attend(
     masked: leave out j = i; a token that is then alone gets 0.
 
     Returns (B, H, n, dk), of which padded rows mean nothing. Works on a few rows i at a
-    time, so that what it holds stays near 4 · CHUNK_BYTES, in training too, where a
+    time, so that what it holds stays near 6 · CHUNK_BYTES, in training too, where a
     chunk's weights are made again for the backward pass.
     """
     batch, heads, n, _ = q.shape
@@ -57,20 +59,15 @@ def attend(
             q[:, :, start:stop], k, v, attn_mask=scores, dropout_p=dropout, scale=scale
         )
 
-    step = max(1, CHUNK_BYTES // (batch * heads * 2 * n * q.element_size()))
-    if step >= n:
-        out = chunk(0, n)
-    else:
-        # Written into one tensor: many small ones that stay would lie between the large
-        # ones that go, and the memory of the process would grow with n².
-        out = torch.empty_like(v)
-        for start in range(0, n, step):
-            stop = min(n, start + step)
-            if torch.is_grad_enabled():
-                part = checkpoint(chunk, start, stop, use_reentrant=False)
-            else:
-                part = chunk(start, stop)
-            out[:, :, start:stop] = part
+    step = max(1, CHUNK_BYTES // (batch * heads * n * q.element_size()))
+    chunks = []
+    for start in range(0, n, step):
+        stop = min(n, start + step)
+        if step < n and torch.is_grad_enabled():
+            chunks.append(checkpoint(chunk, start, stop, use_reentrant=False))
+        else:
+            chunks.append(chunk(start, stop))
+    out = chunks[0] if len(chunks) == 1 else torch.cat(chunks, 2)
     if masked:
         out = out.masked_fill((lengths == 1).to(q.device)[:, None, None, None], 0.0)
     return out

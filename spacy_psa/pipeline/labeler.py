@@ -226,9 +226,7 @@ class SequenceLabeler(TrainablePipe, ABC):
             return LinearChain.from_emissions(pad(flat, lengths), lengths)
         return LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
 
-    def _legal_chain(
-        self, potentials: list[Floats2d], known: list[Allowed | None]
-    ) -> LinearChain:
+    def _legal_chain(self, potentials: list[Floats2d], known: list[Allowed | None]) -> LinearChain:
         flat = xp2torch(self.model.ops.xp.concatenate(potentials))
         lengths = torch.tensor([len(array) for array in potentials])
         chain = self._constrain(self._chain(flat, lengths))
@@ -307,9 +305,7 @@ class SequenceLabeler(TrainablePipe, ABC):
 
     # Serialisation
 
-    def from_bytes(
-        self, bytes_data: bytes, *, exclude: Iterable[str] = ()
-    ) -> "SequenceLabeler":
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "SequenceLabeler":
         """Load from `to_bytes`. Where that fails, the component stays as it was.
 
         Errors: InputError for damaged data or another architecture's weights."""
@@ -317,9 +313,7 @@ class SequenceLabeler(TrainablePipe, ABC):
             super().from_bytes(bytes_data, exclude=tuple(exclude))
         return self
 
-    def from_disk(
-        self, path: str | Path, *, exclude: Iterable[str] = ()
-    ) -> "SequenceLabeler":
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SequenceLabeler":
         """Load from `to_disk`. Where that fails, the component stays as it was.
 
         Errors: InputError for damaged files or another architecture's weights."""

@@ -33,7 +33,11 @@ class TensorOptimizer(Optimizer):
         **thinc_settings: Any,
     ):
         super().__init__(
-            learn_rate, grad_clip=0.0, L2=0.0, use_averages=use_averages, **thinc_settings
+            learn_rate,  # type: ignore[arg-type]  # thinc takes any iterable
+            grad_clip=0.0,
+            L2=0.0,
+            use_averages=use_averages,
+            **thinc_settings,
         )
         self.make = make
         self.by_module: dict[int, torch.optim.Optimizer] = {}
@@ -52,11 +56,11 @@ class TensorOptimizer(Optimizer):
             group["lr"] = self.learn_rate
         optimizer.step()
         if self.averages is not None:
-            self._average(key, module)
+            self._average(self.averages, key, module)
 
-    def _average(self, key: int, module: nn.Module) -> None:
+    def _average(self, averages: dict[Any, Any], key: int, module: nn.Module) -> None:
         for name, parameter in module.named_parameters():
-            held = self.averages.setdefault((key, name), torch.zeros_like(parameter.data))
+            held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
             self.nr_update[key, name] += 1
             t = self.nr_update[key, name]
             decay = min((1.0 + t) / (10.0 + t), AVERAGE_CEILING)

@@ -46,8 +46,9 @@ def test_blocks_are_the_states_and_each_head(ner):
     assert blocks(ner) == NAMES
 
 
-@pytest.mark.parametrize("silent", [{"H"}, {"C2", "C3"}, {"H", "C1"}, set()], ids=str)
+@pytest.mark.parametrize("silent", ["H", "C2 C3", "H C1", ""])
 def test_scores_lack_the_terms_of_what_is_zeroed(ner, docs, silent):
+    silent = silent.split()
     tok2vec, head = ner.model.get_ref("tok2vec"), ner.model.get_ref("head")
     vectors = tok2vec.predict(docs)
     widths = {"H": slice(0, 12)} | {f"C{i + 1}": slice(12 + 4 * i, 16 + 4 * i) for i in range(3)}

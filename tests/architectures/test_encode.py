@@ -176,7 +176,7 @@ def shared(tools, encoder, *pipes, embed=None):
 def test_tagger_and_crf_ner_learn_over_a_shared_encoder(tools, name):
     nlp = shared(tools, name, "tagger", "crf_ner")
     examples = tagged_examples(tools, nlp)
-    losses = learn(nlp, examples, 40)
+    losses = learn(nlp, examples, 60)
     for pipe in ("tagger", "crf_ner"):
         assert losses[-1][pipe] < 0.2 * losses[0][pipe]
     doc = nlp(tools.texts[0])

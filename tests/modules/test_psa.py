@@ -299,7 +299,7 @@ def test_rows_worked_on_in_chunks_change_nothing(monkeypatch):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_long_document_is_read_in_a_band(version):
-    """n² scores of 30,000 tokens would take 3.6 GB; a token's result needs its surroundings only."""
+    """n² scores of 30,000 tokens would take 3.6 GB; a token needs its surroundings only."""
     layer = randomised(PositionAwareAttention(2, window=4, version=version))
     layer.mix.data.zero_()
     x, lengths = batch([30_000], 2)

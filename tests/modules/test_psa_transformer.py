@@ -59,7 +59,7 @@ def attend_loop(attention, x, psi):
 
 
 @pytest.mark.parametrize("options", CHOICES, ids=str)
-@pytest.mark.parametrize("chunk", [1 << 26, 1], ids=["whole", "row by row"])
+@pytest.mark.parametrize("chunk", [1 << 30, 1], ids=["whole", "row by row"])
 def test_psi_is_added_to_the_scaled_scores_of_every_head(monkeypatch, options, chunk):
     monkeypatch.setattr(transformer, "CHUNK_BYTES", chunk)
     bias = PositionBias(WIDTH, window=2, **options)

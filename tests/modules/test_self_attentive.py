@@ -106,10 +106,9 @@ def test_each_heads_matrices_start_glorot():
         assert 0.97 * bound < head.abs().max() <= bound
 
 
-@pytest.mark.parametrize(
-    "silent", [{"H"}, {"C2"}, {"H", "C1", "C4"}, {"C1", "C2", "C3", "C4"}, set()], ids=str
-)
+@pytest.mark.parametrize("silent", ["H", "C2", "H C1 C4", "C1 C2 C3 C4", ""])
 def test_zeroing_blocks_takes_their_terms_out_of_the_logits(silent):
+    silent = silent.split()
     module, head = double(), Emission(4 * HIDDEN, 5).double()
     nn.init.normal_(head.emission.bias)
     x, n = tokens([4, 2])

@@ -1,5 +1,6 @@
 """Saving and loading of every labelling component, shown on `crf_ner`."""
 
+import io
 import pickle
 
 import pytest
@@ -146,8 +147,6 @@ def test_code_in_a_weights_file_is_not_run(tools, trained, tmp_path):
     class Evil:
         def __reduce__(self):
             return (tmp_path.joinpath("ran").touch, ())
-
-    import io
 
     buffer = io.BytesIO()
     torch.save({"make": "PSABiLSTM", "arguments": {}, "state": Evil()}, buffer)

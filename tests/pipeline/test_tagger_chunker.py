@@ -10,7 +10,8 @@ from spacy_psa.errors import InputError
 SENTENCES = [
     ("Ann saw the old dog", "NNP VBD DT JJ NN", [(0, 1, "NP"), (1, 2, "VP"), (2, 5, "NP")]),
     ("dogs bark", "NNS VBP", [(0, 1, "NP"), (1, 2, "VP")]),
-    ("the cat sleeps in Bath", "DT NN VBZ IN NNP", [(0, 2, "NP"), (2, 3, "VP"), (3, 4, "PP"), (4, 5, "NP")]),
+    ("the cat sleeps in Bath", "DT NN VBZ IN NNP",
+     [(0, 2, "NP"), (2, 3, "VP"), (3, 4, "PP"), (4, 5, "NP")]),
     ("Run !", "VB .", [(0, 1, "VP")]),
 ]  # fmt: skip
 
@@ -58,7 +59,7 @@ def test_a_tagger_that_does_not_overwrite_keeps_tags_and_fits_the_rest():
     config = {"model": small_model(), "overwrite": False}
     tagger = nlp.add_pipe("crf_tagger", config=config)
     train(nlp)
-    doc = Doc(nlp.vocab, words="the cat sleeps".split(), tags=["", "NNS", ""])
+    doc = Doc(nlp.vocab, words=["the", "cat", "sleeps"], tags=["", "NNS", ""])
     assert [token.tag_ for token in tagger(doc)][1] == "NNS"
     assert all(token.tag_ in tagger.labels for token in doc)
 
@@ -67,7 +68,7 @@ def test_tokens_without_a_tag_are_summed_out():
     nlp = spacy.blank("en")
     tagger = nlp.add_pipe("crf_tagger", config={"model": small_model()})
     train(nlp, steps=1)
-    words = "the cat".split()
+    words = ["the", "cat"]
     bare = Example(Doc(nlp.vocab, words=words), Doc(nlp.vocab, words=words))
     potentials = tagger.model.predict([bare.predicted])
     loss, gradient = tagger.get_loss([bare], potentials)
@@ -121,7 +122,7 @@ def test_annotation_survives_disk_and_docbin(tmp_path):
     train(nlp)
     nlp.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
-    doc = loaded(Doc(loaded.vocab, words="the cat sleeps".split()))
+    doc = loaded(Doc(loaded.vocab, words=["the", "cat", "sleeps"]))
     assert [token.tag_ for token in doc] == ["DT", "NN", "VBZ"]
     data = DocBin(docs=[doc]).to_bytes()
     (back,) = DocBin().from_bytes(data).get_docs(loaded.vocab)
