@@ -101,6 +101,29 @@ def test_unknown_words_are_zeros_unless_they_have_vectors():
     assert numpy.array_equal(new, vocab.get_vector("new"))
 
 
+@pytest.mark.parametrize(
+    ("which", "with_rows"), [("all", {"a", "odd", "00"}), ("numbers", {"a", "00"}), ("none", {"a"})]
+)
+def test_words_without_a_vector_get_rows_only_where_asked(which, with_rows):
+    vocab = vocab_with(["a"])
+    model = built(word_embed, WIDTH, without_vector=which)
+    docs = docs_of(vocab, "a odd 12")
+    (array,), _ = model.begin_update(docs)
+    assert set(model.attrs["rows"]) == with_rows
+    assert [bool(row.any()) for row in array] == [True, "odd" in with_rows, "00" in with_rows]
+
+
+def test_without_pretrained_vectors_all_training_words_get_rows():
+    model = built(word_embed, WIDTH, without_vector="none")
+    (array,), _ = model.begin_update(docs_of(Vocab(), "a odd 12"))
+    assert array.any(axis=1).all()
+
+
+def test_an_unknown_choice_of_rows_is_an_error():
+    with pytest.raises(InputError, match="'some'"):
+        word_embed(WIDTH, without_vector="some")
+
+
 def test_vocabulary_grows_in_training_alone():
     model = built(word_embed, WIDTH)
     vocab = Vocab()

@@ -285,3 +285,18 @@ def test_an_unknown_option_is_one_clear_error(options):
     with pytest.raises(InputError, match=name) as error:
         PSABiLSTM(WIDTH, HIDDEN, **options)
     assert str(value) in str(error.value)
+
+
+@pytest.mark.parametrize("bottom", KINDS)
+def test_input_dropout_falls_on_the_first_slots_input_in_training(bottom):
+    module = encoder(bottom=bottom, input_dropout=0.5, lstm_input_dropout=0.0, dropout=0.0)
+    x, lengths = batch()
+    seen = []
+    module.slots[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    module(x, lengths)
+    assert torch.equal(seen[0], x)
+    module.train()
+    module(x, lengths)
+    dropped = seen[1] == 0
+    assert 0 < dropped.sum() < dropped.numel()
+    torch.testing.assert_close(seen[1][~dropped], 2 * x[~dropped])
