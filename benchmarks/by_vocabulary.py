@@ -1,10 +1,10 @@
 """Entity scores by what the model knows of an entity's words.
 
-usage: python benchmarks/by_vocabulary.py MODEL DATA.spacy OUT.json
+usage: python benchmarks/by_vocabulary.py MODEL TRAIN.spacy DATA.spacy OUT.json
 
 An entity, gold or predicted, belongs to the first of these that one of its words is:
-unknown (no vector, not in the training vocabulary), without_vector (in the training
-vocabulary only), untrained (a pretrained vector only), else known.
+unknown (no pretrained vector, not in the training data), without_vector (in the training
+data only), untrained (a vector only), else known. Case and digits do not count.
 """
 
 import json
@@ -23,17 +23,19 @@ from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 CLASSES = ["unknown", "without_vector", "untrained", "known"]
 
 
-def word_class(token: Token, rows: dict[str, int]) -> str:
+def form(token: Token) -> str:
+    return token.lower_.translate(DIGITS)
+
+
+def word_class(token: Token, trained: set[str]) -> str:
     find = token.vocab.vectors.find
     vector = find(key=token.text) >= 0 or find(key=token.lower_) >= 0
-    trained = token.lower_.translate(DIGITS) in rows
-    return CLASSES[2 * vector + trained]
+    return CLASSES[2 * vector + (form(token) in trained)]
 
 
-def scores(model: str, data: Path) -> dict[str, Any]:
+def scores(model: str, train: Path, data: Path) -> dict[str, Any]:
     nlp = spacy.load(model)
-    (embed,) = (n for n in nlp.get_pipe("ner").model.walk() if n.name == "word_embed")
-    rows = embed.attrs["rows"]
+    trained = {form(t) for doc in DocBin().from_disk(train).get_docs(nlp.vocab) for t in doc}
     gold = list(DocBin().from_disk(data).get_docs(nlp.vocab))
     found = nlp.pipe(Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold)
     counts: Counter[tuple[str, str]] = Counter()
@@ -41,7 +43,7 @@ def scores(model: str, data: Path) -> dict[str, Any]:
         right = {(e.start, e.end, e.label_) for e in reference.ents}
         said = {(e.start, e.end, e.label_) for e in predicted.ents}
         for span in right | said:
-            kinds = {word_class(token, rows) for token in reference[span[0] : span[1]]}
+            kinds = {word_class(token, trained) for token in reference[span[0] : span[1]]}
             outcome = "both" if span in right & said else "gold" if span in right else "predicted"
             counts[min(kinds, key=CLASSES.index), outcome] += 1
     result = {}
@@ -52,14 +54,14 @@ def scores(model: str, data: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
     torch.set_num_threads(1)
-    model, data, target = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    model, train, data, target = sys.argv[1], *map(Path, sys.argv[2:])
     record = {
         "model": model,
-        "scores": scores(model, data),
-        "data": checksums([data]),
+        "scores": scores(model, train, data),
+        "data": checksums([train, data]),
         "versions": versions(),
         "machine": machine(),
         "commit": commit()[0],
