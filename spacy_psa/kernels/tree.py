@@ -1,0 +1,328 @@
+"""CKY, k best and inside-outside of labelled spans; the twin of the semiring recursion of
+`structs/tree.py`.
+
+All take the cells of all sentences one after the other (see `structs/spans.py`), S in
+all, and `lengths: (B,)` int64, and compute in float64. `label: (S,)` holds what the labels
+of a cell but null come to (their maximum, or their log sum), `null: (S,)` the null label's
+score; so the cubic part is on one number a span. Arrays are C-contiguous.
+
+A left child of two tokens or more has a label; a right child has one or none. Charts of
+left children are [start, end], those of right children [end, start], since then the inner
+loops run over neighbours in memory.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32] | NDArray[np.float64]
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]:
+    """The best score (B,) and the cells of all constituents of the best trees, in preorder.
+
+    Of equals null is before a label, and then the lowest split. Where nothing is possible
+    the score is -inf and there are no cells.
+    """
+    scores = np.empty(len(lengths), np.float64)
+    cells = np.empty(2 * lengths.sum(), np.int64)
+    size = lengths.max() + 1 if len(lengths) else 0
+    left = np.empty((size, size), np.float64)
+    right = np.empty((size, size), np.float64)
+    split = np.empty((size, size), np.int32)
+    stack = np.empty((size, 3), np.int64)
+    first = count = 0
+    for b in range(len(lengths)):
+        n = lengths[b]
+        inner = 0.0
+        for start in range(n - 1, -1, -1):
+            row = first + _row(start, n)
+            for end in range(start + 1, n + 1):
+                with_label, best = label[row + end], max(label[row + end], null[row + end])
+                inner = 0.0
+                if end == start + 1:
+                    with_label = best
+                else:
+                    inner = -np.inf
+                    at = start + 1
+                    for middle in range(start + 1, end):
+                        score = left[start, middle] + right[end, middle]
+                        if score > inner:
+                            inner = score
+                            at = middle
+                    split[start, end] = at
+                left[start, end] = with_label + inner
+                right[end, start] = best + inner
+        scores[b] = label[first + n - 1] + inner
+        if scores[b] > -np.inf:
+            depth = _push(stack, 0, 0, n, 1)
+            while depth:
+                depth -= 1
+                start, end, labelled = stack[depth]
+                at = first + _row(start, n) + end
+                if labelled or label[at] > null[at]:
+                    cells[count] = at
+                    count += 1
+                if end > start + 1:
+                    middle = split[start, end]
+                    depth = _push(stack, depth, middle, end, 0)
+                    depth = _push(stack, depth, start, middle, middle > start + 1)
+        first += n * (n + 1) // 2
+    return scores, cells[:count]
+
+
+@njit(cache=True, nogil=True)
+def kbest(
+    labelled: Floats, null: Floats, lengths: Int64s, k: int
+) -> tuple[Float64s, Int64s, Int64s, Int64s]:
+    """The k best scores (k, B), descending, and the constituents of these trees.
+
+    labelled: (S, L - 1), the scores of all labels but null. The constituents are three
+    arrays: the number k · B of their tree (rank · B + sentence), their cells and their
+    labels. Missing trees have the score -inf and no constituents. Of equals comes first
+    that with the lowest label, then with the lowest split, the better left and the better
+    right part.
+    """
+    batch = len(lengths)
+    scores = np.full((k, batch), -np.inf)
+    trees = np.empty(2 * k * lengths.sum(), np.int64)
+    cells = np.empty_like(trees)
+    labels = np.empty_like(trees)
+    n = lengths.max() if batch else 0
+    size = n + 1
+    left = np.empty((size, size, k), np.float64)
+    right = np.empty((size, size, k), np.float64)
+    inner = np.empty(k, np.float64)
+    left_from = np.empty((size, size, k), np.int64)  # rank of the label · k + rank inside
+    right_from = np.empty((size, size, k), np.int64)
+    inner_from = np.empty((size, size, k), np.int64)  # (split · k + left rank) · k + right
+    every = n * (n + 1) // 2
+    known = np.empty((every, k), np.float64)  # the best labels of a cell, without null
+    known_label = np.empty((every, k), np.int64)
+    either = np.empty((every, k), np.float64)  # and with it
+    either_label = np.empty((every, k), np.int64)
+    stack = np.empty((size, 4), np.int64)
+    first = count = 0
+    for b in range(batch):
+        n = lengths[b]
+        for at in range(n * (n + 1) // 2):
+            _best_labels(labelled[first + at], known[at], known_label[at])
+            either[at] = -np.inf
+            _insert(null[first + at], 0, either[at], either_label[at])
+            for rank in range(k):
+                _insert(known[at, rank], known_label[at, rank], either[at], either_label[at])
+        for start in range(n - 1, -1, -1):
+            row = _row(start, n)
+            for end in range(start + 1, n + 1):
+                if end == start + 1:
+                    left[start, end] = either[row + end]
+                    right[end, start] = either[row + end]
+                    continue
+                inner[:] = -np.inf
+                for middle in range(start + 1, end):
+                    if left[start, middle, 0] + right[end, middle, 0] > inner[k - 1]:
+                        a, c = left[start, middle], right[end, middle]
+                        _combine(a, c, middle * k * k, inner, inner_from[start, end])
+                left[start, end] = -np.inf
+                _combine(known[row + end], inner, 0, left[start, end], left_from[start, end])
+                right[end, start] = -np.inf
+                _combine(either[row + end], inner, 0, right[end, start], right_from[end, start])
+        for rank in range(k):
+            scores[rank, b] = known[0, rank] if n == 1 else left[0, n, rank]
+            if scores[rank, b] == -np.inf:
+                break
+            depth = _push4(stack, 0, 0, n, 1, rank)
+            while depth:
+                depth -= 1
+                start, end, is_left, place = stack[depth]
+                at = _row(start, n) + end
+                if n == 1:
+                    chosen = known_label[at, place]
+                elif end == start + 1:
+                    chosen = either_label[at, place]
+                else:
+                    if is_left:
+                        origin = left_from[start, end, place]
+                        chosen = known_label[at, origin // k]
+                    else:
+                        origin = right_from[end, start, place]
+                        chosen = either_label[at, origin // k]
+                    origin = inner_from[start, end, origin % k]
+                    middle = origin // (k * k)
+                    depth = _push4(stack, depth, middle, end, 0, origin % k)
+                    depth = _push4(stack, depth, start, middle, 1, origin // k % k)
+                if chosen:
+                    trees[count] = rank * batch + b
+                    cells[count] = first + at
+                    labels[count] = chosen
+                    count += 1
+        first += n * (n + 1) // 2
+    return scores, trees[:count], cells[:count], labels[:count]
+
+
+@njit(cache=True, nogil=True)
+def log_partition(label: Float64s, null: Float64s, lengths: Int64s) -> Float64s:
+    """The log partition (B,) of each sentence, -inf where nothing is possible."""
+    result = np.empty(len(lengths), np.float64)
+    size = lengths.max() + 1 if len(lengths) else 0
+    left, right, inner = np.empty((3, size, size), np.float64)
+    first = 0
+    for b in range(len(lengths)):
+        n = lengths[b]
+        last = first + n * (n + 1) // 2
+        result[b] = _inside(label[first:last], null[first:last], n, left, right, inner)
+        first = last
+    return result
+
+
+@njit(cache=True, nogil=True)
+def inside_outside(
+    label: Float64s, null: Float64s, lengths: Int64s
+) -> tuple[Float64s, Float64s, Float64s, Float64s]:
+    """The log partition (B,), its gradients (S,) with respect to `label` and `null`, which
+    are probabilities, and the entropy (B,) of all but the choice among the labels of a
+    constituent. All but the first are 0 where nothing is possible.
+
+    The way back goes from a span to its parts by the share that each choice has in it: no
+    two large numbers are subtracted, neither for the probabilities nor for the entropy.
+    """
+    result = np.empty(len(lengths), np.float64)
+    entropy = np.zeros(len(lengths), np.float64)
+    with_label = np.zeros_like(label)
+    without = np.zeros_like(null)
+    size = lengths.max() + 1 if len(lengths) else 0
+    left, right, inner, as_left, as_right = np.empty((5, size, size), np.float64)
+    first = 0
+    for b in range(len(lengths)):
+        n = lengths[b]
+        last = first + n * (n + 1) // 2
+        result[b] = _inside(label[first:last], null[first:last], n, left, right, inner)
+        if result[b] > -np.inf:
+            as_left[: n + 1, : n + 1] = 0.0
+            as_right[: n + 1, : n + 1] = 0.0
+            as_left[0, n] = 1.0
+            for start in range(n):
+                row = first + _row(start, n)
+                for end in range(n, start, -1):
+                    sure, free = as_left[start, end], as_right[end, start]
+                    if end == start + 1 and n > 1:
+                        sure, free = 0.0, sure + free
+                    if free > 0.0:
+                        either = _logaddexp(label[row + end], null[row + end])
+                        for is_null in range(2):
+                            log_share = (null if is_null else label)[row + end] - either
+                            part = free * math.exp(log_share)
+                            if part > 0.0:
+                                entropy[b] -= part * log_share
+                                (without if is_null else with_label)[row + end] = part
+                    with_label[row + end] += sure
+                    node = sure + free
+                    if end == start + 1 or node == 0.0:
+                        continue
+                    for middle in range(start + 1, end):
+                        log_share = left[start, middle] + right[end, middle] - inner[start, end]
+                        part = node * math.exp(log_share)
+                        if part > 0.0:
+                            entropy[b] -= part * log_share
+                            as_left[start, middle] += part
+                            as_right[end, middle] += part
+        first = last
+    return result, with_label, without, entropy
+
+
+@njit(cache=True, nogil=True)
+def _inside(label, null, n, left, right, inner):  # type: ignore[no-untyped-def]
+    """Fill the charts of one sentence with the log sums of all parts; its log partition.
+
+    inner[start, end] is the sum over the splits, without the span's own label.
+    """
+    for start in range(n - 1, -1, -1):
+        row = _row(start, n)
+        for end in range(start + 1, n + 1):
+            with_label = label[row + end]
+            either = _logaddexp(with_label, null[row + end])
+            total = 0.0
+            if end == start + 1:
+                with_label = either
+            else:
+                top = -np.inf
+                for middle in range(start + 1, end):
+                    top = max(top, left[start, middle] + right[end, middle])
+                if top > -np.inf:
+                    for middle in range(start + 1, end):
+                        total += math.exp(left[start, middle] + right[end, middle] - top)
+                    total = top + math.log(total)
+                else:
+                    total = top
+            inner[start, end] = total
+            left[start, end] = with_label + total
+            right[end, start] = either + total
+    return label[n - 1] + inner[0, n]
+
+
+@njit(cache=True, nogil=True)
+def _row(start, n):  # type: ignore[no-untyped-def]
+    """What to add to `end` for the place of (start, end) in its sentence."""
+    return start * n - start * (start - 1) // 2 - start - 1
+
+
+@njit(cache=True, nogil=True)
+def _logaddexp(a, b):  # type: ignore[no-untyped-def]
+    top = max(a, b)
+    return top if top == -np.inf else top + math.log1p(math.exp(min(a, b) - top))
+
+
+@njit(cache=True, nogil=True)
+def _push(stack, depth, start, end, labelled):  # type: ignore[no-untyped-def]
+    stack[depth, 0], stack[depth, 1], stack[depth, 2] = start, end, labelled
+    return depth + 1
+
+
+@njit(cache=True, nogil=True)
+def _push4(stack, depth, start, end, labelled, rank):  # type: ignore[no-untyped-def]
+    stack[depth, 3] = rank
+    return _push(stack, depth, start, end, labelled)
+
+
+@njit(cache=True, nogil=True)
+def _best_labels(scores, best, labels):  # type: ignore[no-untyped-def]
+    """The best of the scores (L - 1,) of the labels from 1 on, descending."""
+    best[:] = -np.inf
+    for at in range(len(scores)):
+        _insert(scores[at], at + 1, best, labels)
+
+
+@njit(cache=True, nogil=True)
+def _combine(a, b, first, best, origin):  # type: ignore[no-untyped-def]
+    """Insert all sums of one of `a` and one of `b`, both descending, into the k `best`.
+
+    Their origin is first + rank in a · k + rank in b.
+    """
+    k = len(best)
+    for i in range(k):
+        for j in range(k // (i + 1)):  # of the others (i + 1)(j + 1) - 1 are no worse
+            score = a[i] + b[j]
+            if not score > best[k - 1]:
+                if j == 0:
+                    return
+                break
+            _insert(score, first + i * k + j, best, origin)
+
+
+@njit(cache=True, nogil=True)
+def _insert(score, number, best, numbers):  # type: ignore[no-untyped-def]
+    """Insert a score and its number into the descending `best`, after its equals."""
+    place = len(best) - 1
+    if not score > best[place]:
+        return
+    while place > 0 and score > best[place - 1]:
+        best[place] = best[place - 1]
+        numbers[place] = numbers[place - 1]
+        place -= 1
+    best[place] = score
+    numbers[place] = number

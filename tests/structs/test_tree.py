@@ -1,0 +1,697 @@
+"""SpanTree against the enumeration of every labelled n-ary tree, with kernels and without."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spacy_psa import kernels
+from spacy_psa.structs.spans import hamming
+from spacy_psa.structs.tree import SpanTree
+
+INF = float("inf")
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-10}
+quick = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(params=["kernel", "torch"])
+def path(request, monkeypatch):
+    use(monkeypatch, request.param)
+    return request.param
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+def use(monkeypatch, path: str) -> None:
+    if path == "kernel":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernels, "available", lambda: path == "kernel")
+
+
+# A tree of the enumeration is nested: (start, end, label, children), label 0 for a bare word.
+
+
+@functools.cache
+def subtrees(start: int, end: int, labels: int, root: bool = False) -> list[tuple]:
+    """All trees over the tokens from start to end, of L labels with null."""
+    if end == start + 1:
+        return [(start, end, label, ()) for label in range(root, labels)]
+    found = []
+    for cuts in range(1, end - start):
+        for inner in itertools.combinations(range(start + 1, end), cuts):
+            fences = (start, *inner, end)
+            parts = [subtrees(i, j, labels) for i, j in itertools.pairwise(fences)]
+            for children in itertools.product(*parts):
+                found += [(start, end, label, children) for label in range(1, labels)]
+    return found
+
+
+def constituents(tree: tuple) -> list[tuple[int, int, int]]:
+    start, end, label, children = tree
+    below = [c for child in children for c in constituents(child)]
+    return [(start, end, label), *below] if label else below
+
+
+def null_spans(tree: tuple) -> list[tuple[int, int]]:
+    """Those of the normal form: bare words, and the rests after the first of many children."""
+    start, end, label, children = tree
+    own = [] if label else [(start, end)]
+    own += [(child[0], end) for child in children[1:-1]]
+    return own + [span for child in children for span in null_spans(child)]
+
+
+def enumerate_trees(scores: Tensor, n: int) -> list[tuple[list, float]]:
+    """Every possible tree of a sentence and its score, best first."""
+    values = scores.detach().double().tolist()
+    trees = []
+    for tree in subtrees(0, n, scores.shape[-1], True):
+        listed = constituents(tree)
+        score = sum(values[i][j][label] for i, j, label in listed)
+        score += sum(values[i][j][0] for i, j in null_spans(tree))
+        if score > -INF:
+            trees.append((listed, score))
+    return sorted(trees, key=lambda pair: -pair[1])
+
+
+def log_total(trees: list[tuple[list, float]]) -> float:
+    return torch.tensor([score for _, score in trees], dtype=torch.float64).logsumexp(0).item()
+
+
+def is_span(lengths: Tensor, n: int) -> Tensor:
+    """(B, n+1, n+1) bool."""
+    fence = torch.arange(n + 1)
+    return (fence[:, None] < fence) & (fence <= lengths[:, None, None])
+
+
+def random_scores(
+    lengths: Tensor,
+    labels: int,
+    *,
+    seed: int = 0,
+    excluded: float = 0.0,
+    scale: float = 1.5,
+    null: bool = True,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """Normal scores with a share of -inf, and NaN wherever nothing may be read."""
+    generator = torch.Generator().manual_seed(seed)
+    n = int(lengths.max())
+    shape = (len(lengths), n + 1, n + 1, labels)
+    scores = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+    if not null:
+        scores[..., 0] = 0.0
+    scores[torch.rand(shape, generator=generator) < excluded] = -INF
+    scores[~is_span(lengths, n)] = math.nan
+    return scores.to(dtype)
+
+
+def flat(scores: Tensor, lengths: Tensor) -> Tensor:
+    """What `from_spans` takes, gathered in plain loops."""
+    spans = [
+        scores[b, i, j, 1:]
+        for b, n in enumerate(lengths.tolist())
+        for i in range(n)
+        for j in range(i + 1, n + 1)
+    ]
+    return torch.stack(spans)
+
+
+LENGTHS = torch.tensor([4, 1, 3, 2])
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+@pytest.mark.parametrize(("lengths", "labels"), [([4, 1, 3, 2], 3), ([1, 5], 2)])
+def test_everything_agrees_with_enumeration(path, dtype, excluded, lengths, labels):
+    lengths = torch.tensor(lengths)
+    scores = random_scores(lengths, labels, seed=7, excluded=excluded, dtype=dtype)
+    dist = SpanTree(scores, lengths)
+    best = dist.kbest(7)
+    near = functools.partial(pytest.approx, abs=TOLERANCE[dtype])
+    assert dist.log_partition.dtype == dist.marginals.dtype == dist.entropy.dtype == dtype
+    for b, n in enumerate(lengths.tolist()):
+        trees = enumerate_trees(scores[b], n)
+        assert trees, "the seed should leave something possible"
+        log_z = log_total(trees)
+        marginals = torch.zeros(dist.marginals.shape[1:], dtype=torch.float64)
+        entropy = 0.0
+        for tree, score in trees:
+            prob = math.exp(score - log_z)
+            entropy -= prob * (score - log_z)
+            for constituent in tree:
+                marginals[constituent] += prob
+        assert dist.log_partition[b].item() == near(log_z)
+        assert dist.max[b].item() == near(trees[0][1])
+        assert dist.argmax[b] == trees[0][0]
+        assert dist.entropy[b].item() == near(entropy)
+        close = {"atol": TOLERANCE[dtype], "rtol": 0}
+        torch.testing.assert_close(dist.marginals[b, ..., 1:].double(), marginals[..., 1:], **close)
+        assert len(best[b]) == min(7, len(trees))
+        for (tree, log_prob), (expected, score) in zip(best[b], trees, strict=False):
+            assert tree == expected
+            assert log_prob == near(score - log_z)
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_log_prob_and_score_of_every_tree(path, dtype, excluded):
+    lengths = torch.tensor([3, 1, 2])
+    scores = random_scores(lengths, 3, seed=5, excluded=excluded, dtype=dtype)
+    dist = SpanTree(scores, lengths)
+    every = [[constituents(t) for t in subtrees(0, n, 3, True)] for n in lengths.tolist()]
+    possible = [enumerate_trees(scores[b], n) for b, n in enumerate(lengths.tolist())]
+    for i, tree in enumerate(every[0]):
+        batch = [tree, every[1][i % len(every[1])], every[2][i % len(every[2])]]
+        found = zip(batch, possible, dist.score(batch).tolist(), dist.log_prob(batch).tolist())
+        for asked, known, score, log_prob in found:
+            expected = next((s for t, s in known if t == asked), -INF)
+            assert score == pytest.approx(expected, abs=TOLERANCE[dtype])
+            assert log_prob == pytest.approx(expected - log_total(known), abs=TOLERANCE[dtype])
+
+
+def test_kbest_with_a_large_k_lists_every_tree_once(path):
+    lengths = torch.tensor([3, 1, 2])
+    scores = random_scores(lengths, 2, seed=6, excluded=0.1)
+    for b, (n, found) in enumerate(zip(lengths.tolist(), SpanTree(scores, lengths).kbest(30))):
+        trees = enumerate_trees(scores[b], n)
+        assert [tree for tree, _ in found] == [tree for tree, _ in trees]
+        assert sum(math.exp(log_prob) for _, log_prob in found) == pytest.approx(1.0)
+
+
+def test_from_spans_has_null_scores_of_zero(path, dtype):
+    scores = random_scores(LENGTHS, 3, null=False, dtype=dtype)
+    dense, flattened = (
+        SpanTree(scores, LENGTHS),
+        SpanTree.from_spans(flat(scores, LENGTHS), LENGTHS),
+    )
+    assert dense.argmax == flattened.argmax
+    assert torch.equal(dense.log_partition, flattened.log_partition)
+    assert torch.equal(dense.marginals, flattened.marginals)
+    expected = flat(dense.marginals, LENGTHS)
+    assert torch.equal(flattened.span_marginals, expected)
+
+
+def widest(scores: Tensor, n: int) -> float:
+    """The best score of all labelled binary trees, in plain loops: K-1 without a normal form."""
+    best: dict[tuple[int, int], float] = {}
+    for width in range(1, n + 1):
+        for i in range(n - width + 1):
+            j = i + width
+            label = scores[i, j, width == n :].max().item()
+            splits = [best[i, m] + best[m, j] for m in range(i + 1, j)]
+            best[i, j] = label + max(splits, default=0.0)
+    return best[0, n]
+
+
+@quick
+@given(seed=st.integers(0, 10_000), labels=st.integers(2, 5), scale=st.sampled_from([0.1, 2.0]))
+def test_no_binarisation_is_better_than_the_normal_form(path, seed, labels, scale):
+    lengths = torch.tensor([8, 3, 1])
+    scores = random_scores(lengths, labels, seed=seed, scale=scale, null=False)
+    dist = SpanTree(scores, lengths)
+    for b, n in enumerate(lengths.tolist()):
+        assert dist.max[b].item() == pytest.approx(widest(scores[b], n))
+
+
+@quick
+@given(seed=st.integers(0, 10_000), excluded=st.sampled_from([0.0, 0.1]))
+def test_the_best_tree_has_the_probability_of_its_score(path, seed, excluded):
+    lengths = torch.tensor([7, 1, 4])
+    dist = SpanTree(random_scores(lengths, 4, seed=seed, excluded=excluded, null=False), lengths)
+    if (dist.max == -INF).any():
+        return
+    torch.testing.assert_close(dist.log_prob(dist.argmax), dist.max - dist.log_partition)
+    torch.testing.assert_close(dist.score(dist.argmax), dist.max)
+    first = [best[0] for best in dist.kbest(1)]
+    assert [tree for tree, _ in first] == dist.argmax
+    assert [p for _, p in first] == pytest.approx(dist.log_prob(dist.argmax).tolist())
+
+
+@quick
+@given(seed=st.integers(0, 10_000), excluded=st.sampled_from([0.0, 0.1]))
+def test_marginals_are_probabilities(path, seed, excluded):
+    lengths = torch.tensor([6, 1, 4])
+    dist = SpanTree(random_scores(lengths, 3, seed=seed, excluded=excluded), lengths)
+    marginals = dist.marginals
+    assert (marginals >= 0).all() and (marginals <= 1 + 1e-12).all()
+    assert (marginals[~is_span(lengths, 6)] == 0).all()
+    for b, n in enumerate(lengths.tolist()):
+        if dist.log_partition[b] == -INF:
+            assert (marginals[b] == 0).all()
+            continue
+        assert marginals[b, 0, n, 1:].sum().item() == pytest.approx(1.0)
+        assert marginals[b, 0, n, 0] == 0
+        words = marginals[b].diagonal(1).sum(0)[:n]
+        torch.testing.assert_close(words, torch.ones_like(words))
+        # A binary tree over n tokens has 2n - 1 nodes.
+        assert marginals[b].sum().item() == pytest.approx(2 * n - 1)
+
+
+@quick
+@given(seed=st.integers(0, 10_000), shift=st.floats(-50, 50))
+def test_a_constant_on_the_root_moves_the_partition_and_nothing_else(path, seed, shift):
+    lengths = torch.tensor([5, 2])
+    scores = random_scores(lengths, 3, seed=seed)
+    moved = scores.clone()
+    moved[torch.arange(2), 0, lengths] += shift
+    a, b = SpanTree(scores, lengths), SpanTree(moved, lengths)
+    torch.testing.assert_close(b.log_partition, a.log_partition + shift)
+    torch.testing.assert_close(b.marginals, a.marginals)
+    torch.testing.assert_close(b.entropy, a.entropy)
+    assert a.argmax == b.argmax
+
+
+# ------------------------------------------------------------------------------ gradients
+
+
+@pytest.mark.parametrize("name", ["log_partition", "entropy", "marginals", "max"])
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_gradients_are_those_of_finite_differences(path, name, excluded):
+    lengths = torch.tensor([3, 1, 2])
+    scores = random_scores(lengths, 3, seed=3, excluded=excluded)
+    read = scores.isfinite()
+
+    def value(numbers: Tensor) -> Tensor:
+        return getattr(SpanTree(scores.masked_scatter(read, numbers), lengths), name)
+
+    assert value(scores[read]).isfinite().all()
+    assert torch.autograd.gradcheck(value, scores[read].requires_grad_())
+
+
+@pytest.mark.parametrize("name", ["log_prob", "score", "hinge"])
+def test_gradients_with_a_tree_are_those_of_finite_differences(path, name):
+    lengths = torch.tensor([4, 1, 2])
+    numbers = flat(random_scores(lengths, 3, seed=5), lengths)
+    trees = SpanTree.from_spans(-numbers, lengths).argmax
+
+    def value(numbers: Tensor) -> Tensor:
+        return getattr(SpanTree.from_spans(numbers, lengths), name)(trees)
+
+    assert torch.autograd.gradcheck(value, numbers.requires_grad_())
+
+
+def test_second_derivatives_are_those_of_finite_differences(path):
+    lengths = torch.tensor([3, 1])
+    scores = random_scores(lengths, 2, seed=5)
+    read = scores.isfinite()
+
+    def value(numbers: Tensor) -> Tensor:
+        return SpanTree(scores.masked_scatter(read, numbers), lengths).log_partition
+
+    assert torch.autograd.gradgradcheck(value, scores[read].requires_grad_())
+
+
+def test_gradient_of_log_partition_is_the_marginals(path, dtype):
+    scores = random_scores(LENGTHS, 4, excluded=0.1, dtype=dtype).requires_grad_()
+    SpanTree(scores, LENGTHS).log_partition.sum().backward()
+    torch.testing.assert_close(scores.grad, SpanTree(scores.detach(), LENGTHS).marginals)
+
+
+def test_a_sentence_without_a_possible_tree_leaves_the_others_their_gradients(path, dtype):
+    lengths = torch.tensor([3, 1, 2, 3])
+    live = random_scores(lengths, 3, seed=2, dtype=dtype)
+    dead = live.clone()
+    dead[0, 1, 2] = -INF  # a word that is nothing
+    dead[1, 0, 1, 1:] = -INF  # a root that could only be null
+    trees = [[(0, n, 1)] for n in lengths.tolist()]
+    gradients = []
+    for scores in (dead, live):
+        scores.requires_grad_()
+        dist = SpanTree(scores, lengths)
+        loss = dist.log_partition + dist.log_prob(trees) + dist.entropy + dist.max
+        (loss.sum() + dist.marginals.square().sum()).backward()
+        gradients.append(scores.grad)
+    assert dist.log_partition.isfinite().all()
+    assert gradients[0].isfinite().all()
+    torch.testing.assert_close(gradients[0][2:], gradients[1][2:])
+
+    dist = SpanTree(dead.detach(), lengths)
+    assert dist.log_partition[:2].tolist() == dist.log_prob(trees)[:2].tolist() == [-INF, -INF]
+    assert dist.max[:2].tolist() == [-INF, -INF]
+    assert dist.entropy[:2].tolist() == [0.0, 0.0]
+    assert (dist.marginals[:2] == 0).all()
+    assert dist.kbest(2)[:2] == [[], []]
+    with pytest.raises(ValueError, match=r"no tree is possible for the sentences \[0, 1\]"):
+        _ = dist.argmax
+    with pytest.raises(ValueError, match=r"trees of the sentences \[0, 1\] are not possible"):
+        dist.hinge(trees)
+
+
+def test_values_first_read_without_gradients_still_have_them(path):
+    scores = random_scores(LENGTHS, 3).requires_grad_()
+    dist = SpanTree(scores, LENGTHS)
+    trees = [[(0, n, 1)] for n in LENGTHS.tolist()]
+    with torch.no_grad():
+        assert not dist.log_prob(trees).requires_grad
+    dist.log_prob(trees).sum().backward()
+    fresh = scores.detach().clone().requires_grad_()
+    SpanTree(fresh, LENGTHS).log_prob(trees).sum().backward()
+    torch.testing.assert_close(scores.grad, fresh.grad)
+
+
+def test_scores_without_gradients_give_results_without(path):
+    dist = SpanTree(random_scores(LENGTHS, 3), LENGTHS)
+    values = [dist.log_partition, dist.max, dist.entropy, dist.marginals, dist.hinge(dist.argmax)]
+    assert not any(value.requires_grad for value in values)
+
+
+def test_works_in_inference_mode(path):
+    scores = random_scores(LENGTHS, 3)
+    outside = SpanTree(scores, LENGTHS)
+    with torch.inference_mode():
+        dist = SpanTree(scores.clone(), LENGTHS.clone())
+        assert dist.argmax == outside.argmax
+        assert dist.kbest(3) == outside.kbest(3)
+        assert torch.equal(dist.max, outside.max)
+        assert torch.equal(dist.log_prob(dist.argmax), outside.log_prob(outside.argmax))
+        assert torch.equal(dist.marginals, outside.marginals)
+        assert torch.equal(dist.entropy, outside.entropy)
+        assert torch.equal(dist.hinge(dist.argmax), outside.hinge(outside.argmax))
+
+
+# --------------------------------------------------------------------------------- margin
+
+
+def test_augmented_scores_are_scores_plus_hamming_distance(path, dtype):
+    lengths = torch.tensor([3, 1, 4])
+    scores = random_scores(lengths, 3, seed=9, null=False, dtype=dtype)
+    gold = SpanTree(random_scores(lengths, 3, seed=10), lengths).argmax
+    augmented = SpanTree(scores, lengths).augment(gold)
+    for b, n in enumerate(lengths.tolist()):
+        best = -INF
+        for tree, score in enumerate_trees(scores[b], n):
+            cost = hamming(tree, gold[b])
+            best = max(best, score + cost)
+            if n < 4:
+                batch = [*gold[:b], tree, *gold[b + 1 :]]
+                found = augmented.score(batch)[b].item()
+                assert found == pytest.approx(score + cost, abs=TOLERANCE[dtype])
+        assert augmented.max[b].item() == pytest.approx(best, abs=TOLERANCE[dtype])
+
+
+@quick
+@given(seed=st.integers(0, 10_000), margin=st.sampled_from([0.0, 0.9, 1.0, 1.1]))
+def test_hinge_is_zero_exactly_when_the_margin_is_met(path, seed, margin):
+    lengths = torch.tensor([3, 1, 2])
+    gold = SpanTree(random_scores(lengths, 3, seed=seed), lengths).argmax
+    scores = 0.05 * random_scores(lengths, 3, seed=seed + 1, null=False)
+    for b, tree in enumerate(gold):
+        scores[b, ..., 1:] -= margin  # the spans of no gold constituent
+        for start, end, label in tree:
+            scores[b, start, end, 1:] += margin
+            scores[b, start, end, label] += margin
+    hinge = SpanTree(scores, lengths).hinge(gold)
+    for b, n in enumerate(lengths.tolist()):
+        trees = enumerate_trees(scores[b], n)
+        own = next(score for tree, score in trees if tree == gold[b])
+        worst = max(score + hamming(tree, gold[b]) for tree, score in trees)
+        assert hinge[b].item() == pytest.approx(worst - own, abs=1e-9)
+        met = all(own >= score + hamming(tree, gold[b]) for tree, score in trees)
+        assert (hinge[b].item() == 0.0) == met
+
+
+def test_hinge_gradient_touches_the_spans_of_two_trees_alone(path):
+    lengths = torch.tensor([6, 1, 5])
+    scores = random_scores(lengths, 4, seed=1, null=False).requires_grad_()
+    gold = SpanTree(random_scores(lengths, 4, seed=2), lengths).argmax
+    dist = SpanTree(scores, lengths)
+    dist.hinge(gold).sum().backward()
+    worst = dist.augment(gold).argmax
+    expected = torch.zeros_like(scores)
+    for b in range(3):
+        for tree, sign in ((worst[b], 1.0), (gold[b], -1.0)):
+            for start, end, label in tree:
+                expected[b, start, end, label] += sign
+    assert expected.any()
+    assert torch.equal(scores.grad[..., 1:], expected[..., 1:])
+
+
+# ------------------------------------------------------------------------------- evidence
+
+
+def consistent(tree: list, required: list, forbidden: list) -> bool:
+    known = {*tree, *(c[:2] for c in tree)}
+    return known.issuperset(required) and known.isdisjoint(forbidden)
+
+
+@pytest.mark.parametrize(
+    ("required", "forbidden"),
+    [
+        ([(1, 3)], []),
+        ([(1, 3, 2)], []),
+        ([(0, 3), (1, 3), (1, 2, 1)], []),
+        ([(3, 4), (0, 4, 2)], []),
+        ([], [(0, 2), (1, 2, 1)]),
+        ([(0, 2)], [(2, 4), (0, 2, 1), (0, 4, 2)]),
+        ([], []),
+    ],
+)
+def test_constrained_is_the_distribution_given_the_evidence(path, dtype, required, forbidden):
+    lengths = torch.tensor([4, 1])
+    scores = random_scores(lengths, 3, seed=4, dtype=dtype)
+    dist = SpanTree(scores, lengths)
+    given_evidence = dist.constrain(required=[required, []], forbidden=[forbidden, []])
+    trees = enumerate_trees(scores[0], 4)
+    legal = [pair for pair in trees if consistent(pair[0], required, forbidden)]
+    assert legal
+    near = functools.partial(pytest.approx, abs=TOLERANCE[dtype])
+    assert given_evidence.log_partition[0].item() == near(log_total(legal))
+    assert given_evidence.argmax[0] == legal[0][0]
+    found = given_evidence.kbest(5)[0]
+    assert [tree for tree, _ in found] == [tree for tree, _ in legal[:5]]
+    assert [p for _, p in found] == near([s - log_total(legal) for _, s in legal[:5]])
+    assert given_evidence.log_partition[1] == dist.log_partition[1]
+
+
+def test_allowed_labels_are_the_only_ones(path):
+    lengths = torch.tensor([4, 2])
+    scores = random_scores(lengths, 3, seed=4)
+    allowed = torch.rand(scores.shape, generator=torch.Generator().manual_seed(3)) < 0.8
+    dist = SpanTree(scores, lengths).constrain(allowed)
+    masked = scores.masked_fill(~allowed, -INF)
+    for b, n in enumerate(lengths.tolist()):
+        trees = enumerate_trees(masked[b], n)
+        assert 0 < len(trees) < len(enumerate_trees(scores[b], n))
+        assert dist.log_partition[b].item() == pytest.approx(log_total(trees))
+        assert dist.argmax[b] == trees[0][0]
+
+
+@quick
+@given(seed=st.integers(0, 10_000))
+def test_requiring_the_spans_of_the_best_tree_makes_them_sure(path, seed):
+    lengths = torch.tensor([6, 1, 4])
+    dist = SpanTree(random_scores(lengths, 3, seed=seed), lengths)
+    tree = dist.argmax
+    labelled = dist.constrain(required=tree)
+    assert labelled.argmax == tree
+    for b, constituents in enumerate(tree):
+        for constituent in constituents:
+            assert labelled.marginals[b][constituent].item() == pytest.approx(1.0)
+    spans = dist.constrain(required=[[c[:2] for c in constituents] for constituents in tree])
+    assert spans.argmax == tree
+    for b, constituents in enumerate(tree):
+        for start, end, _ in constituents:
+            assert spans.marginals[b, start, end, 1:].sum().item() == pytest.approx(1.0)
+
+
+def test_evidence_that_crosses_leaves_no_tree(path):
+    dist = SpanTree(random_scores(torch.tensor([4]), 3), torch.tensor([4]))
+    crossed = dist.constrain(required=[[(0, 2), (1, 3)]])
+    assert crossed.log_partition.item() == -INF
+    with pytest.raises(ValueError, match=r"no tree is possible for the sentences \[0\]"):
+        _ = crossed.argmax
+
+
+def test_constraints_carry_gradients(path):
+    lengths = torch.tensor([4])
+    scores = random_scores(lengths, 3).requires_grad_()
+    dist = SpanTree(scores, lengths)
+    evidence = dist.constrain(required=[[(1, 3)]])
+    (dist.log_partition - evidence.log_partition).sum().backward()
+    assert scores.grad.isfinite().all()
+    assert scores.grad[0, 1, 3, 1:].sum() < 0
+
+
+# -------------------------------------------------------------------------------- extremes
+
+
+def test_nothing_but_the_root_where_null_is_best(path, dtype):
+    lengths = torch.tensor([5, 1, 300])
+    spans = int((lengths * (lengths + 1) // 2).sum())
+    dist = SpanTree.from_spans(torch.full((spans, 3), -1.0, dtype=dtype), lengths)
+    assert dist.argmax == [[(0, n, 1)] for n in lengths.tolist()]
+    assert dist.max.tolist() == [-1.0, -1.0, -1.0]
+
+
+def test_ties_go_to_null_then_to_the_lowest_label_then_to_the_lowest_split(path, dtype):
+    lengths = torch.tensor([4, 1])
+    dist = SpanTree.from_spans(torch.zeros(11, 3, dtype=dtype), lengths)
+    assert dist.argmax == [[(0, 4, 1)], [(0, 1, 1)]]
+    scores = torch.zeros(1, 4, 4, 3, dtype=dtype)
+    scores[0, :, :, 1:] = -5.0
+    scores[0, 0, 2, 1:] = scores[0, 1, 3, 1:] = 1.0
+    assert SpanTree(scores, torch.tensor([3])).argmax == [[(0, 3, 1), (1, 3, 1)]]
+
+
+def test_one_token_is_its_labels_alone(path, dtype):
+    scores = torch.tensor([9.0, 1.0, 2.0], dtype=dtype).expand(1, 2, 2, 3)
+    dist = SpanTree(scores, torch.tensor([1]))
+    assert dist.argmax == [[(0, 1, 2)]]
+    torch.testing.assert_close(dist.log_partition, scores[0, 0, 1, 1:].logsumexp(0)[None])
+    torch.testing.assert_close(dist.marginals[0, 0, 1, 1:], scores[0, 0, 1, 1:].softmax(0))
+    assert [tree for tree, _ in dist.kbest(5)[0]] == [[(0, 1, 2)], [(0, 1, 1)]]
+
+
+def test_a_tree_of_300_tokens_is_found_again(path):
+    rng = random.Random(0)
+    tree = []
+
+    def grow(start: int, end: int) -> None:
+        tree.append((start, end, rng.randint(1, 6)))
+        cuts = rng.sample(range(start + 1, end), min(end - start - 1, rng.randint(1, 3)))
+        for i, j in itertools.pairwise(sorted({start, *cuts, end})):
+            if j - i > 1 or rng.random() < 0.3:
+                grow(i, j) if end - start > 1 else None
+
+    grow(0, 300)
+    lengths = torch.tensor([300])
+    scores = torch.full((1, 301, 301, 7), -1.0)
+    scores[..., 0] = 0.0
+    for start, end, label in tree:
+        scores[0, start, end, label] = 2.0
+    dist = SpanTree(scores, lengths)
+    assert dist.argmax == [tree]
+    assert dist.max.item() == 2.0 * len(tree)
+    assert dist.hinge([tree]).item() == 0.0
+    assert dist.log_prob([tree]).item() < 0.0
+    if path == "kernel":  # the recursion in a semiring keeps all splits of all ranks
+        (first, second) = dist.kbest(2)[0]
+        assert first[0] == tree and second[1] < first[1]
+
+
+def test_long_sentences_keep_their_precision_in_float32(path):
+    lengths = torch.tensor([60])
+    exact = 10 * random_scores(lengths, 3, scale=1.0, null=False).float().double() + 500
+    rounded = SpanTree(exact.float(), lengths)
+    exact_dist = SpanTree(exact.float().double(), lengths)
+    tree = exact_dist.argmax
+    assert rounded.argmax == tree
+    torch.testing.assert_close(rounded.marginals.double(), exact_dist.marginals)
+    torch.testing.assert_close(rounded.log_prob(tree).double(), exact_dist.log_prob(tree))
+    torch.testing.assert_close(rounded.entropy.double(), exact_dist.entropy)
+
+
+def test_extreme_scores_do_not_underflow(path, dtype):
+    # Without (0, 2) nothing is possible, and it costs 20,000 nats.
+    scores = torch.zeros(1, 4, 4, 2, dtype=dtype)
+    scores[0, 0, 2, 1] = -20_000.0
+    scores[0, 0, 1] = scores[0, 1, 3] = -INF
+    scores[0, 0, 1, 1] = 5_000.0
+    scores[0, 1, 2, 1] = scores[0, 2, 3, 1] = -INF
+    dist = SpanTree(scores, torch.tensor([3]))
+    assert dist.log_partition.item() == -15_000.0
+    assert dist.argmax == [[(0, 3, 1), (0, 2, 1), (0, 1, 1)]]
+    assert dist.marginals[0, 0, 2, 1].item() == 1.0
+    assert dist.entropy.item() == 0.0
+
+
+def test_scores_may_have_any_layout(path):
+    scores = random_scores(LENGTHS, 3)
+    turned = scores.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    a, b = SpanTree(scores, LENGTHS), SpanTree(turned, LENGTHS)
+    assert a.argmax == b.argmax
+    assert torch.equal(a.marginals, b.marginals)
+
+
+def test_chart_may_be_larger_than_its_longest_sentence(path):
+    scores = random_scores(LENGTHS, 3)
+    wide = torch.nn.functional.pad(scores, (0, 0, 0, 2, 0, 2), value=math.nan)
+    a, b = SpanTree(scores, LENGTHS), SpanTree(wide, LENGTHS)
+    assert a.argmax == b.argmax
+    assert torch.equal(a.log_partition, b.log_partition)
+    assert b.marginals.shape == wide.shape
+    assert torch.equal(b.marginals[:, :5, :5], a.marginals)
+
+
+def test_half_precision_scores_are_taken(path):
+    scores = random_scores(LENGTHS, 3, dtype=torch.bfloat16)
+    half, full = SpanTree(scores, LENGTHS), SpanTree(scores.float(), LENGTHS)
+    assert half.argmax == full.argmax
+    assert half.log_partition.dtype == torch.bfloat16
+    torch.testing.assert_close(half.log_partition, full.log_partition.bfloat16())
+
+
+def test_no_sentences_give_no_trees(path):
+    dist = SpanTree.from_spans(torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64))
+    assert dist.argmax == dist.kbest(2) == []
+    assert dist.log_partition.shape == dist.hinge([]).shape == dist.entropy.shape == (0,)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_scores_on_a_gpu_give_the_same(path):
+    scores = random_scores(LENGTHS, 3, null=False)
+    here, there = SpanTree(scores, LENGTHS), SpanTree(scores.cuda(), LENGTHS)
+    assert here.argmax == there.argmax
+    assert [t for best in here.kbest(3) for t, _ in best] == [
+        t for best in there.kbest(3) for t, _ in best
+    ]
+    for name in ("log_partition", "max", "entropy", "marginals"):
+        assert getattr(there, name).is_cuda
+        torch.testing.assert_close(getattr(there, name).cpu(), getattr(here, name))
+    gold = SpanTree(random_scores(LENGTHS, 3, seed=1), LENGTHS).argmax
+    torch.testing.assert_close(there.hinge(gold).cpu(), here.hinge(gold))
+
+
+# ---------------------------------------------------------------------------------- errors
+
+ZEROS = torch.zeros(2, 4, 4, 3)
+
+
+def full() -> SpanTree:
+    return SpanTree(ZEROS, torch.tensor([3, 2]))
+
+
+OK = [(0, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: SpanTree(ZEROS[0], torch.tensor([3, 3])), r"\(B, n\+1, n\+1, L\)"),
+        (lambda: SpanTree(ZEROS[:, :3], torch.tensor([3, 3])), r"\(B, n\+1, n\+1, L\)"),
+        (lambda: SpanTree(ZEROS[..., :1], torch.tensor([3, 3])), "L at least 2"),
+        (lambda: SpanTree(ZEROS.long(), torch.tensor([3, 3])), "floating point"),
+        (lambda: SpanTree(ZEROS, torch.tensor([3])), "int64 of shape"),
+        (lambda: SpanTree(ZEROS, torch.tensor([3.0, 3.0])), "int64 of shape"),
+        (lambda: SpanTree(ZEROS, torch.tensor([3, 0])), "from 1 to 3"),
+        (lambda: SpanTree(ZEROS, torch.tensor([4, 1])), "from 1 to 3"),
+        (lambda: SpanTree.from_spans(torch.zeros(8, 2), torch.tensor([3, 2])), r"\(9, L - 1\)"),
+        (lambda: SpanTree.from_spans(torch.zeros(9, 0), torch.tensor([3, 2])), r"\(9, L - 1\)"),
+        (lambda: full().constrain(torch.ones(2, 4, 4, 2).bool()), "allowed"),
+        (lambda: full().constrain(required=[[]]), "required is for 1 sentences, not 2"),
+        (lambda: full().constrain(forbidden=[[], [(0, 3)]]), r"sentence 1: \(0, 3\) is no span"),
+        (lambda: full().constrain(required=[[(0, 1, 3)], []]), "sentence 0: label 3"),
+        (lambda: full().kbest(0), "k must be"),
+        (lambda: full().score([OK]), "1 trees for 2 sentences"),
+        (lambda: full().score([OK, OK]), r"tree of sentence 1: \(0, 3\) is no span of 2"),
+        (lambda: full().log_prob([[], [(0, 2, 1)]]), "sentence 0: no constituent covers all 3"),
+        (lambda: full().hinge([OK, [(0, 2, 3)]]), "sentence 1: label 3 of .* from 1 to 2"),
+        (lambda: full().augment([[*OK, (0, 2, 1), (1, 3, 1)], [(0, 2, 1)]]), "sentence 0.*crosses"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
