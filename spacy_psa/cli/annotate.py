@@ -3,7 +3,7 @@
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_psa.cli.input import InputFormat, Record, open_source, resolve_format
-from spacy_psa.cli.output import OutputFormat, Scheme, open_writer
+from spacy_psa.cli.output import OutputFormat, Scheme, Writer, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
 from spacy_psa.errors import InputError
 
@@ -69,11 +69,49 @@ def annotate(
     if n_process == 0:
         raise InputError("--n-process 0: give a number of processes, or -1 for one a core")
     # Before the model is loaded, since these fail at once.
-    resolve_format(source, input_format)
+    check_source(source, input_format)
     resolve_output_format(target, output_format)
+    annotate_file(
+        load_pipeline(model, gpu_id),
+        source,
+        open_writer(target, output_format, scheme, tokens),
+        input_format=input_format,
+        batch_size=batch_size,
+        n_process=n_process,
+        text_key=text_key,
+        keep=keep,
+        skip_bad=skip_bad,
+    )
+
+
+def check_source(source: Path, input_format: InputFormat) -> None:
+    """Raises InputError where there is no such file, or its format cannot be told."""
+    resolve_format(source, input_format)
     if str(source) != "-" and not source.exists():
         raise InputError(f"{source}: there is no such file")
-    nlp = load_pipeline(model, gpu_id)
+
+
+def annotate_file(
+    nlp: "Language",
+    source: Path,
+    writing: AbstractContextManager[Writer],
+    *,
+    input_format: InputFormat,
+    batch_size: int,
+    text_key: str,
+    skip_bad: bool,
+    keep: bool = False,
+    n_process: int = 1,
+) -> None:
+    """Annotate all of `source`, with a progress bar and a last line on stderr.
+
+    writing: gives the writer of the documents once the source is open. The other
+    arguments are those of `annotate`.
+
+    Raises:
+        InputError: what `source` or the writer raise, or a line is malformed.
+        typer.Exit: no document was annotated; then the writer does not finish.
+    """
     counts: Counter[str] = Counter()
     started = time.perf_counter()
     with _progress() as (advance, say):
@@ -91,7 +129,7 @@ def annotate(
 
         with (
             open_source(source, input_format, nlp.vocab, text_key, keep, bad) as opened,
-            open_writer(target, output_format, scheme, tokens) as writer,
+            writing as writer,
         ):
             for record, doc in annotated(nlp, opened.records, batch_size, n_process, failed):
                 writer.write(doc)

@@ -8,6 +8,8 @@ from spacy_psa.errors import InputError
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from spacy_psa.pipeline.spans import SpanLabeler
+
 
 def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
     """`spacy.load(model)` on the CPU (`gpu_id` -1) or on that GPU.
@@ -16,13 +18,8 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
         InputError: there is no such GPU or no such pipeline.
     """
     import spacy
-    from thinc.api import require_gpu
 
-    if gpu_id >= 0:
-        try:
-            require_gpu(gpu_id)
-        except Exception as error:  # CuPy and torch each have errors of their own
-            raise InputError(f"--gpu-id {gpu_id}: {error}") from error
+    use_device(gpu_id)
     try:
         return spacy.load(model)
     except OSError as error:
@@ -32,3 +29,43 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
             f"{model}: no pipeline to open ({reason}); give the folder that `spacy train` wrote "
             "or the name of an installed package"
         ) from error
+
+
+def use_device(gpu_id: int) -> None:
+    """Compute on the CPU (`gpu_id` -1) or on that GPU.
+
+    Raises:
+        InputError: there is no such GPU.
+    """
+    from thinc.api import require_gpu
+
+    if gpu_id >= 0:
+        try:
+            require_gpu(gpu_id)
+        except Exception as error:  # CuPy and torch each have errors of their own
+            raise InputError(f"--gpu-id {gpu_id}: {error}") from error
+
+
+def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
+    """The `crf_ner` or `crf_chunker` of that name, or the only one, made to write confidences.
+
+    Raises:
+        InputError: there is none of that name, there is none, or which of several is not said.
+    """
+    from spacy_psa.pipeline.extensions import register
+    from spacy_psa.pipeline.spans import SpanLabeler
+
+    pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, SpanLabeler)}
+    if not pipes:
+        raise InputError(
+            f"no crf_ner or crf_chunker among the components {', '.join(nlp.pipe_names) or 'none'}:"
+            " only these have exact confidences"
+        )
+    if name is None and len(pipes) > 1:
+        raise InputError(f"several components have confidences: say --pipe {' or '.join(pipes)}")
+    if name is not None and name not in pipes:
+        raise InputError(f"--pipe {name}: no such crf_ner or crf_chunker; take {', '.join(pipes)}")
+    pipe = pipes[name or next(iter(pipes))]
+    register()
+    pipe.confidence = True
+    return pipe

@@ -75,7 +75,7 @@ def open_writer(path: Path, wanted: OutputFormat, scheme: Scheme, tokens: bool) 
         InputError: `path` cannot be written.
     """
     form = resolve_format(path, wanted)
-    with _open_output(path) as stream:
+    with open_output(path) as stream:
         writer: Writer
         if form is OutputFormat.jsonl:
             writer = JsonlWriter(stream, tokens)
@@ -90,7 +90,12 @@ def open_writer(path: Path, wanted: OutputFormat, scheme: Scheme, tokens: bool) 
 
 
 @contextmanager
-def _open_output(path: Path) -> Iterator[BinaryIO]:
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of `path`, "-" for stdout; a file appears whole, at the end, or not at all.
+
+    Raises:
+        InputError: `path` cannot be written.
+    """
     from spacy_psa.corpora.atomic import atomic_path
 
     if str(path) == "-":
@@ -235,23 +240,32 @@ def _tags(spans: "Iterable[Span]", places: list[int], scheme: Literal["bio", "bi
 
 
 class HtmlWriter:
-    """One page with displaCy's view of each document's entities."""
+    """One page with displaCy's view of each document's entities; a subclass may show another."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, title: str = "Entities") -> None:
         from spacy.displacy.render import EntityRenderer
 
         self.stream = stream
         self.renderer = EntityRenderer()
         self._put(
-            '<!DOCTYPE html>\n<html>\n<head><meta charset="utf-8"><title>Entities</title></head>\n'
+            '<!DOCTYPE html>\n<html>\n<head><meta charset="utf-8">'
+            f"<title>{html.escape(title)}</title></head>\n"
             '<body style="font-family: sans-serif; margin: 3em auto; max-width: 60em">\n'
         )
 
     def write(self, doc: "Doc") -> None:
-        ents = [{**_span(ent), "label": html.escape(ent.label_)} for ent in doc.ents]
+        self._put(f"<figure>\n{self.markup(doc).strip()}\n</figure>\n")
+
+    def markup(self, doc: "Doc") -> str:
+        """The view of a document, as HTML."""
+        return self.entities(doc, [{**_span(e), "label": html.escape(e.label_)} for e in doc.ents])
+
+    def entities(self, doc: "Doc", entities: list[dict[str, Any]]) -> str:
+        """displaCy's view of entities that do not overlap, in order: dicts of start, end (in
+        characters), label (as HTML) and, it may be, params of displaCy's template."""
         settings = {"lang": doc.lang_, "direction": doc.vocab.writing_system["direction"]}
-        parsed = {"text": doc.text, "ents": ents, "title": None, "settings": settings}
-        self._put(f"<figure>\n{self.renderer.render([parsed]).strip()}\n</figure>\n")
+        parsed = {"text": doc.text, "ents": entities, "title": None, "settings": settings}
+        return self.renderer.render([parsed])
 
     def finish(self) -> None:
         self._put("</body>\n</html>\n")

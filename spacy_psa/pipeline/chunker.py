@@ -12,10 +12,10 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
-from spacy_psa.pipeline.labeler import Allowed, Bounds, Reduction, Tags
+from spacy_psa.pipeline.labeler import Allowed, Reduction
 from spacy_psa.pipeline.ner import DEFAULT_MODEL
 from spacy_psa.pipeline.schemes import Kind, Spans
-from spacy_psa.pipeline.spans import SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.spans import Decode, SpanLabeler, labels_of, same_tokens
 
 
 def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> dict[str, Any]:
@@ -45,6 +45,10 @@ def chunk_scorer(spans_key: str = "chunks") -> Callable[..., dict[str, Any]]:
         "max_grad_norm": 5.0,
         "reduction": "mean",
         "batch_tokens": 4000,
+        "confidence": False,
+        "decode": "viterbi",
+        "threshold": 0.5,
+        "overwrite": False,
         "scorer": {"@scorers": "spacy-psa.chunk_scorer.v1"},
     },
     default_score_weights={
@@ -63,6 +67,10 @@ def make_crf_chunker(
     max_grad_norm: float,
     reduction: Reduction,
     batch_tokens: int,
+    confidence: bool,
+    decode: Decode,
+    threshold: float,
+    overwrite: bool,
     scorer: Callable | None,
 ) -> "CRFChunker":
     """The factory `crf_chunker`; see `CRFChunker` for its settings."""
@@ -75,6 +83,10 @@ def make_crf_chunker(
         max_grad_norm=max_grad_norm,
         reduction=reduction,
         batch_tokens=batch_tokens,
+        confidence=confidence,
+        decode=decode,
+        threshold=threshold,
+        overwrite=overwrite,
         scorer=scorer,
     )
 
@@ -85,7 +97,9 @@ class CRFChunker(SpanLabeler):
     spans_key: where gold chunks are read and predicted ones written.
     Other settings: see `SpanLabeler` and `SequenceLabeler`.
 
-    A reference doc without that key has no annotation to learn from.
+    A reference doc without that key has no annotation to learn from. Chunks that stand on a
+    doc before the component runs are kept, and the rest of the analysis is the best that
+    agrees with them, unless overwrite is true.
     """
 
     def __init__(self, vocab: Vocab, model: Model, name: str, *, spans_key: str, **settings: Any):
@@ -106,11 +120,12 @@ class CRFChunker(SpanLabeler):
         found = [(span.start, span.end, span.label_) for span in spans]
         return found, numpy.zeros(length, dtype=bool)
 
-    def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
-        return [None] * len(bounds)
+    def evidence(self, doc: Doc) -> tuple[list[Span], Allowed]:
+        spans = sorted(doc.spans.get(self.spans_key) or (), key=lambda span: span.start)
+        return spans, numpy.zeros(len(doc), dtype=bool)
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Tags]) -> None:
-        """Write the chunks of the tags that `predict` gave."""
-        for doc, tags in zip(docs, scores, strict=True):
-            spans = [Span(doc, s, e, label) for s, e, label in self.scheme.decode(tags.tolist())]
-            doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+    def write(self, doc: Doc, spans: list[Span], outside: Allowed) -> None:
+        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+
+    def reference_spans(self, reference: Doc) -> Iterable[Span] | None:
+        return reference.spans.get(self.spans_key)

@@ -1,41 +1,39 @@
 """What the labelling components share: from docs to a chain distribution and back."""
 
-import multiprocessing
-from abc import ABC, abstractmethod
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy
 import torch
 from numpy.typing import NDArray
-from spacy.errors import Errors
-from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
-from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.util import minibatch
+from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
+from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.heads import Bounds, listens, sentence_bounds, sentences
-from spacy_psa.bridge import clip_gradients
 from spacy_psa.errors import InputError
 from spacy_psa.modules.ragged import mask, pad
+from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
+from spacy_psa.pipeline.extensions import register
+from spacy_psa.pipeline.nbest import best_sequences, best_sums
 from spacy_psa.pipeline.schemes import MISSING, Moves
 from spacy_psa.structs.chain import LinearChain
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
+Marginals = NDArray[numpy.float64]
 Reduction = Literal["mean", "sum"]
-INIT_SAMPLE = 10
+Read = TypeVar("Read")
+NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class SequenceLabeler(TrainablePipe, ABC):
+class SequenceLabeler(StructuredPipe):
     """A component that gives each token one of K tags, by a linear chain over sentences.
 
     A subclass says what its tags are and what may follow what (`tags`, `legal`), finds
@@ -64,14 +62,10 @@ class SequenceLabeler(TrainablePipe, ABC):
     ):
         if reduction not in ("mean", "sum"):
             raise InputError(f"{name}: reduction is {reduction!r}: take 'mean' or 'sum'")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
-        self.scorer = scorer
-        self.max_grad_norm = max_grad_norm
+        super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
         self.reduction = reduction
+        self._confidence = False
         self.batch_tokens = batch_tokens
-        self.cfg: dict[str, Any] = {"labels": []}
 
     @property
     @abstractmethod
@@ -83,10 +77,6 @@ class SequenceLabeler(TrainablePipe, ABC):
         """What a tag sequence may do."""
 
     @abstractmethod
-    def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        """The labels in the examples' reference docs, sorted."""
-
-    @abstractmethod
     def gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
         """The gold tags of each sentence of the predicted doc, MISSING where there is
         no annotation; legal where nothing is missing."""
@@ -96,60 +86,9 @@ class SequenceLabeler(TrainablePipe, ABC):
         """For each sentence, the tags (n, K) that what stands on the doc allows; None
         where it says nothing."""
 
-    # Labels
-
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels, in the order that fixes the tags' numbers."""
-        return tuple(self.cfg["labels"])
-
-    @property
-    def label_data(self) -> list[str]:
-        """What `spacy init labels` writes and `initialize` takes."""
-        return list(self.labels)
-
-    def add_label(self, label: str) -> int:
-        """Add a label before initialization. Returns 0 where it is there already.
-
-        Errors: ValueError for what is no string, or once the model has weights.
-        """
-        if not isinstance(label, str):
-            raise ValueError(Errors.E187)
-        if label in self.labels:
-            return 0
-        if self.model.has_dim("nO"):
-            raise ValueError(Errors.E922.format(name=self.name, nO=self.model.get_dim("nO")))
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
-        return 1
-
-    def initialize(
-        self,
-        get_examples: Callable[[], Iterable[Example]],
-        *,
-        nlp: Language | None = None,
-        labels: Iterable[str] | None = None,
-    ) -> None:
-        """Fix the labels, given or found in the examples, and make the weights.
-
-        Errors: InputError where there is no label, ValueError where there is no token.
-        """
-        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        found = self.find_labels(get_examples()) if labels is None else labels
-        for label in found:
-            self.add_label(label)
-        if not self.labels:
-            raise InputError(
-                f"{self.name}: no labels. The training data has no annotation that this "
-                "component learns from; check [paths.train], or give [initialize.components."
-                f"{self.name}.labels]"
-            )
-        docs = (eg.predicted for eg in get_examples() if len(eg.predicted))
-        sample = list(islice(docs, INIT_SAMPLE))
-        if not sample:
-            raise ValueError(Errors.E923.format(name=self.name))
-        self.model.set_dim("nO", len(self.tags))
-        self.model.initialize(X=sample)
+    def outputs(self) -> int:
+        return len(self.tags)
 
     # Inference
 
@@ -167,57 +106,141 @@ class SequenceLabeler(TrainablePipe, ABC):
         filled = [i for i, array in enumerate(potentials) if len(array)]
         return self._legal_chain([potentials[i] for i in filled], [known[i] for i in filled])
 
-    def predict(self, docs: Iterable[Doc]) -> list[Tags]:
-        """The most probable legal tags of each doc, (n,) int64 arrays.
+    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+        """The most probable legal tags of each doc, (n,) int64 arrays, or what else
+        `set_annotations` of a subclass takes.
+
+        Errors: InputError naming a sentence of which nothing legal agrees with the evidence.
+        """
+        found = self.infer(list(docs), best_tags)
+        return [numpy.concatenate([NO_TAGS, *(tags for _, tags in parts)]) for parts in found]
+
+    def infer(
+        self, docs: list[Doc], read: Callable[[LinearChain], Iterable[Read]]
+    ) -> list[list[tuple[int, Read]]]:
+        """For each doc, the first token of each of its sentences and what `read` says of it.
+
+        read: gives, for the distribution over a batch of sentences under the evidence on
+        their docs, something for each of them. Sentences without tokens are left out.
 
         Sentences go through the model in order of length, `batch_tokens` at a time, so
         a long one does not pad the rest."""
-        docs = list(docs)
         inputs = sentences(docs)
-        known = [allowed for doc in docs for allowed in self.known_tags(doc, sentence_bounds(doc))]
+        bounds = [sentence_bounds(doc) for doc in docs]
+        known = [
+            allowed for doc, bound in zip(docs, bounds) for allowed in self.known_tags(doc, bound)
+        ]
         # A listener hands over what the upstream component computed for whole docs.
         ready = self._potentials(docs) if listens(self.model) else None
-        best: list[Tags] = [numpy.zeros(0, dtype="int64")] * len(inputs)
-        for batch in _batches_by_length([len(x) for x in inputs], self.batch_tokens):
+        found: dict[int, Read] = {}
+        for batch in batches_by_size([len(x) for x in inputs], self.batch_tokens):
             if ready is None:
                 potentials = self._potentials([inputs[i] for i in batch])
             else:
                 potentials = [ready[i] for i in batch]
             chain = self._legal_chain(potentials, [known[i] for i in batch])
-            for i, tags in zip(batch, chain.argmax.cpu().numpy(), strict=True):
-                best[i] = tags[: len(inputs[i])]
-        tags_of = iter(best)
-        return [numpy.concatenate([next(tags_of) for _ in sentence_bounds(doc)]) for doc in docs]
+            with self._naming_the_impossible(chain, [inputs[i] for i in batch]):
+                found.update(zip(batch, read(chain), strict=True))
+        numbers = iter(range(len(inputs)))
+        return [
+            [(start, found[i]) for (start, _), i in zip(bound, numbers) if i in found]
+            for bound in bounds
+        ]
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Annotate a stream of docs. Where a batch fails, its docs are taken one by one,
-        so that only those that fail themselves go to the error handler."""
-        if multiprocessing.parent_process() is not None:
-            # torch's threads do not survive the fork of nlp.pipe(n_process=...).
-            torch.set_num_threads(1)
-        for docs in minibatch(stream, size=batch_size):
-            try:
-                predictions = self.predict(docs)
-            except Exception:
-                yield from self._pipe_one_by_one(docs)
-            else:
-                self.set_annotations(docs, predictions)
-                yield from docs
+    @contextmanager
+    def _naming_the_impossible(self, chain: LinearChain, inputs: list[Doc]) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            impossible = (chain.log_partition == -torch.inf).nonzero()[:, 0].tolist()
+            if not impossible:
+                raise
+            raise InputError(
+                f"{self.name}: no legal analysis of the sentence {inputs[impossible[0]].text!r} "
+                "agrees with what is known of it: check what stands on its doc"
+            ) from error
 
-    def _pipe_one_by_one(self, docs: Iterable[Doc]) -> Iterator[Doc]:
-        handle_error = self.get_error_handler()
-        for doc in docs:
-            try:
-                self.set_annotations([doc], self.predict([doc]))
-            except Exception as error:
-                handle_error(self.name, self, [doc], error)
-            else:
-                yield doc
+    # What is asked of a doc; all of it given the evidence on the doc
 
-    def _potentials(self, docs: list[Doc]) -> list[Floats2d]:
-        if not self.model.has_dim("nO"):
-            raise ValueError(Errors.E109.format(name=self.name))
-        return self.model.predict(docs)
+    def marginals(self, doc: Doc) -> Marginals:
+        """P(tag | doc), (tokens, K) float64; the columns are `tags`."""
+        parts = self.infer([doc], lambda chain: cut(_exact(chain).marginals, chain.lengths))
+        rows = [numpy.zeros((0, len(self.tags))), *(part for _, part in parts[0])]
+        return numpy.concatenate(rows)
+
+    def entropy(self, doc: Doc) -> float:
+        """The entropy of the distribution over analyses of a doc, nats: 0 if there is no
+        doubt. That of its sentences, summed."""
+        parts = self.infer([doc], lambda chain: _exact(chain).entropy.tolist())
+        return float(sum(entropy for _, entropy in parts[0]))
+
+    def nbest(self, doc: Doc, n: int) -> list[tuple[float, list[Any]]]:
+        """The n most probable analyses of a doc, best first, as (log probability, spans or
+        tags). They are distinct, and the log probabilities are under the distribution over
+        all analyses of the whole doc. There are fewer where the doc has fewer.
+
+        Errors: InputError for n < 1.
+        """
+        return self.nbest_batch([doc], n)[0]
+
+    def nbest_batch(self, docs: Iterable[Doc], n: int) -> list[list[tuple[float, list[Any]]]]:
+        """`nbest` of each of some docs, which go through the model together."""
+        if n < 1:
+            raise InputError(f"{self.name}: n is {n}: ask for 1 analysis or more")
+        docs = list(docs)
+        found = self.infer(docs, lambda chain: best_sequences(_exact(chain), n))
+        results = []
+        for doc, parts in zip(docs, found):
+            named = [[self.named(tags, start) for tags in ranked[1]] for start, ranked in parts]
+            sums = best_sums([ranked[0] for _, ranked in parts], n)
+            results.append(
+                [
+                    (log_prob, self.analysis(doc, [names[i] for names, i in zip(named, ranks)]))
+                    for log_prob, ranks in sums
+                ]
+            )
+        return results
+
+    @abstractmethod
+    def named(self, tags: Tags, start: int) -> list[Any]:
+        """What a sentence's tags say, in names; `start` is its first token."""
+
+    @abstractmethod
+    def analysis(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
+        """An analysis of a doc, from what `named` gave for its sentences."""
+
+    @property
+    def confidence(self) -> bool:
+        """Whether predictions are written with their probabilities."""
+        return self._confidence
+
+    @confidence.setter
+    def confidence(self, value: bool) -> None:
+        if value:
+            register()
+        self._confidence = value
+
+    @property
+    def temperature(self) -> float:
+        """What the log potentials are divided by before inference: more than 1 makes the
+        model less sure, less than 1 surer, 1 leaves it as trained. The best analysis stays
+        the same; training does not use it. It is saved with the component.
+
+        Errors, when it is set: InputError for what is not a finite number above 0.
+        """
+        return float(self.cfg.get("temperature", 1.0))
+
+    @temperature.setter
+    def temperature(self, value: float) -> None:
+        self.cfg["temperature"] = self._checked_temperature(value)
+
+    def _checked_temperature(self, value: Any) -> float:
+        number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
+        if not number or not 0 < value < math.inf:
+            raise InputError(
+                f"{self.name}: temperature is {value!r}: take a finite number greater than 0"
+            )
+        return float(value)
 
     def _chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
         """(N, K) or (N, K * K) scores of a ragged batch as a distribution."""
@@ -228,6 +251,8 @@ class SequenceLabeler(TrainablePipe, ABC):
 
     def _legal_chain(self, potentials: list[Floats2d], known: list[Allowed | None]) -> LinearChain:
         flat = xp2torch(self.model.ops.xp.concatenate(potentials))
+        if self.temperature != 1.0:
+            flat = flat / self.temperature
         lengths = torch.tensor([len(array) for array in potentials])
         chain = self._constrain(self._chain(flat, lengths))
         if any(allowed is not None for allowed in known):
@@ -244,31 +269,14 @@ class SequenceLabeler(TrainablePipe, ABC):
         moves, start, end = (torch.from_numpy(array).to(device) for array in self.legal())
         return chain.constrain(moves=moves, start=start, end=end)
 
-    # Training
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        with super()._all_or_nothing():
+            self.cfg.pop("temperature", None)  # what is loaded may have none
+            yield
+            self._checked_temperature(self.cfg.get("temperature", 1.0))
 
-    def update(
-        self,
-        examples: Iterable[Example],
-        *,
-        drop: float = 0.0,
-        sgd: Optimizer | None = None,
-        losses: dict[str, float] | None = None,
-    ) -> dict[str, float]:
-        """Learn from a batch of examples. `drop` reaches spaCy's own layers only."""
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, f"{type(self).__name__}.update")
-        if not any(len(eg.predicted) for eg in examples):
-            return losses
-        set_dropout_rate(self.model, drop)
-        potentials, backprop = self.model.begin_update([eg.predicted for eg in examples])
-        loss, d_potentials = self.get_loss(examples, potentials)
-        backprop(d_potentials)
-        if sgd not in (None, False):
-            self.finish_update(sgd)
-        losses[self.name] += loss
-        return losses
+    # Training
 
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
@@ -278,6 +286,7 @@ class SequenceLabeler(TrainablePipe, ABC):
 
         A CRF is normalised over legal sequences, which are all that it ever predicts;
         independent tags are normalised token by token (J Table 9, model 5)."""
+        examples = list(examples)
         gold = [
             tags for eg in examples for tags in self.gold_tags(eg, sentence_bounds(eg.predicted))
         ]
@@ -288,7 +297,7 @@ class SequenceLabeler(TrainablePipe, ABC):
         if flat.shape[1] != len(self.tags):
             chain = self._constrain(chain)
         values = torch.from_numpy(numpy.concatenate(gold)).to(flat.device)
-        log_likelihood = _log_likelihood(chain, pad(values, lengths))
+        log_likelihood = self.log_likelihood(chain, pad(values, lengths), examples)
         loss = -log_likelihood.sum()
         if self.reduction == "mean":
             loss = loss / len(lengths)
@@ -297,68 +306,35 @@ class SequenceLabeler(TrainablePipe, ABC):
         ends = numpy.cumsum(sizes)[:-1].tolist()
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
 
-    def finish_update(self, sgd: Optimizer) -> None:
-        """Clip the gradients of the whole model by their joint norm, then update it."""
-        if self.max_grad_norm:
-            clip_gradients(self.model, self.max_grad_norm)
-        self.model.finish_update(sgd)
+    def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
+        """(B,) log probability of what is known of the B sentences of examples.
 
-    # Serialisation
+        gold: (B, n) tags, MISSING where there is no annotation."""
+        if not (gold == MISSING).any():
+            return chain.log_prob(gold)
+        return chain.constrain(self.gold_allowed(gold)).log_partition - chain.log_partition
 
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "SequenceLabeler":
-        """Load from `to_bytes`. Where that fails, the component stays as it was.
-
-        Errors: InputError for damaged data or another architecture's weights."""
-        with self._all_or_nothing():
-            super().from_bytes(bytes_data, exclude=tuple(exclude))
-        return self
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SequenceLabeler":
-        """Load from `to_disk`. Where that fails, the component stays as it was.
-
-        Errors: InputError for damaged files or another architecture's weights."""
-        with self._all_or_nothing():
-            super().from_disk(path, exclude=tuple(exclude))
-        return self
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
-        nodes = list(self.model.walk())
-        open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
-        try:
-            yield
-            if self.model.has_dim("nO") and self.model.get_dim("nO") != len(self.tags):
-                raise InputError(
-                    f"the weights are for {self.model.get_dim('nO')} tags, "
-                    f"the labels give {len(self.tags)}"
-                )
-        except Exception as error:
-            self.cfg = cfg
-            self.model.from_bytes(model)
-            for node, dim in open_dims:  # thinc keeps those that were loaded
-                node.set_dim(dim, None, force=True)  # type: ignore[arg-type]
-            if isinstance(error, FileNotFoundError):
-                raise
-            raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
+    def gold_allowed(self, gold: Tensor) -> Tensor:
+        """(B, n, K) bool: the tags that agree with gold tags (B, n), all where MISSING."""
+        known = torch.nn.functional.one_hot(gold.clamp(min=0), len(self.tags)).bool()
+        return known | (gold == MISSING)[..., None]
 
 
-def _batches_by_length(sizes: list[int], budget: int) -> Iterator[list[int]]:
-    """Indices of the items that are not empty, longest first, in batches whose size
-    times its longest item stays within the budget (one item may exceed it alone)."""
-    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i])
-    start = 0
-    while start < len(order):
-        count = max(1, budget // sizes[order[start]])
-        yield order[start : start + count]
-        start += count
+def best_tags(chain: LinearChain) -> list[Tags]:
+    """The most probable tags of each sentence."""
+    return cut(chain.argmax, chain.lengths)
 
 
-def _log_likelihood(chain: LinearChain, gold: Tensor) -> Tensor:
-    """(B,) log probability of what is known of gold tags (B, n)."""
-    missing = gold == MISSING
-    if not missing.any():
-        return chain.log_prob(gold)
-    k = chain.potentials.shape[-1]
-    known = torch.nn.functional.one_hot(gold.clamp(min=0), k).bool() | missing[..., None]
-    return chain.constrain(known).log_partition - chain.log_partition
+def cut(padded: Tensor, lengths: Tensor) -> list[NDArray[Any]]:
+    """The rows of a (B, n, ...) tensor, each as long as its sentence."""
+    return [row[:n] for row, n in zip(padded.cpu().numpy(), lengths.tolist(), strict=True)]
+
+
+def _exact(chain: LinearChain) -> LinearChain:
+    """A chain that answers in double precision.
+
+    Errors: ValueError where a sentence has no analysis."""
+    chain = LinearChain(chain.potentials.double(), chain.lengths)
+    if (chain.log_partition == -torch.inf).any():
+        raise ValueError("no tag sequence is possible for some sentence")
+    return chain

@@ -1,17 +1,25 @@
 """`crf_ner`: named entities by a linear-chain CRF."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.iob_utils import tags_to_entities
+from spacy.vocab import Vocab
 from thinc.api import Config, Model
+from torch import Tensor
 
-from spacy_psa.pipeline.labeler import Allowed, Bounds, Reduction, Tags
+from spacy_psa.architectures.heads import sentence_bounds
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.incorrect import without_spans
+from spacy_psa.pipeline.labeler import Allowed, Reduction
 from spacy_psa.pipeline.schemes import Kind, Spans
-from spacy_psa.pipeline.spans import SpanLabeler, clip, labels_of, same_tokens
+from spacy_psa.pipeline.spans import Decode, SpanLabeler, labels_of, same_tokens
+from spacy_psa.structs.chain import LinearChain
 
 # The embedders' block is thinc's: spaCy merges a user's block into a default block of the
 # same function, which would leave the default's embedders beside the user's.
@@ -37,18 +45,23 @@ width = 100
 @architectures = "spacy-psa.PSABiLSTM.v1"
 """
 
-BEGIN, INSIDE, UNKNOWN = 3, 1, 0  # Token.ent_iob
+BEGIN, UNKNOWN = 3, 0  # Token.ent_iob
 
 
 @Language.factory(
     "crf_ner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type"],
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
     default_config={
         "model": Config().from_str(DEFAULT_MODEL)["model"],
         "scheme": "BIOES",
         "max_grad_norm": 5.0,
         "reduction": "mean",
         "batch_tokens": 4000,
+        "confidence": False,
+        "decode": "viterbi",
+        "threshold": 0.5,
+        "overwrite": False,
+        "incorrect_spans_key": None,
         "scorer": {"@scorers": "spacy.ner_scorer.v1"},
     },
     default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
@@ -61,6 +74,11 @@ def make_crf_ner(
     max_grad_norm: float,
     reduction: Reduction,
     batch_tokens: int,
+    confidence: bool,
+    decode: Decode,
+    threshold: float,
+    overwrite: bool,
+    incorrect_spans_key: str | None,
     scorer: Callable | None,
 ) -> "CRFEntityRecognizer":
     """The factory `crf_ner`; see `CRFEntityRecognizer` for its settings."""
@@ -72,6 +90,11 @@ def make_crf_ner(
         max_grad_norm=max_grad_norm,
         reduction=reduction,
         batch_tokens=batch_tokens,
+        confidence=confidence,
+        decode=decode,
+        threshold=threshold,
+        overwrite=overwrite,
+        incorrect_spans_key=incorrect_spans_key,
         scorer=scorer,
     )
 
@@ -79,15 +102,38 @@ def make_crf_ner(
 class CRFEntityRecognizer(SpanLabeler):
     """Writes doc.ents: the most probable legal analysis of each sentence (J section 3).
 
-    Settings: see `SpanLabeler` and `SequenceLabeler`. `labels` are entity types, `tags`
-    the tag set.
+    incorrect_spans_key: the key of reference.spans with spans that are known to be wrong,
+    as of spaCy's `ner`: training lowers the probability of the analyses that have one.
+    Other settings: see `SpanLabeler` and `SequenceLabeler`. `labels` are entity types,
+    `tags` the tag set. With confidence = true, doc._.ner_uncertainty is the entropy of the
+    distribution over the doc's analyses, in nats.
 
     Entities that stand on a doc before the component runs are kept, as is what is marked
-    as blocked, and the rest of the analysis is the best that agrees with them.
+    as blocked, and the rest of the analysis is the best that agrees with them; with
+    overwrite = true they are not looked at. decode = "threshold" leaves doc.ents alone.
     """
 
+    uncertainty = "ner_uncertainty"
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        *,
+        incorrect_spans_key: str | None = None,
+        **settings: Any,
+    ):
+        super().__init__(vocab, model, name, **settings)
+        self.incorrect_spans_key = incorrect_spans_key
+
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        return sorted(set().union(*(labels_of(eg.reference.ents) for eg in examples)))
+        found: set[str] = set()
+        for example in examples:
+            found |= labels_of(example.reference.ents)
+            if self.incorrect_spans_key in example.reference.spans:
+                found |= labels_of(example.reference.spans[self.incorrect_spans_key])
+        return sorted(found)
 
     def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
         if same_tokens(example):
@@ -99,35 +145,58 @@ class CRFEntityRecognizer(SpanLabeler):
         spans = [(start, end + 1, label) for label, start, end in tags_to_entities(tags)]
         return [span for span in spans if span[2]], missing
 
-    def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
-        iob = doc.to_array(["ENT_IOB"])
-        known = (iob == BEGIN) | (iob == INSIDE)
-        if not known.any():
-            return [None] * len(bounds)
-        spans = [(e.start, e.end, e.label_) for e in doc.ents if e.label_ in self.labels]
-        found: list[Allowed | None] = []
-        for start, end in bounds:
-            inside = clip(spans, start, end)
-            tags = self.scheme.encode(end - start, inside)
-            allowed = numpy.ones((end - start, len(self.tags)), dtype=bool)
-            for _, after, label in inside:  # a known entity does not go on
-                allowed[after : after + 1, self.scheme.tag("I", label)] = False
-            fixed = known[start:end]
-            # Types that the model does not know, and blocked tokens, are outside to it.
-            allowed[fixed] = numpy.eye(len(self.tags), dtype=bool)[tags[fixed]]
-            found.append(allowed)
-        return found
+    def evidence(self, doc: Doc) -> tuple[list[Span], Allowed]:
+        iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
+        begins = iob == BEGIN
+        spans = list(doc.ents) if begins.any() else []
+        return spans, begins & (kind == 0)
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Tags]) -> None:
-        """Write the entities of the tags that `predict` gave, beside those on the docs."""
-        for doc, tags in zip(docs, scores, strict=True):
-            held = list(doc.ents)
-            taken = {i for ent in held for i in range(ent.start, ent.end)}
-            found = [
-                Span(doc, start, end, label)
-                for start, end, label in self.scheme.decode(tags.tolist())
-                if start not in taken
-            ]
-            iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
-            blocked = numpy.flatnonzero((iob == BEGIN) & (kind == 0)).tolist()
-            doc.set_ents([*held, *found], blocked=[doc[i : i + 1] for i in blocked])
+    def write(self, doc: Doc, spans: list[Span], outside: Allowed) -> None:
+        blocked = [doc[i : i + 1] for i in numpy.flatnonzero(outside).tolist()]
+        doc.set_ents(spans, blocked=blocked)
+
+    def reference_spans(self, reference: Doc) -> Iterable[Span] | None:
+        return reference.ents if reference.has_annotation("ENT_IOB") else None
+
+    # Spans known to be wrong
+
+    def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
+        wrong = [spans for example in examples for spans in self.wrong_spans(example)]
+        rows = [row for row, spans in enumerate(wrong) if spans]
+        if not rows:
+            return super().log_likelihood(chain, gold, examples)
+        known = chain.constrain(self.gold_allowed(gold))
+        some = LinearChain(known.potentials[rows], known.lengths[rows])
+        left = without_spans(some, self.scheme, [wrong[row] for row in rows]).log_partition
+        if (left == -torch.inf).any():
+            raise InputError(
+                f"{self.name}: in some sentence every analysis that agrees with its entities has "
+                f'a span of spans["{self.incorrect_spans_key}"], which are wrong: does an entity '
+                "cross the bounds of a sentence?"
+            )
+        at = torch.tensor(rows, device=left.device)
+        return known.log_partition.index_copy(0, at, left) - chain.log_partition
+
+    def wrong_spans(self, example: Example) -> list[Spans]:
+        """For each sentence of the predicted doc that has tokens, the spans that the
+        reference says are wrong.
+
+        Errors: InputError for one that is also a gold entity, or whose label is unknown."""
+        bounds = [bound for bound in sentence_bounds(example.predicted) if bound[0] < bound[1]]
+        found: list[Spans] = [[] for _ in bounds]
+        group = example.reference.spans.get(self.incorrect_spans_key or "") or []
+        if not len(group):
+            return found
+        gold = set(self.gold_spans(example)[0])
+        for span in example.get_aligned_spans_y2x(group, allow_overlap=True):
+            self.check_label(span.label_)
+            if (span.start, span.end, span.label_) in gold:
+                raise InputError(
+                    f"{self.name}: {span.text!r} ({span.label_}) is an entity of the reference, "
+                    f'and among its spans["{self.incorrect_spans_key}"], which are wrong, in '
+                    f"{example.reference.text!r}: remove it from one of them"
+                )
+            for (start, end), spans in zip(bounds, found):
+                if start <= span.start and span.end <= end:
+                    spans.append((span.start - start, span.end - start, span.label_))
+        return found

@@ -40,6 +40,14 @@ class Scheme:
             prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
         return 1 + self._index[label] * len(self.prefixes) + self.prefixes.index(prefix)
 
+    def columns(self, prefix: str) -> NDArray[numpy.int64]:
+        """(labels,) the numbers of the labels' tags with a prefix of BIES, as in `tag`."""
+        return numpy.array([self.tag(prefix, label) for label in self.labels], dtype="int64")
+
+    def label_index(self, label: str) -> int:
+        """The place of a label among `labels`; KeyError for another."""
+        return self._index[label]
+
     def encode(self, length: int, spans: Spans) -> NDArray[numpy.int64]:
         """(n,) tag numbers of spans (start, end, label) that do not overlap."""
         tags = numpy.zeros(length, dtype="int64")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -11,10 +12,20 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.labeler import Allowed, Bounds, Reduction, SequenceLabeler, Tags
+from spacy_psa.pipeline.labeler import (
+    NO_TAGS,
+    Allowed,
+    Bounds,
+    Reduction,
+    SequenceLabeler,
+    Tags,
+    cut,
+)
 from spacy_psa.pipeline.ner import DEFAULT_MODEL
+from spacy_psa.pipeline.predicted import is_own, set_own
 from spacy_psa.pipeline.schemes import MISSING, Moves
 from spacy_psa.pipeline.spans import same_tokens
+from spacy_psa.structs.chain import LinearChain
 
 
 @Language.factory(
@@ -23,6 +34,7 @@ from spacy_psa.pipeline.spans import same_tokens
     default_config={
         "model": Config().from_str(DEFAULT_MODEL)["model"],
         "overwrite": True,
+        "confidence": False,
         "max_grad_norm": 5.0,
         "reduction": "mean",
         "batch_tokens": 4000,
@@ -35,6 +47,7 @@ def make_crf_tagger(
     name: str,
     model: Model,
     overwrite: bool,
+    confidence: bool,
     max_grad_norm: float,
     reduction: Reduction,
     batch_tokens: int,
@@ -46,6 +59,7 @@ def make_crf_tagger(
         model,
         name,
         overwrite=overwrite,
+        confidence=confidence,
         max_grad_norm=max_grad_norm,
         reduction=reduction,
         batch_tokens=batch_tokens,
@@ -57,12 +71,24 @@ class CRFTagger(SequenceLabeler):
     """Writes token.tag_: the most probable tags of each sentence (J Table 3).
 
     overwrite: false keeps the tags that stand on a doc, and the others are the best that
-    agree with them. Other settings: see `SequenceLabeler`. `labels` and `tags` are the same.
+    agree with them. confidence: whether each token gets token._.tag_confidence, the
+    probability of its tag given the doc. Other settings: see `SequenceLabeler`. `labels`
+    and `tags` are the same.
     """
 
-    def __init__(self, vocab: Vocab, model: Model, name: str, *, overwrite: bool, **settings: Any):
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        *,
+        overwrite: bool,
+        confidence: bool = False,
+        **settings: Any,
+    ):
         super().__init__(vocab, model, name, **settings)
         self.overwrite = overwrite
+        self.confidence = confidence
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -91,7 +117,7 @@ class CRFTagger(SequenceLabeler):
         return [tags[start:end] for start, end in bounds]
 
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
-        names = [token.tag_ for token in doc]
+        names = ["" if is_own(self.name, token) else token.tag_ for token in doc]
         if self.overwrite or not any(names):
             return [None] * len(bounds)
         allowed = numpy.ones((len(doc), len(self.tags)), dtype=bool)
@@ -101,9 +127,49 @@ class CRFTagger(SequenceLabeler):
                 allowed[i, self.tags.index(name)] = True
         return [allowed[start:end] for start, end in bounds]
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Tags]) -> None:
-        """Write the tags that `predict` gave."""
-        for doc, tags in zip(docs, scores, strict=True):
+    def predict(self, docs: Iterable[Doc]) -> list[Any]:
+        """The most probable tags of each doc, (n,) int64 arrays; with confidence each with
+        the probabilities of the tags, (n,).
+
+        Errors: InputError naming a sentence of which nothing agrees with the evidence.
+        """
+        if not self.confidence:
+            return super().predict(docs)
+        found = self.infer(list(docs), _tags_and_probabilities)
+        return [
+            (
+                numpy.concatenate([NO_TAGS, *(tags for _, (tags, _) in parts)]),
+                numpy.concatenate([numpy.zeros(0), *(values for _, (_, values) in parts)]),
+            )
+            for parts in found
+        ]
+
+    def named(self, tags: Tags, start: int) -> list[Any]:
+        return [self.tags[tag] for tag in tags]
+
+    def analysis(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
+        return [tag for part in parts for tag in part]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Any]) -> None:
+        """Write the tags that `predict` gave, and with confidence their probabilities."""
+        for doc, found in zip(docs, scores, strict=True):
+            tags, values = found if self.confidence else (found, None)
+            own = []
             for token, tag in zip(doc, tags.tolist(), strict=True):
-                if self.overwrite or not token.tag:
+                if self.overwrite or not token.tag or is_own(self.name, token):
                     token.tag_ = self.tags[tag]
+                    own.append(token)
+            if not self.overwrite:  # else nothing is evidence
+                set_own(self.name, doc, own)
+            if values is not None:
+                for token, value in zip(doc, values.tolist(), strict=True):
+                    token._.tag_confidence = value
+
+
+def _tags_and_probabilities(
+    chain: LinearChain,
+) -> list[tuple[Tags, NDArray[numpy.float64]]]:
+    """The best tags of each sentence, and P(tag | sentence) of each of them."""
+    tags = chain.argmax
+    values = chain.marginals.gather(2, tags[..., None])[..., 0].double().clamp(max=1)
+    return list(zip(cut(tags, chain.lengths), cut(values, chain.lengths)))

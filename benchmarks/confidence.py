@@ -1,0 +1,114 @@
+"""What confidences and n-best analyses cost beside Viterbi alone.
+
+usage: python benchmarks/confidence.py TEST.spacy OUT.json MODEL [MODEL ...] [--repeats N]
+
+Times, on one thread, over the tokenized documents of TEST.spacy: nlp.pipe with the most
+probable analysis alone, nlp.pipe with confidence = true, and the 10 best analyses of every
+document (`nbest_batch`, in batches of nlp.batch_size). A repeat takes each once, the next
+repeat in another order; one pass of each before is not counted. Seconds are of the processor
+(user and system), which other processes on the machine disturb least; those of the wall are
+recorded beside them. Cost is the median over repeats of the ratio to Viterbi within the
+repeat, less 1.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.util import minibatch
+
+from spacy_psa.cli.loading import confident_pipe
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+
+BOUNDS = {"confidence": 0.30, "nbest": 1.00}
+N = 10
+
+
+def tasks(nlp: Language) -> dict[str, Callable[[list[Doc]], None]]:
+    pipe = confident_pipe(nlp, None)
+
+    def annotate(confidence: bool) -> Callable[[list[Doc]], None]:
+        def run(docs: list[Doc]) -> None:
+            pipe.confidence = confidence
+            for _ in nlp.pipe(docs):
+                pass
+
+        return run
+
+    def nbest(docs: list[Doc]) -> None:
+        for batch in minibatch(docs, size=nlp.batch_size):
+            pipe.nbest_batch(batch, N)
+
+    return {"viterbi": annotate(False), "confidence": annotate(True), "nbest": nbest}
+
+
+def measure(model: str, test: Path, repeats: int) -> dict[str, Any]:
+    nlp = spacy.load(model)
+    words = [[t.text for t in doc] for doc in DocBin().from_disk(test).get_docs(nlp.vocab)]
+    jobs = tasks(nlp)
+    names = list(jobs)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    wall: dict[str, list[float]] = {name: [] for name in names}
+    for repeat in range(-1, repeats):
+        turn = repeat % len(names)
+        for name in names[turn:] + names[:turn]:
+            docs = [Doc(nlp.vocab, words=each) for each in words]
+            started = time.process_time(), time.perf_counter()
+            jobs[name](docs)
+            spent = time.process_time() - started[0], time.perf_counter() - started[1]
+            if repeat >= 0:
+                seconds[name].append(round(spent[0], 3))
+                wall[name].append(round(spent[1], 3))
+    result: dict[str, Any] = {"documents": len(words), "words": sum(map(len, words))}
+    result |= {"seconds": seconds, "wall_seconds": wall, "batch_size": nlp.batch_size, "cost": {}}
+    for name, bound in BOUNDS.items():
+        ratios = [a / b - 1 for a, b in zip(seconds[name], seconds["viterbi"])]
+        median = statistics.median(ratios)
+        result["cost"][name] = {
+            "median": round(median, 4),
+            "least": round(min(ratios), 4),
+            "most": round(max(ratios), 4),
+            "bound": bound,
+            "within": median <= bound,
+        }
+    return result
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("test", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--repeats", type=int, default=7)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    results = {}
+    for model in arguments.models:
+        results[model] = measure(model, arguments.test, arguments.repeats)
+        print(model, json.dumps(results[model]["cost"]), flush=True)
+    head, modified = commit()
+    record = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "threads": 1,
+        "n": N,
+        "models": results,
+        "checksums": checksums([arguments.test, *(Path(m) / "config.cfg" for m in results)]),
+        "versions": versions(),
+        "machine": machine(),
+        "commit": head,
+        "modified": modified,
+    }
+    with atomic_path(arguments.target) as temporary:
+        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")

@@ -1,0 +1,70 @@
+"""Reliability diagrams: how often what is said to be c sure is right."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.errors import InputError
+from spacy_psa.scoring.calibration import Bin, calibration_error
+
+
+def check_matplotlib() -> None:
+    """Raises InputError where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            "a figure needs matplotlib, which is not installed: pip install 'spacy-psa[plot]'"
+        ) from error
+
+
+def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
+    """Draw reliability diagrams side by side, by title, to an image file.
+
+    Above, the fraction that is right against the mean confidence of each bin, on the
+    diagonal where confidences can be believed; below, how many spans each bin holds.
+
+    Errors: InputError without matplotlib, or for a path that cannot be written or whose
+    ending is no image format of matplotlib.
+    """
+    check_matplotlib()
+    # Not pyplot, which would choose a window system and keep the figure.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(diagrams), 5.0), layout="constrained")
+    formats = FigureCanvasAgg(figure).get_supported_filetypes()
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in formats:
+        raise InputError(f"{path}: not an image format; take .png, .svg or .pdf")
+    axes = figure.subplots(
+        2, len(diagrams), squeeze=False, sharex=True, sharey="row", height_ratios=[3, 1]
+    )
+    for column, (title, bins) in enumerate(diagrams.items()):
+        above, below = axes[0][column], axes[1][column]
+        filled = [b for b in bins if b.size]
+        centres = [(b.lower + b.upper) / 2 for b in filled]
+        widths = [b.upper - b.lower for b in filled]
+        box = {"width": widths, "edgecolor": "white", "linewidth": 0.8}
+        above.bar(centres, [b.accuracy or 0.0 for b in filled], color="#7aa6d6", **box)
+        above.plot([0, 1], [0, 1], color="#888888", linewidth=1, linestyle="--")
+        above.plot(
+            [b.confidence or 0.0 for b in filled],
+            [b.accuracy or 0.0 for b in filled],
+            color="#b8442f",
+            marker="o",
+            markersize=4,
+            linewidth=1.2,
+        )
+        error = calibration_error(bins)
+        above.set_title(title if error is None else f"{title}: ECE {error:.4f}")
+        below.bar(centres, [b.size for b in filled], color="#bbbbbb", **box)
+        below.set(yscale="log", xlim=(0, 1), xlabel="confidence")
+        above.set(ylim=(0, 1.02))
+        for each in (above, below):
+            each.grid(alpha=0.3)
+            each.set_axisbelow(True)
+    axes[0][0].set_ylabel("fraction right")
+    axes[1][0].set_ylabel("spans")
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=120, format=kind)

@@ -1,0 +1,254 @@
+"""`spacy-psa calibrate`: make a pipeline's confidences fit the truth."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.training import Example
+
+    from spacy_psa.pipeline.spans import SpanLabeler
+    from spacy_psa.scoring.calibration import Bin
+
+CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
+COLUMNS = {
+    "nll": "NLL",
+    "ece": "ECE",
+    "ece_adaptive": "ECE, adaptive bins",
+    "brier": "Brier",
+    "aupr": "AUPR",
+}
+
+
+class State(NamedTuple):
+    """A pipeline at a temperature, measured on a file."""
+
+    data: str
+    """dev or test"""
+    when: str
+    """before or after"""
+    temperature: float
+    figures: dict[str, float | None]
+    """By the names of `COLUMNS`."""
+    bins: "list[Bin]"
+
+
+def calibrate(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
+    ],
+    dev: Annotated[
+        Path, typer.Argument(metavar="DEV.spacy", help="Documents not trained on, with the truth.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write; without it MODEL itself is changed.")
+    ] = None,
+    pipe: Annotated[
+        str | None, typer.Option(help="The component, where there are several.")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Store this temperature instead of fitting one.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Documents to report on too; nothing is fitted to them.")
+    ] = None,
+    bins: Annotated[int, typer.Option(min=1, help="Bins of the calibration error.")] = 15,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the reliability diagram, of TEST if given.")
+    ] = None,
+    json_path: Annotated[
+        Path | None, typer.Option("--json", help="Write all figures with their provenance.")
+    ] = None,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
+) -> None:
+    """Fit the temperature of a crf_ner or crf_chunker and store it in the pipeline.
+
+    The temperature divides the log potentials; it is the one under which the gold analyses
+    of DEV.spacy are most probable. The most probable analysis of a text stays the same.
+    Prints expected calibration error (ECE), Brier score and area under the
+    precision-recall curve (AUPR) of the confidences, before and after.
+    """
+    from spacy_psa.analysis.reliability import check_matplotlib, draw_reliability
+    from spacy_psa.cli.loading import confident_pipe, load_pipeline
+    from spacy_psa.corpora.atomic import check_free
+    from spacy_psa.scoring.temperature import Likelihood, fit_temperature
+
+    # First what can fail at once.
+    if temperature is not None and not 0 < temperature < math.inf:
+        raise InputError(f"--temperature {temperature}: take a finite number greater than 0")
+    if figure is not None:
+        check_matplotlib()
+    if output is not None:
+        check_free(output)
+    elif not Path(model).is_dir():
+        raise InputError(f"{model}: no folder that can be changed; give --output FOLDER")
+    nlp = load_pipeline(model, gpu_id)
+    component = confident_pipe(nlp, pipe)
+    paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
+    data = {name: _read(nlp, component, path) for name, path in paths.items()}
+    likelihoods = {
+        name: Likelihood(component, _upstream(nlp, component, examples))
+        for name, examples in data.items()
+    }
+    former = component.temperature
+    chosen = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
+    states = []
+    for name, examples in data.items():
+        for when, value in (("before", former), ("after", chosen)):
+            component.temperature = value
+            figures, diagram = _measure(nlp, component, examples, bins)
+            figures["nll"] = likelihoods[name].at(value)[0]
+            states.append(State(name, when, value, figures, diagram))
+    # The figures first, so that a pipeline is not changed where they cannot be written.
+    if figure is not None:
+        last = states[-2:]
+        draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
+    if json_path is not None:
+        _write(_record(nlp, model, component, paths, data, states), json_path)
+    _store(nlp, component, output)
+    _print(states, fitted=temperature is None)
+    typer.echo(f"Written: {output or model}")
+
+
+def _read(nlp: "Language", component: "SpanLabeler", path: Path) -> "list[Example]":
+    from spacy_psa.scoring.result import read_examples
+
+    examples = read_examples(nlp, path)
+    if not _gold(component, examples):
+        raise InputError(
+            f"{path}: no spans in the truth that {component.name} could be measured by; "
+            "give annotated documents"
+        )
+    return examples
+
+
+def _gold(component: "SpanLabeler", examples: "list[Example]") -> int:
+    return sum(len(list(component.reference_spans(eg.reference) or ())) for eg in examples)
+
+
+def _upstream(
+    nlp: "Language", component: "SpanLabeler", examples: "list[Example]"
+) -> "list[Example]":
+    """The examples with what the components before this one write."""
+    from spacy.training import Example
+
+    before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
+    with nlp.select_pipes(enable=before):
+        docs = list(nlp.pipe(eg.predicted.copy() for eg in examples))
+    return [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
+
+
+def _measure(
+    nlp: "Language", component: "SpanLabeler", examples: "list[Example]", bins: int
+) -> "tuple[dict[str, float | None], list[Bin]]":
+    """Predict, and judge the confidences."""
+    from spacy.training import Example
+
+    from spacy_psa.scoring.calibration import judge, reliability, summary
+
+    docs = nlp.pipe(eg.predicted.copy() for eg in examples)
+    predicted = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
+    judged = judge(predicted, component.name, getattr(component, "spans_key", None))
+    return summary(judged, bins), reliability(judged, bins)
+
+
+def _store(nlp: "Language", component: "SpanLabeler", output: Path | None) -> None:
+    """Only the component's settings differ from the pipeline that was loaded.
+
+    In place one file is replaced; a new folder is a copy, which appears whole.
+    """
+    from tempfile import TemporaryDirectory
+
+    from spacy_psa.corpora.atomic import atomic_folder, atomic_path
+
+    with TemporaryDirectory() as folder:
+        component.to_disk(folder, exclude=["model", "vocab"])
+        cfg = Path(folder) / "cfg"
+        if output is None:
+            with atomic_path(nlp.path / component.name / "cfg") as temporary:
+                shutil.copyfile(cfg, temporary)
+            return
+        with atomic_folder(output) as temporary:
+            shutil.copytree(nlp.path, temporary, dirs_exist_ok=True)
+            shutil.copyfile(cfg, temporary / component.name / "cfg")
+
+
+def _record(
+    nlp: "Language",
+    model: str,
+    component: "SpanLabeler",
+    paths: dict[str, Path],
+    data: "dict[str, list[Example]]",
+    states: list[State],
+) -> dict[str, Any]:
+    import sys
+    from datetime import datetime, timezone
+
+    from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+
+    head, modified = commit()
+    config = nlp.config.interpolate()
+    return {
+        "format": 1,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "model": {"path": model, "pipe": component.name},
+        "criterion": CRITERION,
+        "temperature": {state.when: state.temperature for state in states},
+        "data": {
+            name: {
+                "path": path.as_posix(),
+                "documents": len(data[name]),
+                "gold_spans": _gold(component, data[name]),
+                **{
+                    state.when: {
+                        **state.figures,
+                        "bins": [b._asdict() for b in state.bins],
+                    }
+                    for state in states
+                    if state.data == name
+                },
+            }
+            for name, path in paths.items()
+        },
+        "checksums": checksums([*paths.values(), nlp.path / component.name / "model"]),
+        "seed": config.get("training", {}).get("seed"),
+        "versions": versions(),
+        "machine": machine(),
+        "commit": head,
+        "modified": modified,
+        "command": " ".join(["spacy-psa", *sys.argv[1:]]),
+        "config": json.loads(json.dumps(config, default=str)),
+    }
+
+
+def _write(record: dict[str, Any], path: Path) -> None:
+    from spacy_psa.corpora.atomic import atomic_path
+
+    with atomic_path(path) as temporary:
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        temporary.write_text(text + "\n", encoding="utf8")
+
+
+def _print(states: list[State], fitted: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table()
+    table.add_column("")
+    for name in ("T", *COLUMNS.values()):
+        table.add_column(name, justify="right")
+    for state in states:
+        values = (state.figures[key] for key in COLUMNS)
+        cells = ("" if value is None else f"{value:.4f}" for value in values)
+        table.add_row(f"{state.data} {state.when}", f"{state.temperature:.4f}", *cells)
+    console.print(table)
+    if fitted:
+        typer.echo(f"The temperature is that of the least {CRITERION}, of dev.")

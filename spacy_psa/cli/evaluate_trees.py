@@ -1,0 +1,181 @@
+"""`spacy-psa evaluate-trees`: PARSEVAL of predicted trees, as EVALB prints it."""
+
+import json
+from dataclasses import asdict, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy_psa.scoring.evalb_params import Params
+    from spacy_psa.scoring.parseval import SentenceScore, Totals
+
+Trees = Annotated[Path, typer.Argument(metavar="GOLD", help="Bracketed trees, or a .spacy file.")]
+
+
+def evaluate_trees(
+    gold: Trees,
+    test: Annotated[
+        Path, typer.Argument(metavar="TEST", help="The predicted trees of the same sentences.")
+    ],
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Words of the second column's longest sentence; else the .prm's."),
+    ] = None,
+    prm: Annotated[
+        Path | None, typer.Option(help="Rules in EVALB's format; else those of COLLINS.prm.")
+    ] = None,
+    keep_punctuation: Annotated[
+        bool,
+        typer.Option("--keep-punctuation", help="Delete no words, as the SPMRL shared tasks."),
+    ] = False,
+    json_path: Annotated[
+        Path | None, typer.Option("--json", metavar="PATH", help="Write the figures there, too.")
+    ] = None,
+    per_sentence: Annotated[
+        bool, typer.Option("--per-sentence", help="Also a line a sentence.")
+    ] = False,
+) -> None:
+    """Compare predicted constituency trees with gold ones: labelled recall and precision.
+
+    Both files hold the same sentences in the same order. A sentence without a parse is
+    "(())" in TEST: it is skipped. One whose words differ from the gold ones, also because
+    other words were deleted as punctuation, is an error: it is counted and left out.
+    """
+    from spacy_psa.corpora.atomic import atomic_path
+    from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, read_params
+    from spacy_psa.scoring.parseval import total
+
+    if prm is not None:
+        params = read_params(prm, keep_punctuation)
+    else:
+        params = SPMRL if keep_punctuation else COLLINS
+    params = replace(params, cutoff=max_length or params.cutoff)
+    scores = _score(gold, test, params)
+    columns = {"All": total(scores), f"<= {params.cutoff}": total(scores, params.cutoff)}
+    if json_path is not None:
+        record = _record(gold, test, params, list(columns.values()))
+        if per_sentence:
+            record["sentences"] = [_sentence(score) for score in scores]
+        with atomic_path(json_path) as temporary:
+            temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    if per_sentence:
+        _print_sentences(scores)
+    _print(columns)
+
+
+def summary(totals: "Totals") -> dict[str, str]:
+    """The lines of EVALB's summary; percentages and the average with two decimals."""
+    return {
+        "Sentences": f"{totals.sentences}",
+        "Error sentences": f"{totals.errors}",
+        "Skipped sentences": f"{totals.skipped}",
+        "Valid sentences": f"{totals.valid}",
+        "Bracketing recall": _percent(totals.recall),
+        "Bracketing precision": _percent(totals.precision),
+        "Bracketing F1": _percent(totals.f1),
+        "Complete match": _percent(totals.exact),
+        "Average crossing": f"{totals.average_crossing:.2f}",
+        "No crossing": _percent(totals.no_crossing),
+        "2 or less crossing": _percent(totals.two_or_less_crossing),
+        "Tagging accuracy": _percent(totals.tagging),
+    }
+
+
+def _score(gold: Path, test: Path, params: "Params") -> "list[SentenceScore]":
+    from spacy_psa.scoring.parseval import score_pair
+    from spacy_psa.scoring.tree_files import read_scored_trees
+
+    scores = []
+    pairs = zip_longest(read_scored_trees(gold), read_scored_trees(test))
+    for number, (ours, theirs) in enumerate(pairs, 1):
+        if ours is None or theirs is None:
+            (rich, poor), (place, _) = (
+                ((test, gold), theirs) if ours is None else ((gold, test), ours)
+            )
+            raise InputError(
+                f"{place}: sentence {number} has no tree in {poor}, which ends before {rich}; "
+                'write "(())" for a sentence without a parse'
+            )
+        scores.append(score_pair(ours[1], theirs[1], params))
+    return scores
+
+
+def _record(gold: Path, test: Path, params: "Params", columns: "list[Totals]") -> dict[str, Any]:
+    from spacy_psa.scoring.provenance import checksums
+
+    settings = {
+        key: sorted(value) if isinstance(value, frozenset) else value
+        for key, value in asdict(params).items()
+    }
+    return {
+        "gold": gold.as_posix(),
+        "test": test.as_posix(),
+        "data": checksums([gold, test]),
+        "params": settings,
+        "all": _figures(columns[0]),
+        "up_to_cutoff": _figures(columns[1]),
+        "per_label": columns[0].per_label(),
+    }
+
+
+def _figures(totals: "Totals") -> dict[str, Any]:
+    names = (
+        *("sentences", "errors", "skipped", "valid", "matched", "recall", "precision", "f1"),
+        *("exact", "average_crossing", "no_crossing", "two_or_less_crossing", "tagging"),
+    )
+    return {name: getattr(totals, name) for name in names} | {
+        "gold": totals.gold.total(),
+        "test": totals.test.total(),
+    }
+
+
+def _sentence(score: "SentenceScore") -> dict[str, Any]:
+    found = {
+        "length": score.length,
+        "status": score.status,
+        "matched": score.matched,
+        "gold": score.gold.total(),
+        "test": score.test.total(),
+        "crossing": score.crossing,
+        "words": score.words,
+        "tags": score.tags,
+    }
+    return found | ({"reason": score.reason} if score.reason else {})
+
+
+def _print_sentences(scores: "list[SentenceScore]") -> None:
+    typer.echo("  Sent.  Len.  Stat.  Recall  Prec.  Match  Gold  Test  Cross  Words  Tags")
+    for number, score in enumerate(scores, 1):
+        figures = _sentence(score)
+        recall, precision = (
+            100 * score.matched / figures[side] if figures[side] else 0.0
+            for side in ("gold", "test")
+        )
+        line = (
+            f"{number:7d} {score.length:5d}  {score.status:>5} {recall:7.2f} {precision:6.2f}"
+            f" {score.matched:6d} {figures['gold']:5d} {figures['test']:5d}"
+            f" {score.crossing:6d} {score.words:6d} {score.tags:5d}"
+        )
+        typer.echo(f"{line}  {score.reason}".rstrip())
+
+
+def _print(columns: "dict[str, Totals]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", *columns)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    found = [summary(totals) for totals in columns.values()]
+    for name in found[0]:
+        table.add_row(name, *(column[name] for column in found))
+    Console().print(table)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"

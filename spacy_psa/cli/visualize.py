@@ -1,0 +1,186 @@
+"""`spacy-psa visualize`: what a pipeline found, as HTML pages that need nothing else, or trees."""
+
+import html
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from spacy_psa.cli.annotate import annotate_file, check_source
+from spacy_psa.cli.input import InputFormat
+from spacy_psa.cli.output import HtmlWriter, open_output
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span
+
+    from spacy_psa.pipeline.spans import SpanLabeler
+
+visualize_app = typer.Typer(
+    name="visualize",
+    help="Draw what a pipeline finds in text: entities as an HTML page, trees as SVG or text.",
+    no_args_is_help=True,
+)
+
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
+]
+Source = Annotated[Path, typer.Argument(metavar="INPUT", help='File to read, "-" for stdin.')]
+Page = Annotated[Path, typer.Argument(metavar="OUTPUT.html", help='Page to write, "-" for stdout.')]
+Format = Annotated[
+    InputFormat, typer.Option(help="text is one text a line; auto goes by the name.")
+]
+TextKey = Annotated[str, typer.Option(help="Where the text of a JSON line is.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Documents a batch.")]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Pass over malformed lines and count them.")
+]
+GpuId = Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")]
+
+PALETTE = [
+    "#aec7e8",
+    "#ffbb78",
+    "#98df8a",
+    "#ff9896",
+    "#c5b0d5",
+    "#e7cb94",
+    "#f7b6d2",
+    "#9edae5",
+    "#dbdb8d",
+    "#c7c7c7",
+]
+"""Light enough for black text; the labels of a component take them in turn."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+@visualize_app.command()
+def ents(
+    model: Model,
+    source: Source,
+    target: Page,
+    pipe: Annotated[
+        str | None, typer.Option(help="The crf_ner or crf_chunker, where there are several.")
+    ] = None,
+    input_format: Format = InputFormat.auto,
+    batch_size: BatchSize = 256,
+    text_key: TextKey = "text",
+    skip_bad: SkipBad = False,
+    gpu_id: GpuId = -1,
+) -> None:
+    """Entities, or chunks, with the probability of each beside its label.
+
+    Reads what `annotate` reads. With decode = "threshold" in the pipeline's config all spans
+    above the threshold are drawn, also those that overlap.
+    """
+    from spacy_psa.cli.loading import confident_pipe, load_pipeline
+
+    check_source(source, input_format)
+    nlp = load_pipeline(model, gpu_id)
+    component = confident_pipe(nlp, pipe)
+    annotate_file(
+        nlp,
+        source,
+        open_confidence_page(target, component),
+        input_format=input_format,
+        batch_size=batch_size,
+        text_key=text_key,
+        skip_bad=skip_bad,
+    )
+
+
+@visualize_app.command()
+def trees(
+    model: Model,
+    source: Source,
+    target: Annotated[
+        Path, typer.Argument(metavar="OUTPUT.svg|.txt", help="File to write, by its ending.")
+    ],
+    input_format: Format = InputFormat.auto,
+    batch_size: BatchSize = 256,
+    text_key: TextKey = "text",
+    skip_bad: SkipBad = False,
+    gpu_id: GpuId = -1,
+) -> None:
+    """Constituency trees: all in one SVG drawing, one below the other, or as text.
+
+    Reads what `annotate` reads, with a pipeline that has a constituency_parser.
+    """
+    from spacy_psa.cli.loading import load_pipeline
+    from spacy_psa.cli.tree_pictures import check_picture, open_pictures
+
+    check_source(source, input_format)
+    check_picture(target)
+    nlp = load_pipeline(model, gpu_id)
+    if "constituency_parser" not in nlp.pipe_factories.values():
+        raise InputError(f"{model}: there is no constituency_parser in the pipeline")
+    annotate_file(
+        nlp,
+        source,
+        open_pictures(target),
+        input_format=input_format,
+        batch_size=batch_size,
+        text_key=text_key,
+        skip_bad=skip_bad,
+    )
+
+
+@contextmanager
+def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator["ConfidencePage"]:
+    """A page that appears at `path` whole or not at all. Raises InputError where it cannot."""
+    with open_output(path) as stream:
+        page = ConfidencePage(stream, pipe)
+        yield page
+        page.finish()
+
+
+class ConfidencePage(HtmlWriter):
+    """displaCy's view of the spans of a component, as "PER 0.97", in a colour a label."""
+
+    def __init__(self, stream: BinaryIO, pipe: "SpanLabeler") -> None:
+        from spacy.displacy.render import SpanRenderer
+
+        super().__init__(stream, f"Confidence of {pipe.name}")
+        self.key = pipe.name
+        self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
+        self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
+
+    def markup(self, doc: "Doc") -> str:
+        group = doc.spans[self.key]
+        scored = list(zip(group, group.attrs["scores"], strict=True))
+        if self.span_renderer is not None:
+            return self._overlapping(doc, scored)
+        shown = [
+            {
+                "start": span.start_char,
+                "end": span.end_char,
+                "label": _label(span, score),
+                "params": {"bg": self._colour(span)},
+            }
+            for span, score in scored
+        ]
+        return self.entities(doc, shown)
+
+    def _overlapping(self, doc: "Doc", scored: "list[tuple[Span, float]]") -> str:
+        assert self.span_renderer is not None
+        shown = []
+        for span, score in scored:
+            label = _label(span, score).replace(" ", NO_BREAK)
+            # The only way to this renderer's colours.
+            self.span_renderer.colors[label.upper()] = self._colour(span)
+            shown.append(
+                {"start_token": span.start, "end_token": span.end, "label": label}
+                | {"start": span.start_char, "end": span.end_char}
+            )
+        settings = {"lang": doc.lang_, "direction": doc.vocab.writing_system["direction"]}
+        tokens = [token.text for token in doc]
+        parsed = {"tokens": tokens, "spans": shown, "title": None, "settings": settings}
+        return self.span_renderer.render([parsed])
+
+    def _colour(self, span: "Span") -> str:
+        return self.colours.get(span.label_, "#ddd")  # of evidence the label may be another
+
+
+def _label(span: "Span", score: float) -> str:
+    return f"{html.escape(span.label_)} {score:.2f}"

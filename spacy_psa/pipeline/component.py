@@ -1,0 +1,243 @@
+"""What the structured components share: labels, weights, training steps, streams, saving."""
+
+import multiprocessing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from spacy.errors import Errors
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import minibatch
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from spacy_psa.bridge import clip_gradients
+from spacy_psa.errors import InputError
+
+INIT_SAMPLE = 10
+Self = TypeVar("Self", bound="StructuredPipe")
+
+
+class StructuredPipe(TrainablePipe, ABC):
+    """A trainable component whose model gives scores for a structured distribution.
+
+    A subclass says how many scores there are (`outputs`), finds labels in gold docs
+    (`find_labels`), predicts (`predict`), writes to docs (`set_annotations`) and
+    compares with gold docs (`get_loss`).
+
+    model: Model[List[Doc], List[Floats2d]] with one array for each sentence.
+    max_grad_norm: limit of the joint L2 norm of the model's gradients in an update;
+    0 for none.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        *,
+        scorer: Callable | None = None,
+        max_grad_norm: float = 0.0,
+    ):
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.scorer = scorer
+        self.max_grad_norm = max_grad_norm
+        self.cfg: dict[str, Any] = {"labels": []}
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """The number of labels, or of tags, that the model scores: its nO."""
+
+    @abstractmethod
+    def find_labels(self, examples: Iterable[Example]) -> list[str]:
+        """The labels in the examples' reference docs, in the order that numbers them."""
+
+    # Labels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order that fixes their numbers."""
+        return tuple(self.cfg["labels"])
+
+    @property
+    def label_data(self) -> list[str]:
+        """What `spacy init labels` writes and `initialize` takes."""
+        return list(self.labels)
+
+    def add_label(self, label: str) -> int:
+        """Add a label before initialization. Returns 0 where it is there already.
+
+        Errors: ValueError for what is no string, or once the model has weights.
+        """
+        if not isinstance(label, str):
+            raise ValueError(Errors.E187)
+        if label in self.labels:
+            return 0
+        if self.model.has_dim("nO"):
+            raise ValueError(Errors.E922.format(name=self.name, nO=self.model.get_dim("nO")))
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        return 1
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Iterable[str] | None = None,
+    ) -> None:
+        """Fix the labels, given or found in the examples, and make the weights.
+
+        Errors: InputError where there is no label, ValueError where there is no token.
+        """
+        validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
+        found = self.find_labels(get_examples()) if labels is None else labels
+        for label in found:
+            self.add_label(label)
+        if not self.labels:
+            raise InputError(
+                f"{self.name}: no labels. The training data has no annotation that this "
+                "component learns from; check [paths.train], or give [initialize.components."
+                f"{self.name}.labels]"
+            )
+        sample = list(islice(self.samples(get_examples()), INIT_SAMPLE))
+        if not sample:
+            raise ValueError(Errors.E923.format(name=self.name))
+        self.model.set_dim("nO", self.outputs)
+        self.model.initialize(X=sample)
+
+    def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
+        """Docs that the model can be initialized with."""
+        return (eg.predicted for eg in examples if len(eg.predicted))
+
+    # Inference
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Annotate a stream of docs. Where a batch fails, its docs are taken one by one,
+        so that only those that fail themselves go to the error handler."""
+        if multiprocessing.parent_process() is not None:
+            # torch's threads do not survive the fork of nlp.pipe(n_process=...).
+            torch.set_num_threads(1)
+        for docs in minibatch(stream, size=batch_size):
+            try:
+                predictions = self.predict(docs)
+            except Exception:
+                yield from self._pipe_one_by_one(docs)
+            else:
+                self.set_annotations(docs, predictions)
+                yield from docs
+
+    def _pipe_one_by_one(self, docs: Iterable[Doc]) -> Iterator[Doc]:
+        handle_error = self.get_error_handler()
+        for doc in docs:
+            try:
+                self.set_annotations([doc], self.predict([doc]))
+            except Exception as error:
+                handle_error(self.name, self, [doc], error)
+            else:
+                yield doc
+
+    def _potentials(self, docs: list[Doc]) -> list[Floats2d]:
+        self._require_weights()
+        return self.model.predict(docs)
+
+    def _require_weights(self) -> None:
+        if not self.model.has_dim("nO"):
+            raise ValueError(Errors.E109.format(name=self.name))
+
+    # Training
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch of examples. `drop` reaches spaCy's own layers only."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        if not any(len(eg.predicted) for eg in examples):
+            return losses
+        set_dropout_rate(self.model, drop)
+        losses[self.name] += self.accumulate(examples)
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        return losses
+
+    def accumulate(self, examples: list[Example]) -> float:
+        """The loss of a batch, its gradients added to the model's."""
+        scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
+        loss, d_scores = self.get_loss(examples, scores)
+        backprop(d_scores)
+        return loss
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Clip the gradients of the whole model by their joint norm, then update it."""
+        if self.max_grad_norm:
+            clip_gradients(self.model, self.max_grad_norm)
+        self.model.finish_update(sgd)
+
+    # Serialisation
+
+    def from_bytes(self: Self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
+        """Load from `to_bytes`. Where that fails, the component stays as it was.
+
+        Errors: InputError for damaged data or another architecture's weights."""
+        with self._all_or_nothing():
+            super().from_bytes(bytes_data, exclude=tuple(exclude))
+        return self
+
+    def from_disk(self: Self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
+        """Load from `to_disk`. Where that fails, the component stays as it was.
+
+        Errors: InputError for damaged files or another architecture's weights."""
+        with self._all_or_nothing():
+            super().from_disk(path, exclude=tuple(exclude))
+        return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
+        nodes = list(self.model.walk())
+        open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
+        try:
+            yield
+            if self.model.has_dim("nO") and self.model.get_dim("nO") != self.outputs:
+                raise InputError(
+                    f"the weights are for {self.model.get_dim('nO')} outputs, "
+                    f"the labels give {self.outputs}"
+                )
+        except Exception as error:
+            self.cfg = cfg
+            self.model.from_bytes(model)
+            for node, dim in open_dims:  # thinc keeps those that were loaded
+                node.set_dim(dim, None, force=True)  # type: ignore[arg-type]
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
+
+
+def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:
+    """Indices of the items that are not empty, the largest first, in batches of as many as
+    fit the budget if all were of the size of the first (one item may exceed it alone)."""
+    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i])
+    start = 0
+    while start < len(order):
+        count = max(1, budget // sizes[order[start]])
+        yield order[start : start + count]
+        start += count

@@ -1,0 +1,161 @@
+"""Minimum Bayes risk: the spans whose expected F1 is the highest.
+
+S is a set of spans that do not overlap, T the true one, distributed as the chain says.
+F1(S, T) = 2 |S ∩ T| / (|S| + |T|), and 1 where both are empty. Then
+
+    E[F1(S, T)] = Σ_{s in S} w_k(s),   k = |S| > 0,   w_k(s) = E[2 [s in T] / (k + |T|)],
+
+and P(T is empty) for the empty S. So the best S of each size k is found by dynamic
+programming over spans in order, and the best of these is the best of all (the general scheme
+is that of Jansche 2007 and of Ye et al. 2012).
+
+The weights come from 1 / (k + m) = ∫₀¹ x^(k + m - 1) dx: the expectation of [s in T] x^|T|
+is P(s) Z under the chain in which each span's beginning is multiplied by x. The integrand is
+a polynomial in x, so that Gauss-Legendre quadrature of enough points has no error.
+"""
+
+import numpy
+import torch
+from numpy.typing import NDArray
+
+from spacy_psa.pipeline.confidence import Floats, SpanPosteriors
+from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.structs.chain import LinearChain
+
+NODES = 64  # exact to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800
+ELEMENTS = 10_000_000  # of the tilted potentials that are made at a time
+Integers = NDArray[numpy.int64]
+
+
+def best_expected_f1(chain: LinearChain, scheme: Scheme) -> list[list[tuple[int, int, int]]]:
+    """The set of spans of highest expected F1 over the sentences of one doc together.
+
+    chain: the distribution over legal tag sequences of the doc's sentences, under the
+    evidence. Returns for each sentence its spans (start, end, place of the label), in order.
+
+    A span of posterior p cannot be in the best set of a doc of n tokens unless p is at least
+    F / 2n, with F the expected F1 of any set: without it, the rest would be better. So only
+    spans above that bound are looked at, and nothing is lost.
+    """
+    best, log_prob = _most_probable(chain, scheme)
+    count = sum(map(len, best))
+    # Another set than T is at most 2v / (2v + 1) right where T is the most probable, of v.
+    if log_prob >= numpy.log((2 * count + 1) / (2 * count + 2)):
+        return best
+    tokens = int(chain.lengths.sum())
+    floor = numpy.exp(log_prob) / (2 * tokens)
+    spans, _ = SpanPosteriors(chain, scheme).above(floor)
+    offsets = numpy.cumsum([0, *chain.lengths.tolist()[:-1]])[spans[:, 0]]
+    starts, ends = spans[:, 1] + offsets, spans[:, 2] + offsets
+    weights = _weights(chain, scheme, spans, _most_apart(starts, ends), tokens)
+    chosen = _best_set(weights, starts, ends, tokens, _probability_of_none(chain))
+    found: list[list[tuple[int, int, int]]] = [[] for _ in chain.lengths]
+    for row, start, end, label in spans[chosen].tolist():
+        found[row].append((start, end, label))
+    return found
+
+
+def _most_probable(
+    chain: LinearChain, scheme: Scheme
+) -> tuple[list[list[tuple[int, int, int]]], float]:
+    """The spans of the most probable analysis, and its log probability."""
+    tags = chain.argmax
+    found = [
+        [
+            (start, end, scheme.label_index(label))
+            for start, end, label in scheme.decode(row[:length])
+        ]
+        for row, length in zip(tags.tolist(), chain.lengths.tolist())
+    ]
+    return found, float(chain.log_prob(tags).sum())
+
+
+def _probability_of_none(chain: LinearChain) -> float:
+    outside = torch.zeros(chain.potentials.shape[:2], dtype=torch.int64)
+    return float(chain.log_prob(outside).sum().exp())
+
+
+def _weights(
+    chain: LinearChain, scheme: Scheme, spans: Integers, largest: int, tokens: int
+) -> Floats:
+    """w_k(s), (largest, spans), of k from 1 on."""
+    count = min(NODES, (largest + tokens + 1) // 2)
+    nodes, shares = numpy.polynomial.legendre.leggauss(count)
+    nodes, shares = (nodes + 1) / 2, shares / 2
+    joint = []
+    at_once = max(1, ELEMENTS // max(1, chain.potentials.numel()))
+    for i in range(0, count, at_once):
+        joint.append(_joint(chain, scheme, spans, nodes[i : i + at_once]))
+    powers = nodes ** numpy.arange(largest)[:, None]
+    return 2 * (powers * shares) @ numpy.concatenate(joint)
+
+
+def _joint(chain: LinearChain, scheme: Scheme, spans: Integers, nodes: Floats) -> Floats:
+    """E[[s in T] x^|T|], (nodes, spans)."""
+    batch = len(chain.lengths)
+    begins = torch.zeros(chain.potentials.shape[-1], dtype=torch.float64)
+    begins[numpy.concatenate([scheme.columns("B"), scheme.columns("S")])] = 1.0
+    tilt = torch.from_numpy(numpy.log(nodes)).view(-1, 1, 1, 1, 1) * begins
+    tilted = LinearChain(
+        (chain.potentials.double().cpu() + tilt).flatten(0, 1), chain.lengths.repeat(len(nodes))
+    )
+    log_z = tilted.log_partition.view(-1, batch).sum(1) - chain.log_partition.double().cpu().sum()
+    posteriors = SpanPosteriors(tilted, scheme)
+    rows = numpy.arange(len(nodes)) * batch
+    found = [posteriors.of(rows + row, start, end, label) for row, start, end, label in spans]
+    return numpy.stack(found, 1) * numpy.exp(log_z.numpy())[:, None]
+
+
+def _most_apart(starts: Integers, ends: Integers) -> int:
+    """The size of the largest set of spans that do not overlap."""
+    count, after = 0, 0
+    for i in numpy.argsort(ends, kind="stable"):
+        if starts[i] >= after:
+            count, after = count + 1, ends[i]
+    return count
+
+
+def _best_set(
+    weights: Floats, starts: Integers, ends: Integers, tokens: int, empty: float
+) -> list[int]:
+    """The spans, none overlapping another, of the highest Σ w_k, k their number; none of
+    them where that is no more than `empty`."""
+    best, chosen = empty, list[int]()
+    bounds = [numpy.sort(row)[::-1][: k + 1].sum() for k, row in enumerate(weights)]
+    for k in numpy.argsort(-numpy.array(bounds), kind="stable").tolist():
+        if bounds[k] <= best:
+            break
+        # A span of less is worth less than the rest gains without it.
+        useful = numpy.flatnonzero(weights[k] >= best / (k + 1 + tokens))
+        value, picked = _best_of_size(
+            k + 1, weights[k, useful], starts[useful], ends[useful], tokens
+        )
+        if value > best:
+            best, chosen = value, useful[picked].tolist()
+    return sorted(chosen)
+
+
+def _best_of_size(
+    size: int, weights: Floats, starts: Integers, ends: Integers, tokens: int
+) -> tuple[float, list[int]]:
+    """The highest sum of the weights of `size` spans that do not overlap, and the spans."""
+    # best[i, c]: of c spans that end at i or before; last[i, c]: the last of them, at i.
+    best = numpy.full((tokens + 1, size + 1), -numpy.inf)
+    last = numpy.full((tokens + 1, size + 1), -1)
+    best[:, 0] = 0.0
+    order = numpy.argsort(ends, kind="stable")
+    cuts = numpy.searchsorted(ends[order], numpy.arange(tokens + 2))
+    for i in range(1, tokens + 1):
+        best[i] = best[i - 1]
+        for s in order[cuts[i] : cuts[i + 1]]:
+            value = best[starts[s], :-1] + weights[s]
+            better = numpy.flatnonzero(value > best[i, 1:])
+            best[i, better + 1] = value[better]
+            last[i, better + 1] = s
+    picked: list[int] = []
+    i = tokens
+    while i and len(picked) < size and best[tokens, size] > -numpy.inf:
+        s = last[i, size - len(picked)]
+        picked += [s] if s >= 0 else []
+        i = starts[s] if s >= 0 else i - 1
+    return float(best[tokens, size]), picked

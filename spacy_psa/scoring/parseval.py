@@ -1,0 +1,307 @@
+"""PARSEVAL: brackets of predicted trees that the gold trees have, as EVALB counts them.
+
+A bracket is a constituent over the words that are left when punctuation and empty
+elements are taken out (`Params`): (start, end, label), the label cut at "-" and "=". A
+constituent without words left is none. Brackets are compared as multisets, so NP over NP
+counts twice. The root (TOP, ROOT, S1 or no label) is no constituent of a `Parsed` tree and
+never counts; in EVALB it counts where the .prm does not delete it.
+
+Recall is the part of gold brackets that are matched, precision the part of predicted
+ones, F1 = 2 P R / (P + R), over all sentences together (Black et al., 1991; Collins, 1997).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
+
+from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.trees import Parsed, take_apart
+from spacy_psa.scoring.evalb_params import COLLINS, Params
+
+if TYPE_CHECKING:
+    from nltk import Tree
+
+QUOTES = ("'", '"', "/")
+
+
+@dataclass(frozen=True)
+class SentenceScore:
+    """What counts of one sentence.
+
+    `length` is the gold sentence's for a cut-off, punctuation included. Where `status` is
+    "error" (the trees differ in words) or "skip" (no words in the predicted tree),
+    `reason` says why and nothing else counts. `gold` and `test` are brackets by label,
+    `recalled` and `right` those of them that are matched; these differ where labels are
+    held equal. `crossing` is the number of predicted brackets that cross a gold one,
+    `words` those that are left and `tags` how many of them have the gold part of speech;
+    both are 0 for a predicted tree without parts of speech.
+    """
+
+    length: int
+    status: Literal["ok", "error", "skip"] = "ok"
+    reason: str = ""
+    gold: Counter[str] = field(default_factory=Counter)
+    test: Counter[str] = field(default_factory=Counter)
+    recalled: Counter[str] = field(default_factory=Counter)
+    right: Counter[str] = field(default_factory=Counter)
+    crossing: int = 0
+    words: int = 0
+    tags: int = 0
+
+    @property
+    def matched(self) -> int:
+        """How many brackets the trees share."""
+        return self.right.total()
+
+    @property
+    def exact(self) -> bool:
+        """Whether the trees have the same brackets."""
+        return self.gold.total() == self.test.total() == self.matched
+
+
+@dataclass
+class Totals:
+    """Sums over sentences, and the figures that EVALB prints of them, as fractions of 1.
+
+    A figure with nothing to divide by is 0, `tagging` of trees without parts of speech
+    None.
+    """
+
+    sentences: int = 0
+    errors: int = 0
+    skipped: int = 0
+    complete: int = 0
+    crossings: int = 0
+    without_crossing: int = 0
+    up_to_two_crossing: int = 0
+    words: int = 0
+    tags: int = 0
+    gold: Counter[str] = field(default_factory=Counter)
+    test: Counter[str] = field(default_factory=Counter)
+    recalled: Counter[str] = field(default_factory=Counter)
+    right: Counter[str] = field(default_factory=Counter)
+
+    def add(self, score: SentenceScore) -> None:
+        """Count one more sentence."""
+        self.sentences += 1
+        if score.status != "ok":
+            self.errors += score.status == "error"
+            self.skipped += score.status == "skip"
+            return
+        self.complete += score.exact
+        self.crossings += score.crossing
+        self.without_crossing += score.crossing == 0
+        self.up_to_two_crossing += score.crossing <= 2
+        self.words += score.words
+        self.tags += score.tags
+        for name in ("gold", "test", "recalled", "right"):
+            getattr(self, name).update(getattr(score, name))
+
+    @property
+    def valid(self) -> int:
+        """Sentences that count, the others being errors or skipped."""
+        return self.sentences - self.errors - self.skipped
+
+    @property
+    def matched(self) -> int:
+        """Brackets that the trees share."""
+        return self.right.total()
+
+    @property
+    def recall(self) -> float:
+        return _ratio(self.matched, self.gold.total())
+
+    @property
+    def precision(self) -> float:
+        return _ratio(self.matched, self.test.total())
+
+    @property
+    def f1(self) -> float:
+        return _f1(self.precision, self.recall)
+
+    @property
+    def exact(self) -> float:
+        """Sentences whose trees have the same brackets: EVALB's complete match."""
+        return _ratio(self.complete, self.valid)
+
+    @property
+    def average_crossing(self) -> float:
+        """Predicted brackets a sentence that cross a gold one."""
+        return _ratio(self.crossings, self.valid)
+
+    @property
+    def no_crossing(self) -> float:
+        """Sentences without crossing brackets."""
+        return _ratio(self.without_crossing, self.valid)
+
+    @property
+    def two_or_less_crossing(self) -> float:
+        """Sentences with at most two crossing brackets."""
+        return _ratio(self.up_to_two_crossing, self.valid)
+
+    @property
+    def tagging(self) -> float | None:
+        """Words with the gold part of speech."""
+        return self.tags / self.words if self.words else None
+
+    def per_label(self) -> dict[str, dict[str, float]]:
+        """`p`, `r` and `f` of each label that a tree has, sorted by label."""
+        found = {}
+        for label in sorted(self.gold.keys() | self.test.keys()):
+            p = _ratio(self.right[label], self.test[label])
+            r = _ratio(self.recalled[label], self.gold[label])
+            found[label] = {"p": p, "r": r, "f": _f1(p, r)}
+        return found
+
+
+def parseval(
+    pairs: "Iterable[tuple[Parsed | Tree, Parsed | Tree]]",
+    params: Params = COLLINS,
+    max_length: int | None = None,
+) -> Totals:
+    """Score pairs of a gold and a predicted tree.
+
+    max_length: leave out longer gold sentences, counted in words with punctuation.
+
+    Raises:
+        ValueError: an nltk tree has a word without a part of speech, or an empty node.
+    """
+    scores = (score_pair(gold, test, params) for gold, test in pairs)
+    return total(scores, max_length)
+
+
+def total(scores: Iterable[SentenceScore], max_length: int | None = None) -> Totals:
+    """Sum up sentences of at most `max_length` words, or all."""
+    totals = Totals()
+    for score in scores:
+        if max_length is None or score.length <= max_length:
+            totals.add(score)
+    return totals
+
+
+def score_pair(
+    gold: "Parsed | Tree", test: "Parsed | Tree", params: Params = COLLINS
+) -> SentenceScore:
+    """Compare a predicted tree with the gold one, each without the words that it deletes.
+
+    A predicted tree without any part of speech ("" for all words) deletes the words that
+    the gold tree deletes, if it has as many.
+
+    Raises:
+        ValueError: see `parseval`.
+    """
+    gold, test = _parsed(gold), _parsed(test)
+    length = sum(tag not in params.delete_for_length for tag in gold.tags)
+    tagged = any(test.tags)
+    kept = _kept(gold, params)
+    kept_test = kept if not tagged and len(test.words) == len(kept) else _kept(test, params)
+    if sum(kept) != sum(kept_test):
+        kept, kept_test = _put_quotes_back(gold, test, kept, kept_test, params)
+    left, left_test = _left(gold, kept, params), _left(test, kept_test, params)
+    if not left_test:
+        return SentenceScore(length, "skip", "the predicted tree has no words")
+    if len(left) != len(left_test):
+        reason = f"{len(left)} words against {len(left_test)} after deletion"
+        return SentenceScore(length, "error", reason)
+    for (word, _), (other, _) in zip(left, left_test, strict=True):
+        if word != other:
+            return SentenceScore(length, "error", f"the words {word!r} and {other!r} differ")
+    score = compare(
+        brackets(gold.constituents, kept, params),
+        brackets(test.constituents, kept_test, params),
+        params,
+    )
+    if not tagged:
+        return replace(score, length=length)
+    right = sum(tag == other for (_, tag), (_, other) in zip(left, left_test, strict=True))
+    return replace(score, length=length, words=len(left), tags=right)
+
+
+def brackets(spans: Iterable[Span], kept: Sequence[bool], params: Params) -> list[Span]:
+    """Constituents over the words that are kept, with cut labels; deleted ones left out."""
+    place = [0, *accumulate(kept)]
+    found = []
+    for start, end, label in spans:
+        start, end, label = place[start], place[end], params.cut(label)
+        if start < end and label not in params.deleted:
+            found.append((start, end, label))
+    return found
+
+
+def compare(gold: list[Span], test: list[Span], params: Params) -> SentenceScore:
+    """Match the brackets of a sentence; `length`, `words` and `tags` are left 0."""
+    pairs = list(_matches(gold, test, params))
+    # What has a gold bracket's words cannot cross gold ones, since these form a tree.
+    spans = {(start, end) for start, end, _ in gold}
+    crossing = sum(
+        any(s < start < e < end or start < s < end < e for s, e in spans)
+        for start, end, _ in test
+        if (start, end) not in spans
+    )
+    return SentenceScore(
+        0,
+        gold=Counter(label for _, _, label in gold),
+        test=Counter(label for _, _, label in test),
+        recalled=Counter(label for label, _ in pairs),
+        right=Counter(label for _, label in pairs),
+        crossing=crossing,
+    )
+
+
+def _matches(gold: list[Span], test: list[Span], params: Params) -> Iterable[tuple[str, str]]:
+    """Gold and predicted label of each match, those with the same label first."""
+    ours, theirs = Counter(gold), Counter(test)
+    for _, _, label in (ours & theirs).elements():
+        yield label, label
+    rest: dict[Span, list[str]] = {}
+    for start, end, label in (theirs - ours).elements():
+        rest.setdefault((start, end, _kind(label, params)), []).append(label)
+    for start, end, label in (ours - theirs).elements():
+        if equals := rest.get((start, end, _kind(label, params))):
+            yield label, equals.pop()
+
+
+def _kind(label: str, params: Params) -> str:
+    return params.label_class.get(label, label) if params.labelled else ""
+
+
+def _parsed(tree: "Parsed | Tree") -> Parsed:
+    return tree if isinstance(tree, Parsed) else take_apart(tree)
+
+
+def _kept(tree: Parsed, params: Params) -> list[bool]:
+    return [not params.deletes_word(tag) for tag in tree.tags]
+
+
+def _left(tree: Parsed, kept: list[bool], params: Params) -> list[tuple[str, str]]:
+    """Word and part of speech of the words that are kept, as they are compared."""
+    rows = zip(tree.words, tree.tags, kept, strict=True)
+    return [(params.word_class.get(w, w), params.tag(t)) for w, t, keep in rows if keep]
+
+
+def _put_quotes_back(
+    gold: Parsed, test: Parsed, kept: list[bool], kept_test: list[bool], params: Params
+) -> tuple[list[bool], list[bool]]:
+    if gold.words != test.words:
+        return kept, kept_test
+    either = [
+        word in QUOTES and {tag, other} <= params.quote_labels and (keep or keep_test)
+        for word, tag, other, keep, keep_test in zip(
+            gold.words, gold.tags, test.tags, kept, kept_test, strict=True
+        )
+    ]
+    one, other = (
+        [keep or put for keep, put in zip(keeps, either, strict=True)]
+        for keeps in (kept, kept_test)
+    )
+    return one, other
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _f1(precision: float, recall: float) -> float:
+    return _ratio(2 * precision * recall, precision + recall)

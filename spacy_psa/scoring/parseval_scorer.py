@@ -1,0 +1,124 @@
+"""`spacy-psa.parseval_scorer.v1`: the constituents that a pipeline wrote, by PARSEVAL."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate
+from typing import Any
+
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_psa.corpora.schemes import Span
+from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params
+from spacy_psa.scoring.parseval import SentenceScore, brackets, compare, total
+
+SCORES = ("p", "r", "f", "exact", "no_crossing", "tag_acc", "per_type")
+
+
+def parseval_scorer(
+    spans_key: str = "constituents", keep_punctuation: bool = False
+) -> Callable[..., dict[str, Any]]:
+    """The registered scorer; see `score_constituents`.
+
+    keep_punctuation: take the rules of the SPMRL shared tasks instead of COLLINS.prm.
+    """
+    params = SPMRL if keep_punctuation else COLLINS
+    return partial(score_constituents, spans_key=spans_key, params=params)
+
+
+def score_constituents(
+    examples: Iterable[Example], *, spans_key: str, params: Params = COLLINS, **_: Any
+) -> dict[str, Any]:
+    """Figures over the sentences of the docs whose reference has `doc.spans[spans_key]`.
+
+    `<key>_p`, `<key>_r`, `<key>_f` of labelled brackets; `<key>_exact`, sentences with all
+    brackets right; `<key>_no_crossing`, sentences without a bracket that crosses a gold
+    one; `<key>_tag_acc`, words with the gold `token.tag_`, or None where none is
+    predicted; `<key>_per_type`, {label: {p, r, f}}. All None where no reference has the
+    group. No group in a predicted doc is no bracket.
+
+    Sentences are the reference's (the whole doc where it has none) and words are deleted
+    by its parts of speech, so no sentence is an error. A predicted constituent counts in
+    the sentence where it begins, also if it ends in another one. Tokens may differ: offsets
+    are compared in letters, white space left out.
+    """
+    scores: list[SentenceScore] = []
+    for example in examples:
+        if spans_key in example.reference.spans:
+            scores += _score_example(example, spans_key, params)
+    if not scores:
+        return {f"{spans_key}_{name}": None for name in SCORES}
+    totals = total(scores)
+    figures = (
+        totals.precision,
+        totals.recall,
+        totals.f1,
+        totals.exact,
+        totals.no_crossing,
+        totals.tagging,
+        totals.per_label(),
+    )
+    return {f"{spans_key}_{name}": figure for name, figure in zip(SCORES, figures, strict=True)}
+
+
+def _score_example(example: Example, key: str, params: Params) -> Iterator[SentenceScore]:
+    reference, predicted = example.reference, example.predicted
+    letters, other_letters = _letters(reference), _letters(predicted)
+    # Letter by letter, so that the offsets of either doc's tokens can be looked up.
+    kept = [
+        not (token.is_space or params.deletes_word(token.tag_))
+        for token in reference
+        for _ in range(letters[token.i], letters[token.i + 1])
+    ]
+    # White space apart the texts are the same; if not quite, the rest is kept.
+    kept += [True] * (other_letters[-1] - len(kept))
+    gold = _by_sentence(reference, _spans(reference, key, letters), letters)
+    test = _by_sentence(reference, _spans(predicted, key, other_letters), letters)
+    tags = _tags(predicted, other_letters, params) if predicted.has_annotation("TAG") else None
+    bounds = _sentences(reference)
+    for (start, end), ours, theirs in zip(bounds, gold, test, strict=True):
+        words = {
+            (letters[i], letters[i + 1]): params.tag(reference[i].tag_)
+            for i in range(start, end)
+            if letters[i] < letters[i + 1] and kept[letters[i]]
+        }
+        if not words:
+            yield SentenceScore(end - start, "skip", "no words are left")
+            continue
+        score = compare(brackets(ours, kept, params), brackets(theirs, kept, params), params)
+        if tags is not None:
+            right = sum(tags.get(place) == tag for place, tag in words.items())
+            score = replace(score, words=len(words), tags=right)
+        yield replace(score, length=end - start)
+
+
+def _letters(doc: Doc) -> list[int]:
+    """(n + 1,) letters before each token and the end, white space not counted."""
+    counts = (len("".join(token.text.split())) for token in doc)
+    return [0, *accumulate(counts)]
+
+
+def _spans(doc: Doc, key: str, letters: list[int]) -> list[Span]:
+    group = doc.spans.get(key, ())
+    return [(letters[span.start], letters[span.end], span.label_) for span in group]
+
+
+def _tags(doc: Doc, letters: list[int], params: Params) -> dict[tuple[int, int], str]:
+    return {(letters[t.i], letters[t.i + 1]): params.tag(t.tag_) for t in doc}
+
+
+def _sentences(doc: Doc) -> list[tuple[int, int]]:
+    if doc.has_annotation("SENT_START"):
+        return [(sentence.start, sentence.end) for sentence in doc.sents]
+    return [(0, len(doc))]
+
+
+def _by_sentence(doc: Doc, spans: list[Span], letters: list[int]) -> list[list[Span]]:
+    """Spans, by the sentence of `doc` where they begin."""
+    starts = [letters[start] for start, _ in _sentences(doc)]
+    found: list[list[Span]] = [[] for _ in starts]
+    for span in spans:
+        found[bisect_right(starts, span[0]) - 1].append(span)
+    return found

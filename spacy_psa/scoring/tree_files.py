@@ -1,0 +1,76 @@
+"""Trees to be scored: bracketed ones, or those of docs."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.bracketing import read_trees
+from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.trees import Parsed
+from spacy_psa.errors import InputError
+
+KEY = "constituents"
+
+
+def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
+    """Yield (place for messages, tree) of each sentence in a file.
+
+    A `.spacy` file has its trees in `doc.spans["constituents"]`, others have them in
+    brackets, each on one line or several, plain or `.gz`. Empty elements are words here,
+    and a sentence without a parse is a tree without words, "(())".
+
+    Raises:
+        InputError: the file cannot be read, or holds something else, with line or doc.
+    """
+    if path.suffix == ".spacy":
+        yield from _read_docs(path)
+        return
+    repairs: Counter[str] = Counter()
+    for number, tree in read_trees(str(path), read_lines(path, repairs), repairs, keep_empty=True):
+        yield f"{path}:{number}", tree
+
+
+def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
+    """The tree of each sentence, of the whole doc where it has none; white space left out.
+
+    Raises:
+        ValueError: there is no such span group, or a constituent crosses sentences.
+    """
+    if key not in doc.spans:
+        raise ValueError(f"no constituents in doc.spans[{key!r}]")
+    spans = list(doc.spans[key])
+    whole = not doc.has_annotation("SENT_START")
+    taken = 0
+    for sentence in [doc[:]] if whole else doc.sents:
+        tokens = [token for token in sentence if not token.is_space]
+        inside = [s for s in spans if sentence.start <= s.start and s.end <= sentence.end]
+        taken += len(inside)
+        before = [0]
+        for token in sentence:
+            before.append(before[-1] + (not token.is_space))
+        found = [
+            (before[s.start - sentence.start], before[s.end - sentence.start], s.label_)
+            for s in inside
+        ]
+        yield Parsed([t.text for t in tokens], [t.tag_ for t in tokens], found)
+    if taken != len(spans):
+        raise ValueError("a constituent crosses the bounds of sentences")
+
+
+def _read_docs(path: Path) -> Iterator[tuple[str, Parsed]]:
+    try:
+        docs = list(DocBin().from_disk(path).get_docs(Vocab()))
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
+        raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
+    for number, doc in enumerate(docs, 1):
+        try:
+            for place, tree in enumerate(doc_trees(doc), 1):
+                yield f"{path}, document {number}, sentence {place}", tree
+        except ValueError as error:
+            raise InputError(f"{path}, document {number}: {error}; parse or mend it") from error

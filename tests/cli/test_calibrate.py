@@ -1,0 +1,192 @@
+"""`spacy-psa calibrate` on a pipeline trained on a handful of sentences."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner, Result
+
+from spacy_psa.cli.app import app
+from spacy_psa.scoring.provenance import checksums
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["calibrate", *map(str, arguments)])
+
+
+@pytest.fixture
+def model(trained_path, tmp_path) -> Path:
+    return Path(shutil.copytree(trained_path, tmp_path / "model"))
+
+
+@pytest.fixture
+def dev(tools, trained, tmp_path) -> Path:
+    """Sentences that the pipeline knows, but the truth of one of them is another."""
+    docs = [eg.reference for eg in tools.make_examples(trained)]
+    docs[0].set_ents([])
+    DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
+    return tmp_path / "dev.spacy"
+
+
+def temperature(path: Path) -> float:
+    return spacy.load(path).get_pipe("ner").temperature
+
+
+def test_the_temperature_is_in_the_new_folder_and_the_old_is_as_it_was(model, dev, tmp_path):
+    before = checksums([model])
+    result = run(model, dev, "--output", tmp_path / "new")
+    assert result.exit_code == 0, result.output
+    assert temperature(tmp_path / "new") > 1.05  # it is surely wrong once
+    assert checksums([model]) == before
+    assert temperature(model) == 1.0
+
+
+def test_without_output_only_the_settings_of_the_component_are_replaced(model, dev):
+    before = checksums([model])
+    assert run(model, dev).exit_code == 0
+    after = checksums([model])
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert changed == {(model / "ner" / "cfg").as_posix()}
+    assert temperature(model) > 1.05
+
+
+def test_the_same_entities_are_found_with_other_confidences(model, dev, tmp_path, tools):
+    assert run(model, dev, "--output", tmp_path / "new").exit_code == 0
+    scores = []
+    for path in (model, tmp_path / "new"):
+        nlp = spacy.load(path, config={"components.ner.confidence": True})
+        docs = list(nlp.pipe(tools.texts))
+        scores.append([doc.spans["ner"].attrs["scores"].tolist() for doc in docs])
+        found = [tools.entities(doc) for doc in docs]
+        assert found == [tools.entities(doc) for doc in spacy.load(model).pipe(tools.texts)]
+    assert [len(s) for s in scores[0]] == [len(s) for s in scores[1]]
+    assert scores[0] != scores[1]
+
+
+def test_calibrating_again_gives_the_same_temperature(model, dev):
+    assert run(model, dev).exit_code == 0
+    first = temperature(model)
+    assert run(model, dev).exit_code == 0
+    assert temperature(model) == pytest.approx(first, rel=1e-3)
+
+
+def test_the_record_has_figures_before_and_after_and_where_they_come_from(model, dev, tmp_path):
+    result = run(model, dev, "--test", dev, "--json", tmp_path / "record.json", "--bins", 5)
+    assert result.exit_code == 0, result.output
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert set(record["data"]) == {"dev", "test"}
+    of_dev = record["data"]["dev"]
+    assert of_dev["documents"] == 8
+    assert of_dev["after"]["nll"] < of_dev["before"]["nll"]
+    for when in ("before", "after"):
+        assert set(of_dev[when]) == {"nll", "ece", "ece_adaptive", "brier", "aupr", "bins"}
+        assert [b["upper"] for b in of_dev[when]["bins"]] == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert record["temperature"]["before"] == 1.0
+    assert record["temperature"]["after"] == pytest.approx(temperature(model))
+    assert dev.as_posix() in record["checksums"]
+    assert {"commit", "seed", "config", "machine", "versions", "criterion"} <= set(record)
+    assert "likelihood" in result.output and f"{of_dev['before']['ece']:.4f}" in result.output
+
+
+def test_a_temperature_can_be_given(model, dev):
+    assert run(model, dev, "--temperature", 2.5).exit_code == 0
+    assert temperature(model) == 2.5
+
+
+def test_the_diagram_is_an_image(model, dev, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert run(model, dev, "--figure", tmp_path / "figure.png").exit_code == 0
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_chunks_are_calibrated_by_the_name_of_their_component(tools, tmp_path):
+    nlp = spacy.blank("en")
+    config = {"model": tools.small_model(), "spans_key": "base"}
+    nlp.add_pipe("crf_chunker", name="phrases", config=config)
+    examples = tools.make_examples(nlp)
+    for eg in examples:
+        eg.reference.spans["base"] = list(eg.reference.ents)
+    tools.train(nlp, steps=10, examples=examples)
+    nlp.to_disk(tmp_path / "model")
+    DocBin(docs=[eg.reference for eg in examples]).to_disk(tmp_path / "dev.spacy")
+    result = run(tmp_path / "model", tmp_path / "dev.spacy")
+    assert result.exit_code == 0, result.output
+    assert spacy.load(tmp_path / "model").get_pipe("phrases").temperature != 1.0
+
+
+# Bad input
+
+
+def fails(result: Result, *reasons: str) -> None:
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    for reason in reasons:
+        assert reason in result.stderr
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
+def test_a_temperature_that_is_none_is_refused(model, dev, value):
+    before = checksums([model])
+    fails(run(model, dev, f"--temperature={value}"), "--temperature", "greater than 0")
+    assert checksums([model]) == before
+
+
+def test_a_pipeline_without_our_component_is_refused(dev, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "other")
+    fails(run(tmp_path / "other", dev), "no crf_ner or crf_chunker", "sentencizer")
+
+
+def test_a_component_that_is_not_there_is_named(model, dev):
+    fails(run(model, dev, "--pipe", "parser"), "--pipe parser", "ner")
+
+
+def test_dev_data_without_entities_are_refused(model, tmp_path):
+    path = tmp_path / "empty.spacy"
+    doc = Doc(spacy.blank("en").vocab, words=["no", "one"], ents=["O", "O"])
+    DocBin(docs=[doc]).to_disk(path)
+    fails(run(model, path), str(path), "no spans in the truth")
+
+
+def test_a_label_that_the_model_does_not_know_is_named(model, tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["a", "b"], ents=["B-GPE", "O"])
+    DocBin(docs=[doc]).to_disk(tmp_path / "dev.spacy")
+    fails(run(model, tmp_path / "dev.spacy"), "GPE", "PER")
+
+
+def test_a_folder_that_is_there_is_not_written_over(model, dev, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "note").write_text("mine")
+    fails(run(model, dev, "--output", tmp_path / "full"), "is there already")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["note"]
+
+
+def test_what_is_no_corpus_is_refused(model, tmp_path):
+    (tmp_path / "bad.spacy").write_bytes(b"no")
+    fails(run(model, tmp_path / "bad.spacy"), "bad.spacy")
+
+
+def test_a_figure_without_matplotlib_is_one_clear_error(model, dev, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    fails(run(model, dev, "--figure", tmp_path / "figure.png"), "spacy-psa[plot]")
+
+
+def test_where_the_figure_cannot_be_written_the_model_stays(model, dev, tmp_path):
+    pytest.importorskip("matplotlib")
+    before = checksums([model])
+    fails(run(model, dev, "--figure", tmp_path / "figure.doc"), "figure.doc", ".png")
+    assert checksums([model]) == before
+
+
+def test_nothing_half_written_is_left_where_the_copy_fails(model, dev, tmp_path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spacy_psa.cli.calibrate.shutil.copytree", full)
+    fails(run(model, dev, "--output", tmp_path / "new"), "new", "No space left")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.spacy", "model"]

@@ -1,0 +1,208 @@
+"""`spacy-psa evaluate-trees`."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner, Result
+
+from spacy_psa.cli.app import app
+from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.trees import parse_tree
+
+GOLD = [
+    "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a) (NN cat))"
+    " (PP (IN in) (NP (NN town))))) (. .)))",
+    "(TOP (S (NP (PRP we)) (VP (VBD gave) (PRT (RP up)))))",
+    "(TOP (S (NP (NN rain)) (VP (VBD fell))))",
+]
+TEST = [
+    "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))"
+    " (PP (IN in) (NP (NNP town)))) (. .)))",
+    "(TOP (S (NP (PRP we) (VBD gave)) (ADVP (RB up))))",
+    "(TOP (S (NP (NN rain)) (VP (VBD fell))))",
+]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["evaluate-trees", *map(str, arguments)])
+
+
+def write(path: Path, trees: list[str]) -> Path:
+    path.write_text("\n".join(trees) + "\n", encoding="utf8")
+    return path
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    return write(tmp_path / "gold.txt", GOLD)
+
+
+@pytest.fixture
+def test(tmp_path: Path) -> Path:
+    return write(tmp_path / "test.txt", TEST)
+
+
+def rows(result: Result) -> dict[str, list[str]]:
+    """The table by its first column."""
+    assert result.exit_code == 0, result.output
+    lines = [line.strip("│┃ ").split("│") for line in result.stdout.splitlines() if "│" in line]
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in lines}
+
+
+def docbin(path: Path, trees: list[str], tags: bool = True) -> Path:
+    vocab = spacy.blank("en").vocab
+    docs = []
+    for tree in trees:
+        words, parts, spans = parse_tree(tree)
+        docs.append(make_doc(vocab, words, parts if tags else None, constituents=spans))
+    DocBin(docs=docs).to_disk(path)
+    return path
+
+
+def test_the_table_has_all_figures_of_evalb_with_two_decimals(gold, test):
+    assert rows(run(gold, test, "--max-length", 3)) == {
+        "Sentences": ["3", "2"],
+        "Error sentences": ["0", "0"],
+        "Skipped sentences": ["0", "0"],
+        "Valid sentences": ["3", "2"],
+        "Bracketing recall": ["78.57", "71.43"],
+        "Bracketing precision": ["91.67", "83.33"],
+        "Bracketing F1": ["84.62", "76.92"],
+        "Complete match": ["33.33", "50.00"],
+        "Average crossing": ["0.33", "0.50"],
+        "No crossing": ["66.67", "50.00"],
+        "2 or less crossing": ["100.00", "100.00"],
+        "Tagging accuracy": ["83.33", "80.00"],
+    }
+
+
+def test_the_second_column_is_of_40_words_or_the_rules_own(gold, test, tmp_path):
+    assert "<= 40" in run(gold, test).stdout
+    prm = tmp_path / "rules.prm"
+    prm.write_text("CUTOFF_LEN 3\nDELETE_LABEL S\n")
+    found = run(gold, test, "--prm", prm)
+    assert "<= 3" in found.stdout
+    # 11 gold brackets without S, of which 5, 0 (PRT is not ADVP) and 2 are found.
+    assert rows(found)["Bracketing recall"] == ["63.64", "40.00"]
+    assert "<= 70" in run(gold, test, "--keep-punctuation").stdout
+
+
+def test_kept_punctuation_counts(tmp_path):
+    gold = write(tmp_path / "gold", ["(S (NP (NN a) (, ,)) (VP (VB b)))"])
+    test = write(tmp_path / "test", ["(S (NP (NN a)) (, ,) (VP (VB b)))"])
+    assert rows(run(gold, test))["Bracketing F1"] == ["100.00"] * 2
+    assert rows(run(gold, test, "--keep-punctuation"))["Bracketing F1"] == ["66.67"] * 2
+
+
+def test_trees_over_several_lines_compressed_ones_and_docs_are_the_same(gold, test, tmp_path):
+    expected = run(gold, test).stdout
+    long = write(tmp_path / "gold.mrg", [tree.replace(" (", "\n  (") for tree in GOLD])
+    packed = tmp_path / "test.gz"
+    packed.write_bytes(gzip.compress(test.read_bytes()))
+    docs = docbin(tmp_path / "gold.spacy", GOLD), docbin(tmp_path / "test.spacy", TEST)
+    for pair in ((long, packed), docs, (gold, docs[1])):
+        assert run(*pair).stdout == expected
+
+
+def test_traces_of_the_gold_file_are_no_words(tmp_path):
+    gold = write(tmp_path / "gold", ["( (S (NP-SBJ (-NONE- *)) (VP (VB go))) )"])
+    test = write(tmp_path / "test", ["(S (VP (VB go)))"])
+    assert rows(run(gold, test))["Complete match"] == ["100.00"] * 2
+
+
+def test_a_prediction_without_parts_of_speech_has_no_tagging_accuracy(gold, tmp_path):
+    found = rows(run(gold, docbin(tmp_path / "test.spacy", TEST, tags=False)))
+    assert found["Tagging accuracy"] == ["-", "-"]
+    assert found["Bracketing F1"] == ["84.62"] * 2
+
+
+def test_errors_and_sentences_without_parse_are_counted_and_told(gold, tmp_path):
+    test = write(tmp_path / "test", ["(())", TEST[1].replace("up", "off"), TEST[2]])
+    found = run(gold, test, "--per-sentence")
+    assert rows(found)["Error sentences"] == rows(found)["Skipped sentences"] == ["1", "1"]
+    lines = found.stdout.splitlines()[1:4]
+    assert [line.split()[2] for line in lines] == ["skip", "error", "ok"]
+    assert "'up' and 'off' differ" in lines[1]
+    assert lines[2].split()[3:] == ["100.00", "100.00", "3", "3", "3", "0", "2", "2"]
+
+
+def test_figures_are_written_as_json(gold, test, tmp_path):
+    path = tmp_path / "new" / "scores.json"
+    run(gold, test, "--json", path, "--per-sentence")
+    record = json.loads(path.read_text())
+    assert record["all"]["f1"] == pytest.approx(22 / 26)
+    assert (record["all"]["matched"], record["all"]["gold"]) == (11, 14)
+    assert record["up_to_cutoff"] == record["all"]
+    assert record["params"]["cutoff"] == 40
+    assert record["per_label"]["NP"]["p"] == pytest.approx(4 / 5)
+    assert [sentence["crossing"] for sentence in record["sentences"]] == [0, 1, 0]
+    assert list(record["data"]) == [gold.as_posix(), test.as_posix()]
+    run(gold, test, "--json", path)
+    assert "sentences" not in json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        ("(S (NN a))\n\n(S (NN b)\n", ":3:", "not closed"),
+        ("(S (NN a))\n(S (NN b)))\n", ":2:", "stands where a bracket is due|too many"),
+        ("(S (NN a))\n(S b (NN c))\n", ":2:", "no part of speech"),
+        ("", ":1:", "no trees"),
+        ("a b\n", ":1:", "stands where a bracket is due"),
+    ],
+)
+def test_a_file_that_is_no_trees_is_one_error_with_its_line(gold, tmp_path, text, place, reason):
+    path = tmp_path / "bad.txt"
+    path.write_text(text)
+    target = tmp_path / "out.json"
+    found = run(gold, path, "--json", target)
+    assert found.exit_code == 2
+    (line,) = found.stderr.splitlines()
+    assert f"bad.txt{place}" in line
+    assert any(part in line for part in reason.split("|"))
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("shorter", ["gold", "test"])
+def test_files_of_different_numbers_of_trees_are_refused(tmp_path, shorter):
+    paths = {"gold": tmp_path / "gold", "test": tmp_path / "test"}
+    for name, path in paths.items():
+        write(path, GOLD[: 2 if name == shorter else 3])
+    found = run(*paths.values())
+    longer = "test" if shorter == "gold" else "gold"
+    assert found.exit_code == 2
+    assert f"{paths[longer]}:3: sentence 3 has no tree in {paths[shorter]}" in found.stderr
+
+
+def test_docs_without_constituents_and_broken_files_are_named(gold, tmp_path):
+    path = tmp_path / "test.spacy"
+    DocBin(docs=[Doc(spacy.blank("en").vocab, words=["a"])]).to_disk(path)
+    found = run(gold, path)
+    assert found.exit_code == 2
+    assert "test.spacy, document 1: no constituents" in found.stderr
+    path.write_bytes(b"no")
+    found = run(gold, path)
+    assert found.exit_code == 2
+    assert "not a .spacy file" in found.stderr
+    assert run(gold, tmp_path / "missing.spacy").exit_code == 2
+    assert run(gold, tmp_path / "missing").exit_code == 2
+
+
+def test_a_constituent_over_two_sentences_is_refused(gold, tmp_path):
+    words, tags, _ = parse_tree(GOLD[2])
+    doc = make_doc(spacy.blank("en").vocab, words, tags, constituents=[(0, 2, "S")])
+    doc[1].is_sent_start = True
+    DocBin(docs=[doc]).to_disk(tmp_path / "test.spacy")
+    found = run(gold, tmp_path / "test.spacy")
+    assert found.exit_code == 2
+    assert "crosses the bounds of sentences" in found.stderr
+
+
+def test_rules_that_cannot_be_read_are_one_error(gold, test, tmp_path):
+    found = run(gold, test, "--prm", tmp_path / "none.prm")
+    assert found.exit_code == 2
+    assert "none.prm" in found.stderr

@@ -1,0 +1,111 @@
+"""`spacy-psa visualize trees`: pictures of trees, and one clear error for what cannot be."""
+
+import importlib.util
+from xml.etree import ElementTree
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from thinc.api import Adam
+from typer.testing import CliRunner
+
+from spacy_psa.cli.app import app
+from spacy_psa.corpora.trees import parse_tree
+
+TREE = "(S (NP (NNP Ada)) (VP (VBD left) (NP (NNP Bath))) (. .))"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["visualize", "trees", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A parser that knows one tree."""
+    from spacy.training import Example
+    from spacy.util import fix_random_seed
+
+    fix_random_seed(0)
+    nlp = spacy.blank("en")
+    embed = {"@architectures": "spacy-psa.WordEmbed.v1", "width": 16, "rows": 100}
+    encode = {"@architectures": "spacy-psa.BiLSTM.v1", "hidden": 8}
+    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+    chart = {"@architectures": "spacy-psa.ChartParser.v1", "hidden": 16, "tok2vec": tok2vec}
+    nlp.add_pipe("constituency_parser", config={"model": chart})
+    parsed = parse_tree(TREE)
+    gold = Doc(nlp.vocab, words=parsed.words)
+    gold.spans["constituents"] = [Span(gold, *span) for span in parsed.constituents]
+    examples = [Example(Doc(nlp.vocab, words=parsed.words), gold)]
+    optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.02))
+    for _ in range(40):
+        nlp.update(examples, sgd=optimizer)
+    path = tmp_path_factory.mktemp("parser") / "model"
+    nlp.to_disk(path)
+    return path
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("Ada left Bath .\n\n<Ada> & (Bath)\n")
+    return path
+
+
+def test_svg_holds_the_words_and_labels_of_all_trees(model, texts, tmp_path):
+    result = run(model, texts, tmp_path / "out.svg")
+    assert result.exit_code == 0, result.output
+    root = ElementTree.parse(tmp_path / "out.svg").getroot()
+    found = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert found[:7] == ["S", "NP", "Ada", "VP", "left", "NP", "Bath"]
+    assert {"<", ">", "&", "-LRB-", "-RRB-"} <= set(found[8:])
+    drawings = root.findall("{http://www.w3.org/2000/svg}svg")
+    tops = [(float(d.get("y")), float(d.get("height").removesuffix("px"))) for d in drawings]
+    assert len(tops) == 2 and tops[1][0] >= sum(tops[0])
+    assert float(root.get("height").removesuffix("px")) >= sum(tops[1])
+
+
+def test_text_shows_each_tree(model, texts, tmp_path):
+    assert run(model, texts, tmp_path / "out.txt").exit_code == 0
+    first, second, rest = (tmp_path / "out.txt").read_text().split("\n\n")
+    lines = first.splitlines()
+    assert lines[0].strip() == "S" and lines[-1].split() == ["Ada", "left", "Bath", "."]
+    assert "-LRB-" in second and not rest
+
+
+def test_tags_are_shown_where_there_are_any(model, tmp_path):
+    nlp = spacy.load(model)
+    parsed = parse_tree(TREE)
+    doc = Doc(nlp.vocab, words=parsed.words)
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+
+    @Language.component("psa_test_tags")
+    def tag(doc):
+        for token in doc:
+            token.tag_ = "T"
+        return doc
+
+    nlp.add_pipe("psa_test_tags")
+    nlp.to_disk(tmp_path / "model")
+    assert run(tmp_path / "model", tmp_path / "in.spacy", tmp_path / "out.txt").exit_code == 0
+    assert (tmp_path / "out.txt").read_text().split().count("T") == 4
+
+
+def test_name_of_the_output_is_checked_before_anything_else(texts, tmp_path):
+    result = run("no model", texts, tmp_path / "out.png")
+    assert result.exit_code == 2
+    assert "out.png: name a file to write that ends in .svg or .txt" in result.stderr
+
+
+def test_missing_svgling_is_one_error_that_says_what_to_install(texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    result = run("no model", texts, tmp_path / "out.svg")
+    assert result.exit_code == 2 and result.stderr.count("\n") == 1
+    assert 'pip install "spacy-psa[trees]"' in result.stderr
+
+
+def test_pipeline_without_a_parser_is_one_error(texts, tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "model")
+    result = run(tmp_path / "model", texts, tmp_path / "out.txt")
+    assert result.exit_code == 2 and "no constituency_parser" in result.stderr
+    assert not (tmp_path / "out.txt").exists()
