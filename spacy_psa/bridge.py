@@ -174,7 +174,8 @@ def torch_layer(name: str, make: Callable[..., nn.Module], **arguments: Any) -> 
 
     make: called with `width=nI` and `arguments`; where the node's nO is known by then
     and `make` is a head, also with `labels=nO` (see `head_layer`). The module says its
-    output width by `out_width`. Empty arrays pass through.
+    output width by `out_width`. Where it does not give one row for each that it takes, its
+    `out_lengths(lengths)` says how many: (B,) int64 -> (B,) int64. Empty arrays pass through.
     """
     return Model(
         name,
@@ -221,11 +222,13 @@ def _forward(
         width = model.get_dim("nO") if model.has_dim("nO") else 0
         empty = [model.ops.alloc2f(0, width) for _ in X]
         return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
-    flat = xp2torch(model.ops.xp.concatenate(X), requires_grad=is_train, device=shim.device)
+    # Empty arrays of a transformer's listener have no width.
+    filled = model.ops.xp.concatenate([x for x in X if len(x)])
+    flat = xp2torch(filled, requires_grad=is_train, device=shim.device)
     lengths = torch.tensor([size for size in sizes if size])
     output, torch_backprop = shim((flat, lengths), is_train)
     ends = numpy.cumsum(sizes)[:-1]
-    Y = model.ops.xp.split(torch2xp(output.detach()), ends)
+    Y = model.ops.xp.split(torch2xp(output.detach()), _out_ends(shim.module, sizes, lengths))
 
     def backprop(dY: list[Floats2d]) -> list[Floats2d]:
         d_output = xp2torch(model.ops.xp.concatenate(dY), device=shim.device)
@@ -234,6 +237,16 @@ def _forward(
         return model.ops.xp.split(torch2xp(d_flat), ends)
 
     return Y, backprop
+
+
+def _out_ends(module: nn.Module, sizes: list[int], lengths: Tensor) -> Any:
+    """Where the rows of each sentence but the last end in the module's output."""
+    out_lengths = getattr(module, "out_lengths", None)
+    if out_lengths is None:
+        return numpy.cumsum(sizes)[:-1]
+    out = numpy.zeros(len(sizes), dtype="int64")
+    out[numpy.array(sizes) > 0] = out_lengths(lengths).numpy()
+    return numpy.cumsum(out)[:-1]
 
 
 def _init_encoder(model: Model, X: Any = None, Y: Any = None) -> None:

@@ -17,14 +17,24 @@ from spacy_psa.modules.psa import ContextFusion
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.training.optimizers import MomentumSGD
 
-NER = Path(__file__).parent.parent / "configs" / "ner"
-ALL = sorted(path.stem for path in NER.glob("*.cfg"))
+CONFIGS = Path(__file__).parent.parent / "configs"
+TASKS = ("ner", "tagger", "chunker")
+ALL = sorted(
+    f"{path.parent.name}/{path.stem}" for t in TASKS for path in CONFIGS.glob(f"{t}/*.cfg")
+)
+# They take their vectors from elsewhere than a table of words.
+CONTEXTUAL = {"ner/transformer_crf", "ner/tok2vec_crf"}
 PSA = ["psa", "psa_arxiv", "bilstm_crf"]  # of the PSA paper
 CONLL_SENTENCES = 14_041
 
 
 def read(name):
-    return load_config(NER / f"{name}.cfg")
+    return load_config(path_of(name))
+
+
+def path_of(name):
+    """Of "tagger/psa"; "psa" is one of configs/ner."""
+    return CONFIGS / (f"{name}.cfg" if "/" in name else f"ner/{name}.cfg")
 
 
 def filled(name):
@@ -82,30 +92,40 @@ def module_of(nlp, node_name):
     return node.shims[0].module
 
 
+def skip_without_parts(name):
+    if name == "ner/transformer_crf":
+        pytest.importorskip("spacy_transformers", reason="needs the extra `transformers`")
+
+
 # spaCy takes them
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_spacy_builds_the_pipeline_and_the_training_of_every_config(name):
+    skip_without_parts(name)
     nlp = load_model_from_config(read(name), auto_fill=True, validate=True)
-    assert nlp.pipe_names == ["ner"]
+    assert nlp.pipe_names[-1] == name.partition("/")[0]
+    assert len(nlp.pipe_names) == 1 + (name in CONTEXTUAL)
     training = training_of(name)
     assert callable(training["batcher"]) and callable(training["optimizer"])
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_filled_config_is_complete(name):
+    skip_without_parts(name)
     load_model_from_config(filled(name), auto_fill=False, validate=True)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_filling_changes_no_line(name):
+    skip_without_parts(name)
     before, after = dict(flat(read(name))), dict(flat(filled(name)))
     assert {key: after.get(key) for key in before} == before
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_filling_adds_only_what_does_nothing_to_the_training(name):
+    skip_without_parts(name)
     written = dict(flat(read(name)))
     added = {
         key: value
@@ -120,12 +140,18 @@ def test_filling_adds_only_what_does_nothing_to_the_training(name):
 @pytest.mark.parametrize("name", ALL)
 def test_paths_and_seed_can_be_overridden(name):
     overrides = {"paths.train": "a.spacy", "paths.dev": "b.spacy", "paths.vectors": "v"}
-    config = load_config(NER / f"{name}.cfg", overrides={**overrides, "system.seed": 7})
+    config = load_config(path_of(name), overrides={**overrides, "system.seed": 7})
     config = config.interpolate()
     assert config["corpora"]["train"]["path"] == "a.spacy"
     assert config["corpora"]["dev"]["path"] == "b.spacy"
-    assert config["initialize"]["vectors"] == "v"
+    assert config["initialize"]["vectors"] == (None if name in CONTEXTUAL else "v")
     assert config["training"]["seed"] == 7
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_labels_of_the_development_set_are_checked(name):
+    callback = read(name)["initialize"]["after_init"]
+    assert callback == {"@callbacks": "spacy-psa.check_dev_labels.v1"}
 
 
 # The settings of the PSA paper, J-13 to J-15

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import spacy
 import srsly
 import typer
 from thinc.api import Config
@@ -41,10 +42,13 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, list(map(str, arguments)))
 
 
-@pytest.mark.parametrize("corpus", LAYOUTS)
-def test_each_step_needs_what_a_step_before_it_makes(project, corpus):
-    made = [f"assets/{corpus}"]
-    for command in commands(project, corpus=corpus):
+TASKS = [(corpus, task) for corpus, layout in LAYOUTS.items() for task in layout.tasks]
+
+
+@pytest.mark.parametrize(("corpus", "task"), [pair for pair in TASKS if pair[1] != "parser"])
+def test_each_step_needs_what_a_step_before_it_makes(project, corpus, task):
+    made = [f"assets/{corpus}", "assets/sample"]  # which is in the repository
+    for command in commands(project, corpus=corpus, task=task):
         for dep in command.get("deps", []):
             there = (ROOT / dep).exists() if dep.startswith("configs/") else False
             within = any(dep == path or dep.startswith(f"{path}/") for path in made)
@@ -58,9 +62,10 @@ def test_each_step_needs_what_a_step_before_it_makes(project, corpus):
 @pytest.mark.parametrize("corpus", LAYOUTS)
 @pytest.mark.parametrize("mirror", ["", "/a folder/with blanks"])
 def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpus, mirror):
+    chosen = {"mirror": mirror, "task": LAYOUTS[corpus].tasks[0], "set": "a.b=1 c.d=x"}
     group = typer.main.get_command(app)
     seen = set()
-    for command in commands(project, corpus=corpus, mirror=mirror):
+    for command in commands(project, corpus=corpus, **chosen):
         for line in command["script"]:
             assert "${" not in line
             words = shlex.split(line)
@@ -72,6 +77,10 @@ def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpu
             seen.add(name)
             if name == "assets":
                 assert context.params["mirror"] == mirror
+                assert context.params["task"] == chosen["task"]
+            if name == "merge-config":
+                assert context.params["values"] == ["a.b=1", "c.d=x"]
+                assert context.params["log"] == Path(f"training/{corpus}/log.jsonl")
     assert seen == {"assets", "prepare", "merge-config", "report"}
 
 
@@ -95,7 +104,8 @@ def write_assets(folder: Path) -> Path:
     for name in ("eng.train", "eng.testa", "eng.testb"):
         path = mirror / "conll2003" / name
         path.write_text(f"content of {name}")
-        listed.append({"dest": f"assets/conll2003/{name}", "checksum": md5(path)})
+        url = f"https://example.org/{name}"
+        listed.append({"dest": f"assets/conll2003/{name}", "url": url, "checksum": md5(path)})
     with zipfile.ZipFile(mirror / "glove" / "glove.6B.zip", "w") as archive:
         archive.writestr("glove.6B.100d.txt", "the 0.5\n")
     listed.append({"dest": "assets/glove/glove.6B.zip"})
@@ -167,6 +177,9 @@ def test_file_of_a_mirror_with_a_wrong_checksum_is_not_taken(tmp_path):
         (["assets", "conll2004"], "unknown corpus 'conll2004'"),
         (["assets", "sample", "--mirror", "/no/such/folder"], "no such folder"),
         (["assets", "sample", "--project", "/no/such/project.yml"], "no project file"),
+        (["assets", "conll2000", "--task", "ner"], "--vars.task chunker or tagger"),
+        (["assets", "resume", "--task", "naming"], "the task 'naming'; give --vars.task ner"),
+        (["assets", "wsj", "--task", "tagger"], "conll-2012-en.tar.xz (not for download)"),
         (["prepare", "conll2004", "assets", "corpus"], "unknown corpus 'conll2004'"),
         (["merge-config", "none.cfg", "none.cfg", "out.cfg"], "no such config"),
     ],
@@ -179,8 +192,6 @@ def test_bad_arguments_give_one_line_and_code_2(tmp_path, monkeypatch, arguments
 
 
 def test_conll2003_is_prepared_with_its_vectors(tmp_path):
-    import spacy
-
     (tmp_path / "assets" / "conll2003").mkdir(parents=True)
     (tmp_path / "assets" / "glove").mkdir()
     lines = "-DOCSTART- -X- O O\n\nRome NNP I-NP I-LOC\nfell VBD I-VP O\n"
@@ -222,11 +233,9 @@ def test_settings_in_a_section_that_the_base_lacks_are_an_error(tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("corpus", LAYOUTS)
-def test_settings_of_each_corpus_lie_over_each_config(tmp_path, corpus):
-    bases = sorted((ROOT / "configs" / "ner").glob("*.cfg"))
-    assert bases
-    for base in bases:
+@pytest.mark.parametrize(("corpus", "task"), TASKS)
+def test_settings_of_each_corpus_lie_over_each_config(tmp_path, corpus, task):
+    for base in sorted((ROOT / "configs" / task).glob("*.cfg")):
         settings = ROOT / "configs" / "corpora" / f"{corpus}.cfg"
         result = run("merge-config", base, settings, tmp_path / "out.cfg")
         assert result.exit_code == 0, result.stderr
@@ -276,6 +285,58 @@ def test_a_rate_without_schedule_stays_and_so_do_steps_of_batches_by_words(tmp_p
     assert fit(tmp_path, words, "[corpus]\nsentences = 161\n")["eval_frequency"] == 879
 
 
+def test_settings_of_the_command_line_come_last_and_the_schedule_follows_them(tmp_path):
+    (tmp_path / "base.cfg").write_text(TRAINING.format(size=16))
+    (tmp_path / "part.cfg").write_text("[corpus]\nsentences = 161\n[training]\nmax_epochs = 20\n")
+    out = tmp_path / "out.cfg"
+    files = [tmp_path / "base.cfg", tmp_path / "part.cfg", out]
+    result = run("merge-config", *files, "training.max_epochs=3", "training.patience=7")
+    assert result.exit_code == 0, result.stderr
+    training = Config().from_disk(out)["training"]
+    assert (training["max_epochs"], training["patience"]) == (3, 7)
+    assert training["optimizer"]["learn_rate"]["total_steps"] == 3 * 11
+
+
+def test_labels_of_a_corpus_are_read_from_where_its_settings_say(tmp_path, monkeypatch):
+    """Sections 19 to 21 of the Wall Street Journal have a tag that 0 to 18 lack."""
+    base, settings = ROOT / "configs" / "tagger" / "psa.cfg", ROOT / "configs/corpora/wsj.cfg"
+    assert run("merge-config", base, settings, tmp_path / "out.cfg").exit_code == 0
+    monkeypatch.chdir(ROOT)
+    labels = Config().from_disk(tmp_path / "out.cfg")["initialize"]["components"]["tagger"]
+    tags = spacy.registry.resolve(labels)["labels"]
+    assert len(tags) == len({*tags}) == 48 and {"XX", "$", "NN", "PRP$"} <= {*tags}
+
+
+@pytest.mark.parametrize("base", ["ner/psa", "parser/small"])
+def test_the_log_goes_where_it_is_asked_for(tmp_path, base):
+    """Also where the logger stands inside of one that listens for scores."""
+    files = ROOT / "configs" / f"{base}.cfg", ROOT / "configs/corpora/sample.cfg"
+    result = run("merge-config", *files, tmp_path / "out.cfg", "--log", "a/log.jsonl")
+    assert result.exit_code == 0, result.stderr
+    logger = Config().from_disk(tmp_path / "out.cfg", interpolate=False)["training"]["logger"]
+    assert logger.get("logger", logger)["output_file"] == "a/log.jsonl"
+    assert ("output_file" in logger) != ("logger" in logger)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("training.epochs=3", "has no setting 'training.epochs'"),
+        ("training.max_epochs", "give a setting and its value"),
+        ("training.batcher=3", "give a setting and its value"),
+        ("nothing", "has no setting 'nothing'"),
+    ],
+)
+def test_a_setting_that_is_none_is_an_error(tmp_path, value, reason):
+    (tmp_path / "base.cfg").write_text(TRAINING.format(size=16))
+    (tmp_path / "part.cfg").write_text("[corpus]\nsentences = 161\n")
+    out = tmp_path / "out.cfg"
+    result = run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", out, value)
+    assert result.exit_code == 2
+    assert reason in result.stderr and result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("sentences", ["0", '"many"', "2.5"])
 def test_a_corpus_without_a_number_of_sentences_is_an_error(tmp_path, sentences):
     (tmp_path / "base.cfg").write_text(TRAINING.format(size=16))
@@ -286,12 +347,25 @@ def test_a_corpus_without_a_number_of_sentences_is_an_error(tmp_path, sentences)
     assert not out.exists()
 
 
-@pytest.mark.parametrize("name", ["psa", "tener", "cross"])
-def test_settings_of_the_papers_corpus_change_no_step(tmp_path, name):
-    base = ROOT / "configs" / "ner" / f"{name}.cfg"
-    settings = ROOT / "configs" / "corpora" / "conll2003.cfg"
+@pytest.mark.parametrize(
+    ("name", "corpus"),
+    [
+        ("ner/psa", "conll2003"),
+        ("ner/tener", "conll2003"),
+        ("ner/cross", "conll2003"),
+        ("ner/transformer_crf", "conll2003"),
+        ("ner/tok2vec_crf", "conll2003"),
+        ("ner/tener_zh", "resume"),
+        ("chunker/psa", "conll2000"),
+        ("tagger/psa", "wsj"),
+    ],
+)
+def test_settings_of_the_papers_corpus_change_no_step(tmp_path, name, corpus):
+    base = ROOT / "configs" / f"{name}.cfg"
+    settings = ROOT / "configs" / "corpora" / f"{corpus}.cfg"
     run("merge-config", base, settings, tmp_path / "out.cfg")
     merged = Config().from_disk(tmp_path / "out.cfg", interpolate=False)
+    assert "corpus" not in merged
     assert merged["training"] == Config().from_disk(base, interpolate=False)["training"]
 
 
@@ -303,8 +377,6 @@ def write_zip(path: Path, members: dict[str, str]) -> None:
 
 
 def test_conll2000_is_prepared_without_its_drawn_sentences(tmp_path):
-    import spacy
-
     assets, out = tmp_path / "assets", tmp_path / "corpus"
     numbers = " ".join(["0.5"] * 100)
     write_zip(assets / "glove" / "glove.6B.zip", {"glove.6B.100d.txt": f"a {numbers}\n"})

@@ -5,10 +5,12 @@ capacity for distinct characters of the training data; `max_characters`, longer 
 are cut at the right; `dropout`, on the embeddings; `output_dropout`, on the word's
 vector; `zero_digits`, every digit is read as 0 (T section 4.2). A character that
 training did not meet is the unknown one, row 0. `training.dropout` touches none of it.
+`cache`: how many words annotation on a CPU remembers the vectors of, 0 for none.
 """
 
 import string
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 import numpy
@@ -25,6 +27,7 @@ from spacy_psa.architectures.embed import (
     by_distinct_word,
     init_table,
 )
+from spacy_psa.architectures.word_cache import WordCache
 from spacy_psa.bridge import TorchShim, run_shim, shim_of
 from spacy_psa.errors import InputError
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
@@ -33,6 +36,7 @@ from spacy_psa.modules.chars import CharBiLSTM, Pool
 from spacy_psa.modules.lookup import Lookup
 from spacy_psa.modules.transformer import head_width
 
+CACHE = 20_000  # words, 16 MB of vectors of 200
 ASCII = string.ascii_letters + string.digits + string.punctuation
 _ASCII_ROWS = {character: row for row, character in enumerate(ASCII, 1)}
 _KIND = {
@@ -54,6 +58,8 @@ def char_bilstm(
     pool: Pool = "final",
     output_dropout: float = 0.0,
     zero_digits: bool = False,
+    spread: float | None = None,
+    cache: int = CACHE,
 ) -> Embedder:
     """`CharBiLSTM.v1`: a word as the final states of a BiLSTM over its characters
     (J section 5.2: embeddings of 30, hidden 100, read as 100 in each direction).
@@ -62,6 +68,8 @@ def char_bilstm(
     project: width of a linear layer on top, or null for none.
     pool: "final", or "max", the largest value over the characters, at least 0. TENER's
     (T section 6.1 and its code) is hidden 50, project 30, pool "max".
+    spread: standard deviation of the numbers that the embeddings start with, null for
+    1 / sqrt(width).
 
     Errors: InputError for another pool.
     """
@@ -73,6 +81,7 @@ def char_bilstm(
         rows,
         max_characters,
         zero_digits,
+        cache,
         2 * hidden if project is None else project,
         width=width,
         hidden=hidden,
@@ -80,6 +89,7 @@ def char_bilstm(
         project=project,
         pool=pool,
         output_dropout=output_dropout,
+        spread=spread,
     )
 
 
@@ -93,6 +103,7 @@ def char_cnn(
     dropout: float = 0.0,
     output_dropout: float = 0.0,
     zero_digits: bool = False,
+    cache: int = CACHE,
 ) -> Embedder:
     """`CharCNN.v1`: a word as the largest value over its characters of each of `kernels`
     kernels, at least 0, and a linear layer (T section 6.1).
@@ -109,6 +120,7 @@ def char_cnn(
         rows,
         max_characters,
         zero_digits,
+        cache,
         project,
         width=width,
         kernels=kernels,
@@ -130,6 +142,7 @@ def char_transformer(
     dropout: float = 0.0,
     output_dropout: float = 0.0,
     zero_digits: bool = False,
+    cache: int = CACHE,
 ) -> Embedder:
     """`CharTransformer.v1`: a word as the largest value over its characters of one
     Transformer layer with absolute sinusoids, at least 0, and a linear layer (T section 6.1).
@@ -146,6 +159,7 @@ def char_transformer(
         rows,
         max_characters,
         zero_digits,
+        cache,
         project,
         width=width,
         heads=heads,
@@ -168,6 +182,7 @@ def char_adatrans(
     dropout: float = 0.0,
     output_dropout: float = 0.0,
     zero_digits: bool = False,
+    cache: int = CACHE,
 ) -> Embedder:
     """`CharAdaTrans.v1`: as `CharTransformer.v1`, with TENER's attention in the layer
     (T sections 3.2 and 6.1): unscaled, with relative sinusoids, no key and no output
@@ -182,6 +197,7 @@ def char_adatrans(
         rows,
         max_characters,
         zero_digits,
+        cache,
         project,
         width=width,
         heads=heads,
@@ -194,7 +210,11 @@ def char_adatrans(
 
 
 def char_ngram_cnn(
-    width: int = 25, kernels: int = 20, longest: int = 3, max_characters: int = 20
+    width: int = 25,
+    kernels: int = 20,
+    longest: int = 3,
+    max_characters: int = 20,
+    cache: int = CACHE,
 ) -> Embedder:
     """`CharNgramCNN.v1`: the largest value over a word of `kernels` kernels on each n of
     its characters, n from 1 to `longest` (X section 3.1: 3 * 20 = 60).
@@ -221,7 +241,7 @@ def char_ngram_cnn(
     }
     return Model(
         "char_ngram_cnn",
-        _forward_ngrams,
+        partial(_forward_ngrams, WordCache(cache)),
         init=init_table,
         dims={"nO": kernels * longest},
         attrs={"max_characters": max_characters},
@@ -230,7 +250,11 @@ def char_ngram_cnn(
 
 
 def char_concat(
-    letters: int = 8, width: int = 32, rows: int = 500, dropout: float = 0.0
+    letters: int = 8,
+    width: int = 32,
+    rows: int = 500,
+    dropout: float = 0.0,
+    spread: float | None = None,
 ) -> Embedder:
     """`CharConcat.v1`: the vectors of a word's first and last letters side by side
     (K section 5: 2 * 8 letters of 32, width 512).
@@ -238,8 +262,15 @@ def char_concat(
     A shorter word has a padding vector, trained too, after its first letters and before
     its last. letters: how many at each end. width: of a letter's vector.
     rows: capacity for distinct letters of the training data. dropout: on the vectors.
+    spread: as of `CharBiLSTM.v1`.
     """
-    arguments = {"rows": rows + 2, "width": width, "symbols": 2 * letters, "dropout": dropout}
+    arguments = {
+        "rows": rows + 2,
+        "width": width,
+        "symbols": 2 * letters,
+        "dropout": dropout,
+        "spread": spread,
+    }
     return Model(
         "char_concat",
         _forward_ends,
@@ -256,13 +287,14 @@ def _char_encoder(
     rows: int,
     max_characters: int,
     zero_digits: bool,
+    cache: int,
     out_width: int,
     **arguments: Any,
 ) -> Embedder:
     """A module `(characters: (C,), lengths: (M,)) -> (M, out_width)` as an embedder."""
     return Model(
         name,
-        _forward_characters,
+        partial(_forward_characters, WordCache(cache)),
         init=init_table,
         dims={"nO": out_width},
         attrs={
@@ -275,12 +307,12 @@ def _char_encoder(
     )
 
 
-def _forward_characters(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_characters)
+def _forward_characters(cache: WordCache, model: Model, docs: list[Doc], is_train: bool) -> Any:
+    return by_distinct_word(model, docs, is_train, partial(cache.embed, _embed_characters))
 
 
-def _forward_ngrams(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_ngrams)
+def _forward_ngrams(cache: WordCache, model: Model, docs: list[Doc], is_train: bool) -> Any:
+    return by_distinct_word(model, docs, is_train, partial(cache.embed, _embed_ngrams))
 
 
 def _forward_ends(model: Model, docs: list[Doc], is_train: bool) -> Any:

@@ -12,19 +12,22 @@ from typing import Any, Literal, get_args
 import numpy
 import torch
 from spacy.tokens import Doc
-from spacy.vectors import Mode
+from spacy.vectors import Mode, Vectors
 from thinc.api import Model, concatenate
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
+from spacy_psa.architectures.rare_words import RareWords
 from spacy_psa.bridge import TorchShim, run_shim, shim_of
 from spacy_psa.errors import InputError
-from spacy_psa.modules.chars import WordTable
+from spacy_psa.modules.chars import WordTable, uniform
 from spacy_psa.modules.lookup import Lookup
 
 Embedder = Model[list[Doc], list[Floats2d]]
 Attribute = Literal["TAG", "POS", "MORPH", "LEMMA", "NORM"]
 WithoutVector = Literal["all", "numbers", "none"]
+UNKNOWN = ""  # no token is empty
+NO_VECTORS = Vectors(shape=(0, 0))
 DIGITS = {ord(digit): "0" for digit in "123456789"}
 
 
@@ -35,6 +38,9 @@ def word_embed(
     zero_digits: bool = True,
     trainable: bool = True,
     without_vector: WithoutVector = "all",
+    replace_rare: bool = False,
+    spread: float | None = None,
+    pretrained: bool = True,
 ) -> Embedder:
     """`WordEmbed.v1`: pretrained vectors, fine-tuned, and vectors for words without one.
 
@@ -53,15 +59,25 @@ def word_embed(
     unknown words are later. Counts only where there are pretrained vectors.
     trainable: false leaves the pretrained vectors as they are, and no word has a row of
     its own (X section 3.1).
+    replace_rare: in training a token is read as the unknown word with probability
+    1 / (1 + count), count the tokens of its normal form in the training data (K's code).
+    This trains the vector of unknown words, which is zeros otherwise.
+    spread: standard deviation of the numbers that new rows start with, null for
+    1 / sqrt(width).
+    pretrained: false leaves the pretrained vectors aside, where another component needs
+    them, and learns all vectors.
 
     Errors: InputError where the pretrained vectors are of another width, or where there
-    are none and `trainable` is false, and for an unknown `without_vector`.
+    are none and `trainable` is false, for an unknown `without_vector`, and for
+    `replace_rare` without `trainable`, or neither `pretrained` nor `trainable`.
     """
     if without_vector not in get_args(WithoutVector):
         raise InputError(
             f"WordEmbed.v1: without_vector is {without_vector!r}: "
             f"take one of {get_args(WithoutVector)}"
         )
+    if not trainable and (replace_rare or not pretrained):
+        raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
     if not trainable:
         return Model("word_embed", _forward_pretrained, dims={"nO": width}, attrs={"lower": lower})
     model: Embedder = Model(
@@ -75,6 +91,9 @@ def word_embed(
             "lower": lower,
             "zero_digits": zero_digits,
             "without_vector": without_vector,
+            "rare": RareWords() if replace_rare else None,
+            "spread": spread,
+            "pretrained": pretrained,
         },
         shims=[TorchShim(WordTable, {"rows": rows + 1, "width": width})],
     )
@@ -91,7 +110,11 @@ def word_shape() -> Embedder:
 
 
 def tag_embed(
-    width: int = 32, rows: int = 500, attribute: Attribute = "TAG", dropout: float = 0.0
+    width: int = 32,
+    rows: int = 500,
+    attribute: Attribute = "TAG",
+    dropout: float = 0.0,
+    spread: float | None = None,
 ) -> Embedder:
     """`TagEmbed.v1`: a trained vector for each token's tag (K section 2.1).
 
@@ -102,7 +125,7 @@ def tag_embed(
 
     width: of the vectors. rows: capacity for distinct tags of the training data.
     attribute: what is read of the token: "TAG", "POS", "MORPH", "LEMMA" or "NORM".
-    dropout: on the vectors.
+    dropout: on the vectors. spread: as of `WordEmbed.v1`.
 
     Errors: InputError for another attribute.
     """
@@ -110,7 +133,7 @@ def tag_embed(
         raise InputError(
             f"TagEmbed.v1: attribute is {attribute!r}: take one of {get_args(Attribute)}"
         )
-    arguments = {"rows": rows + 1, "width": width, "dropout": dropout}
+    arguments = {"rows": rows + 1, "width": width, "dropout": dropout, "spread": spread}
     return Model(
         "tag_embed",
         _forward_tags,
@@ -163,11 +186,21 @@ def by_distinct_word(
     embed: called with the model, the docs, the distinct words and `is_train`; gives
     their vectors (M, nO) and a callback for the vectors' gradient.
     """
-    xp = model.ops.xp
     if not any(len(doc) for doc in docs):
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
     words, index, sizes = distinct_words(docs, attribute)
     vectors, embed_backprop = embed(model, docs, words, is_train)
+    return hand_out(model, vectors, embed_backprop, index, sizes)
+
+
+def hand_out(
+    model: Model, vectors: Floats2d, embed_backprop: Callable, index: Any, sizes: list[int]
+) -> tuple[list[Floats2d], Callable]:
+    """Vectors (M, nO) to the tokens that have them, as an embedder gives them.
+
+    index: (N,) the vector of each token. sizes: (B,) tokens of each doc.
+    """
+    xp = model.ops.xp
     index = xp.asarray(index)
     ends = numpy.cumsum(sizes)[:-1].tolist()
 
@@ -181,7 +214,14 @@ def by_distinct_word(
 
 
 def _forward_words(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_words)
+    rare = model.attrs["rare"]
+    if rare is None or not is_train or not any(len(doc) for doc in docs):
+        return by_distinct_word(model, docs, is_train, embed_forms)
+    words, index, sizes = distinct_words(docs)
+    unknown = rare.draw(docs, _normal_forms(model, words), index, sizes)
+    index[unknown] = len(words)
+    vectors, embed_backprop = embed_forms(model, docs, [*words, UNKNOWN], is_train)
+    return hand_out(model, vectors, embed_backprop, index, sizes)
 
 
 def _forward_pretrained(model: Model, docs: list[Doc], is_train: bool) -> Any:
@@ -196,26 +236,21 @@ def _forward_tags(model: Model, docs: list[Doc], is_train: bool) -> Any:
     return by_distinct_word(model, docs, is_train, _embed_tags, model.attrs["attribute"])
 
 
-def _embed_words(
+def embed_forms(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
+    """What `WordEmbed.v1` does with distinct words, for an embedder that has its attributes."""
     width = model.get_dim("nO")
-    pretrained, found = _pretrained(docs[0].vocab, words, width, model.attrs["lower"])
-    forms = words
-    if model.attrs["lower"]:
-        forms = [form.lower() for form in forms]
-    if model.attrs["zero_digits"]:
-        forms = [form.translate(DIGITS) for form in forms]
+    vectors = docs[0].vocab.vectors if model.attrs.get("pretrained", True) else NO_VECTORS
+    pretrained, found = _pretrained(vectors, words, width, model.attrs["lower"])
+    forms = _normal_forms(model, words)
     if is_train:
-        which: WithoutVector = (
-            model.attrs["without_vector"] if docs[0].vocab.vectors.size else "all"
-        )
+        which: WithoutVector = model.attrs["without_vector"] if vectors.size else "all"
         new = add_rows(model, _entitled(forms, found, which))
         bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
         if bare:
             table = shim_of(model).module.get_parameter("table.weight")
-            bound = (3.0 / width) ** 0.5
-            start = torch.empty(len(bare), width).uniform_(-bound, bound)
+            start = uniform(torch.empty(len(bare), width), model.attrs.get("spread"))
             table.data[bare] = start.to(table.device)
     rows = torch.tensor([model.attrs["rows"].get(form, 0) for form in forms])
     device = shim_of(model).device
@@ -223,9 +258,19 @@ def _embed_words(
     return run_shim(model, inputs, is_train)
 
 
+def _normal_forms(model: Model, words: list[str]) -> list[str]:
+    if model.attrs["lower"]:
+        words = [word.lower() for word in words]
+    if model.attrs["zero_digits"]:
+        words = [word.translate(DIGITS) for word in words]
+    return words
+
+
 def _entitled(forms: list[str], found: list[bool], which: WithoutVector) -> Iterator[str]:
     """The normal forms that may have a row of their own."""
     for form, has in zip(forms, found):
+        if form == UNKNOWN:
+            continue
         if has or which == "all" or (which == "numbers" and any(map(str.isdigit, form))):
             yield form
 
@@ -239,7 +284,7 @@ def _embed_pretrained(
             "WordEmbed.v1 with trainable = false needs pretrained vectors: "
             "set [paths.vectors], or trainable = true"
         )
-    vectors, _ = _pretrained(vocab, words, width, model.attrs["lower"])
+    vectors, _ = _pretrained(vocab.vectors, words, width, model.attrs["lower"])
     return model.ops.asarray2f(vectors), _nothing_to_train
 
 
@@ -280,14 +325,15 @@ def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
     return new
 
 
-def _pretrained(vocab: Any, words: list[str], width: int, lower: bool) -> tuple[Any, list[bool]]:
-    vectors = vocab.vectors
+def _pretrained(
+    vectors: Vectors, words: list[str], width: int, lower: bool
+) -> tuple[Any, list[bool]]:
     if not vectors.size:
         return numpy.zeros((len(words), width), dtype="float32"), [False] * len(words)
     if vectors.shape[1] != width:
         raise InputError(
-            f"WordEmbed.v1 has width {width} but the pretrained vectors have {vectors.shape[1]}: "
-            "set its width to theirs, or take other vectors"
+            f"The table of words has width {width} but the pretrained vectors "
+            f"have {vectors.shape[1]}: set its width to theirs, or take other vectors"
         )
     if vectors.mode == Mode.floret:
         return to_numpy(vectors.get_batch(words)), [True] * len(words)

@@ -131,8 +131,12 @@ def psa_bilstm_encoder(
     width: the input width, needed only where no slot is "bilstm": it is then also
     the output's.
 
-    Errors: InputError for an unknown option, or for `width` missing where it is needed.
+    Errors: InputError for an unknown option, a hidden or window below 1, or for `width`
+    missing where it is needed.
     """
+    for name, size in (("hidden", hidden), ("window", window)):
+        if size < 1:
+            raise InputError(f"PSABiLSTM.v1: {name} is {size}: take 1 or more")
     slots = (bottom, middle, top)
     if "bilstm" not in slots and width is None:
         raise InputError(

@@ -32,13 +32,25 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Kind = "label_pai
     kinds = {"label_pair": heads.LabelPair, "transition": heads.EmissionTransition}
     if potentials not in kinds:
         raise InputError(f"CRF.v1: potentials is {potentials!r}: take one of {get_args(Kind)}")
-    return _sentencewise(tok2vec, head_layer(potentials, kinds[potentials]))
+    _one_row_a_token("CRF.v1", tok2vec)
+    return sentencewise(tok2vec, head_layer(potentials, kinds[potentials]))
 
 
 def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
     """`Softmax.v1`: tags independent of each other, K log probabilities a token
     (J Table 9, model 5)."""
-    return _sentencewise(tok2vec, head_layer("emission", heads.Emission))
+    _one_row_a_token("Softmax.v1", tok2vec)
+    return sentencewise(tok2vec, head_layer("emission", heads.Emission))
+
+
+def has_boundaries(tok2vec: Model) -> bool:
+    """Whether a model gives rows for START and STOP around the tokens of each sentence."""
+    return any(node.attrs.get("boundaries") for node in tok2vec.walk())
+
+
+def _one_row_a_token(name: str, tok2vec: Model) -> None:
+    if has_boundaries(tok2vec):
+        raise InputError(f"{name}: boundaries = true is for ChartParser.v1: set it to false")
 
 
 def sentence_bounds(doc: Doc) -> Bounds:
@@ -77,7 +89,9 @@ def listens(model: Model) -> bool:
     return any(hasattr(node, "upstream_name") for node in model.walk())
 
 
-def _sentencewise(tok2vec: Model, head: Model) -> Model:
+def sentencewise(tok2vec: Model, head: Model) -> Model:
+    """A head over token vectors, sentence by sentence. `tok2vec` takes sentences, or whole
+    docs where it listens to an upstream component."""
     model: Model = Model(
         "sentencewise",
         _forward,
@@ -95,20 +109,55 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
         vectors, embed_backprop = tok2vec(sentences(docs), is_train)
         potentials, head_backprop = head(vectors, is_train)
         return potentials, lambda d: embed_backprop(head_backprop(d))
-    whole, embed_backprop = tok2vec(docs, is_train)
+    below, above = _around_the_split(tok2vec, head)
+    whole, below_backprop = below(docs, is_train)
     parts = [[end - start for start, end in sentence_bounds(doc)] for doc in docs]
     vectors = []
     for array, sizes in zip(whole, parts):
         vectors += model.ops.xp.split(array, numpy.cumsum(sizes)[:-1].tolist())
-    potentials, head_backprop = head(vectors, is_train)
+    backprops = []
+    for layer in above:
+        vectors, layer_backprop = layer(vectors, is_train)
+        backprops.append(layer_backprop)
 
-    def backprop(d_potentials: list[Floats2d]) -> Any:
-        d_vectors = iter(head_backprop(d_potentials))
-        return embed_backprop(
-            [model.ops.xp.concatenate([next(d_vectors) for _ in sizes]) for sizes in parts]
-        )
+    def backprop(d_vectors: list[Floats2d]) -> Any:
+        for layer_backprop in reversed(backprops):
+            d_vectors = layer_backprop(d_vectors)
+        rows = iter(d_vectors)
+        return below_backprop([model.ops.xp.concatenate([next(rows) for _ in s]) for s in parts])
 
-    return potentials, backprop
+    return vectors, backprop
+
+
+def _around_the_split(tok2vec: Model, head: Model) -> tuple[Model, list[Model]]:
+    """What sees whole docs, as listeners must, and what sees the sentences: an encoder
+    over a listener too, so that it never looks across their bounds."""
+    if tok2vec.has_ref("encode") and not listens(tok2vec.get_ref("encode")):
+        return tok2vec.get_ref("embed"), [tok2vec.get_ref("encode"), head]
+    return tok2vec, [head]
+
+
+def sentence_scores(model: Model, docs: list[Doc]) -> Callable[[list[int]], list[Floats2d]]:
+    """Prediction in pieces: a function from numbers of the docs' sentences to their arrays.
+
+    model: that `sentencewise` made. What must see whole docs is computed once, at the call.
+    """
+    tok2vec, head = model.layers
+    if not listens(tok2vec):
+        parts = sentences(docs)
+        return lambda numbers: model.predict([parts[i] for i in numbers])
+    below, above = _around_the_split(tok2vec, head)
+    vectors: list[Floats2d] = []
+    for array, doc in zip(below.predict(docs), docs):
+        vectors += [array[start:end] for start, end in sentence_bounds(doc)]
+
+    def predict(numbers: list[int]) -> list[Floats2d]:
+        arrays = [vectors[i] for i in numbers]
+        for layer in above:
+            arrays = layer.predict(arrays)
+        return arrays
+
+    return predict
 
 
 def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:

@@ -7,10 +7,14 @@ from typer.core import TyperGroup
 
 from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
+from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.convert import convert_app
+from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.report import report
+from spacy_psa.cli.search import search
+from spacy_psa.cli.visualize import visualize_app
 from spacy_psa.errors import InputError
 
 
@@ -38,11 +42,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(convert_app)
+app.add_typer(visualize_app)
 app.command()(annotate)
 app.command()(report)
+app.command()(calibrate)
+app.command()(evaluate_trees)
 app.command()(assets)
 app.command()(prepare)
 app.command()(merge_config)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(search)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ def assets(
     mirror: Annotated[
         str, typer.Option(help="Folder, or folder of folders, to copy missing files from.")
     ] = "",
+    task: Annotated[str, typer.Option(help="What to train for, as in --vars.task.")] = "",
     project: Annotated[Path, typer.Option(help="The file that lists assets and checksums.")] = Path(
         "project.yml"
     ),
@@ -30,20 +31,27 @@ def assets(
     from spacy_psa.corpora.layouts import layout
 
     root = project.parent
-    paths = [Path("assets") / file for file in layout(corpus).files()]
-    checksums = _checksums(project)
+    files = layout(corpus)
+    if task and task not in files.tasks:
+        raise InputError(
+            f"{corpus}: has no annotation for the task {task!r}; give --vars.task "
+            f"{' or '.join(files.tasks)}"
+        )
+    paths = [Path("assets") / file for file in files.files()]
+    listed = _listed(project)
     if mirror and not Path(mirror).is_dir():
         raise InputError(f"--mirror {mirror}: there is no such folder")
     missing = []
     for path in paths:
-        checksum = checksums.get(path.as_posix())
+        asset = listed.get(path.as_posix(), {})
+        checksum = asset.get("checksum")
         if mirror and not _is_whole(root / path, checksum):
             found = _find(Path(mirror), path.name, checksum)
             if found:
                 _copy(found, root / path)
                 typer.echo(f"{path}: copied from {found}")
         if not (root / path).is_file():
-            missing.append(str(path))
+            missing.append(str(path) if asset.get("url") else f"{path} (not for download)")
         elif not _is_whole(root / path, checksum):
             raise InputError(
                 f"{root / path}: damaged or another version ({_wrong(checksum)}); "
@@ -58,13 +66,12 @@ def assets(
     typer.echo(f"{corpus}: {len(paths)} files, all there and whole")
 
 
-def _checksums(project: Path) -> dict[str, str | None]:
-    """MD5 by destination, from the project file."""
+def _listed(project: Path) -> dict[str, dict[str, str]]:
+    """Assets of the project file by destination."""
     import srsly
 
     try:
-        listed = srsly.read_yaml(project)["assets"]
-        return {asset["dest"]: asset.get("checksum") for asset in listed}
+        return {asset["dest"]: asset for asset in srsly.read_yaml(project)["assets"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{project}: no project file with a list of assets; "

@@ -13,13 +13,21 @@ def merge_config(
     base: Annotated[Path, typer.Argument(help="A whole training config.")],
     settings: Annotated[Path, typer.Argument(help="Settings that take its settings' place.")],
     target: Annotated[Path, typer.Argument(metavar="OUT.cfg", help="The config to write.")],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings that take the place of both's."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="Where the training is to log its scores, as JSON lines.")
+    ] = None,
 ) -> None:
     """Lay the settings of one config over another and write the result for `spacy train`.
 
     Variables (${paths.train}) stay variables. Sections that the base lacks are an
-    error, since they would be typing errors. A section [corpus] with the number of
-    training sentences makes what the base counts in epochs, which it must evaluate
-    once each, as many epochs of this corpus.
+    error, since they would be typing errors, but for [initialize.components.NAME]. A
+    section [corpus] with the number of training sentences makes what the base counts in
+    epochs, which it must evaluate once each, as many epochs of this corpus. A value is
+    JSON, as for `spacy train`, or else a string: training.max_epochs=3.
     """
     from thinc.api import Config
 
@@ -29,8 +37,16 @@ def merge_config(
     sentences = part.pop("corpus", {}).get("sentences")
     _check(part, whole, settings, base)
     merged = Config(whole).merge(part)
+    chosen = _chosen(values or [], merged, base)
+    merged = merged.merge(chosen)
     if sentences is not None:
         _fit_epochs(merged["training"], whole["training"], sentences, settings)
+        merged = merged.merge(chosen)  # what is chosen is not fitted
+    if log is not None:
+        logger = merged["training"]["logger"]
+        while "logger" in logger:  # inside of one that listens
+            logger = logger["logger"]
+        logger["output_file"] = str(log)
     with atomic_path(target) as temporary:
         merged.to_disk(temporary, interpolate=False)
     typer.echo(f"{base} + {settings} -> {target}")
@@ -52,11 +68,34 @@ def _read(path: Path) -> dict[str, Any]:
 def _check(
     part: dict[str, Any], whole: dict[str, Any], settings: Path, base: Path, at: str = ""
 ) -> None:
+    if at == "initialize.components.":
+        return  # what a component is initialized with, of whatever name
     for key, value in part.items():
         if isinstance(value, dict):
             if not isinstance(whole.get(key), dict):
                 raise InputError(f"{settings}: [{at}{key}]: {base} has no such section")
             _check(value, whole[key], settings, base, f"{at}{key}.")
+
+
+def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, Any]:
+    """["a.b=1"] as {"a": {"b": 1}}, of settings that the config has."""
+    import srsly
+    from spacy.util import dot_to_dict, dot_to_object
+
+    found = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        try:
+            held = dot_to_object(config, key)  # type: ignore[arg-type]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{text}: {base} has no setting {key!r}") from error
+        if not equals or isinstance(held, dict):
+            raise InputError(f"{text}: give a setting and its value, as training.max_epochs=3")
+        try:
+            found[key] = srsly.json_loads(value)
+        except ValueError:
+            found[key] = value
+    return dot_to_dict(found)
 
 
 def _fit_epochs(

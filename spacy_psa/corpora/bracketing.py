@@ -45,10 +45,13 @@ class TreeBuilder:
             leave empty, take the bare labels, and make one constituent of several
             with one label over the same words, as those where a trace stood
             (NP over NP) are. This is the usual preparation of the Penn Treebank.
+        keep_empty: take empty elements for words, and trees without a word, as "(())",
+            for trees. This is what a scorer needs, which counts sentences.
     """
 
-    def __init__(self, clean: bool = False) -> None:
+    def __init__(self, clean: bool = False, keep_empty: bool = False) -> None:
         self.clean = clean
+        self.keep_empty = keep_empty
         self._parsed = Parsed([], [], [])
         # Of each open bracket: label, first word, place of its constituent.
         self._open: list[tuple[str, int, int]] = []
@@ -68,7 +71,7 @@ class TreeBuilder:
 
     def leaf(self, tag: str, word: str) -> None:
         """A word and its part of speech. Raises BracketError for a trace that is not cleaned."""
-        if tag == EMPTY:
+        if tag == EMPTY and not self.keep_empty:
             if self.clean:
                 return
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
@@ -117,9 +120,9 @@ class _Tokens:
         elif token == ")":
             if len(pending) == 3:
                 self.builder.leaf(pending[1], pending[2])
-            elif pending:
+            elif pending and not self.builder.keep_empty:
                 raise BracketError(f"the node {' '.join(pending)}) is empty")
-            else:
+            elif not pending:
                 self.builder.close()
             self.pending = []
         elif not pending:
@@ -136,21 +139,22 @@ def read_trees(
     repairs: Counter[str],
     clean: bool = False,
     one_a_line: bool = False,
+    keep_empty: bool = False,
 ) -> Iterator[tuple[int, Parsed]]:
     """Yield (line where it begins, tree), streaming.
 
-    Trees without words are left out and counted in `repairs`.
+    Trees without words are left out and counted in `repairs`, unless `keep_empty`.
 
     Args:
         name: of the file, for errors.
         lines: as `decode_lines` yields them.
-        clean: see `TreeBuilder`.
+        clean, keep_empty: see `TreeBuilder`.
         one_a_line: a tree must end on its line, alone; else it may take several.
 
     Raises:
         InputError: what stands there is no bracketed tree, with the line.
     """
-    builder = TreeBuilder(clean)
+    builder = TreeBuilder(clean, keep_empty)
     tokens = _Tokens(builder)
     begin, number, found = 0, 1, False
     try:
@@ -164,7 +168,7 @@ def read_trees(
                 if not tokens.inside():
                     parsed = builder.finish()
                     found = True
-                    if parsed.words:
+                    if parsed.words or keep_empty:
                         yield begin, parsed
                     else:
                         repairs["tree(s) without words left out"] += 1

@@ -22,6 +22,8 @@ class Layout:
 
     format: str
     """The command of `spacy-psa convert`."""
+    tasks: tuple[str, ...]
+    """What its documents are annotated with: folders of `configs`, the usual one first."""
     train: Part
     dev: Part
     test: Part
@@ -38,16 +40,19 @@ GLOVE = "glove/glove.6B.zip"
 CONLL2000 = "conll2000/conll2000.zip"
 ONTONOTES = "ontonotes/conll-2012-en.tar.xz"
 WSJ = "wsj/conll-2012-en.tar.xz"
+WSJ_TREES = "wsj_trees/conll-2012-en.tar.xz"
 
 LAYOUTS = {
     "sample": Layout(
         "sample",
+        ("ner", "tagger", "chunker", "parser"),
         Part("sample/train.jsonl"),
         Part("sample/dev.jsonl"),
         Part("sample/test.jsonl"),
     ),
     "conll2003": Layout(
         "conll2003",
+        ("ner", "tagger", "chunker"),
         Part("conll2003/eng.train"),
         Part("conll2003/eng.testa"),
         Part("conll2003/eng.testb"),
@@ -56,6 +61,7 @@ LAYOUTS = {
     # The corpus has no development set: 1,000 sentences of the training set are drawn.
     "conll2000": Layout(
         "conll2000",
+        ("chunker", "tagger"),
         Part(CONLL2000, ("--member", "train.txt", "--dev", "1000", "--part", "train")),
         Part(CONLL2000, ("--member", "train.txt", "--dev", "1000", "--part", "dev")),
         Part(CONLL2000, ("--member", "test.txt")),
@@ -63,6 +69,7 @@ LAYOUTS = {
     ),
     "ontonotes": Layout(
         "ontonotes",
+        ("ner", "tagger", "parser"),
         Part(ONTONOTES, ("--folder", "v4/data/train")),
         Part(ONTONOTES, ("--folder", "v4/data/development")),
         Part(ONTONOTES, ("--folder", "v4/data/test")),
@@ -71,19 +78,30 @@ LAYOUTS = {
     # Sections as for part-of-speech tagging.
     "wsj": Layout(
         "ontonotes",
+        ("tagger", "ner", "parser"),
         Part(WSJ, ("--sections", "00-18")),
         Part(WSJ, ("--sections", "19-21")),
         Part(WSJ, ("--sections", "22-24")),
         vectors=GLOVE,
     ),
+    # Sections as for parsing.
+    "wsj_trees": Layout(
+        "ontonotes",
+        ("parser",),
+        Part(WSJ_TREES, ("--sections", "02-21")),
+        Part(WSJ_TREES, ("--sections", "22")),
+        Part(WSJ_TREES, ("--sections", "23")),
+    ),
     "resume": Layout(
         "bmes",
+        ("ner",),
         Part("resume/train.char.bmes"),
         Part("resume/dev.char.bmes"),
         Part("resume/test.char.bmes"),
     ),
     "weibo": Layout(
         "bmes",
+        ("ner",),
         Part("weibo/weiboNER_2nd_conll.train"),
         Part("weibo/weiboNER_2nd_conll.dev"),
         Part("weibo/weiboNER_2nd_conll.test"),

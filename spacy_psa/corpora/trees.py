@@ -8,6 +8,7 @@ are no constituents.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # nltk takes a second to import: only when a tree is read or 
 ROOTS = ("TOP", "ROOT", "S1", "")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 ESCAPES = {bracket: escape for escape, bracket in BRACKETS.items()}
+_BRACKET = re.compile("[][(){}]")
 
 
 class Parsed(NamedTuple):
@@ -27,6 +29,12 @@ class Parsed(NamedTuple):
     words: list[str]
     tags: list[str]
     constituents: list[Span]
+
+
+def escape(text: str) -> str:
+    """A word or a tag as it stands in a bracketed tree: -LRB- for (, also inside a word,
+    and _ for white space inside it."""
+    return "_".join(_BRACKET.sub(lambda found: ESCAPES[found[0]], text).split())
 
 
 def parse_tree(text: str) -> Parsed:
@@ -70,7 +78,8 @@ def take_apart(tree: Tree) -> Parsed:
 
 
 def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable[Span]) -> Tree:
-    """The tree of a sentence; under TOP where not one constituent covers it all.
+    """The tree of a sentence; under TOP where not one constituent covers it all. Words
+    and tags are escaped.
 
     Args:
         constituents: in preorder, see the module.
@@ -91,8 +100,7 @@ def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable
                 stack.pop()
             stop = min(until, stack[-1][1])
             for i in range(done, stop):
-                word = ESCAPES.get(words[i], words[i])
-                stack[-1][2].append(Tree(tags[i], [word]))
+                stack[-1][2].append(Tree(escape(tags[i]), [escape(words[i])]))
             done = stop
 
     for start, end, label in constituents:

@@ -18,6 +18,7 @@ class CharBiLSTM(nn.Module):
     rows: size of the character vocabulary, row 0 for unknown characters.
     width: width of a character's embedding (J: 30), drawn from
     U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
+    spread: another standard deviation of that draw.
     hidden: units of each direction (J: "hidden 100", read as 100 each; T: 50).
     dropout: on the character embeddings. output_dropout: on the word's vector.
     project: width of a linear layer on top (T: 30), or None for no layer.
@@ -34,9 +35,10 @@ class CharBiLSTM(nn.Module):
         project: int | None = None,
         pool: Pool = "final",
         output_dropout: float = 0.0,
+        spread: float | None = None,
     ):
         super().__init__()
-        self.embed = embedding(rows, width)
+        self.embed = embedding(rows, width, spread)
         self.dropout = nn.Dropout(dropout)
         self.lstm = BiLSTM(width, hidden)
         self.pool = pool
@@ -56,12 +58,18 @@ class CharBiLSTM(nn.Module):
         return self.output_dropout(self.project(word))
 
 
-def embedding(rows: int, width: int) -> nn.Embedding:
-    """A table drawn from U(-sqrt(3 / width), sqrt(3 / width))."""
+def embedding(rows: int, width: int, spread: float | None = None) -> nn.Embedding:
+    """A table of start values, see `uniform`."""
     table = nn.Embedding(rows, width)
-    bound = (3.0 / width) ** 0.5
-    nn.init.uniform_(table.weight, -bound, bound)
+    uniform(table.weight, spread)
     return table
+
+
+def uniform(vectors: Tensor, spread: float | None = None) -> Tensor:
+    """Draw vectors, (M, width), from the uniform distribution around 0 of standard
+    deviation `spread`, by default 1 / sqrt(width): U(-sqrt(3 / width), sqrt(3 / width))."""
+    spread = vectors.shape[1] ** -0.5 if spread is None else spread
+    return nn.init.uniform_(vectors, -(3.0**0.5) * spread, 3.0**0.5 * spread)
 
 
 def glorot(layer: Layer) -> Layer:

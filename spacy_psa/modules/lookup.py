@@ -9,12 +9,20 @@ class Lookup(nn.Module):
     """The vectors of some symbols of each word, side by side.
 
     rows: size of the vocabulary. width: of a symbol's vector, drawn from
-    U(-sqrt(3 / width), sqrt(3 / width)). symbols: of each word. dropout: on the vectors.
+    U(-sqrt(3 / width), sqrt(3 / width)), or with another standard deviation, `spread`.
+    symbols: of each word. dropout: on the vectors.
     """
 
-    def __init__(self, rows: int, width: int, symbols: int = 1, dropout: float = 0.0):
+    def __init__(
+        self,
+        rows: int,
+        width: int,
+        symbols: int = 1,
+        dropout: float = 0.0,
+        spread: float | None = None,
+    ):
         super().__init__()
-        self.embed = embedding(rows, width)
+        self.embed = embedding(rows, width, spread)
         self.dropout = nn.Dropout(dropout)
         self.out_width = symbols * width
 

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..errors import InputError
 from ..kernels import available
+from .distinct import Distinct
 from .position_bias import PositionBias, glorot, look_up
 from .ragged import mask, pad, positions, unpad
 
@@ -51,9 +52,9 @@ class PositionAwareAttention(PositionBias):
         self.score = nn.Parameter(torch.empty(width))
         glorot(self)
 
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> s (N, d)."""
-        parts = self._parts(x, int(lengths.max()))
+    def forward(self, x: Tensor, lengths: Tensor, once: Distinct | None = None) -> Tensor:
+        """x (N, d), lengths (B,) -> s (N, d). once: the distinct rows of x, if known."""
+        parts = self._parts(once or Distinct(x), int(lengths.max()))
         band = self._band(parts, int(lengths.max()))
         compiled = (
             x.device.type == "cpu"
@@ -73,7 +74,7 @@ class PositionAwareAttention(PositionBias):
     def weights(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, d) -> a_i(j) (B, n, n), n = max(lengths): rows sum to 1 over the tokens of
         their sentence; padding, and the row of a token alone under the mask, is 0."""
-        parts = self._parts(x, int(lengths.max()))
+        parts = self._parts(Distinct(x), int(lengths.max()))
         chunks = _attention_chunks(
             *parts, lengths,
             activation=self.activation, signed=self.signed, masked=self.masked,
@@ -81,10 +82,11 @@ class PositionAwareAttention(PositionBias):
         )  # fmt: skip
         return torch.cat([attention for _, attention in chunks], 1)
 
-    def _parts(self, x: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def _parts(self, x: Distinct, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """A, C (N, d), w (d,), weighted P by token and row (N, rows), weighted G by distance."""
-        table, distance = self.tables(x, longest)
-        return self.query(x), self.key(x), self.score, table, distance
+        table, distance = self.tables(x.rows, longest)
+        a, c, table = (x.spread(t) for t in (self.query(x.rows), self.key(x.rows), table))
+        return a, c, self.score, table, distance
 
     def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
         # No band is narrower than 3.7 windows (see `reach`): most batches need no look at values.
@@ -244,10 +246,21 @@ class ContextFusion(nn.Module):
         return Fusion(self.attention.weights(x, lengths), self._gate(x, lengths)[0])
 
     def _gate(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        s = self.dropout(self.attention(x, lengths))
-        context = torch.tanh(self.outer(torch.tanh(self.inner(s))))
-        hidden = torch.tanh(self.gate_input(x) + self.gate_context(context))
+        once = Distinct(x)
+        s = self.dropout(self.attention(x, lengths, once))
+        context = _tanh(self.outer(_tanh(self.inner(s))))
+        hidden = _tanh(once.spread(self.gate_input(once.rows)) + self.gate_context(context))
         return torch.sigmoid(self.gate(hidden)), context
+
+
+def _tanh(x: Tensor) -> Tensor:
+    """tanh, where x may be overwritten."""
+    if x.device.type == "cpu" and x.dtype == torch.float32 and available():
+        from ..kernels.gates import Tanh
+
+        result: Tensor = Tanh.apply(x)
+        return result
+    return torch.tanh(x)
 
 
 class SinusoidalPositions(nn.Module):

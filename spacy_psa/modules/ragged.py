@@ -36,3 +36,16 @@ def unpad(padded: Tensor, lengths: Tensor) -> Tensor:
 def mask(lengths: Tensor, device: torch.device | None = None) -> Tensor:
     """(B, max(lengths)) bool, true where there is a token."""
     return (torch.arange(int(lengths.max()))[None, :] < lengths[:, None]).to(device)
+
+
+def with_boundaries(lengths: Tensor, device: torch.device | None = None) -> Tensor:
+    """(N + 2B,): the rows of `torch.cat([x, start, stop])` that put a start row before
+    and a stop row after the tokens of each sentence; x: (N, d), start and stop: (1, d)."""
+    total = int(lengths.sum())
+    longer = lengths + 2
+    ends = torch.cumsum(longer, 0)
+    rows = torch.full((total + 2 * len(lengths),), total)
+    rows[ends - 1] = total + 1
+    sentence, place = positions(lengths)
+    rows[(ends - longer)[sentence] + place + 1] = torch.arange(total)
+    return rows.to(device)

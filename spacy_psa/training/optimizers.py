@@ -127,24 +127,18 @@ def sgd(
     return MomentumSGD(learn_rate, momentum, use_averages, clip_value)
 
 
-class Nadam(TensorOptimizer):
-    """Adam with Nesterov momentum (Dozat 2016), as torch.optim.NAdam has it.
+class AdaptiveOptimizer(TensorOptimizer):
+    """A TensorOptimizer that takes torch's steps for the parameters of thinc layers too.
 
-    With mu_t = beta1 (1 - 0.96^(0.004 t) / 2), gradient g, and m and v the moving
-    averages of g and g² with beta1 and beta2,
-        w <- w - lr ((1 - mu_t) g / (1 - Π_{i≤t} mu_i)
-                     + mu_{t+1} m / (1 - Π_{i≤t+1} mu_i)) / (sqrt(v / (1 - beta2^t)) + eps).
+    make: as for TensorOptimizer; nothing but the learning rate changes in training.
     """
 
     def __init__(
         self,
+        make: Callable[..., torch.optim.Optimizer],
         learn_rate: float | Iterable[float],
-        beta1: float,
-        beta2: float,
-        eps: float,
         use_averages: bool,
     ):
-        make = partial(torch.optim.NAdam, lr=0.0, betas=(beta1, beta2), eps=eps)
         super().__init__(make, learn_rate, use_averages=use_averages, beta1=0.0, beta2=0.0)
         self.by_array: dict[tuple[int, str], torch.optim.Optimizer] = {}
 
@@ -162,6 +156,65 @@ class Nadam(TensorOptimizer):
         optimizer.step()
         # The rest, averages and gradients of zero, is thinc's, as of a step of no length.
         return super().__call__(key, weights, gradient, lr_scale=0.0)
+
+
+class Adam(AdaptiveOptimizer):
+    """Adam (Kingma & Ba 2015), as torch.optim.Adam has it.
+
+    With gradient g, and m and v the moving averages of g and g² with beta1 and beta2,
+        w <- w - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
+    thinc's Adam.v1 adds eps to sqrt(v), before the correction.
+    """
+
+    def __init__(
+        self,
+        learn_rate: float | Iterable[float],
+        beta1: float,
+        beta2: float,
+        eps: float,
+        use_averages: bool,
+    ):
+        make = partial(torch.optim.Adam, lr=0.0, betas=(beta1, beta2), eps=eps, fused=True)
+        super().__init__(make, learn_rate, use_averages)
+
+
+def adam(
+    learn_rate: float | Iterable[float] = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    use_averages: bool = False,
+) -> Adam:
+    """`Adam.v1`: Adam in one fused step a module (K appendix A; its code has beta2 0.98,
+    eps 1e-9 and a rate of 8e-4).
+
+    learn_rate: a float or a schedule, stepped once an update. beta1, beta2: how slowly
+    the averages of gradients and of their squares move. eps: added to the divisor.
+    use_averages: evaluate and save a moving average of the weights. Gradients are not
+    clipped here: see the pipe's `max_grad_norm`.
+    """
+    return Adam(learn_rate, beta1, beta2, eps, use_averages)
+
+
+class Nadam(AdaptiveOptimizer):
+    """Adam with Nesterov momentum (Dozat 2016), as torch.optim.NAdam has it.
+
+    With mu_t = beta1 (1 - 0.96^(0.004 t) / 2), gradient g, and m and v the moving
+    averages of g and g² with beta1 and beta2,
+        w <- w - lr ((1 - mu_t) g / (1 - Π_{i≤t} mu_i)
+                     + mu_{t+1} m / (1 - Π_{i≤t+1} mu_i)) / (sqrt(v / (1 - beta2^t)) + eps).
+    """
+
+    def __init__(
+        self,
+        learn_rate: float | Iterable[float],
+        beta1: float,
+        beta2: float,
+        eps: float,
+        use_averages: bool,
+    ):
+        make = partial(torch.optim.NAdam, lr=0.0, betas=(beta1, beta2), eps=eps)
+        super().__init__(make, learn_rate, use_averages)
 
 
 def nadam(

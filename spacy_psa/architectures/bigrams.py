@@ -1,0 +1,91 @@
+"""Bigrams of characters, for corpora whose tokens are characters (T section 4.1)."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from spacy_psa.architectures.embed import (
+    Embedder,
+    WithoutVector,
+    embed_forms,
+    hand_out,
+    init_table,
+)
+from spacy_psa.bridge import TorchShim
+from spacy_psa.errors import InputError
+from spacy_psa.modules.chars import WordTable
+
+END = "</s>"
+
+
+def bigram_embed(
+    width: int = 50,
+    rows: int = 60000,
+    lower: bool = True,
+    zero_digits: bool = True,
+    without_vector: WithoutVector = "all",
+) -> Embedder:
+    """`BigramEmbed.v1`: a vector for each character with the one after it, the last with
+    the end of the doc (T section 4.1, after Zhang and Yang 2018).
+
+    Beside a `WordEmbed.v1` for the characters themselves. Pretrained vectors of bigrams
+    stand in `nlp.vocab.vectors`, in one table with those of characters; where there are
+    none the vectors are learned. The arguments, and what becomes of bigrams that are new,
+    are those of `WordEmbed.v1`.
+
+    rows: capacity for distinct bigrams of the training data.
+
+    Errors: InputError for an unknown `without_vector`; on initialization where the tokens
+    are mostly longer than a character; where the pretrained vectors are of another width.
+    """
+    if without_vector not in get_args(WithoutVector):
+        raise InputError(
+            f"BigramEmbed.v1: without_vector is {without_vector!r}: "
+            f"take one of {get_args(WithoutVector)}"
+        )
+    return Model(
+        "bigram_embed",
+        _forward,
+        init=_init,
+        dims={"nO": width},
+        attrs={
+            "rows": {},
+            "capacity": rows,
+            "lower": lower,
+            "zero_digits": zero_digits,
+            "without_vector": without_vector,
+        },
+        shims=[TorchShim(WordTable, {"rows": rows + 1, "width": width})],
+    )
+
+
+def bigrams(doc: Doc) -> list[str]:
+    """The n bigrams of a doc's n tokens."""
+    words = [token.text for token in doc]
+    return [a + b for a, b in zip(words, [*words[1:], END])]
+
+
+def _forward(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], Any]]:
+    if not any(len(doc) for doc in docs):
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
+    place: dict[str, int] = {}
+    index = [place.setdefault(pair, len(place)) for doc in docs for pair in bigrams(doc)]
+    vectors, embed_backprop = embed_forms(model, docs, list(place), is_train)
+    return hand_out(model, vectors, embed_backprop, numpy.array(index), [len(doc) for doc in docs])
+
+
+def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+    lengths = [len(token.text) for doc in X or () for token in doc]
+    if 2 * sum(length == 1 for length in lengths) < len(lengths):
+        raise InputError(
+            f"BigramEmbed.v1: the corpus has no bigrams of characters, since {len(lengths):,} "
+            f"tokens of its first documents have {sum(lengths):,} characters: take it out of the "
+            "config, or convert the corpus with characters as tokens"
+        )
+    init_table(model)

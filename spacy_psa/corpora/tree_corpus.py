@@ -1,0 +1,138 @@
+"""`spacy-psa.TreeCorpus.v1`: trees to train a parser on, one sentence a Doc.
+
+spaCy's own corpus reader hands docs over as they are, or splits them and so loses the
+constituents (`Span.as_doc` drops span groups).
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora import ontonotes, ptb
+from spacy_psa.corpora.lines import describe_repairs
+from spacy_psa.corpora.readers import Reader
+from spacy_psa.errors import InputError
+
+KEY = "constituents"
+
+
+def read_tree_corpus(
+    path: Path | None, max_length: int = 0, limit: int = 0, gold_tags: bool = False
+) -> Reader:
+    """The registered reader. Its examples predict over the gold words of one sentence each.
+
+    path: a `.spacy` file or a folder of them, with doc.spans["constituents"]; or `.mrg`,
+    a file of CoNLL-2012 (`*_conll`), else a bracketed tree a line; these also as `.gz`.
+    Docs of several sentences are split. One warning a pass tells of how many, and of what
+    was left out.
+    max_length: leave out sentences of more tokens; 0 for none.
+    limit: read so many sentences only; 0 for all.
+    gold_tags: the docs to parse have the gold `token.tag_`, for `TagEmbed.v1` without a
+    tagger in the pipeline (K Table 4 with gold tags).
+
+    Errors: InputError for a path of null, for a file that is none of these, for a
+    constituent that crosses the end of its sentence, and where no sentence has a tree.
+    """
+    if path is None:  # a config whose paths are still to be given, which spaCy may fill in
+        raise InputError("TreeCorpus.v1: path is null: set [paths.train] and [paths.dev]")
+
+    def read(nlp: Language) -> Iterator[Example]:
+        counts: Counter[str] = Counter()
+        repairs: Counter[str] = Counter()
+        docs = _split(path, _read(path, nlp.vocab, repairs), counts)
+        found = 0
+        for doc in islice((d for d in docs if _fits(d, max_length, counts)), limit or None):
+            found += 1
+            yield Example(_unannotated(doc, gold_tags), doc)
+        if not found:
+            raise InputError(
+                f'{path}: no trees to learn from: no doc.spans["{KEY}"]'
+                + (f" of at most {max_length} tokens" if max_length else "")
+            )
+        if repairs:
+            warnings.warn(describe_repairs(path, repairs), stacklevel=2)
+        if counts:
+            told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
+            warnings.warn(f"{path}: {told}", stacklevel=2)
+
+    return read
+
+
+def _read(path: Path, vocab: Vocab, repairs: Counter[str]) -> Iterator[Doc]:
+    path = Path(path)
+    name = path.name.removesuffix(".gz")
+    if path.is_dir() or path.suffix == ".spacy":
+        return _read_docbins(path, vocab)
+    if name.endswith(".mrg"):
+        return ptb.read_docs(path, vocab, repairs)
+    if name.endswith("_conll"):
+        return ontonotes.read_docs(path, vocab, repairs)
+    return ptb.read_bracket_docs(path, vocab, repairs)
+
+
+def _read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
+    files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: no .spacy files in the folder; see `spacy-psa convert --help`")
+    for file in files:
+        try:
+            docbin = DocBin().from_disk(file)
+        except FileNotFoundError as error:
+            raise InputError(f"{file}: there is no such file") from error
+        except Exception as error:  # zlib, msgpack and numpy each have errors of their own
+            raise InputError(f"{file}: not a .spacy file, or a broken one") from error
+        yield from docbin.get_docs(vocab)
+
+
+def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Doc]:
+    """The sentences that have trees, each as a Doc."""
+    for number, doc in enumerate(docs, 1):
+        if KEY not in doc.spans:
+            counts["docs without trees left out"] += 1
+            continue
+        bounds = [(0, len(doc))]
+        if len(doc) and doc.has_annotation("SENT_START"):
+            bounds = [(sentence.start, sentence.end) for sentence in doc.sents]
+        if len(bounds) == 1:
+            yield doc
+            continue
+        counts["docs of several sentences split, so that each is a Doc"] += 1
+        spans = list(doc.spans[KEY])
+        for start, end in bounds:
+            inside = [span for span in spans if start <= span.start < end]
+            for span in inside:
+                if span.end > end:
+                    raise InputError(
+                        f"{path}: doc {number}: the constituent {span.label_!r} over "
+                        f"{span.text!r} crosses the end of its sentence; correct the data"
+                    )
+            part = doc[start:end].as_doc()
+            # Keys that are no strings are those of spans and tokens of the whole doc.
+            kept = {k: v for k, v in doc.user_data.items() if isinstance(k, str)}
+            part.user_data.update(kept)
+            part.spans[KEY] = [Span(part, s.start - start, s.end - start, s.label) for s in inside]
+            yield part
+
+
+def _fits(doc: Doc, max_length: int, counts: Counter[str]) -> bool:
+    """Whether to learn from a sentence; it is counted if not."""
+    if max_length and len(doc) > max_length:
+        counts[f"sentences of more than {max_length} tokens left out"] += 1
+        return False
+    return any(token.text.strip() for token in doc)
+
+
+def _unannotated(doc: Doc, gold_tags: bool) -> Doc:
+    return Doc(
+        doc.vocab,
+        words=[token.text for token in doc],
+        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+        tags=[token.tag_ for token in doc] if gold_tags else None,
+    )

@@ -1,0 +1,183 @@
+"""Sigmoids and tanh, and the steps of an LSTM that consist of them.
+
+numba's own exp calls the C library for each number, unless Intel's SVML is installed,
+and torch's tanh takes eight times as long as that written out here, which LLVM turns
+into vector instructions. The twin of the steps is in modules/lstm.py.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit, types
+from numba.extending import overload
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+Array = NDArray[Any]
+
+# Fused multiply-add alone: "nnan" would hide NaN, "reassoc" undo the two parts of ln 2.
+FAST = {"contract"}
+_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+
+_f = np.float32
+_LOG2_E = _f(1 / math.log(2))
+# ln 2 = high + low, of which high has so few bits that k · high is exact.
+_LN2_HIGH = _f(355 / 512)
+_LN2_LOW = _f(math.log(2) - 355 / 512)
+_C2, _C3, _C4, _C5, _C6, _C7 = (_f(1 / math.factorial(n)) for n in range(2, 8))
+_ONE, _HALF, _LEAST, _MOST = _f(1), _f(0.5), _f(-87), _f(88)
+
+
+def _exp(x: Any) -> Any:
+    """e^x; in float32 x is taken into [-87, 88] first. In compiled code only."""
+    return math.exp(x)
+
+
+@overload(_exp, jit_options={"fastmath": FAST})
+def _compile_exp(x: Any) -> Callable:
+    def exp64(x: Any) -> Any:
+        return math.exp(x)
+
+    def exp32(x: Any) -> Any:
+        # e^x = 2^k e^r with |r| <= ln(2) / 2, and e^r by its Taylor series.
+        x = min(max(x, _LEAST), _MOST)
+        k = np.floor(x * _LOG2_E + _HALF)
+        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+        p = ((((_C7 * r + _C6) * r + _C5) * r + _C4) * r + _C3) * r + _C2
+        power = np.int32((np.int32(k) + np.int32(127)) << np.int32(23))  # the bits of 2^k
+        return (p * (r * r) + r + _ONE) * power.view(np.float32)
+
+    return exp32 if x == types.float32 else exp64
+
+
+# Below, one loop an array: LLVM vectorises a loop over arrays only where it can prove
+# cheaply, when it runs, that none of them overlap.
+
+
+@_compiled
+def _sigmoid(x: Array) -> None:
+    one = x.dtype.type(1)
+    for d in range(len(x)):
+        x[d] = one / (one + _exp(-x[d]))
+
+
+@_compiled
+def _tanh(x: Array) -> None:
+    one, two = x.dtype.type(1), x.dtype.type(2)
+    for d in range(len(x)):
+        x[d] = one - two / (one + _exp(two * x[d]))
+
+
+@_compiled
+def _multiply(a: Array, b: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] = a[d] * b[d]
+
+
+@_compiled
+def _add_product(a: Array, b: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] += a[d] * b[d]
+
+
+@_compiled
+def forward_step(
+    gates: Array, cells: Array, squashed: Array, out: Array, start: int, size: int, before: int
+) -> None:
+    """One step of both directions of an LSTM, on packed rows.
+
+    gates: (2, N, 4, H), what goes into the input, forget, cell and output gates; at this
+    step's rows, start … start + size, it becomes what comes out of them.
+    cells, squashed, out: (2, N, H); this step's cells, their tanh and the states are
+    filled in. before: the first row of the step before, -1 where there is none.
+    """
+    for d in range(2):
+        for row in range(start, start + size):
+            i, f, g, o = gates[d, row, 0], gates[d, row, 1], gates[d, row, 2], gates[d, row, 3]
+            cell, tanh = cells[d, row], squashed[d, row]
+            _sigmoid(i)
+            _sigmoid(f)
+            _tanh(g)
+            _sigmoid(o)
+            _multiply(i, g, cell)
+            if before >= 0:
+                _add_product(f, cells[d, before + row - start], cell)
+            tanh[:] = cell
+            _tanh(tanh)
+            _multiply(o, tanh, out[d, row])
+
+
+@_compiled
+def _through_cell(d_hidden: Array, o: Array, tanh: Array, d_cell: Array) -> None:
+    one = o.dtype.type(1)
+    for d in range(len(d_cell)):
+        d_cell[d] += d_hidden[d] * o[d] * (one - tanh[d] * tanh[d])
+
+
+@_compiled
+def _through_sigmoid(gradient: Array, factor: Array, gate: Array, out: Array) -> None:
+    one = gate.dtype.type(1)
+    for d in range(len(out)):
+        out[d] = gradient[d] * factor[d] * gate[d] * (one - gate[d])
+
+
+@_compiled
+def _through_tanh(gradient: Array, factor: Array, gate: Array, out: Array) -> None:
+    one = gate.dtype.type(1)
+    for d in range(len(out)):
+        out[d] = gradient[d] * factor[d] * (one - gate[d] * gate[d])
+
+
+@_compiled
+def backward_step(
+    gates: Array,
+    cells: Array,
+    squashed: Array,
+    d_hidden: Array,
+    d_cell: Array,
+    d_gates: Array,
+    start: int,
+    size: int,
+    before: int,
+) -> None:
+    """The way back through `forward_step`, later steps first.
+
+    d_hidden: (2, N, H), complete at this step's rows. d_cell: (2, N, H), zero at first,
+    the step's share comes in and the share of the step before goes out.
+    d_gates: (2, N, 4, H), filled with the gradient of what went into the gates.
+    """
+    for d in range(2):
+        for row in range(start, start + size):
+            i, f, g, o = gates[d, row, 0], gates[d, row, 1], gates[d, row, 2], gates[d, row, 3]
+            hidden, cell, tanh = d_hidden[d, row], d_cell[d, row], squashed[d, row]
+            _through_cell(hidden, o, tanh, cell)
+            _through_sigmoid(cell, g, i, d_gates[d, row, 0])
+            _through_tanh(cell, i, g, d_gates[d, row, 2])
+            _through_sigmoid(hidden, tanh, o, d_gates[d, row, 3])
+            if before >= 0:
+                other = before + row - start
+                _through_sigmoid(cell, cells[d, other], f, d_gates[d, row, 1])
+                _multiply(cell, f, d_cell[d, other])
+            else:
+                d_gates[d, row, 1, :] = 0
+
+
+class Tanh(torch.autograd.Function):
+    """tanh in place of its input, a contiguous tensor on the CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        _tanh(x.detach().numpy().reshape(-1))
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return torch.ops.aten.tanh_backward(gradient, y)

@@ -1,0 +1,53 @@
+"""Numbers to int8 and back, row by row; the twins are in modules/int8.py."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_LEAST = np.float32(1e-12)
+_MOST = np.float32(127)
+_NO_SIGN = np.int32(0x7FFFFFFF)
+
+
+@_compiled
+def _largest(bits: Array) -> Any:
+    """The largest absolute value of float32 numbers, whose bits compare as they do."""
+    largest = np.int32(0)
+    for d in range(len(bits)):
+        largest = max(largest, np.int32(bits[d] & _NO_SIGN))
+    found = np.int32(largest)  # numba views a variable that is set once
+    return found.view(np.float32)
+
+
+@_compiled
+def _round(x: Array, factor: Any, q: Array) -> None:
+    for d in range(len(x)):
+        q[d] = np.int8(np.rint(x[d] * factor))
+
+
+@_compiled
+def to_int8(x: Array, q: Array, scale: Array) -> None:
+    """x (M, d) float32 -> q (M, d) int8 and scale (M,), x = q · scale to half a step."""
+    bits = x.view(np.int32)
+    for row in range(len(x)):
+        largest = max(_largest(bits[row]), _LEAST)
+        scale[row] = largest / _MOST
+        _round(x[row], _MOST / largest, q[row])
+
+
+@_compiled
+def _scaled(row: Array, scale: Any, columns: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] += np.float32(row[d]) * (scale * columns[d])
+
+
+@_compiled
+def add_scaled(product: Array, scale: Array, columns: Array, out: Array) -> None:
+    """out (M, k) float32 += product (M, k) int32 times the scales of rows and columns."""
+    for row in range(len(out)):
+        _scaled(product[row], scale[row], columns, out[row])

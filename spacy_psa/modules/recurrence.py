@@ -1,0 +1,211 @@
+"""The recurrence of a bidirectional LSTM on a CPU (Hochreiter & Schmidhuber 1997).
+
+Both directions advance in lockstep over the sentences that still run, and the backward
+pass gathers the weight gradients of all steps in one matrix product, where torch's own
+LSTM adds them up step by step.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from spacy_psa import kernels
+
+
+class Packing:
+    """The time-major order of a ragged batch, for both directions.
+
+    lengths: (B,) int64, each at least 1.
+
+    sizes: sentences that still run at each step, descending, `max(lengths)` of them.
+    forward, backward: (N,) int64, the flat token that each packed place reads.
+    last: (B,) int64, the packed place of each sentence's last step.
+    """
+
+    def __init__(self, lengths: Tensor):
+        n = lengths.numpy()
+        order = np.argsort(-n, kind="stable")
+        ends = np.cumsum(n)
+        first, last = (ends - n)[order], ends[order] - 1
+        steps = np.arange(n.max())[:, None]
+        running = steps < n[order][None, :]
+        counts = running.sum(axis=1)
+        starts = np.cumsum(counts) - counts
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        self.sizes: list[int] = counts.tolist()
+        self.forward = torch.from_numpy((first + steps)[running])
+        self.backward = torch.from_numpy((last - steps)[running])
+        self.last = torch.from_numpy(starts[n - 1] + rank)
+
+
+class Recurrence(torch.autograd.Function):
+    """One bidirectional LSTM layer on packed inputs, on a CPU.
+
+    x: (2, N, I), the inputs as each direction reads them; w_ih: two (4H, I);
+    w_hh: two (4H, H); bias: two (4H,), in torch's gate order (input, forget,
+    cell, output). Returns (2, N, H).
+    """
+
+    @staticmethod
+    def forward(ctx, x, w_ih0, w_ih1, w_hh0, w_hh1, bias0, bias1, sizes):  # type: ignore[no-untyped-def]
+        w_ih, w_hh, bias = (w_ih0, w_ih1), (w_hh0, w_hh1), (bias0, bias1)
+        total, hidden = x.shape[1], w_hh0.shape[1]
+        gates = x.new_empty(2, total, 4, hidden)
+        flat = gates.view(2, total, 4 * hidden)
+        for d in (0, 1):
+            torch.addmm(bias[d], x[d], w_ih[d].t(), out=flat[d])
+        cells, squashed, out = (x.new_empty(2, total, hidden) for _ in range(3))
+        transposed = [w.t() for w in w_hh]
+        step, _ = _steps(x)
+        for start, size, before in _places(sizes):
+            if before >= 0:
+                for d in (0, 1):
+                    flat[d, start : start + size].addmm_(
+                        out[d, before : before + size], transposed[d]
+                    )
+            step(gates, cells, squashed, out, start, size, before)
+        ctx.save_for_backward(x, *w_ih, *w_hh, gates, cells, squashed, out)
+        ctx.sizes = sizes
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_out):  # type: ignore[no-untyped-def]
+        x, w_ih0, w_ih1, w_hh0, w_hh1, gates, cells, squashed, out = ctx.saved_tensors
+        w_ih, w_hh, sizes = (w_ih0, w_ih1), (w_hh0, w_hh1), ctx.sizes
+        total, hidden = out.shape[1:]
+        d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)
+        d_gates = torch.empty_like(gates)
+        flat = d_gates.view(2, total, 4 * hidden)
+        _, step = _steps(x)
+        places = list(_places(sizes))
+        for start, size, before in reversed(places):
+            step(gates, cells, squashed, d_hidden, d_cell, d_gates, start, size, before)
+            if before >= 0:
+                for d in (0, 1):
+                    d_hidden[d, before : before + size].addmm_(
+                        flat[d, start : start + size], w_hh[d]
+                    )
+        d_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        if d_x is not None:
+            for d in (0, 1):
+                torch.mm(flat[d], w_ih[d], out=d_x[d])
+        d_ih = [flat[d].t() @ x[d] for d in (0, 1)]
+        first = sizes[0]  # the first steps have nothing before them
+        previous = torch.cat([torch.arange(b, b + size) for _, size, b in places[1:]] or [_NONE])
+        d_hh = [flat[d, first:].t() @ out[d, previous] for d in (0, 1)]
+        d_bias = flat.sum(1)
+        return d_x, *d_ih, *d_hh, d_bias[0], d_bias[1], None
+
+
+_NONE = torch.empty(0, dtype=torch.int64)
+
+
+def _places(sizes: list[int]) -> Iterator[tuple[int, int, int]]:
+    """(first packed row, size, first row of the step before or -1) of each step."""
+    start, before = 0, -1
+    for size in sizes:
+        yield start, size, before
+        start, before = start + size, start
+
+
+def direction_weights(
+    layer: nn.LSTM,
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """w_ih, w_hh and bias of both directions of a bidirectional LSTM of one layer."""
+    (w_ih0, w_hh0, *bias0), (w_ih1, w_hh1, *bias1) = layer.all_weights
+    return (w_ih0, w_ih1), (w_hh0, w_hh1), (torch.add(*bias0), torch.add(*bias1))
+
+
+def states(
+    x: Tensor,
+    hidden: int,
+    sizes: list[int],
+    enter: Callable[[int, Tensor], None],
+    again: Callable[[int, Tensor, Tensor], None],
+) -> Tensor:
+    """What `Recurrence` returns, (2, N, H), where nothing is to be trained.
+
+    x: a tensor of N rows, of the type wanted. enter(d, out): fills out (N, 4H) with what
+    goes into the gates of direction d from outside, bias and all. again(d, h, out): adds
+    to out (size, 4H) what the states h (size, H) of the step before put into them.
+    """
+    gates = x.new_empty(2, len(x), 4, hidden)
+    flat = gates.flatten(2)
+    for d in (0, 1):
+        enter(d, flat[d])
+    cells, squashed, out = (x.new_empty(2, len(x), hidden) for _ in range(3))
+    step, _ = _steps(x)
+    for start, size, before in _places(sizes):
+        if before >= 0:
+            for d in (0, 1):
+                again(d, out[d, before : before + size], flat[d, start : start + size])
+        step(gates, cells, squashed, out, start, size, before)
+    return out
+
+
+def _steps(x: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
+    """How a step goes forward and back: compiled where it can be."""
+    if x.dtype not in (torch.float32, torch.float64) or not kernels.available():
+        return forward_step, backward_step
+    from spacy_psa.kernels import gates
+
+    return _on_arrays(gates.forward_step), _on_arrays(gates.backward_step)
+
+
+def _on_arrays(kernel: Callable[..., None]) -> Callable[..., None]:
+    """A kernel that takes tensors for the arrays that they share their memory with."""
+    arrays: list[Any] = []  # the same at every step
+
+    def step(*arguments: Any) -> None:
+        *tensors, start, size, before = arguments
+        if not arrays:
+            arrays.extend(tensor.numpy() for tensor in tensors)
+        kernel(*arrays, start, size, before)
+
+    return step
+
+
+def forward_step(
+    gates: Tensor, cells: Tensor, squashed: Tensor, out: Tensor, start: int, size: int, before: int
+) -> None:
+    """The twin of `kernels.gates.forward_step`."""
+    now = slice(start, start + size)
+    i, f, g, o = gates[:, now].unbind(2)
+    for gate in (i, f, o):
+        gate.sigmoid_()
+    g.tanh_()
+    torch.mul(i, g, out=cells[:, now])
+    if before >= 0:
+        cells[:, now].addcmul_(f, cells[:, before : before + size])
+    torch.tanh(cells[:, now], out=squashed[:, now])
+    torch.mul(o, squashed[:, now], out=out[:, now])
+
+
+def backward_step(
+    gates: Tensor,
+    cells: Tensor,
+    squashed: Tensor,
+    d_hidden: Tensor,
+    d_cell: Tensor,
+    d_gates: Tensor,
+    start: int,
+    size: int,
+    before: int,
+) -> None:
+    """The twin of `kernels.gates.backward_step`."""
+    now, earlier = slice(start, start + size), slice(before, before + size)
+    i, f, g, o = gates[:, now].unbind(2)
+    tanh, hidden, cell = squashed[:, now], d_hidden[:, now], d_cell[:, now]
+    cell.addcmul_(hidden, o * (1 - tanh * tanh))
+    d_gates[:, now, 0] = cell * g * i * (1 - i)
+    d_gates[:, now, 1] = cell * cells[:, earlier] * f * (1 - f) if before >= 0 else 0.0
+    d_gates[:, now, 2] = cell * i * (1 - g * g)
+    d_gates[:, now, 3] = hidden * tanh * o * (1 - o)
+    if before >= 0:
+        d_cell[:, earlier] = cell * f

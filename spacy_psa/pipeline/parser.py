@@ -1,0 +1,371 @@
+"""`constituency_parser`: constituency trees by a chart over labelled spans (K)."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Config, Model, torch2xp, xp2torch
+from thinc.types import Floats2d
+
+from spacy_psa.architectures.heads import listens, sentence_bounds, sentence_scores, sentences
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.charts import Shares, label_shares, span_count, span_tree
+from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
+from spacy_psa.pipeline.constituents import (
+    JOIN,
+    KEY,
+    Sentence,
+    bracketed,
+    gold_trees,
+    named,
+    token_nodes,
+    word_sentences,
+)
+from spacy_psa.pipeline.parser_extensions import register_extensions
+from spacy_psa.structs.spans import Tree
+from spacy_psa.structs.tree import SpanTree
+
+if TYPE_CHECKING:
+    from nltk import Tree as NltkTree
+
+Loss = Literal["max_margin", "log_likelihood"]
+
+# A small one: the paper's sizes are those of configs/parser/factored.cfg.
+DEFAULT_MODEL = """
+[model]
+@architectures = "spacy-psa.ChartParser.v1"
+hidden = 128
+
+[model.tok2vec]
+@architectures = "spacy.Tok2Vec.v2"
+
+[model.tok2vec.embed]
+@layers = "concatenate.v1"
+
+[model.tok2vec.embed.*.words]
+@architectures = "spacy-psa.WordEmbed.v1"
+width = 100
+
+[model.tok2vec.embed.*.characters]
+@architectures = "spacy-psa.CharBiLSTM.v1"
+
+[model.tok2vec.encode]
+@architectures = "spacy-psa.FactoredTransformer.v1"
+width = 256
+heads = 4
+head_width = 64
+layers = 2
+feedforward = 512
+boundaries = true
+"""
+
+
+@Language.factory(
+    "constituency_parser",
+    assigns=["doc.spans"],
+    default_config={
+        "model": Config().from_str(DEFAULT_MODEL)["model"],
+        "loss": "max_margin",
+        "max_length": 300,
+        "max_grad_norm": 0.0,
+        "batch_spans": 100_000,
+        "confidence": False,
+        "scorer": {"@scorers": "spacy-psa.parseval_scorer.v1"},
+    },
+    default_score_weights={
+        "constituents_f": 1.0,
+        "constituents_p": 0.0,
+        "constituents_r": 0.0,
+        "constituents_exact": 0.0,
+        "constituents_no_crossing": None,
+        "constituents_tag_acc": None,
+        "constituents_per_type": None,
+    },
+)
+def make_constituency_parser(
+    nlp: Language,
+    name: str,
+    model: Model,
+    loss: Loss,
+    max_length: int,
+    max_grad_norm: float,
+    batch_spans: int,
+    confidence: bool,
+    scorer: Callable | None,
+) -> "ConstituencyParser":
+    """The factory `constituency_parser`; see `ConstituencyParser` for its settings."""
+    return ConstituencyParser(
+        nlp.vocab,
+        model,
+        name,
+        loss=loss,
+        max_length=max_length,
+        max_grad_norm=max_grad_norm,
+        batch_spans=batch_spans,
+        confidence=confidence,
+        scorer=scorer,
+    )
+
+
+class Constituent(NamedTuple):
+    """A constituent over the tokens of a doc."""
+
+    start: int
+    end: int
+    label: str
+    confidence: float
+    """Its posterior probability; 0 where it was not asked for, or not parsed."""
+
+
+class ConstituencyParser(StructuredPipe):
+    """Writes doc.spans["constituents"], the best tree of each sentence (K section 2.1), or
+    of the whole doc where no sentence boundaries are set.
+
+    `labels` are those of the chart, unary chains joined ("S VP"), the one that most
+    sentences of the training data have at the root first.
+
+    model: Model[List[Doc], List[Floats2d]] with n (n + 1) / 2 rows for a sentence of n
+    tokens, as `spacy-psa.ChartParser.v1` makes it; its nO is the number of labels.
+    loss: "max_margin", the hinge loss with Hamming cost (K section 2.1), or
+    "log_likelihood" of the tree CRF, whose posteriors are then trained ones.
+    max_length: a sentence of more tokens is not parsed. It gets the first label over all
+    its words and a warning that names the doc; in training it is left out.
+    max_grad_norm: limit of the joint L2 norm of the gradients; 0 for none, as in K.
+    batch_spans: spans that go through the chart at once, n (n + 1) / 2 for a sentence;
+    bounds the memory, in training too, but for models that listen to a component before.
+    confidence: also compute the posterior of each constituent, for
+    `Span._.constituent_confidence`; kept in `doc.spans["constituents"].attrs["scores"]`.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str,
+        *,
+        loss: Loss = "max_margin",
+        max_length: int = 300,
+        max_grad_norm: float = 0.0,
+        batch_spans: int = 100_000,
+        confidence: bool = False,
+        scorer: Callable | None = None,
+    ):
+        if loss not in ("max_margin", "log_likelihood"):
+            raise InputError(f"{name}: loss is {loss!r}: take 'max_margin' or 'log_likelihood'")
+        if max_length < 1:
+            raise InputError(f"{name}: max_length is {max_length}: take 1 or more")
+        super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
+        self.loss = loss
+        self.max_length = max_length
+        self.batch_spans = batch_spans
+        self.confidence = confidence
+        register_extensions()
+
+    @property
+    def outputs(self) -> int:
+        return len(self.labels)
+
+    def find_labels(self, examples: Iterable[Example]) -> list[str]:
+        at_root: Counter[str] = Counter()
+        for eg in examples:
+            for tree in gold_trees(eg.reference, eg.reference):
+                if tree is not None:
+                    at_root.update({label: int(i == 0) for i, (_, _, label) in enumerate(tree)})
+        return sorted(at_root, key=lambda label: (-at_root[label], label))
+
+    def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
+        if listens(self.model):
+            return super().samples(examples)
+        parts = (part for eg in examples for part in sentences([eg.predicted]))
+        return (part for part in parts if 0 < len(part) <= self.max_length)
+
+    # Inference
+
+    def distribution(self, docs: Iterable[Doc]) -> SpanTree:
+        """The distribution over trees of the docs' sentences, one row each, over their words
+        and with the label `labels[i]` at i + 1. Sentences without words are left out, and
+        so are too long ones, with a warning.
+
+        Errors: ValueError where nothing is left or the component has no weights."""
+        docs = list(docs)
+        found, sizes = self._plan(docs)
+        numbers = [i for i, size in enumerate(sizes) if size]
+        if not numbers:
+            raise ValueError(f"{self.name}: there are no words to give a distribution over")
+        arrays = sentence_scores(self.model, docs)(numbers)
+        flat = xp2torch(self.model.ops.xp.concatenate(arrays))
+        return span_tree(flat, [found[i] for i in numbers])
+
+    def predict(self, docs: Iterable[Doc]) -> list[list[Constituent]]:
+        """The constituents of the best trees of each doc, in preorder."""
+        docs = list(docs)
+        found, sizes = self._plan(docs)
+        best: list[list[Constituent]] = [[] for _ in found]
+        for batch, dist in self._distributions(docs, found, sizes):
+            shares = label_shares(dist, dist.argmax) if self.confidence else [None] * len(batch)
+            for i, tree, share in zip(batch, dist.argmax, shares, strict=True):
+                best[i] = self._constituents(tree, found[i], share)
+        for i, (sentence, size) in enumerate(zip(found, sizes)):
+            if len(sentence.words) and not size:
+                best[i] = self._constituents([(0, len(sentence.words), 1)], sentence)
+        ready = iter(best)
+        return [[c for _ in sentence_bounds(doc) for c in next(ready)] for doc in docs]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[list[Constituent]]) -> None:
+        """Write the constituents that `predict` gave to doc.spans["constituents"], in the
+        place of what was there."""
+        for doc, constituents in zip(docs, scores, strict=True):
+            spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
+            attrs: dict[str, Any] = {}
+            if self.confidence:
+                attrs["scores"] = numpy.array([c.confidence for c in constituents])
+            doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs=attrs, spans=spans)
+
+    def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
+        """For each sentence the k best trees with their log probabilities, best first.
+
+        Fewer where fewer are possible; none for a sentence without words or of more than
+        `max_length` tokens. Errors: ValueError for a k below 1, or without weights."""
+        if k < 1:
+            raise ValueError(f"{self.name}: k is {k}: take 1 or more")
+        found, sizes = self._plan([doc])
+        best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]
+        for batch, dist in self._distributions([doc], found, sizes):
+            for i, ranked in zip(batch, dist.kbest(k), strict=True):
+                for tree, log_prob in ranked:
+                    nodes = [c[:3] for c in self._constituents(tree, found[i])]
+                    best[i].append((log_prob, bracketed(doc, found[i].words, nodes)))
+        return best
+
+    def _plan(self, docs: list[Doc]) -> tuple[list[Sentence], list[int]]:
+        """All sentences, and how many spans the chart has of each: 0 if it is not parsed."""
+        self._require_weights()
+        found, sizes = [], []
+        for doc in docs:
+            for sentence in word_sentences(doc):
+                found.append(sentence)
+                sizes.append(span_count(sentence))
+                if len(sentence.words) and self._too_long(sentence):
+                    sizes[-1] = 0
+                    self._warn_of_length(doc, sentence, f"gets {self.labels[0]!r} over all words")
+        return found, sizes
+
+    def _distributions(
+        self, docs: list[Doc], found: list[Sentence], sizes: list[int]
+    ) -> Iterator[tuple[list[int], SpanTree]]:
+        """Numbers of sentences and their distribution, until all of them are done."""
+        scores = sentence_scores(self.model, docs)
+        for batch in batches_by_size(sizes, self.batch_spans):
+            flat = xp2torch(self.model.ops.xp.concatenate(scores(batch)))
+            yield batch, span_tree(flat, [found[i] for i in batch])
+
+    def _constituents(
+        self, tree: Tree, sentence: Sentence, shares: Shares | None = None
+    ) -> list[Constituent]:
+        """A tree of the chart over tokens. A constituent's posterior is that of all chains
+        over its words that hold its label."""
+        found = []
+        for place, (start, end, number) in enumerate(tree):
+            node = (start, end, self.labels[number - 1])
+            for first, last, label in token_nodes(node, sentence.words):
+                confidence = 0.0
+                if shares is not None:
+                    holding = [label in chain.split(JOIN) for chain in self.labels]
+                    confidence = float(shares[place, holding].sum())
+                found.append(Constituent(first, last, label, confidence))
+        return found
+
+    # Training
+
+    def accumulate(self, examples: list[Example]) -> float:
+        if listens(self.model):  # which must see the batch that the component before saw
+            return super().accumulate(examples)
+        parts = sentences(eg.predicted for eg in examples)
+        found, trees, sizes = self._gold(examples)
+        loss = 0.0
+        for batch in batches_by_size(sizes, self.batch_spans):
+            scores, backprop = self.model.begin_update([parts[i] for i in batch])
+            share, d_scores = self._loss(batch, found, trees, scores)
+            backprop(d_scores)
+            loss += share
+        return loss
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: list[Floats2d]
+    ) -> tuple[float, list[Floats2d]]:
+        """The mean loss of the sentences that have trees, and its gradient with respect to
+        the scores. The other sentences' gradients are zero."""
+        found, trees, sizes = self._gold(list(examples))
+        gradients = [self.model.ops.xp.zeros_like(array) for array in scores]
+        loss = 0.0
+        for batch in batches_by_size(sizes, self.batch_spans):
+            share, d_scores = self._loss(batch, found, trees, [scores[i] for i in batch])
+            loss += share
+            for i, gradient in zip(batch, d_scores, strict=True):
+                gradients[i] = gradient
+        return loss, gradients
+
+    def _loss(
+        self,
+        batch: list[int],
+        found: list[Sentence],
+        trees: list[Tree | None],
+        scores: list[Floats2d],
+    ) -> tuple[float, list[Floats2d]]:
+        """Some sentences' share of the mean loss, and its gradient."""
+        flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
+        dist = span_tree(flat, [found[i] for i in batch])
+        gold = [trees[i] or [] for i in batch]
+        losses = dist.hinge(gold) if self.loss == "max_margin" else -dist.log_prob(gold)
+        loss = losses.sum() / sum(tree is not None for tree in trees)
+        loss.backward()
+        assert flat.grad is not None
+        ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
+        return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
+
+    def _gold(self, examples: list[Example]) -> tuple[list[Sentence], list[Tree | None], list[int]]:
+        """All sentences, the trees of those to learn from, and the spans of these."""
+        number = {label: i for i, label in enumerate(self.labels, 1)}
+        found: list[Sentence] = []
+        trees: list[Tree | None] = []
+        for eg in examples:
+            doc, without = eg.predicted, 0
+            for sentence, nodes in zip(word_sentences(doc), gold_trees(eg.reference, doc)):
+                unseen = {label for *_, label in nodes or ()} - number.keys()
+                if unseen:
+                    raise InputError(
+                        f"{self.name}: {named(doc)} has the label {min(unseen)!r}, which is not "
+                        "among the labels: initialize with all labels"
+                    )
+                without += nodes is None and len(sentence.words) > 0
+                if nodes is not None and self._too_long(sentence):
+                    self._warn_of_length(doc, sentence, "is left out of training")
+                    nodes = None
+                found.append(sentence)
+                tree = [(start, end, number[label]) for start, end, label in nodes or ()]
+                trees.append(tree or None)
+            if without and KEY in eg.reference.spans:
+                warnings.warn(
+                    f"{self.name}: {without} sentence(s) of {named(doc)} are not those of its "
+                    "trees and are left out of training; read the data with "
+                    "spacy-psa.TreeCorpus.v1, which gives one sentence a Doc",
+                    stacklevel=2,
+                )
+        return found, trees, [span_count(s) if tree else 0 for s, tree in zip(found, trees)]
+
+    def _too_long(self, sentence: Sentence) -> bool:
+        return sentence.end - sentence.start > self.max_length
+
+    def _warn_of_length(self, doc: Doc, sentence: Sentence, fate: str) -> None:
+        warnings.warn(
+            f"{self.name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
+            f"more than max_length = {self.max_length}, {fate}; set sentence boundaries, as "
+            "a sentencizer does, or raise max_length",
+            stacklevel=2,
+        )

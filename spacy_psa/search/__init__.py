@@ -1,0 +1,1 @@
+"""Hyper-parameter search: settings drawn from a space, trained by `spacy train`, judged on dev."""

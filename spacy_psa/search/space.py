@@ -1,0 +1,144 @@
+"""Search spaces: settings of a config and the values that they may take, as TOML.
+
+    [training.optimizer.learn_rate.max_rate]
+    type = "float"
+    low = 1e-4
+    high = 1e-2
+    log = true
+
+or, in one line each, with names quoted where a bare key cannot hold them:
+
+    "components.ner.model.tok2vec.embed.*.words.width" = {type = "categorical", choices = [50, 100]}
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy_psa.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from optuna.trial import Trial
+
+Space = dict[str, dict[str, Any]]
+"""The dotted path of a setting to its `type` and bounds."""
+
+OPTIONS = {
+    "float": {"low", "high", "log", "step"},
+    "int": {"low", "high", "log", "step"},
+    "categorical": {"choices"},
+}
+
+ENTRY = {"type"}.union(*OPTIONS.values())
+
+
+def read_space(path: Path) -> Space:
+    """Read and check a search space.
+
+    Errors: InputError for a file that is no TOML, has no setting, or one of an unknown
+    type, without its bounds or with bounds that hold no value.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf8"))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such search space") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file ({error})") from error
+    space = dict(_entries(content, path))
+    if not space:
+        raise InputError(f"{path}: no setting to search; name one, as in configs/search")
+    for name, entry in space.items():
+        reason = _wrong(entry)
+        if reason:
+            raise InputError(f"{path}: {name}: {reason}")
+    return space
+
+
+def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
+    """Raises InputError for a setting that the config does not have."""
+    for name in space:
+        at: Any = config
+        for i, key in enumerate(name.split(".")):
+            if not isinstance(at, dict) or key not in at:
+                keys = list(at) if isinstance(at, dict) else []
+                near = get_close_matches(key, keys, 1)
+                where = ".".join(name.split(".")[:i])
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise InputError(f"{path}: {name}: the config has no {key!r} in [{where}]{hint}")
+            at = at[key]
+        if isinstance(at, dict):
+            raise InputError(f"{path}: {name}: is a section of the config, not a setting")
+
+
+def suggest(trial: "Trial", space: Space) -> dict[str, Any]:
+    """A value for each setting."""
+    return {name: _suggest(trial, name, entry) for name, entry in space.items()}
+
+
+def _suggest(trial: "Trial", name: str, entry: dict[str, Any]) -> Any:
+    if entry["type"] == "categorical":
+        return trial.suggest_categorical(name, entry["choices"])
+    bounds = {key: value for key, value in entry.items() if key != "type"}
+    if entry["type"] == "int":
+        return trial.suggest_int(name, **bounds)
+    return trial.suggest_float(name, **bounds)
+
+
+def _entries(
+    content: dict[str, Any], path: Path, at: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Settings below dotted or quoted names alike."""
+    for key, value in content.items():
+        name = f"{at}{key}"
+        if not isinstance(value, dict):
+            raise InputError(
+                f"{path}: {name}: {value!r} is no range; write a table with a type and its bounds"
+            )
+        if any(not isinstance(value.get(option, {}), dict) for option in ENTRY):
+            yield name, value
+        else:
+            yield from _entries(value, path, f"{name}.")
+
+
+def _wrong(entry: dict[str, Any]) -> str | None:
+    """What is wrong with the range of a setting."""
+    kind = entry.get("type")
+    if kind not in OPTIONS:
+        return f"type is {kind!r}: take one of {', '.join(OPTIONS)}"
+    unknown = entry.keys() - OPTIONS[kind] - {"type"}
+    if unknown:
+        known = ", ".join(sorted(OPTIONS[kind]))
+        return f"{min(unknown)!r} is no option of the type {kind}: take {known}"
+    if kind == "categorical":
+        choices = entry.get("choices")
+        plain = bool | int | float | str
+        if not isinstance(choices, list) or not choices:
+            return "choices: give a list of at least one value"
+        if not all(isinstance(choice, plain) for choice in choices):
+            return "choices: give numbers, strings, true or false only"
+        return None
+    return _wrong_bounds(kind, entry)
+
+
+def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
+    number = int if kind == "int" else int | float
+    for key in ("low", "high", *({"step"} & entry.keys())):
+        if not isinstance(entry.get(key), number) or isinstance(entry[key], bool):
+            return f"{key} is {entry.get(key)!r}: give a number ({kind})"
+    log = entry.get("log", False)
+    if not isinstance(log, bool):
+        return f"log is {log!r}: give true or false"
+    if not entry["low"] <= entry["high"]:
+        return f"low is {entry['low']} and high {entry['high']}: give them in this order"
+    if log and (entry["low"] <= 0 or "step" in entry):
+        return "log needs a low above 0 and goes without step"
+    if entry.get("step", 1) <= 0:
+        return f"step is {entry['step']}: give one above 0"
+    return None

@@ -1,0 +1,168 @@
+"""A search over the settings of a config, kept in an SQLite file so that it can go on."""
+
+import hashlib
+import io
+import json
+import warnings
+from pathlib import Path
+from typing import Any, Literal
+
+import optuna
+from optuna.exceptions import ExperimentalWarning
+from optuna.trial import FrozenTrial, TrialState
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import dot_to_dict
+from thinc.api import Config
+
+from spacy_psa.errors import InputError
+from spacy_psa.search.space import Space, suggest
+from spacy_psa.search.trial_logger import Report, reporting
+
+Sampler = Literal["tpe", "random"]
+AGAIN = "again"
+"""Marks a trial that takes the place of one that was interrupted."""
+
+
+class Search:
+    """Trials of a config with settings drawn from a space, the best dev score the aim.
+
+    config: as a file has it, variables not filled in. storage: the SQLite file, made where
+    it is not there. sampler: "tpe" (Optuna's), or "random" (T section 4.1). seed: of the
+    draws; the trainings have the config's. startup: complete trials before pruning begins;
+    then a training ends where its best score is below the median of the others' scores
+    at the same evaluation.
+
+    One process at a time: what another has begun is taken for interrupted.
+
+    Errors: InputError where the file is not one of a search, or of another config or space.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        space: Space,
+        storage: Path,
+        sampler: Sampler = "tpe",
+        seed: int = 0,
+        startup: int = 5,
+        use_gpu: int = -1,
+    ):
+        self.config = config
+        self.space = space
+        self.sampler = sampler
+        self.seed = seed
+        self.use_gpu = use_gpu
+        self.study = _open(storage, optuna.pruners.MedianPruner(n_startup_trials=startup))
+        _check_same(self.study, _fingerprint(config, space), storage)
+        self._take_up()
+
+    @property
+    def done(self) -> int:
+        """Trials that have ended, well or not, without those interrupted."""
+        trials = self.study.get_trials(deepcopy=False)
+        ended = sum(trial.state.is_finished() for trial in trials)
+        return ended - sum(AGAIN in trial.user_attrs for trial in trials)
+
+    @property
+    def best(self) -> FrozenTrial | None:
+        """The complete trial with the best score, the first of equals."""
+        complete = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        return max(complete, key=lambda trial: (trial.value, -trial.number), default=None)
+
+    def settled(self, values: dict[str, Any]) -> Config:
+        """The config with these values; its variables stay variables."""
+        return Config(self.config).merge(dot_to_dict(values))
+
+    def step(self, watch: Report | None = None) -> FrozenTrial:
+        """Train one more combination and return its trial.
+
+        watch: told of every evaluation.
+
+        Errors: InputError for a combination that cannot be trained, as long as none could;
+        later ones are only marked as failed, with the reason in `user_attrs["error"]`.
+        """
+        self.study.sampler = self._make_sampler(self.seed + self.done)
+        trial = self.study.ask()
+        best = float("-inf")
+
+        def report(evaluation: int, score: float) -> None:
+            nonlocal best
+            best = max(best, score)
+            trial.report(score, evaluation)
+            if watch is not None:
+                watch(evaluation, score)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+        try:
+            values = suggest(trial, self.space)
+            self._train(self.settled(values), report)
+        except optuna.TrialPruned:
+            return self.study.tell(trial, state=TrialState.PRUNED)
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            trial.set_user_attr("error", reason)
+            failed = self.study.tell(trial, state=TrialState.FAIL)
+            if self.best is None:
+                told = ", ".join(f"{name} = {value}" for name, value in trial.params.items())
+                raise InputError(f"cannot be trained with {told}: {reason}") from error
+            return failed
+        return self.study.tell(trial, best)
+
+    def _train(self, config: Config, report: Report) -> None:
+        config = config.copy()
+        logger = {"@loggers": "spacy-psa.trial_logger.v1", "logger": config["training"]["logger"]}
+        config["training"]["logger"] = logger
+        with reporting(report):
+            nlp = init_nlp(config, use_gpu=self.use_gpu)
+            train(nlp, None, use_gpu=self.use_gpu, stdout=io.StringIO(), stderr=io.StringIO())
+
+    def _make_sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        # A new one each time, so that a search that goes on draws as one that never stopped.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            if self.sampler == "random":
+                return optuna.samplers.RandomSampler(seed=seed)
+            return optuna.samplers.TPESampler(seed=seed)
+
+    def _take_up(self) -> None:
+        """What was under way when the search was interrupted is to be trained first."""
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            self.study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
+            self.study.tell(trial.number, state=TrialState.FAIL)
+
+
+def _open(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        storage.parent.mkdir(parents=True, exist_ok=True)
+        return optuna.create_study(
+            storage=f"sqlite:///{storage.resolve()}",
+            study_name="spacy-psa",
+            direction="maximize",
+            pruner=pruner,
+            load_if_exists=True,
+        )
+    except Exception as error:  # SQLite, SQLAlchemy, Alembic and Optuna each have their own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{storage}: cannot be opened as the file of a search ({reason}); "
+            "give another --storage"
+        ) from error
+
+
+def _fingerprint(config: Config, space: Space) -> str:
+    text = config.to_str(interpolate=False) + json.dumps(space, sort_keys=True)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _check_same(study: optuna.Study, fingerprint: str, storage: Path) -> None:
+    held = study.user_attrs.get("fingerprint")
+    if held is None:
+        study.set_user_attr("fingerprint", fingerprint)
+    elif held != fingerprint:
+        raise InputError(
+            f"{storage}: holds a search over another config, space or overrides; "
+            "give another --storage, or delete it"
+        )

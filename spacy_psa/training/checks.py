@@ -1,0 +1,43 @@
+"""What is looked at after initialization and before the first update."""
+
+from collections.abc import Callable, Iterable
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import dot_to_object, registry
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.labeler import SequenceLabeler
+
+
+def check_dev_labels() -> Callable[[Language], None]:
+    """`check_dev_labels.v1`, for [initialize.after_init]: no training starts where the
+    development set has labels that a component lacks, which it could never predict.
+
+    Of each `crf_*` component, over the corpus that `training.dev_corpus` names; nothing is
+    checked where its path is null, as when a pipeline is initialized from Python. Test
+    data is never read.
+
+    Errors, when called: InputError that names the labels and the component.
+    """
+    return _check
+
+
+def _check(nlp: Language) -> None:
+    labelers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+    config = nlp.config.interpolate()
+    name = config["training"]["dev_corpus"]
+    section = dot_to_object(config, name)
+    if not labelers or section.get("path", "") is None:
+        return
+    resolved = registry.resolve({"corpus": section})
+    examples: Iterable[Example] = list(resolved["corpus"](nlp))
+    for pipe in labelers:
+        unseen = sorted(set(pipe.find_labels(examples)) - set(pipe.labels))
+        if unseen:
+            where = section.get("path", f"[{name}]")
+            raise InputError(
+                f"{where}: the training data lacks {len(unseen)} label(s) that {pipe.name!r} finds "
+                f"here, {', '.join(unseen)}: correct [paths.train] or [paths.dev], or name all "
+                f"labels in [initialize.components.{pipe.name}.labels]"
+            )

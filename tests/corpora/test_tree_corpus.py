@@ -1,0 +1,189 @@
+"""`spacy-psa.TreeCorpus.v1`: one sentence a Doc, whatever the file holds."""
+
+import gzip
+import os
+import warnings
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.util import registry
+
+from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.errors import InputError
+
+TREES = [
+    "(S (NP (PRP We)) (VP (VBD saw) (NP (PRP it))) (. .))",
+    "(S (VP (VB Go)) (. !))",
+    "(TOP (UH Yes))",
+]
+CONLL = """#begin document (nw/wsj/02/wsj_0203); part 000
+nw/wsj/02/wsj_0203 0 0 Rome NNP (TOP(S(NP*) - - - - (GPE) (ARG0*) -
+nw/wsj/02/wsj_0203 0 1 fell VBD (VP*))) - - - - * (V*) -
+
+#end document
+"""
+NLP = spacy.blank("en")
+
+
+def read(path, **settings):
+    reader = registry.readers.get("spacy-psa.TreeCorpus.v1")(path=path, **settings)
+    return list(reader(NLP))
+
+
+def quietly(path, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return read(path, **settings)
+
+
+def spans(doc):
+    return [(span.start, span.end, span.label_) for span in doc.spans["constituents"]]
+
+
+def gold(text):
+    parsed = parse_tree(text)
+    return make_doc(NLP.vocab, parsed.words, parsed.tags, constituents=parsed.constituents)
+
+
+def joined(*texts):
+    """One Doc of several sentences."""
+    docs = [gold(text) for text in texts]
+    doc = Doc.from_docs(docs, ensure_whitespace=False)
+    first, found = 0, []
+    for part in docs:
+        found += [Span(doc, s + first, e + first, label) for s, e, label in spans(part)]
+        first += len(part)
+    doc.spans["constituents"] = found
+    return doc
+
+
+def write(path, *docs):
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    return path
+
+
+def test_docs_of_one_sentence_are_read_as_they_are(tmp_path):
+    path = write(tmp_path / "a.spacy", *map(gold, TREES))
+    examples = quietly(path)
+    assert [spans(eg.reference) for eg in examples] == [parse_tree(t).constituents for t in TREES]
+    assert len(quietly(path, limit=2)) == 2
+    for eg in examples:
+        assert [t.text for t in eg.predicted] == [t.text for t in eg.reference]
+        assert not eg.predicted.spans and not eg.predicted.has_annotation("TAG")
+        assert len(eg.predicted) == 1 or not eg.predicted.has_annotation("SENT_START")
+
+
+def test_docs_of_several_sentences_are_split_with_their_trees_and_one_warning(tmp_path):
+    many = joined(*TREES)
+    many.user_data["document"] = "d1"
+    path = write(tmp_path / "a.spacy", many, gold(TREES[0]), joined(*TREES[:2]))
+    with pytest.warns(UserWarning, match="2 docs of several sentences split") as caught:
+        examples = read(path)
+    assert len(caught) == 1
+    expected = [*TREES, TREES[0], *TREES[:2]]
+    assert [spans(eg.reference) for eg in examples] == [
+        parse_tree(t).constituents for t in expected
+    ]
+    tags = [[t.tag_ for t in eg.reference] for eg in examples]
+    assert tags == [parse_tree(t).tags for t in expected]
+    assert [eg.reference.user_data.get("document") for eg in examples[:4]] == ["d1"] * 3 + [None]
+
+
+def test_long_sentences_and_docs_without_trees_are_left_out_and_counted(tmp_path):
+    path = write(tmp_path / "a.spacy", joined(*TREES), Doc(NLP.vocab, words=["no"]), gold(TREES[0]))
+    told = "1 docs without trees left out, 2 sentences of more than 3 tokens left out"
+    with pytest.warns(UserWarning, match=told):
+        examples = read(path, max_length=3)
+    assert [len(eg.reference) for eg in examples] == [2, 1]
+
+
+def test_white_space_alone_is_no_sentence(tmp_path):
+    blank = Doc(NLP.vocab, words=["\n"])
+    blank.spans["constituents"] = []
+    assert len(quietly(write(tmp_path / "a.spacy", blank, gold(TREES[1])))) == 1
+
+
+def test_gold_tags_are_given_where_asked_for(tmp_path):
+    (example,) = quietly(write(tmp_path / "a.spacy", gold(TREES[0])), gold_tags=True)
+    assert [t.tag_ for t in example.predicted] == ["PRP", "VBD", "PRP", "."]
+
+
+def test_bracket_lines_mrg_and_conll_files_are_read(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(TREES) + "\n")
+    with gzip.open(tmp_path / "b.txt.gz", "wt") as stream:
+        stream.write(TREES[0] + "\n")
+    (tmp_path / "c.mrg").write_text("( (S \n (NP-SBJ (NNP Rome))\n (VP (VBD fell)) (. .) ))\n")
+    (tmp_path / "d.v4_gold_conll").write_text(CONLL)
+    found = [[spans(eg.reference) for eg in quietly(p)] for p in sorted(tmp_path.iterdir())]
+    fell = [(0, 1, "NP"), (1, 2, "VP")]
+    assert found == [
+        [parse_tree(text).constituents for text in TREES],
+        [parse_tree(TREES[0]).constituents],
+        [[(0, 3, "S"), *fell]],
+        [[(0, 2, "S"), *fell]],
+    ]
+
+
+def test_folder_of_docbins_is_read_in_order(tmp_path):
+    for i, text in enumerate(TREES):
+        write(tmp_path / f"{i}.spacy", gold(text))
+    assert [eg.reference[0].text for eg in quietly(tmp_path)] == ["We", "Go", "Yes"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("(S (NN a))\n(S (NN b)\n", r"a.txt:2: .*not closed"),
+        ("(S (NN a))\n(S (NN b)))\n", r"a.txt:2: .*too many"),
+        ("(S (NP a b))\n", r"a.txt:1: .*two words"),
+        ("the dog barks\n", r"a.txt:1: "),
+    ],
+)
+def test_broken_brackets_are_an_error_with_file_and_line(tmp_path, content, reason):
+    (tmp_path / "a.txt").write_text(content)
+    with pytest.raises(InputError, match=reason):
+        read(tmp_path / "a.txt")
+
+
+def test_tree_that_does_not_match_its_tokens_is_an_error_with_file_and_line(tmp_path):
+    (tmp_path / "a_gold_conll").write_text(CONLL.replace("(VP*)))", "(VP*))))"))
+    with pytest.raises(InputError, match="a_gold_conll:3: "):
+        read(tmp_path / "a_gold_conll")
+
+
+def test_constituent_across_sentences_is_an_error_that_names_it(tmp_path):
+    doc = joined(*TREES[:2])
+    doc.spans["constituents"] = [*doc.spans["constituents"], Span(doc, 3, 6, "NP")]
+    path = write(tmp_path / "a.spacy", doc)
+    with pytest.raises(InputError, match=r"a\.spacy: doc 1: the constituent 'NP' over '\. Go !'"):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", ["none", "broken", "empty folder", "no trees"])
+def test_what_cannot_be_read_is_one_error(tmp_path, kind):
+    path = tmp_path / "a.spacy"
+    if kind == "broken":
+        path.write_bytes(b"spacy?")
+    elif kind == "empty folder":
+        path = tmp_path
+    elif kind == "no trees":
+        write(path, Doc(NLP.vocab, words=["no"]))
+    reasons = {"none": "no such file", "broken": "broken", "empty folder": "no .spacy files"}
+    with pytest.raises(InputError, match=reasons.get(kind, "no trees to learn from")):
+        read(path)
+
+
+@pytest.mark.skipif("SPACY_PSA_CORPORA" not in os.environ, reason="SPACY_PSA_CORPORA is not set")
+def test_every_constituent_of_a_real_treebank_is_read(tmp_path):
+    from spacy_psa.corpora.docbin import write_docbin
+    from spacy_psa.corpora.ptb import read_docs
+
+    archive = Path(os.environ["SPACY_PSA_CORPORA"]) / "ptb-sample" / "treebank.zip"
+    docs = list(islice(read_docs(archive, NLP.vocab), 500))
+    write_docbin(docs, tmp_path / "a.spacy")
+    assert len(docs) == 500
+    assert [spans(eg.reference) for eg in read(tmp_path / "a.spacy")] == [spans(d) for d in docs]

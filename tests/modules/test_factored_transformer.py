@@ -1,0 +1,321 @@
+"""The encoder of K against plain loops over heads, tokens and halves."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from spacy_psa.errors import InputError
+from spacy_psa.modules import transformer
+from spacy_psa.modules.factored_transformer import (
+    FactoredTransformer,
+    KAttention,
+    SentenceDropout,
+    SplitLinear,
+)
+
+LENGTHS = torch.tensor([3, 1, 5])
+MODES = {
+    "factored": {},
+    "plain": {"factored": False},
+    "concat": {"factored": False, "concat": True},
+    "blocks": {"factored": True, "concat": False},
+}
+NO_DROPOUT = {"attention_dropout": 0.0, "relu_dropout": 0.0, "residual_dropout": 0.0}
+
+
+def batch(width, lengths=LENGTHS, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(int(lengths.sum()), width, generator=generator, dtype=torch.float64)
+
+
+def built(width=4, **options):
+    """A small encoder, its parameters all random, so that none hides a mistake."""
+    sizes = {"model_width": 8, "heads": 2, "head_width": 6, "layers": 3, "feedforward": 10}
+    module = FactoredTransformer(width, **{**sizes, "max_length": 9, **options})
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
+    return module.double().eval()
+
+
+def matrix(layer):
+    """The weights of a layer as one matrix, blocks of zeros where it has none."""
+    if isinstance(layer, SplitLinear):
+        return torch.block_diag(layer.content.weight, layer.position.weight)
+    return layer.weight
+
+
+def bias(layer):
+    if isinstance(layer, SplitLinear):
+        return torch.cat([layer.content.bias, layer.position.bias])
+    return layer.bias
+
+
+def units(attention, which, kinds, head):
+    """The rows of a projection that one head has of one kind; content ones first."""
+    rows = torch.arange(kinds * attention.heads * attention.head_width)
+    if attention.factored:
+        return rows.view(2, kinds, attention.heads, -1)[:, which, head].flatten()
+    return rows.view(kinds, attention.heads, -1)[which, head]
+
+
+def plain_attention(attention, x, source, allowed, content, position):
+    """One sentence, (n, d) -> (n, d); each head's weights on their own, outputs summed."""
+    heads, dk = attention.heads, attention.head_width
+    both, values = matrix(attention.query_key), matrix(attention.value)
+    output = matrix(attention.output)
+    total = torch.zeros_like(x)
+    for head in range(heads):
+        w_q = both[units(attention, 0, 2, head)]
+        w_k = both[units(attention, 1, 2, head)]
+        w_v = values[units(attention, 0, 1, head)]
+        w_o = output[:, units(attention, 0, 1, head)]
+        for i in range(len(x)):
+            places = [j for j in range(len(x)) if allowed(i, j)]
+            scores = []
+            for j in places:
+                q, k = w_q @ source[i], w_k @ source[j]
+                of_content = q[: dk // 2] @ k[: dk // 2] if content else 0.0
+                of_position = q[dk // 2 :] @ k[dk // 2 :] if position else 0.0
+                scores.append((of_content + of_position) / math.sqrt(dk))
+            weights = torch.softmax(torch.as_tensor(scores, dtype=x.dtype), 0)
+            seen = sum(w * (w_v @ x[j]) for w, j in zip(weights, places))
+            total[i] += w_o @ seen
+    return total
+
+
+@torch.no_grad()
+def plain(module, words, allowed=lambda i, j: True):
+    """One sentence, (n, nI) -> (n + 2, d)."""
+    if module.project is not None:
+        words = words @ module.project.weight.T
+    content = torch.cat([module.ends[:1], words, module.ends[1:]])
+    last = len(module.positions) - 1
+    p = torch.stack([module.positions[min(t, last)] for t in range(len(content))])
+    y = torch.cat([content, p], 1) if module.concat else content + p
+    if module.input_norm is not None:
+        y = module.input_norm(y)
+    for number, layer in enumerate(module.layers):
+        attended = plain_attention(
+            layer.attention,
+            y,
+            p if number < module.position_only else y,
+            allowed,
+            number not in module.disable_content,
+            number not in module.disable_position,
+        )
+        y = layer.attention_norm(y + attended)
+        hidden = torch.relu(y @ matrix(layer.inner).T + bias(layer.inner))
+        y = layer.feedforward_norm(y + hidden @ matrix(layer.outer).T + bias(layer.outer))
+    return y
+
+
+def expected(module, x, lengths, **options):
+    found = [plain(module, part, **options) for part in x.split(lengths.tolist())]
+    return torch.cat(found if module.boundaries else [rows[1:-1] for rows in found])
+
+
+@pytest.mark.parametrize("boundaries", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_each_mode_is_the_plain_loop(mode, boundaries):
+    module = built(**MODES[mode], boundaries=boundaries)
+    x = batch(4)
+    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+
+
+def test_position_only_layers_attend_by_the_embeddings_of_position():
+    module, x = built(**MODES["plain"], position_only=2), batch(4)
+    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+
+
+def test_without_the_norm_of_the_input():
+    module, x = built(input_norm=False), batch(4)
+    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+
+
+@pytest.mark.parametrize("width", [4, 7])
+def test_only_inputs_of_another_width_than_the_content_are_projected(width):
+    module, x = built(width), batch(width)
+    assert (module.project is None) == (width == 4)
+    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+
+
+@pytest.mark.parametrize("content", [set(), {0}, {1, 2}, {0, 1, 2}], ids=str)
+@pytest.mark.parametrize("position", [set(), {0, 2}, {0, 1, 2}], ids=str)
+def test_switches_leave_content_or_position_out_of_some_layers(content, position):
+    module, x = built(), batch(4)
+    untouched = module(x, LENGTHS)
+    module.disable_content, module.disable_position = content, position
+    switched = module(x, LENGTHS)
+    torch.testing.assert_close(switched, expected(module, x, LENGTHS))
+    assert torch.equal(switched, untouched) == (not content and not position)
+    module.disable_content = module.disable_position = set()
+    assert torch.equal(module(x, LENGTHS), untouched)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("relaxed", [True, False])
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_windows_bound_what_is_attended(window, relaxed, mode):
+    module, lengths = built(**MODES[mode]), torch.tensor([8, 2, 1])
+    x = batch(4, lengths)
+    module.window, module.relaxed = window, relaxed
+    found = module(x, lengths).split(lengths.tolist())
+    for rows, words in zip(found, x.split(lengths.tolist())):
+        last = len(words) + 1
+
+        def allowed(i, j, last=last):
+            free = {0, 1, last - 1, last} if relaxed else set()
+            return abs(i - j) <= window or i in free or j in free
+
+        torch.testing.assert_close(rows, plain(module, words, allowed)[1:-1])
+
+
+def test_a_window_of_the_sentences_length_is_none():
+    module, x = built(), batch(4)
+    free = module(x, LENGTHS)
+    for relaxed in (True, False):
+        module.window, module.relaxed = int(LENGTHS.max()) + 1, relaxed
+        torch.testing.assert_close(module(x, LENGTHS), free)
+
+
+def test_windows_in_chunks_are_windows(monkeypatch):
+    module, lengths = built(window=2), torch.tensor([8, 3])
+    x = batch(4, lengths).requires_grad_()
+    whole = module(x, lengths)
+    gradient = torch.autograd.grad(whole.square().sum(), x)
+    monkeypatch.setattr(transformer, "CHUNK_BYTES", 1000)
+    chunks = module(x, lengths)
+    torch.testing.assert_close(chunks, whole)
+    torch.testing.assert_close(torch.autograd.grad(chunks.square().sum(), x), gradient)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_split_linear_is_a_matrix_with_zero_blocks(bias):
+    layer = SplitLinear(6, 8, bias=bias).double()
+    x = batch(6)
+    dense = torch.block_diag(layer.content.weight, layer.position.weight)
+    added = torch.cat([layer.content.bias, layer.position.bias]) if bias else None
+    torch.testing.assert_close(layer(x), F.linear(x, dense, added))
+    jacobian = torch.autograd.functional.jacobian(layer, x[:1])[0, :, 0]
+    assert not jacobian[:4, 3:].any() and not jacobian[4:, :3].any()
+    assert jacobian[:4, :3].all() and jacobian[4:, 3:].all()
+
+
+def test_scores_of_factored_attention_are_sums_of_both_halves():
+    """With one value visible a content value depends on position through weights alone."""
+    torch.manual_seed(0)
+    attention = KAttention(8, 2, 4, factored=True).double().eval()
+    x, length = batch(8, torch.tensor([3])), torch.tensor([3])
+    jacobian = torch.autograd.functional.jacobian(lambda x: attention(x, length), x)
+    assert jacobian[:, :4, :, 4:].abs().max() > 0  # through the weights
+    uniform = torch.autograd.functional.jacobian(
+        lambda x: attention(x, length, content=False, position=False), x
+    )
+    assert not uniform[:, :4, :, 4:].any() and not uniform[:, 4:, :, :4].any()
+
+
+def test_factoring_halves_the_weights_of_the_layers():
+    def size(**options):
+        layers = FactoredTransformer(512, **options).layers
+        return sum(p.numel() for p in layers.parameters() if p.dim() == 2)
+
+    assert size() * 2 == size(factored=False) == 8 * (4 * 1024 * 512 + 2 * 1024 * 2048)
+
+
+def test_longer_sentences_share_the_last_position():
+    module, lengths = built(max_length=3), torch.tensor([7])
+    x = batch(4, lengths)
+    torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))
+    assert len(module.positions) == 5
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.sampled_from(sorted(MODES)))
+def test_a_sentence_is_encoded_alike_alone_and_in_a_batch(sizes, mode):
+    module, lengths = built(**MODES[mode], window=2, boundaries=True), torch.tensor(sizes)
+    x = batch(4, lengths)
+    alone = [module(part, torch.tensor([len(part)])) for part in x.split(sizes)]
+    together = module(x, lengths)
+    torch.testing.assert_close(together, torch.cat(alone))
+    assert torch.equal(module.out_lengths(lengths), lengths + 2)
+    assert len(together) == int(module.out_lengths(lengths).sum())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_are_right_and_reach_every_parameter(mode):
+    module, lengths = built(**MODES[mode], layers=2, boundaries=True), torch.tensor([2, 1])
+    x = batch(4, lengths).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: module(x, lengths), (x,))
+    module(x, lengths).square().sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in module.parameters())
+
+
+def test_dropout_takes_a_feature_from_a_whole_sentence():
+    torch.manual_seed(0)
+    lengths = torch.tensor([4, 1, 6])
+    dropout, x = SentenceDropout(0.5).train(), torch.ones(11, 200)
+    out = dropout(x, lengths)
+    assert set(out.unique().tolist()) == {0.0, 2.0}
+    parts = [part.unique(dim=0) for part in out.split(lengths.tolist())]
+    assert [len(part) for part in parts] == [1, 1, 1]
+    assert not torch.equal(parts[0], parts[2])
+    assert 0.4 < out.mean() / 2 < 0.6
+    assert torch.equal(dropout.eval()(x, lengths), x)
+
+
+@pytest.mark.parametrize("rate", NO_DROPOUT)
+def test_each_dropout_acts_in_training_alone(rate):
+    module = FactoredTransformer(4, model_width=8, heads=2, head_width=4, layers=1,
+                                 feedforward=8, **{**NO_DROPOUT, rate: 0.5})  # fmt: skip
+    x = batch(4).float()
+    torch.manual_seed(0)
+    assert not torch.equal(module.train()(x, LENGTHS), module(x, LENGTHS))
+    assert torch.equal(module.eval()(x, LENGTHS), module(x, LENGTHS))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sixteen_bits_are_near_thirty_two(mode):
+    """Outputs, as float32, and gradients of weights, which stay float32."""
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        options = {"model_width": 64, "layers": 2, "window": 3, "precision": precision}
+        module = FactoredTransformer(32, **options, **MODES[mode], **NO_DROPOUT)
+        out = module(batch(32).float(), LENGTHS)
+        assert out.dtype == torch.float32
+        out.square().sum().backward()
+        found[precision] = out, module.ends.grad
+    for full, half in zip(found["float32"], found["bfloat16"], strict=True):
+        assert not torch.equal(full, half)
+        torch.testing.assert_close(half, full, rtol=0.05, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_width": 7}, "even numbers"),
+        ({"head_width": 3}, "even numbers"),
+        ({"feedforward": 9}, "even numbers"),
+        ({"model_width": 7, **MODES["concat"]}, "even numbers"),
+        ({"position_only": 1}, "position_only needs factored = false"),
+        ({"position_only": 1, **MODES["concat"]}, "concat not true"),
+        ({"disable_content": [0], **MODES["plain"]}, "need factored = true"),
+        ({"disable_position": [3]}, "there is no layer 3, the last of 3 is 2"),
+        ({"position_only": 4, **MODES["plain"]}, "there is no layer 3"),
+    ],
+    ids=str,
+)
+def test_options_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        built(**options)
+
+
+def test_plain_encoders_take_odd_sizes():
+    module, x = built(model_width=7, head_width=3, feedforward=9, **MODES["plain"]), batch(4)
+    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
