@@ -7,6 +7,7 @@ ragged batches of `spacy_psa.modules.ragged`.
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
@@ -20,6 +21,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from spacy_psa.errors import InputError
+from spacy_psa.modules.int8 import quantize
 from spacy_psa.training.optimizers import TensorOptimizer
 
 
@@ -28,11 +30,13 @@ class TorchShim(Shim):
 
     make: a module class (or another importable callable), so that the shim pickles.
     arguments: keyword arguments for it that are known before initialization.
+    int8: whether the weights were rounded to 8 bits (`quantize`), to annotate alone.
     """
 
     def __init__(self, make: Callable[..., nn.Module], arguments: dict[str, Any]):
         super().__init__(None, config=arguments)
         self.make = make
+        self.int8 = False
 
     @property
     def module(self) -> nn.Module:
@@ -46,13 +50,19 @@ class TorchShim(Shim):
 
     @property
     def device(self) -> torch.device:
-        parameter = next(self.module.parameters(), None)
-        return get_torch_default_device() if parameter is None else parameter.device
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        tensor = next(tensors, None)
+        return get_torch_default_device() if tensor is None else tensor.device
 
     def build(self, **arguments: Any) -> None:
         """Make the module, with the arguments that initialization found out."""
         self.cfg.update(arguments)
         self._model = self.make(**self.cfg).to(get_torch_default_device())
+
+    def quantize(self) -> None:
+        """Round the weights of linear layers and LSTMs to 8 bits, for annotation on a CPU."""
+        quantize(self.module)
+        self.int8 = True
 
     def __call__(
         self, inputs: tuple[Tensor, ...], is_train: bool
@@ -62,6 +72,10 @@ class TorchShim(Shim):
             self.module.eval()
             with torch.inference_mode():
                 return self.module(*inputs), _no_gradient
+        if self.int8:
+            raise InputError(
+                "weights in int8 cannot be trained: train the model that `spacy-psa quantize` took"
+            )
         self.module.train()
         with torch.enable_grad():
             output = self.module(*inputs)
@@ -111,7 +125,8 @@ class TorchShim(Shim):
     def to_bytes(self) -> bytes:
         buffer = BytesIO()
         state = None if self._model is None else self._model.state_dict()
-        torch.save({"make": self.make.__name__, "arguments": self.cfg, "state": state}, buffer)
+        message = {"make": self.make.__name__, "arguments": self.cfg, "state": state}
+        torch.save({**message, "int8": True} if self.int8 else message, buffer)
         return buffer.getvalue()
 
     def from_bytes(self, data: bytes) -> "TorchShim":
@@ -126,6 +141,7 @@ class TorchShim(Shim):
                 BytesIO(data), map_location=get_torch_default_device(), weights_only=True
             )
             made, arguments, state = message["make"], message["arguments"], message["state"]
+            int8 = bool(message.get("int8"))
         except Exception as error:
             raise InputError(
                 f"The weights of {name} cannot be read ({_first_line(error)}): "
@@ -140,6 +156,8 @@ class TorchShim(Shim):
         if state is not None:
             try:
                 module = self.make(**arguments)
+                if int8:
+                    quantize(module)
                 module.load_state_dict(state)
             except (RuntimeError, TypeError) as error:
                 raise InputError(
@@ -147,7 +165,7 @@ class TorchShim(Shim):
                     "the model's config.cfg does not fit its weights."
                 ) from error
             module.to(get_torch_default_device())
-        self.cfg, self._model = arguments, module
+        self.cfg, self._model, self.int8 = arguments, module, int8
         return self
 
 

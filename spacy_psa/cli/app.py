@@ -12,6 +12,7 @@ from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.prepare import prepare
+from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
 from spacy_psa.cli.visualize import visualize_app
@@ -46,6 +47,7 @@ app.add_typer(visualize_app)
 app.command()(annotate)
 app.command()(report)
 app.command()(calibrate)
+app.command()(quantize)
 app.command()(evaluate_trees)
 app.command()(assets)
 app.command()(prepare)
