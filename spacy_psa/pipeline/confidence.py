@@ -1,5 +1,7 @@
 """How probable each labelled span is: exact posteriors of spans under a linear chain."""
 
+from typing import Any
+
 import numpy
 from numpy.typing import NDArray
 from torch import Tensor
@@ -29,8 +31,8 @@ class SpanPosteriors:
     """
 
     def __init__(self, chain: LinearChain, scheme: Scheme):
-        marginals = _array(chain.marginals)
-        pairs = _array(chain.pairwise_marginals)
+        marginals = _double(_array(chain.marginals))
+        pairs = _array(chain.pairwise_marginals)  # large: only what is read is made double
         begins, insides, lasts = (scheme.columns(prefix) for prefix in "BIE")
         if not (marginals[:, 0].sum(1) > 0).all():
             raise ValueError("no tag sequence is possible for some sentence")
@@ -39,11 +41,11 @@ class SpanPosteriors:
         self.begin = numpy.minimum(marginals[..., begins], 1)
         # ... and, after B (0) and after I (1), P(here is I | the tag before).
         before = [_shift(marginals[..., tags]) for tags in (begins, insides)]
-        goes_on = [pairs[..., tags, insides] for tags in (begins, insides)]
+        goes_on = [_double(pairs[..., tags, insides]) for tags in (begins, insides)]
         self.inside = [_ratio(pair, given) for pair, given in zip(goes_on, before)]
         # P(the span ends here | the tag before), and P(a span is this one token).
         if scheme.kind == "BIOES":
-            pairs_with_end = [pairs[..., tags, lasts] for tags in (begins, insides)]
+            pairs_with_end = [_double(pairs[..., tags, lasts]) for tags in (begins, insides)]
             self.last = [_ratio(pair, given) for pair, given in zip(pairs_with_end, before)]
             self.single = numpy.minimum(marginals[..., scheme.columns("S")], 1)
         else:
@@ -56,7 +58,7 @@ class SpanPosteriors:
 
         Summed, since 1 - P(I) would lose the digits of small ones; 1 at the sentence's end.
         """
-        after = pairs[:, :, tags]  # (B, n, L, K)
+        after = _double(pairs[:, :, tags])  # (B, n, L, K)
         stays = numpy.take_along_axis(after, insides[None, None, :, None], 3)[..., 0]
         others = after.copy()
         numpy.put_along_axis(others, insides[None, None, :, None], 0.0, 3)
@@ -112,8 +114,12 @@ class SpanPosteriors:
         return found[order], posteriors[order]
 
 
-def _array(tensor: Tensor) -> Floats:
-    return tensor.detach().cpu().double().numpy()
+def _array(tensor: Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().numpy()
+
+
+def _double(values: NDArray[Any]) -> Floats:
+    return values.astype("float64", copy=False)
 
 
 def _shift(values: Floats) -> Floats:
