@@ -151,10 +151,11 @@ def _backward(
                 row_w[d] = zero
 
 
-def _exponential(z: Tensor, slope: float) -> Tensor:
-    """e^(slope z), kept between 0 and infinity, where tanh and sigmoid have long been flat."""
+def _exponential(z: Tensor, slope: float, keep: bool) -> Tensor:
+    """e^(slope z), kept between 0 and infinity, where tanh and sigmoid have long been flat;
+    in the place of z, unless that is to be kept."""
     limit = 80.0 if z.dtype == torch.float32 else 600.0
-    return (slope * z).clamp_(-limit, limit).exp_()
+    return (slope * z if keep else z.mul_(slope)).clamp_(-limit, limit).exp_()
 
 
 class AdditiveAttention(torch.autograd.Function):
@@ -175,10 +176,11 @@ class AdditiveAttention(torch.autograd.Function):
         masked: bool,
         band: int,
     ) -> Tensor:
-        ea, ec = _exponential(a, slope), _exponential(c, slope)
+        trains = any(ctx.needs_input_grad)
+        ea, ec = _exponential(a, slope, trains), _exponential(c, slope, trains)
         x, table, distance = (t.detach().contiguous() for t in (x, table, distance))
         s = torch.zeros_like(x)
-        pairs = _pairs(offsets, band) if any(ctx.needs_input_grad) else 0
+        pairs = _pairs(offsets, band) if trains else 0
         kept = x.new_empty(pairs)
         _forward(
             ea.numpy(), ec.numpy(), (-slope * w).numpy(), table.numpy(),
@@ -234,8 +236,9 @@ def attend(
     """The twin of `additive_attention` in modules/psa.py: same arguments, same result.
 
     All tensors are on the CPU and of one type, float32 or float64;
-    `activation` is a key of `SLOPES`. Time is N · min(n, 2 band + 1) · d;
-    memory is N · d, and in training one number a visited pair more.
+    `activation` is a key of `SLOPES`. Where no gradient is wanted, a and c are overwritten.
+    Time is N · min(n, 2 band + 1) · d; memory is N · d, and in training one number a
+    visited pair more.
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
     band = min(band, int(lengths.max()) - 1)

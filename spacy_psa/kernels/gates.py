@@ -79,6 +79,12 @@ def _multiply(a: Array, b: Array, out: Array) -> None:
 
 
 @_compiled
+def _scale(factor: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] *= factor[d]
+
+
+@_compiled
 def _add_product(a: Array, b: Array, out: Array) -> None:
     for d in range(len(out)):
         out[d] += a[d] * b[d]
@@ -109,6 +115,34 @@ def forward_step(
             tanh[:] = cell
             _tanh(tanh)
             _multiply(o, tanh, out[d, row])
+
+
+@_compiled
+def annotation_step(
+    gates: Array, cells: Array, out: Array, at: int, start: int, size: int, first: bool
+) -> None:
+    """`forward_step` where nothing will be trained, which keeps the last cells alone.
+
+    gates: (2, M, 4, H), some steps' rows, of which this step's begin at `at`; they are
+    overwritten. cells: (2, B, H), of the step before and then of this one.
+    out: (2, N, H), filled at this step's rows, start … start + size.
+    """
+    for d in range(2):
+        for row in range(size):
+            now = gates[d, at + row]
+            cell, state = cells[d, row], out[d, start + row]
+            _sigmoid(now[0])
+            _sigmoid(now[1])
+            _tanh(now[2])
+            _sigmoid(now[3])
+            if first:
+                _multiply(now[0], now[2], cell)
+            else:
+                _scale(now[1], cell)
+                _add_product(now[0], now[2], cell)
+            state[:] = cell
+            _tanh(state)
+            _scale(now[3], state)
 
 
 @_compiled

@@ -29,12 +29,20 @@ class Distinct:
         """What was computed for `rows` (M, k), for each row of x (N, k)."""
         return found if self.place is None else found.index_select(0, self.place)
 
-    def fill(self, function: Callable[[Tensor], Tensor], order: Tensor, out: Tensor) -> None:
-        """Fill out (N, k) with function(x), row by row, in another order (N,) of the rows."""
-        if self.place is None:
-            out.copy_(function(self.rows.index_select(0, order)))
-        else:
-            torch.index_select(function(self.rows), 0, self.place[order], out=out)
+    def reader(self, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], None]:
+        """Gives a function that fills out (M, k) with the rows of function(x) that `order`
+        (M,) names. It is called with `order` and `out`; `function` goes row by row."""
+        table: list[Tensor] = []
+
+        def read(order: Tensor, out: Tensor) -> None:
+            if self.place is None:
+                out.copy_(function(self.rows.index_select(0, order)))
+                return
+            if not table:
+                table.append(function(self.rows))
+            torch.index_select(table[0], 0, self.place[order], out=out)
+
+        return read
 
     def _find(self, x: Tensor) -> None:
         # Equal rows have equal products with a vector; those with equal ones are compared.

@@ -7,6 +7,8 @@ overflows, and all else stays in float32. Processors with VNNI or AMX are four t
 fast in int8 as in float32.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -84,23 +86,25 @@ class Int8LSTM(nn.Module):
         direction reads an input of its own: (2, N, H).
 
         index: (2, N) the packed order of each direction. sizes: sentences at each step."""
-        both = [Distinct(_on_cpu(x))] * 2 if x.dim() == 2 else [Distinct(_on_cpu(own)) for own in x]
+        inputs = [x, x] if x.dim() == 2 else list(x)
+        readers = [
+            Distinct(_on_cpu(own)).reader(partial(self._enter, d)) for d, own in enumerate(inputs)
+        ]
 
-        def product(x: Tensor, name: str, out: Tensor) -> Tensor:
-            return add_product(
-                x, self.get_buffer(f"w_{name}"), self.get_buffer(f"scale_{name}"), out
-            )
-
-        def enter(d: int, out: Tensor) -> None:
-            bias = self.get_buffer(f"bias_{d}")
-            both[d].fill(
-                lambda rows: product(rows, f"ih_{d}", bias.repeat(len(rows), 1)), index[d], out
-            )
+        def enter(d: int, rows: slice, out: Tensor) -> None:
+            readers[d](index[d, rows], out)
 
         def again(d: int, h: Tensor, out: Tensor) -> None:
-            product(h, f"hh_{d}", out)
+            self._add(f"hh_{d}", h, out)
 
         return states(x.new_empty(index.shape[1], 0), self.hidden_size, sizes, enter, again)
+
+    def _enter(self, d: int, x: Tensor) -> Tensor:
+        return self._add(f"ih_{d}", x, self.get_buffer(f"bias_{d}").repeat(len(x), 1))
+
+    def _add(self, name: str, x: Tensor, out: Tensor) -> Tensor:
+        weight, scale = self.get_buffer(f"w_{name}"), self.get_buffer(f"scale_{name}")
+        return add_product(x, weight, scale, out)
 
 
 def quantize(module: nn.Module) -> None:

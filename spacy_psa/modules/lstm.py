@@ -4,6 +4,8 @@ On a CPU the recurrence is our own (see `spacy_psa.modules.recurrence`), on a GP
 does the work. The parameters are those of torch.nn.LSTM.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
@@ -105,11 +107,18 @@ def _on_cpu(layer: nn.LSTM, x: Tensor, index: Tensor, sizes: list[int]) -> Tenso
         inputs = torch.stack([own[d].index_select(0, index[d]) for d in (0, 1)])
         return Recurrence.apply(inputs, *w_ih, *w_hh, *bias, sizes)
     both = [Distinct(x)] * 2 if x.dim() == 2 else [Distinct(own) for own in x]
+    readers = [
+        once.reader(partial(_enter, w, b)) for once, w, b in zip(both, w_ih, bias, strict=True)
+    ]
 
-    def enter(d: int, out: Tensor) -> None:
-        both[d].fill(lambda rows: torch.addmm(bias[d], rows, w_ih[d].t()), index[d], out)
+    def enter(d: int, rows: slice, out: Tensor) -> None:
+        readers[d](index[d, rows], out)
 
     def again(d: int, h: Tensor, out: Tensor) -> None:
         out.addmm_(h, w_hh[d].t())
 
     return states(x.new_empty(index.shape[1], 0), layer.hidden_size, sizes, enter, again)
+
+
+def _enter(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    return torch.addmm(bias, x, weight.t())

@@ -26,6 +26,9 @@ ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
 # Of the largest tensor in `additive_attention`; about four of its size exist at once.
 CHUNK_BYTES = 1 << 26
 
+# Of `ContextFusion` in annotation.
+BLOCK_ROWS = 1024
+
 
 class PositionAwareAttention(PositionBias):
     """Additive self-attention with a bias for positions; values are the inputs themselves.
@@ -238,18 +241,30 @@ class ContextFusion(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, d), lengths (B,) -> x~ (N, d)."""
-        gate, context = self._gate(x, lengths)
-        return torch.lerp(context, x, gate)
+        once = Distinct(x)
+        s = self.dropout(self.attention(x, lengths, once))
+        if torch.is_grad_enabled():
+            gate, context = self._gate(s, self.gate_input(x))
+            return torch.lerp(context, x, gate)
+        # Some rows at a time, which stay in the processor's cache; x~ takes the place of s.
+        entered = once.reader(self.gate_input)
+        for rows in torch.arange(len(x), device=x.device).split(BLOCK_ROWS):
+            block, of_input = s[rows[0] : rows[-1] + 1], x.new_empty(len(rows), x.shape[1])
+            entered(rows, of_input)
+            gate, context = self._gate(block, of_input)
+            torch.lerp(context, x[rows[0] : rows[-1] + 1], gate, out=block)
+        return s
 
     def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
         """The attention (J Fig. 6) and the gate (J Table 13) of a batch."""
-        return Fusion(self.attention.weights(x, lengths), self._gate(x, lengths)[0])
+        s = self.dropout(self.attention(x, lengths))
+        gate, _ = self._gate(s, self.gate_input(x))
+        return Fusion(self.attention.weights(x, lengths), gate)
 
-    def _gate(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        once = Distinct(x)
-        s = self.dropout(self.attention(x, lengths, once))
+    def _gate(self, s: Tensor, of_input: Tensor) -> tuple[Tensor, Tensor]:
+        """The gate λ and s~ of the attention's output s (N, d) and Wf1 x (N, d)."""
         context = _tanh(self.outer(_tanh(self.inner(s))))
-        hidden = _tanh(once.spread(self.gate_input(once.rows)) + self.gate_context(context))
+        hidden = _tanh(of_input + self.gate_context(context))
         return torch.sigmoid(self.gate(hidden)), context
 
 

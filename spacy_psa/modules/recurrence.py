@@ -6,6 +6,7 @@ LSTM adds them up step by step.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from spacy_psa import kernels
+
+BLOCK_ROWS = 2048
 
 
 class Packing:
@@ -126,47 +129,69 @@ def states(
     x: Tensor,
     hidden: int,
     sizes: list[int],
-    enter: Callable[[int, Tensor], None],
+    enter: Callable[[int, slice, Tensor], None],
     again: Callable[[int, Tensor, Tensor], None],
 ) -> Tensor:
     """What `Recurrence` returns, (2, N, H), where nothing is to be trained.
 
-    x: a tensor of N rows, of the type wanted. enter(d, out): fills out (N, 4H) with what
-    goes into the gates of direction d from outside, bias and all. again(d, h, out): adds
+    It goes through some steps at a time, and keeps no more than the states of the others.
+
+    x: a tensor of N rows, of the type wanted. enter(d, rows, out): fills out (rows, 4H) with
+    what goes into the gates of direction d from outside, bias and all. again(d, h, out): adds
     to out (size, 4H) what the states h (size, H) of the step before put into them.
     """
-    gates = x.new_empty(2, len(x), 4, hidden)
-    flat = gates.flatten(2)
-    for d in (0, 1):
-        enter(d, flat[d])
-    cells, squashed, out = (x.new_empty(2, len(x), hidden) for _ in range(3))
-    step, _ = _steps(x)
-    for start, size, before in _places(sizes):
-        if before >= 0:
-            for d in (0, 1):
-                again(d, out[d, before : before + size], flat[d, start : start + size])
-        step(gates, cells, squashed, out, start, size, before)
+    cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, len(x), hidden)
+    step = _annotation_step(x)
+    places = list(_places(sizes))
+    while places:
+        block = _block(places)
+        places = places[len(block) :]
+        begin, end = block[0][0], block[-1][0] + block[-1][1]
+        gates = x.new_empty(2, end - begin, 4, hidden)
+        flat = gates.flatten(2)
+        for d in (0, 1):
+            enter(d, slice(begin, end), flat[d])
+        for start, size, before in block:
+            at = start - begin
+            if before >= 0:
+                for d in (0, 1):
+                    again(d, out[d, before : before + size], flat[d, at : at + size])
+            step(gates, cells, out, at, start, size, before < 0)
     return out
+
+
+def _block(places: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The first steps that together have about BLOCK_ROWS rows, at least one."""
+    most = places[0][0] + BLOCK_ROWS
+    return list(takewhile(lambda place: place[0] < most, places))
 
 
 def _steps(x: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
     """How a step goes forward and back: compiled where it can be."""
-    if x.dtype not in (torch.float32, torch.float64) or not kernels.available():
+    if not _compiled(x):
         return forward_step, backward_step
     from spacy_psa.kernels import gates
 
     return _on_arrays(gates.forward_step), _on_arrays(gates.backward_step)
 
 
+def _annotation_step(x: Tensor) -> Callable[..., None]:
+    if not _compiled(x):
+        return annotation_step
+    from spacy_psa.kernels import gates
+
+    return _on_arrays(gates.annotation_step)
+
+
+def _compiled(x: Tensor) -> bool:
+    return x.dtype in (torch.float32, torch.float64) and kernels.available()
+
+
 def _on_arrays(kernel: Callable[..., None]) -> Callable[..., None]:
     """A kernel that takes tensors for the arrays that they share their memory with."""
-    arrays: list[Any] = []  # the same at every step
 
     def step(*arguments: Any) -> None:
-        *tensors, start, size, before = arguments
-        if not arrays:
-            arrays.extend(tensor.numpy() for tensor in tensors)
-        kernel(*arrays, start, size, before)
+        kernel(*(x.numpy() if isinstance(x, Tensor) else x for x in arguments))
 
     return step
 
@@ -185,6 +210,17 @@ def forward_step(
         cells[:, now].addcmul_(f, cells[:, before : before + size])
     torch.tanh(cells[:, now], out=squashed[:, now])
     torch.mul(o, squashed[:, now], out=out[:, now])
+
+
+def annotation_step(
+    gates: Tensor, cells: Tensor, out: Tensor, at: int, start: int, size: int, first: bool
+) -> None:
+    """The twin of `kernels.gates.annotation_step`."""
+    i, f, g, o = gates[:, at : at + size].unbind(2)
+    cell = cells[:, :size]
+    new = i.sigmoid() * g.tanh()
+    cell.copy_(new if first else new.addcmul_(f.sigmoid(), cell))
+    torch.mul(o.sigmoid(), cell.tanh(), out=out[:, start : start + size])
 
 
 def backward_step(
