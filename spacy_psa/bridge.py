@@ -241,8 +241,10 @@ def _forward(
         empty = [model.ops.alloc2f(0, width) for _ in X]
         return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
     # Empty arrays of a transformer's listener have no width.
-    filled = model.ops.xp.concatenate([x for x in X if len(x)])
-    flat = xp2torch(filled, requires_grad=is_train, device=shim.device)
+    filled = [x for x in X if len(x)]
+    alone = len(filled) == 1 and not is_train
+    rows = filled[0] if alone else model.ops.xp.concatenate(filled)
+    flat = xp2torch(rows, requires_grad=is_train, device=shim.device)
     lengths = torch.tensor([size for size in sizes if size])
     output, torch_backprop = shim((flat, lengths), is_train)
     ends = numpy.cumsum(sizes)[:-1]

@@ -175,8 +175,9 @@ class AdditiveAttention(torch.autograd.Function):
         signed: bool,
         masked: bool,
         band: int,
+        trains: bool,
     ) -> Tensor:
-        trains = any(ctx.needs_input_grad)
+        # Not ctx.needs_input_grad, which knows nothing of no_grad.
         ea, ec = _exponential(a, slope, trains), _exponential(c, slope, trains)
         x, table, distance = (t.detach().contiguous() for t in (x, table, distance))
         s = torch.zeros_like(x)
@@ -209,7 +210,7 @@ class AdditiveAttention(torch.autograd.Function):
         )  # fmt: skip
         factor = slope**2 * w
         grads = da.mul_(factor), dc.mul_(factor), (-slope * dw).to(w.dtype), dtable
-        return *grads, ddistance.to(x.dtype), dx, None, None, None, None, None
+        return *grads, ddistance.to(x.dtype), dx, None, None, None, None, None, None
 
 
 def _pairs(offsets: NDArray[np.int64], band: int) -> int:
@@ -242,7 +243,9 @@ def attend(
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
     band = min(band, int(lengths.max()) - 1)
+    tensors = a, c, w, table, distance, x
+    trains = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     result: Tensor = AdditiveAttention.apply(
-        a, c, w, table, distance, x, offsets, SLOPES[activation], signed, masked, band
+        *tensors, offsets, SLOPES[activation], signed, masked, band, trains
     )
     return result

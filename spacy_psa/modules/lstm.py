@@ -72,9 +72,15 @@ class BiLSTM(nn.Module):
 
 
 def _run(layer: nn.Module, x: Tensor, packing: Packing) -> Tensor:
-    forward, backward = _packed(layer, x, packing)
-    unpack = [torch.argsort(index).to(x.device) for index in (packing.forward, packing.backward)]
-    return torch.cat([forward.index_select(0, unpack[0]), backward.index_select(0, unpack[1])], -1)
+    directions = _packed(layer, x, packing)
+    where = [torch.argsort(index).to(x.device) for index in (packing.forward, packing.backward)]
+    if torch.is_grad_enabled():
+        parts = [states.index_select(0, rows) for states, rows in zip(directions, where)]
+        return torch.cat(parts, -1)
+    out = x.new_empty(len(where[0]), 2, directions[0].shape[1])
+    for d in (0, 1):
+        torch.index_select(directions[d], 0, where[d], out=out[:, d])
+    return out.flatten(1)
 
 
 def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
