@@ -1,6 +1,7 @@
 """The vectors of the words met last, for annotation, in which weights do not change."""
 
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -83,6 +84,11 @@ class WordCache:
             }
             self._forget()
 
+    def forget(self) -> None:
+        """Start again without any vector."""
+        with self._lock:
+            self._forget()
+
     def _forget(self) -> None:
         self._rows: dict[str, int] = {}  # the least recently met first
         self._table = numpy.zeros((0, 0), dtype="float32")
@@ -113,6 +119,15 @@ class WordCache:
             if rows:
                 table[:rows] = self._table
             self._table = table
+
+
+def caches(model: Model) -> list[WordCache]:
+    """The caches of a model's embedders."""
+    found = []
+    for node in model.walk():
+        given = node._func.args if isinstance(node._func, partial) else ()
+        found += [value for value in given if isinstance(value, WordCache)]
+    return found
 
 
 def _nothing_to_train(d_vectors: Any) -> None:

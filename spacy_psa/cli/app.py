@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 
 from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
+from spacy_psa.cli.benchmark import benchmark_app
 from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.evaluate_trees import evaluate_trees
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 app.add_typer(convert_app)
 app.add_typer(visualize_app)
+app.add_typer(benchmark_app)
 app.command()(annotate)
 app.command()(report)
 app.command()(calibrate)

@@ -1,0 +1,1 @@
+"""How fast pipelines are, measured side by side; `spacy-psa benchmark`."""

@@ -1,0 +1,105 @@
+"""What is measured in a process of its own: opening a pipeline, and its memory.
+
+python -m spacy_psa.benchmark.processes load MODEL
+python -m spacy_psa.benchmark.processes memory MODEL DATA.spacy WORDS [long]
+
+Each prints one JSON object.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from spacy_psa.benchmark.timing import Timing
+from spacy_psa.errors import InputError
+
+BATCH_WORDS = 100_000
+
+
+class Loading:
+    """`import spacy` and `spacy.load`, in a new process each time."""
+
+    def __init__(self, name: str, path: str):
+        self.name = name
+        self.path = path
+
+    def run(self) -> Timing:
+        found = elsewhere("load", self.path)
+        return Timing(1, found["seconds"], found["cpu_seconds"])
+
+
+def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dict[str, Any]:
+    """`words`, `seconds`, and `peak_bytes` of a new process that annotates so many words;
+    `loaded_bytes` are those when the pipeline was open.
+
+    long: as one doc without sentence boundaries.
+    """
+    return elsewhere("memory", path, str(data), str(words), *(["long"] if long else []))
+
+
+def elsewhere(*arguments: str) -> dict[str, Any]:
+    """What this module prints when it is run with these arguments."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spacy_psa.benchmark.processes", *arguments],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["killed, perhaps for its memory"]
+        raise InputError(f"{' '.join(arguments)}: {lines[-1]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _load(path: str) -> dict[str, Any]:
+    wall, processor = time.perf_counter(), time.process_time()
+    import spacy
+
+    spacy.load(path)
+    return {
+        "seconds": time.perf_counter() - wall,
+        "cpu_seconds": time.process_time() - processor,
+    }
+
+
+def _memory(path: str, data: str, words: str, *long: str) -> dict[str, Any]:
+    import spacy
+    import torch
+    from spacy.tokens import Doc
+
+    from spacy_psa.benchmark.pipelines import long_text, read_words
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    nlp = spacy.load(path)
+    wanted = int(words)
+    sentences = read_words(Path(data), min(wanted, BATCH_WORDS))
+    texts = [long_text(sentences, wanted)] if long else sentences
+    list(nlp.pipe([nlp.make_doc("Ada Lovelace met Babbage .")]))
+    loaded, done, started = _peak(), 0, time.perf_counter()
+    while done < wanted:
+        # A stream, as a user has it: no doc is kept.
+        docs = (Doc(nlp.vocab, words=text) for text in texts)
+        done += sum(len(doc) for doc in nlp.pipe(docs))
+    return {
+        "words": done,
+        "seconds": round(time.perf_counter() - started, 3),
+        "loaded_bytes": loaded,
+        "peak_bytes": _peak(),
+    }
+
+
+def _peak() -> int:
+    import resource
+
+    # Kilobytes, but bytes on a Mac.
+    factor = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * factor
+
+
+if __name__ == "__main__":
+    task, *given = sys.argv[1:]
+    print(json.dumps(_load(*given) if task == "load" else _memory(*given)))

@@ -1,0 +1,146 @@
+"""`spacy-psa benchmark`: how fast pipelines are, measured side by side."""
+
+import json
+import shlex
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spacy_psa.errors import InputError
+
+benchmark_app = typer.Typer(
+    name="benchmark", help="Measure pipelines side by side.", no_args_is_help=True
+)
+
+
+@benchmark_app.callback()
+def benchmark() -> None:
+    """Measure pipelines side by side."""
+
+
+class Section(str, Enum):
+    """What is measured."""
+
+    annotation = "annotation"
+    training = "training"
+    loading = "loading"
+    memory = "memory"
+    lengths = "lengths"
+    labels = "labels"
+
+
+@benchmark_app.command("speed")
+def speed(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA.spacy", help="Documents whose words are annotated.")
+    ],
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]MODEL...",
+            help="Folders or packages of pipelines, or configs to begin training from.",
+        ),
+    ],
+    section: Annotated[
+        list[Section] | None, typer.Option(help="What to measure; may be given again.")
+    ] = None,
+    words: Annotated[int, typer.Option(min=1, help="Words to annotate in each run.")] = 20_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each pipeline.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="Threads and processors to use.")] = 1,
+    train: Annotated[
+        Path | None, typer.Option(help="A .spacy file to take training steps on.")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps in each run.")] = 20,
+    batch: Annotated[int, typer.Option(min=1, help="Docs in a training step.")] = 10,
+    vectors: Annotated[
+        str | None, typer.Option(help="Pipeline with word vectors, for configs.")
+    ] = None,
+    memory_words: Annotated[
+        list[int] | None, typer.Option(help="Words of a stream; may be given again.")
+    ] = None,
+    long_words: Annotated[
+        list[int] | None, typer.Option(help="Words of one doc; may be given again.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(help="Write OUTPUT.json, OUTPUT.md and OUTPUT.png.")
+    ] = Path("speed"),
+) -> None:
+    """Time pipelines on the same words, in turn, in one process on one machine.
+
+    Every round takes the pipelines in the opposite order, after a round that does not
+    count. Without --section it measures annotation and loading, and training if there is
+    --train. The keys of the JSON are described in spacy_psa.benchmark.sections.
+    """
+    from spacy_psa.analysis.reliability import check_matplotlib
+    from spacy_psa.benchmark import sections
+    from spacy_psa.benchmark.pipelines import (
+        Annotation,
+        Training,
+        named_rows,
+        open_pipeline,
+        read_words,
+    )
+    from spacy_psa.benchmark.timing import pin_threads
+
+    check_matplotlib()
+    paths = named_rows(models)
+    wanted = _wanted(section, train)
+    if Section.training in wanted and train is None:
+        raise InputError("--section training: give --train TRAIN.spacy to take steps on")
+    pin_threads(threads)
+    sentences = read_words(data, words)
+    nlps = {name: open_pipeline(path, train, vectors) for name, path in paths.items()}
+    saved = {name: path for name, path in paths.items() if not path.endswith(".cfg")}
+    found: dict[str, Any] = {}
+    if Section.annotation in wanted:
+        rows = [Annotation(name, nlp, sentences) for name, nlp in nlps.items()]
+        found["annotation"] = {"words": words, "rows": sections.timed(rows, repeats, _tell)}
+    if Section.lengths in wanted:
+        found["lengths"] = sections.lengths(nlps, sentences, words, repeats, _tell)
+    if Section.labels in wanted:
+        found["labels"] = sections.labels(nlps, sentences, words, repeats, _tell)
+    if Section.training in wanted and train is not None:  # last, since it changes weights
+        loops = [Training(name, nlp, train, steps, batch) for name, nlp in nlps.items()]
+        timed = sections.timed(loops, repeats, _tell)
+        found["training"] = {"batch": batch, "steps": steps, "rows": timed}
+    if Section.loading in wanted:
+        found["loading"] = sections.loading(saved, repeats, _tell)
+    if Section.memory in wanted:
+        streams, single = memory_words or [200_000, 1_000_000], long_words or [25_000, 100_000]
+        found["memory"] = sections.memory(saved, data, streams, single)
+    settings = {"threads": threads, "repeats": repeats}
+    files = [data, *([train] if train else [])]
+    command = shlex.join(["spacy-psa", *sys.argv[1:]])
+    write(sections.record(command, settings, paths, files, found), output)
+
+
+def write(record: dict[str, Any], output: Path) -> None:
+    """OUTPUT.json, .md and .png, and the tables on the screen."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from spacy_psa.benchmark.figures import draw
+    from spacy_psa.benchmark.tables import markdown
+    from spacy_psa.corpora.atomic import atomic_path
+
+    tables = markdown(record)
+    content = {".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n", ".md": tables}
+    for suffix, text in content.items():
+        with atomic_path(output.with_name(output.name + suffix)) as temporary:
+            temporary.write_text(text, encoding="utf8")
+    draw(record, output.with_name(output.name + ".png"))
+    Console().print(Markdown(tables))
+    typer.echo(f"Written: {output}.json, {output}.md, {output}.png")
+
+
+def _wanted(section: list[Section] | None, train: Path | None) -> list[Section]:
+    if section:
+        return section
+    return [Section.annotation, Section.loading, *([Section.training] if train else [])]
+
+
+def _tell(name: str, number: int) -> None:
+    typer.echo(f"round {number}: {name}", err=True)
