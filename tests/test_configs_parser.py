@@ -78,8 +78,17 @@ def test_spacy_builds_the_pipeline_and_the_training_of_every_config(name, tagger
     section = nlp.config.interpolate()["training"]
     training = registry.resolve(section, schema=ConfigSchemaTraining)
     assert isinstance(training["optimizer"], Adam)
-    assert isinstance(training["optimizer"].schedules["learn_rate"], WarmupHalving)
-    assert section["logger"]["@loggers"] == "spacy-psa.score_listener.v1"
+    halves = isinstance(training["optimizer"].schedules["learn_rate"], WarmupHalving)
+    listens = section["logger"]["@loggers"] == "spacy-psa.score_listener.v1"
+    assert halves == listens == (name != "small")
+
+
+def test_the_small_parser_learns_until_its_rate_is_zero():
+    """`eval_frequency` divides `max_steps`, so that the last weights are evaluated too."""
+    training = read("small").interpolate()["training"]
+    assert training["optimizer"]["learn_rate"]["total_steps"] == training["max_steps"]
+    assert training["max_steps"] % training["eval_frequency"] == 0
+    assert training["max_epochs"] == training["patience"] == 0
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -161,7 +170,7 @@ def test_settings_of_the_paper_stand_in_the_file(name, setting):
     assert settings_of(name)[setting] == RECIPE[setting]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name for name in ALL if name != "small"])
 def test_dev_is_scored_four_times_in_a_pass_over_ontonotes(name):
     found = settings_of(name)
     updates = 30_060 / found["training.batcher.size"]
@@ -227,7 +236,8 @@ def test_the_networks_of_section_three_are_overrides_of_the_plain_one(overrides)
 
 def test_the_small_parser_is_half_as_wide_and_deep():
     small, full = settings_of("small"), settings_of("factored")
-    differs = {key: (small[key], full[key]) for key in full if small[key] != full[key]}
+    both = small.keys() & full.keys()
+    differs = {key: (small[key], full[key]) for key in both if small[key] != full[key]}
     assert {
         key.removeprefix(ENCODE): v for key, v in differs.items() if key.startswith(ENCODE)
     } == {
@@ -235,7 +245,6 @@ def test_the_small_parser_is_half_as_wide_and_deep():
         "layers": (4, 8),
         "feedforward": (1024, 2048),
     }
-    assert not [key for key in differs if key.startswith("training.")]
     config = read("small").interpolate()["components"]["parser"]["model"]["tok2vec"]["embed"]
     assert registry.resolve({"e": config})["e"].get_dim("nO") == 256
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config, registry
@@ -16,6 +16,7 @@ from spacy.vocab import Vocab
 from spacy_psa.architectures.word_cache import caches
 from spacy_psa.benchmark.timing import Timing, stopwatch
 from spacy_psa.cli.loading import load_pipeline
+from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.errors import InputError
 
 Sentences = list[list[str]]
@@ -27,7 +28,7 @@ def read_words(path: Path, words: int) -> Sentences:
     Raises:
         InputError: the file is not one, or has no words.
     """
-    docs = read_docs(path, Vocab())
+    docs = read_docbin(path, Vocab())
     found: Sentences = [[token.text for token in doc] for doc in docs if len(doc)]
     if not found:
         raise InputError(f"{path}: there are no words in it; give a .spacy file with docs")
@@ -39,18 +40,6 @@ def read_words(path: Path, words: int) -> Sentences:
         taken.append(sentence[: words - count])
         count += len(taken[-1])
     return taken
-
-
-def read_docs(path: Path, vocab: Vocab) -> list[Doc]:
-    """The docs of a `.spacy` file.
-
-    Raises:
-        InputError: the file is not one.
-    """
-    try:
-        return list(DocBin().from_disk(path).get_docs(vocab))
-    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
-        raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
 
 
 def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Language:
@@ -102,7 +91,7 @@ class Training:
         self.name = name
         self.nlp = nlp
         self.batch = batch
-        self.references = list(islice(cycle(read_docs(train, nlp.vocab)), steps * batch))
+        self.references = list(islice(cycle(read_docbin(train, nlp.vocab)), steps * batch))
         settings = nlp.config.interpolate()["training"]
         self.dropout = settings["dropout"]
         self.optimizer = registry.resolve(settings, schema=ConfigSchemaTraining)["optimizer"]

@@ -169,15 +169,18 @@ def _json_records(
 def _docbin_source(stream: BinaryIO, name: str, vocab: "Vocab", keep: bool) -> Source:
     from spacy.tokens import DocBin
 
+    from spacy_psa.corpora.docbin import codecs_known
+
     try:
         docbin = DocBin().from_bytes(stream.read())
     except Exception as error:  # zlib, msgpack and numpy each have errors of their own
         raise InputError(f"{name}: not a .spacy file, or a broken one") from error
 
     def records() -> Iterator[Record]:
-        for i, doc in enumerate(docbin.get_docs(vocab)):
-            where = f"{name}: document {i + 1}"
-            yield Record(i, where, i + 1, doc=doc if keep else _bare(doc))
+        with codecs_known():
+            for i, doc in enumerate(docbin.get_docs(vocab)):
+                where = f"{name}: document {i + 1}"
+                yield Record(i, where, i + 1, doc=doc if keep else _bare(doc))
 
     return Source(records(), len(docbin))
 

@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora import ontonotes, ptb
+from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError
@@ -82,13 +83,7 @@ def _read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
     if not files:
         raise InputError(f"{path}: no .spacy files in the folder; see `spacy-psa convert --help`")
     for file in files:
-        try:
-            docbin = DocBin().from_disk(file)
-        except FileNotFoundError as error:
-            raise InputError(f"{file}: there is no such file") from error
-        except Exception as error:  # zlib, msgpack and numpy each have errors of their own
-            raise InputError(f"{file}: not a .spacy file, or a broken one") from error
-        yield from docbin.get_docs(vocab)
+        yield from read_docbin(file, vocab)
 
 
 def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Doc]:

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.bracketing import read_trees
+from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import InputError
@@ -61,14 +62,7 @@ def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
 
 
 def _read_docs(path: Path) -> Iterator[tuple[str, Parsed]]:
-    try:
-        docs = list(DocBin().from_disk(path).get_docs(Vocab()))
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
-    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
-        raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
-    for number, doc in enumerate(docs, 1):
+    for number, doc in enumerate(read_docbin(path, Vocab()), 1):
         try:
             for place, tree in enumerate(doc_trees(doc), 1):
                 yield f"{path}, document {number}, sentence {place}", tree

@@ -1,9 +1,10 @@
 import pytest
 import spacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
+from srsly.msgpack import msgpack_decoders
 
 from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.corpora.docbin import write_docbin
+from spacy_psa.corpora.docbin import codecs_known, read_docbin, write_docbin
 from spacy_psa.errors import InputError
 
 
@@ -52,3 +53,38 @@ def test_the_file_shows_only_when_it_is_whole(tmp_path):
         assert not path.exists()
     assert path.read_text() == "whole"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_docs_come_back_with_their_span_groups(tmp_path):
+    vocab = spacy.blank("en").vocab
+    doc = Doc(vocab, words=["Ada", "met", "Bob"])
+    doc.spans["chunks"] = [Span(doc, 0, 1, "NP"), Span(doc, 2, 3, "NP")]
+    write_docbin([doc, Doc(vocab)], tmp_path / "out.spacy")
+    first, second = read_docbin(tmp_path / "out.spacy", vocab)
+    assert [(span.text, span.label_) for span in first.spans["chunks"]] == [
+        ("Ada", "NP"),
+        ("Bob", "NP"),
+    ]
+    assert len(second) == 0
+
+
+def test_what_is_no_docbin_is_named(tmp_path):
+    path = tmp_path / "in.spacy"
+    with pytest.raises(InputError, match=r"in\.spacy: cannot be read"):
+        read_docbin(path, spacy.blank("en").vocab)
+    path.write_bytes(b"no zlib")
+    with pytest.raises(InputError, match=r"in\.spacy: not a \.spacy file"):
+        read_docbin(path, spacy.blank("en").vocab)
+
+
+def test_codecs_of_other_packages_are_asked_for_again_afterwards():
+    with pytest.raises(ZeroDivisionError), codecs_known():
+        assert not msgpack_decoders.entry_points
+        _ = 1 / 0
+    assert msgpack_decoders.entry_points
+
+
+def test_codecs_of_other_packages_are_not_left_out(monkeypatch):
+    monkeypatch.setattr(msgpack_decoders, "get_entry_points", lambda: {"other": print})
+    with codecs_known():
+        assert msgpack_decoders.entry_points

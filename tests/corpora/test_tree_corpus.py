@@ -172,7 +172,7 @@ def test_what_cannot_be_read_is_one_error(tmp_path, kind):
         path = tmp_path
     elif kind == "no trees":
         write(path, Doc(NLP.vocab, words=["no"]))
-    reasons = {"none": "no such file", "broken": "broken", "empty folder": "no .spacy files"}
+    reasons = {"none": "No such file", "broken": "broken", "empty folder": "no .spacy files"}
     with pytest.raises(InputError, match=reasons.get(kind, "no trees to learn from")):
         read(path)
 

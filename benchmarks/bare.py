@@ -1,0 +1,138 @@
+"""A bare PyTorch loop over the modules of a trained `crf_ner`: no Doc, no thinc, no bridge.
+
+What spaCy and the bridge cost is how much longer the same work takes through them. Words
+become rows of tables, each distinct word of a batch once, sentences go in batches of
+about one length, and the CRF is the package's own.
+"""
+
+from typing import Any
+
+import numpy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from torch import Tensor, nn
+
+from spacy_psa.architectures.embed import DIGITS
+from spacy_psa.benchmark.timing import Timing, stopwatch
+from spacy_psa.bridge import shim_of
+from spacy_psa.modules.ragged import pad
+from spacy_psa.pipeline.component import batches_by_size
+from spacy_psa.structs.chain import LinearChain
+
+
+class Bare:
+    """The weights of a pipeline whose `ner` is a CRF over words and characters."""
+
+    def __init__(self, nlp: Language):
+        pipe: Any = nlp.get_pipe("ner")
+        nodes = {node.name: node for node in pipe.model.walk() if node.shims}
+        self.words, self.characters = nodes["word_embed"], nodes["char_bilstm"]
+        head = pipe.model.get_ref("head")
+        (encoder,) = [
+            node
+            for node in nodes.values()
+            if node not in (self.words, self.characters) and node is not head
+        ]
+        modules = [shim_of(n).module for n in (self.words, self.characters, encoder, head)]
+        self.modules = nn.ModuleList(modules)
+        self.vectors = nlp.vocab.vectors
+        self.legal = [torch.from_numpy(array) for array in pipe.legal()]
+        self.tags = len(pipe.tags)
+        self.batch_tokens = pipe.batch_tokens
+        self.max_grad_norm = pipe.max_grad_norm
+        self.optimizer: torch.optim.Optimizer | None = None
+
+    def potentials(self, sentences: list[list[str]]) -> tuple[LinearChain, Tensor]:
+        """The distribution of a batch over legal tags, and the lengths (B,)."""
+        table, letters, encoder, head = self.modules
+        lengths = torch.tensor([len(words) for words in sentences])
+        number: dict[str, int] = {}
+        index = [number.setdefault(word, len(number)) for words in sentences for word in words]
+        place = torch.tensor(index)
+        forms = list(number)
+        vectors = torch.cat([table(*self._words(forms)), letters(*self._characters(forms))], 1)
+        scores = head(encoder(vectors.index_select(0, place), lengths), lengths)
+        chain = LinearChain(pad(scores.view(-1, self.tags, self.tags), lengths), lengths)
+        moves, start, end = self.legal
+        return chain.constrain(moves=moves, start=start, end=end), lengths
+
+    def annotate(self, sentences: list[list[str]]) -> list[list[int]]:
+        self.modules.eval()
+        found: list[list[int]] = [[]] * len(sentences)
+        sizes = [len(words) for words in sentences]
+        with torch.inference_mode():
+            for batch in batches_by_size(sizes, self.batch_tokens):
+                chain, lengths = self.potentials([sentences[i] for i in batch])
+                for i, tags, n in zip(batch, chain.argmax.tolist(), lengths.tolist()):
+                    found[i] = tags[:n]
+        return found
+
+    def step(self, sentences: list[list[str]], tags: list[Any]) -> float:
+        self.modules.train()
+        if self.optimizer is None:
+            self.optimizer = torch.optim.SGD(
+                self.modules.parameters(), lr=1e-3, momentum=0.9, fused=True
+            )
+        chain, lengths = self.potentials(sentences)
+        gold = pad(torch.from_numpy(numpy.concatenate(tags)), lengths)
+        loss = -chain.log_prob(gold).mean()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.modules.parameters(), self.max_grad_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return float(loss)
+
+    def _words(self, words: list[str]) -> tuple[Tensor, Tensor]:
+        settings = self.words.attrs
+        lowered = [word.lower() for word in words]
+        forms = [form.translate(DIGITS) for form in lowered]
+        rows = torch.tensor([settings["rows"].get(form, 0) for form in forms])
+        found = self.vectors.find(keys=words)
+        found = numpy.where(found < 0, self.vectors.find(keys=lowered), found)
+        data = torch.from_numpy(self.vectors.data[found])
+        return rows, data.masked_fill(torch.from_numpy(found < 0)[:, None], 0.0)
+
+    def _characters(self, words: list[str]) -> tuple[Tensor, Tensor]:
+        settings = self.characters.attrs
+        cut = [word[: settings["max_characters"]] for word in words]
+        rows = [settings["rows"].get(character, 0) for word in cut for character in word]
+        return torch.tensor(rows), torch.tensor([len(word) for word in cut])
+
+
+class BareAnnotation:
+    """A row of `spacy_psa.benchmark.timing`, beside `Annotation`."""
+
+    def __init__(self, name: str, nlp: Language, sentences: list[list[str]], batch_size: int):
+        self.name = name
+        self.bare = Bare(nlp)
+        self.batches = [sentences[i : i + batch_size] for i in range(0, len(sentences), batch_size)]
+
+    def run(self) -> Timing:
+        with stopwatch(sum(len(words) for batch in self.batches for words in batch)) as timings:
+            for batch in self.batches:
+                self.bare.annotate(batch)
+        return timings[0]
+
+
+class BareTraining:
+    """A row of `spacy_psa.benchmark.timing`, beside `Training`, on the same docs."""
+
+    def __init__(self, name: str, nlp: Language, references: list[Doc], batch: int):
+        self.name = name
+        self.bare = Bare(nlp)
+        pipe: Any = nlp.get_pipe("ner")
+        pairs = [
+            (
+                [token.text for token in doc],
+                pipe.scheme.encode(len(doc), [(e.start, e.end, e.label_) for e in doc.ents]),
+            )
+            for doc in references
+        ]
+        self.batches = [pairs[i : i + batch] for i in range(0, len(pairs), batch)]
+
+    def run(self) -> Timing:
+        with stopwatch(len(self.batches)) as timings:
+            for batch in self.batches:
+                self.bare.step([words for words, _ in batch], [tags for _, tags in batch])
+        return timings[0]
