@@ -102,12 +102,15 @@ class KAttention(nn.Module):
         q, k, v = (
             split_heads(each.flatten(1), lengths, self.heads) for each in (query, key, value)
         )
-        out = attend(
-            q, k, v, lengths,
-            scale=self.head_width**-0.5,
-            dropout=self.dropout if self.training else 0.0,
-            bias=bias,
-        )  # fmt: skip
+        # On a CPU, products as small as these are slower in bfloat16.
+        whole = torch.float32 if q.device.type == "cpu" else q.dtype
+        with torch.autocast(q.device.type, enabled=q.device.type != "cpu"):
+            out = attend(
+                q.to(whole), k.to(whole), v.to(whole), lengths,
+                scale=self.head_width**-0.5,
+                dropout=self.dropout if self.training else 0.0,
+                bias=bias,
+            )  # fmt: skip
         return self.output(self._merge(join_heads(out, lengths)))
 
     def _split(self, projected: Tensor, kinds: int) -> tuple[Tensor, ...]:
