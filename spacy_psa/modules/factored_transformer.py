@@ -102,11 +102,12 @@ class KAttention(nn.Module):
         q, k, v = (
             split_heads(each.flatten(1), lengths, self.heads) for each in (query, key, value)
         )
-        # On a CPU, products as small as these are slower in bfloat16.
-        whole = torch.float32 if q.device.type == "cpu" else q.dtype
-        with torch.autocast(q.device.type, enabled=q.device.type != "cpu"):
+        on_cpu = q.device.type == "cpu"
+        if on_cpu and q.dtype == torch.bfloat16:  # slower there for products as small as these
+            q, k, v = q.float(), k.float(), v.float()
+        with torch.autocast(q.device.type, enabled=not on_cpu):
             out = attend(
-                q.to(whole), k.to(whole), v.to(whole), lengths,
+                q, k, v, lengths,
                 scale=self.head_width**-0.5,
                 dropout=self.dropout if self.training else 0.0,
                 bias=bias,

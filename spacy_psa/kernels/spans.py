@@ -1,0 +1,228 @@
+"""The hidden layer of every span of a batch: its difference, norm and ReLU in one pass.
+
+Its twin is `span_hidden` in modules/span_scores.py, which goes through memory for each step,
+S · hidden numbers at a time, and keeps four such arrays for the backward pass. Here one
+is kept; the rest is made again from the fenceposts.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+Array = NDArray[Any]
+
+# "reassoc" lets sums become vector instructions.
+_compiled = njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
+)
+
+# One loop an array, as in kernels/gates.py.
+
+
+@_compiled
+def _subtract(a: Array, b: Array, out: Array) -> Any:
+    """out = a - b, and its sum."""
+    total = a.dtype.type(0)
+    for d in range(len(out)):
+        out[d] = a[d] - b[d]
+        total += out[d]
+    return total
+
+
+@_compiled
+def _variation(x: Array, mean: Any) -> Any:
+    """The sum of squared distances from the mean."""
+    total = x.dtype.type(0)
+    for d in range(len(x)):
+        total += (x[d] - mean) * (x[d] - mean)
+    return total
+
+
+@_compiled
+def _activate(x: Array, mean: Any, scale: Any, weight: Array, shift: Array) -> None:
+    zero = x.dtype.type(0)
+    for d in range(len(x)):
+        x[d] = max((x[d] - mean) * scale * weight[d] + shift[d], zero)
+
+
+@_compiled
+def _forward(
+    fenceposts: Array,
+    offsets: NDArray[np.int64],
+    bias: Array,
+    weight: Array,
+    shift: Array,
+    eps: float,
+    out: Array,
+    means: Array,
+    scales: Array,
+) -> None:
+    """fenceposts: (M, h); those of sentence s begin at offsets[s], and offsets[-1] = M.
+    out: (S, h), means and scales: (S,), which are filled."""
+    width = len(bias)
+    kind = out.dtype.type
+    lower = np.empty(width, out.dtype)
+    row = 0
+    for s in range(len(offsets) - 1):
+        for i in range(offsets[s], offsets[s + 1]):
+            _subtract(fenceposts[i], bias, lower)
+            for j in range(i + 1, offsets[s + 1]):
+                hidden = out[row]
+                mean = _subtract(fenceposts[j], lower, hidden) / kind(width)
+                variance = _variation(hidden, mean) / kind(width)
+                scale = kind(1) / math.sqrt(variance + kind(eps))
+                _activate(hidden, mean, scale, weight, shift)
+                means[row], scales[row] = mean, scale
+                row += 1
+
+
+@_compiled
+def _normalised(upper: Array, lower: Array, mean: Any, scale: Any, x: Array) -> None:
+    for d in range(len(x)):
+        x[d] = (upper[d] - lower[d] - mean) * scale
+
+
+@_compiled
+def _through_relu(d_out: Array, out: Array, gradient: Array) -> None:
+    zero = out.dtype.type(0)
+    for d in range(len(out)):
+        gradient[d] = d_out[d] if out[d] > zero else zero
+
+
+@_compiled
+def _add(a: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] += a[d]
+
+
+@_compiled
+def _add_product(a: Array, b: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] += a[d] * b[d]
+
+
+@_compiled
+def _weigh(gradient: Array, weight: Array) -> Any:
+    """gradient · weight in the place of gradient, and its sum."""
+    total = gradient.dtype.type(0)
+    for d in range(len(gradient)):
+        gradient[d] *= weight[d]
+        total += gradient[d]
+    return total
+
+
+@_compiled
+def _dot(a: Array, b: Array) -> Any:
+    total = a.dtype.type(0)
+    for d in range(len(a)):
+        total += a[d] * b[d]
+    return total
+
+
+@_compiled
+def _through_norm(gradient: Array, x: Array, mean: Any, slope: Any, scale: Any) -> None:
+    for d in range(len(x)):
+        gradient[d] = scale * (gradient[d] - mean - x[d] * slope)
+
+
+@_compiled
+def _backward(
+    fenceposts: Array,
+    offsets: NDArray[np.int64],
+    bias: Array,
+    weight: Array,
+    out: Array,
+    means: Array,
+    scales: Array,
+    d_out: Array,
+    d_fenceposts: Array,
+    totals: NDArray[np.float64],
+) -> None:
+    """The gradients of `_forward`'s fenceposts, (M, h), zeros at first, and of bias, weight
+    and shift, totals: (3, h). The spans of a start are summed apart, so that long sums lose
+    no digits."""
+    width = len(bias)
+    kind = out.dtype.type
+    lower, x = np.empty(width, out.dtype), np.empty(width, out.dtype)
+    gradient = np.empty(width, out.dtype)
+    sums = np.zeros((3, width), out.dtype)
+    row = 0
+    for s in range(len(offsets) - 1):
+        for i in range(offsets[s], offsets[s + 1]):
+            _subtract(fenceposts[i], bias, lower)
+            sums[:] = kind(0)
+            for j in range(i + 1, offsets[s + 1]):
+                scale = scales[row]
+                _normalised(fenceposts[j], lower, means[row], scale, x)
+                _through_relu(d_out[row], out[row], gradient)
+                _add_product(gradient, x, sums[1])
+                _add(gradient, sums[2])
+                mean = _weigh(gradient, weight) / kind(width)
+                slope = _dot(gradient, x) / kind(width)
+                _through_norm(gradient, x, mean, slope, scale)
+                _add(gradient, d_fenceposts[j])
+                _add(gradient, sums[0])
+                row += 1
+            for d in range(width):
+                d_fenceposts[i, d] -= sums[0, d]
+            for k in range(3):
+                for d in range(width):
+                    totals[k, d] += sums[k, d]
+
+
+class SpanHidden(torch.autograd.Function):
+    """relu(LayerNorm(F_j - F_i + c)) of every span, as `span_hidden` says."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        fenceposts: Tensor,
+        bias: Tensor,
+        weight: Tensor,
+        shift: Tensor,
+        offsets: NDArray[np.int64],
+        eps: float,
+    ) -> Tensor:
+        fenceposts = fenceposts.detach().contiguous()
+        posts = np.diff(offsets)
+        spans = int((posts * (posts - 1) // 2).sum())
+        out = fenceposts.new_empty(spans, fenceposts.shape[1])
+        means, scales = fenceposts.new_empty(spans), fenceposts.new_empty(spans)
+        _forward(
+            fenceposts.numpy(), offsets, bias.detach().numpy(), weight.detach().numpy(),
+            shift.detach().numpy(), eps, out.numpy(), means.numpy(), scales.numpy(),
+        )  # fmt: skip
+        ctx.save_for_backward(fenceposts, bias, weight, out, means, scales)
+        ctx.offsets = offsets
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        fenceposts, bias, weight, out, means, scales = ctx.saved_tensors
+        d_fenceposts = torch.zeros_like(fenceposts)
+        totals = torch.zeros(3, len(bias), dtype=torch.float64)
+        _backward(
+            fenceposts.numpy(), ctx.offsets, bias.detach().numpy(), weight.detach().numpy(),
+            out.detach().numpy(), means.numpy(), scales.numpy(), d_out.contiguous().numpy(),
+            d_fenceposts.numpy(), totals.numpy(),
+        )  # fmt: skip
+        return d_fenceposts, *totals.to(bias.dtype).unbind(), None, None
+
+
+def span_hidden(
+    fenceposts: Tensor, lengths: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, eps: float
+) -> Tensor:
+    """The twin of `span_hidden` in modules/span_scores.py: same arguments, same result.
+
+    All tensors are on the CPU and of one type, float32 or float64.
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths.numpy() + 1)]).astype(np.int64)
+    result: Tensor = SpanHidden.apply(fenceposts, bias, weight, shift, offsets, eps)
+    return result
