@@ -51,3 +51,16 @@ def add_scaled(product: Array, scale: Array, columns: Array, out: Array) -> None
     """out (M, k) float32 += product (M, k) int32 times the scales of rows and columns."""
     for row in range(len(out)):
         _scaled(product[row], scale[row], columns, out[row])
+
+
+@_compiled
+def _shifted(row: Array, scale: Any, columns: Array, bias: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] = bias[d] + np.float32(row[d]) * (scale * columns[d])
+
+
+@_compiled
+def scale_and_shift(product: Array, scale: Array, columns: Array, bias: Array, out: Array) -> None:
+    """out (M, k) = bias (k,) + product times the scales; see `add_scaled`."""
+    for row in range(len(out)):
+        _shifted(product[row], scale[row], columns, bias, out[row])

@@ -45,6 +45,21 @@ def add_product(x: Tensor, weight: Tensor, scale: Tensor, out: Tensor) -> Tensor
     return out.addcmul_(product.float(), rows[:, None] * scale)
 
 
+def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """x (M, d) times the transpose of weight (k, d) int8 and its scale (k,), plus bias (k,)."""
+    q, rows = to_int8(x)
+    product = torch._int_mm(q, weight.t())
+    if kernels.available():
+        from spacy_psa.kernels import int8
+
+        out = x.new_empty(product.shape)
+        int8.scale_and_shift(
+            product.numpy(), rows.numpy(), scale.numpy(), bias.numpy(), out.numpy()
+        )
+        return out
+    return bias + product.float() * (rows[:, None] * scale)
+
+
 class Int8Linear(nn.Module):
     """A torch.nn.Linear with int8 weights."""
 
@@ -63,8 +78,8 @@ class Int8Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """x (..., d) float32 -> (..., k). Nothing flows back."""
         rows = _on_cpu(x).flatten(0, -2)
-        out = self.bias.repeat(len(rows), 1)
-        return add_product(rows, self.weight, self.scale, out).unflatten(0, x.shape[:-1])
+        out = affine(rows, self.weight, self.scale, self.bias)
+        return out.unflatten(0, x.shape[:-1])
 
 
 class Int8LSTM(nn.Module):
@@ -95,16 +110,15 @@ class Int8LSTM(nn.Module):
             readers[d](index[d, rows], out)
 
         def again(d: int, h: Tensor, out: Tensor) -> None:
-            self._add(f"hh_{d}", h, out)
+            add_product(h, *self._weights(f"hh_{d}"), out)
 
         return states(x.new_empty(index.shape[1], 0), self.hidden_size, sizes, enter, again)
 
     def _enter(self, d: int, x: Tensor) -> Tensor:
-        return self._add(f"ih_{d}", x, self.get_buffer(f"bias_{d}").repeat(len(x), 1))
+        return affine(x, *self._weights(f"ih_{d}"), self.get_buffer(f"bias_{d}"))
 
-    def _add(self, name: str, x: Tensor, out: Tensor) -> Tensor:
-        weight, scale = self.get_buffer(f"w_{name}"), self.get_buffer(f"scale_{name}")
-        return add_product(x, weight, scale, out)
+    def _weights(self, name: str) -> tuple[Tensor, Tensor]:
+        return self.get_buffer(f"w_{name}"), self.get_buffer(f"scale_{name}")
 
 
 def quantize(module: nn.Module) -> None:
