@@ -4,7 +4,9 @@ They share their options: `heads` and `head_width` make the output width heads *
 head_width, to which the input is projected; `layers`; `feedforward`, the width inside
 a layer; `dropout`, on attention weights and in the feed-forward part; `input_dropout`
 and `output_dropout`, before the projection and after the last layer. `training.dropout`
-touches none of them.
+touches none of them. `precision`, "float32" or "bfloat16", is that of matrix products:
+"bfloat16" on a GPU, or a CPU that has instructions for it (avx512_bf16, amx_bf16), takes
+half the time or less.
 """
 
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from spacy_psa.bridge import torch_layer
 from spacy_psa.errors import InputError
 from spacy_psa.modules import psa_transformer, tener, transformer
 from spacy_psa.modules.position_bias import Version
+from spacy_psa.modules.precision import Precision
 
 
 def transformer_encoder(
@@ -27,12 +30,13 @@ def transformer_encoder(
     dropout: float = 0.15,
     input_dropout: float = 0.0,
     output_dropout: float = 0.4,
+    precision: Precision = "float32",
 ) -> Encoder:
     """`Transformer.v1`: the vanilla encoder with absolute sinusoids (T section 2.2).
 
     feedforward: null for twice the output width, as in T's code.
 
-    Errors: InputError for a size below 1.
+    Errors: InputError for a size below 1, or another precision.
     """
     return _encoder(
         "transformer",
@@ -44,6 +48,7 @@ def transformer_encoder(
         dropout=dropout,
         input_dropout=input_dropout,
         output_dropout=output_dropout,
+        precision=precision,
     )
 
 
@@ -58,6 +63,7 @@ def tener_encoder(
     dropout: float = 0.15,
     input_dropout: float = 0.0,
     output_dropout: float = 0.4,
+    precision: Precision = "float32",
 ) -> Encoder:
     """`TENER.v1`: direction- and distance-aware, un-scaled attention (T section 3.2).
 
@@ -68,7 +74,7 @@ def tener_encoder(
     Both are in later versions of the authors' code and not in the paper.
     dropout: T 0.15. output_dropout: T's "fc dropout", 0.4.
 
-    Errors: InputError for a size below 1.
+    Errors: InputError for a size below 1, or another precision.
     """
     return _encoder(
         "tener",
@@ -83,6 +89,7 @@ def tener_encoder(
         dropout=dropout,
         input_dropout=input_dropout,
         output_dropout=output_dropout,
+        precision=precision,
     )
 
 
@@ -100,6 +107,7 @@ def psa_transformer_encoder(
     dropout: float = 0.2,
     input_dropout: float = 0.55,
     output_dropout: float = 0.55,
+    precision: Precision = "float32",
 ) -> Encoder:
     """`PSATransformer.v1`: a Transformer with PSA's position bias (J Table 10).
 
@@ -109,7 +117,7 @@ def psa_transformer_encoder(
     dropouts: J gives none for this system; the defaults are those of its attention and
     of the BiLSTM that the Transformer stands in for.
 
-    Errors: InputError for a size below 1, or an unknown position or version.
+    Errors: InputError for a size below 1, or an unknown position, version or precision.
     """
     for name, value, known in (
         ("position", position, psa_transformer.Position),
@@ -135,10 +143,16 @@ def psa_transformer_encoder(
         dropout=dropout,
         input_dropout=input_dropout,
         output_dropout=output_dropout,
+        precision=precision,
     )
 
 
 def _encoder(name: str, make: Callable[..., nn.Module], **arguments: Any) -> Encoder:
+    if arguments["precision"] not in get_args(Precision):
+        raise InputError(
+            f"{make.__name__}.v1: precision is {arguments['precision']!r}: "
+            f"take one of {get_args(Precision)}"
+        )
     for size in ("heads", "head_width", "layers", "feedforward", "window"):
         value = arguments.get(size)
         if value is not None and value < 1:

@@ -6,7 +6,8 @@ from typing import get_args
 from spacy_psa.architectures.encode import Encoder
 from spacy_psa.bridge import torch_layer
 from spacy_psa.errors import InputError
-from spacy_psa.modules.factored_transformer import FactoredTransformer, Precision, check
+from spacy_psa.modules.factored_transformer import FactoredTransformer, check
+from spacy_psa.modules.precision import Precision
 
 
 def factored_transformer_encoder(

@@ -1,17 +1,15 @@
 """The encoder of K: a Transformer that may keep content and position apart (sections 2 and 3)."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.errors import InputError
+from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.ragged import positions, with_boundaries
 from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
-
-Precision = Literal["float32", "bfloat16"]
 
 
 class SplitLinear(nn.Module):
@@ -102,16 +100,12 @@ class KAttention(nn.Module):
         q, k, v = (
             split_heads(each.flatten(1), lengths, self.heads) for each in (query, key, value)
         )
-        on_cpu = q.device.type == "cpu"
-        if on_cpu and q.dtype == torch.bfloat16:  # slower there for products as small as these
-            q, k, v = q.float(), k.float(), v.float()
-        with torch.autocast(q.device.type, enabled=not on_cpu):
-            out = attend(
-                q, k, v, lengths,
-                scale=self.head_width**-0.5,
-                dropout=self.dropout if self.training else 0.0,
-                bias=bias,
-            )  # fmt: skip
+        out = attend(
+            q, k, v, lengths,
+            scale=self.head_width**-0.5,
+            dropout=self.dropout if self.training else 0.0,
+            bias=bias,
+        )  # fmt: skip
         return self.output(self._merge(join_heads(out, lengths)))
 
     def _split(self, projected: Tensor, kinds: int) -> tuple[Tensor, ...]:
@@ -185,8 +179,7 @@ class FactoredTransformer(nn.Module):
     boundaries: give n + 2 rows a sentence, START's and STOP's too, and not n.
     input_norm: LayerNorm of the input, as in K's code.
     attention_dropout, relu_dropout, residual_dropout: K's code .2, .1 and .2.
-    precision: of the matrix products, "float32" or "bfloat16"; weights, sums and norms are
-    float32 in both. Half the time where the hardware multiplies it, more where not.
+    precision: see `products`.
 
     The rest may be set on a trained module too:
     disable_content, disable_position: layers, counted from 0, in which content or position
@@ -258,9 +251,7 @@ class FactoredTransformer(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, nI), lengths (B,) -> (N, d), or (N + 2B, d) with `boundaries`."""
-        if self.precision == "float32":
-            return self._encode(x, lengths)
-        with torch.autocast(x.device.type, torch.bfloat16):
+        with products(self.precision, x):
             return self._encode(x, lengths).to(x.dtype)
 
     def _encode(self, x: Tensor, lengths: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.position_bias import PositionBias, glorot
+from spacy_psa.modules.precision import Precision
 from spacy_psa.modules.transformer import Encoder, EncoderLayer, MultiHeadAttention
 
 Position = Literal["psa", "absolute"]
@@ -17,7 +18,7 @@ class PSATransformer(Encoder):
     width: nI. heads, head_width: d = heads · head_width (J: 8 of 64).
     layers: how many (J: 1 to 3). feedforward: the inner width (J: 1024).
     position: "psa", or "absolute" for sinusoids instead (J Table 10).
-    dropout: on attention weights and in the feed-forward part.
+    dropout: on attention weights and in the feed-forward part. precision: see `products`.
     bias: the arguments of `PositionBias` (window, version, use_mask, …).
 
     What J leaves open: each layer has a Ψ of its own, which reads that layer's
@@ -39,6 +40,7 @@ class PSATransformer(Encoder):
         dropout: float = 0.2,
         input_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        precision: Precision = "float32",
         **bias: Any,
     ) -> None:
         if position not in get_args(Position):
@@ -60,6 +62,7 @@ class PSATransformer(Encoder):
             absolute=position == "absolute",
             input_dropout=input_dropout,
             output_dropout=output_dropout,
+            precision=precision,
         )
         for module in self.modules():
             if isinstance(module, nn.Linear):

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from spacy_psa.modules.precision import Precision
 from spacy_psa.modules.psa import sinusoids
 from spacy_psa.modules.transformer import (
     Encoder,
@@ -124,7 +125,7 @@ class TENER(Encoder):
     width: nI. heads, head_width: d = heads · head_width. layers: how many.
     feedforward: the inner width; 2 d where None, as in T's code.
     dropout: on attention weights and in the feed-forward part (T: 0.15).
-    output_dropout: T's "fc dropout", 0.4.
+    output_dropout: T's "fc dropout", 0.4. precision: see `products`.
     scale, key_projection, key_relative_bias: see `RelativeAttention`.
 
     The projection of the input is the code's; the paper has none. The code also
@@ -146,6 +147,7 @@ class TENER(Encoder):
         dropout: float = 0.15,
         input_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        precision: Precision = "float32",
     ) -> None:
         d = heads * head_width
         attentions = [
@@ -166,4 +168,5 @@ class TENER(Encoder):
             absolute=False,
             input_dropout=input_dropout,
             output_dropout=output_dropout,
+            precision=precision,
         )

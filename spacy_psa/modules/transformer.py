@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.position_bias import PositionBias, look_up
+from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.psa import SinusoidalPositions
 from spacy_psa.modules.ragged import mask, pad, unpad
 
@@ -38,10 +39,15 @@ def attend(
         (B, H or 1, rows, n).
     masked: leave out j = i; a token that is then alone gets 0.
 
-    Returns (B, H, n, dk), of which padded rows mean nothing. Works on a few rows i at a
+    Returns (B, H, n, dk), of which padded rows mean nothing. Does not multiply in bfloat16
+    on a CPU, where products as small as these are slower in it. Works on a few rows i at a
     time, so that what it holds stays near 6 · CHUNK_BYTES, in training too, where a
     chunk's weights are made again for the backward pass.
     """
+    whole = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
+    if whole == torch.bfloat16 and q.device.type == "cpu":
+        whole = torch.float32
+    q, k, v = q.to(whole), k.to(whole), v.to(whole)
     batch, heads, n, _ = q.shape
     places = torch.arange(n, device=q.device)
     padding = ~mask(lengths, q.device)[:, None, None]
@@ -50,7 +56,7 @@ def attend(
     least = torch.finfo(q.dtype).min
 
     def chunk(start: int, stop: int) -> Tensor:
-        scores = zero if bias is None else bias(start, stop)
+        scores = zero if bias is None else bias(start, stop).to(whole)
         forbidden = padding
         if masked:
             forbidden = padding | (places[start:stop, None] == places)
@@ -61,12 +67,13 @@ def attend(
 
     step = max(1, CHUNK_BYTES // (batch * heads * n * q.element_size()))
     chunks = []
-    for start in range(0, n, step):
-        stop = min(n, start + step)
-        if step < n and torch.is_grad_enabled():
-            chunks.append(checkpoint(chunk, start, stop, use_reentrant=False))
-        else:
-            chunks.append(chunk(start, stop))
+    with torch.autocast(q.device.type, enabled=False):
+        for start in range(0, n, step):
+            stop = min(n, start + step)
+            if step < n and torch.is_grad_enabled():
+                chunks.append(checkpoint(chunk, start, stop, use_reentrant=False))
+            else:
+                chunks.append(chunk(start, stop))
     out = chunks[0] if len(chunks) == 1 else torch.cat(chunks, 2)
     if masked:
         out = out.masked_fill((lengths == 1).to(q.device)[:, None, None, None], 0.0)
@@ -168,6 +175,7 @@ class Encoder(nn.Module):
     width: nI. model_width: d. layers: of width d. absolute: add sinusoids of the place
     in the sentence to the projected input (T Eq. 8-9).
     input_dropout, output_dropout: before the projection and after the last layer.
+    precision: see `products`.
     """
 
     def __init__(
@@ -179,8 +187,10 @@ class Encoder(nn.Module):
         absolute: bool,
         input_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        precision: Precision = "float32",
     ) -> None:
         super().__init__()
+        self.precision = precision
         self.out_width = model_width
         self.input_dropout = nn.Dropout(input_dropout)
         self.project = nn.Linear(width, model_width)
@@ -190,12 +200,13 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, nI), lengths (B,) -> (N, d)."""
-        x = self.project(self.input_dropout(x))
-        if self.positions is not None:
-            x = self.positions(x, lengths)
-        for layer in self.layers:
-            x = layer(x, lengths)
-        return self.output_dropout(x)
+        with products(self.precision, x):
+            y = self.project(self.input_dropout(x)).to(x.dtype)
+            if self.positions is not None:
+                y = self.positions(y, lengths)
+            for layer in self.layers:
+                y = layer(y, lengths)
+        return self.output_dropout(y)
 
 
 class Transformer(Encoder):
@@ -203,7 +214,7 @@ class Transformer(Encoder):
 
     width: nI. heads, head_width: d = heads · head_width. layers: how many.
     feedforward: the inner width; 2 d where None, as in T's code.
-    dropout: on attention weights and in the feed-forward part.
+    dropout: on attention weights and in the feed-forward part. precision: see `products`.
 
     The projection of the input is T's code's; the paper has none.
     """
@@ -219,6 +230,7 @@ class Transformer(Encoder):
         dropout: float = 0.15,
         input_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        precision: Precision = "float32",
     ) -> None:
         d = heads * head_width
         super().__init__(
@@ -233,4 +245,5 @@ class Transformer(Encoder):
             absolute=True,
             input_dropout=input_dropout,
             output_dropout=output_dropout,
+            precision=precision,
         )

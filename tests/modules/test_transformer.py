@@ -9,7 +9,9 @@ from torch import nn
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
 from spacy_psa.modules.psa import SinusoidalPositions
+from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.ragged import pad, unpad
+from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import (
     EncoderLayer,
     MultiHeadAttention,
@@ -246,3 +248,24 @@ def test_dropout_is_active_in_training_only_and_everywhere_it_is_said():
 def test_heads_that_do_not_share_the_width_are_refused(width, heads):
     with pytest.raises(InputError, match=f"{heads} heads"):
         MultiHeadAttention(width, heads)
+
+
+@pytest.mark.parametrize("make", [Transformer, TENER, PSATransformer])
+def test_bfloat16_changes_digits_and_no_more(make):
+    """Products have 8 bits; the output and all gradients are float32, and near."""
+    torch.manual_seed(0)
+    module = make(6, heads=2, head_width=8, layers=2, dropout=0.0)
+    lengths = torch.tensor([5, 1, 9])
+    x = torch.randn(15, 6)
+    found = []
+    for precision in ("float32", "bfloat16"):
+        module.precision = precision
+        module.zero_grad()
+        y = module(x, lengths)
+        y.square().sum().backward()
+        found.append([y.detach(), *(p.grad.clone() for p in module.parameters())])
+    exact, rounded = found
+    assert not torch.equal(exact[0], rounded[0])
+    for ours, theirs in zip(rounded, exact, strict=True):
+        assert ours.dtype == torch.float32
+        assert (ours - theirs).norm() <= 0.05 * theirs.norm() + 1e-3
