@@ -1,6 +1,7 @@
 """The chart parser's model: Model[List[Doc], List[Floats2d]], scores of labelled spans."""
 
-from typing import get_args
+from collections.abc import Callable
+from typing import Any, get_args
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -10,10 +11,14 @@ from spacy_psa.architectures.heads import has_boundaries, sentencewise
 from spacy_psa.bridge import head_layer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.span_scores import Sides, SpanScores
+from spacy_psa.modules.tag_scores import TagScores
 
 
 def chart_parser(
-    tok2vec: Model[list[Doc], list[Floats2d]], hidden: int = 250, sides: Sides = "even_odd"
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    hidden: int = 250,
+    sides: Sides = "even_odd",
+    tag_hidden: int | None = None,
 ) -> Model:
     """`ChartParser.v1`: a score for each span and label of a sentence (K section 2.3).
 
@@ -28,17 +33,48 @@ def chart_parser(
     before it: "even_odd" coordinates (K footnote 2), or "halves", for a BiLSTM the forward
     and the backward states.
 
-    Errors: InputError for a hidden below 1 and for other sides.
+    tag_hidden: width of the hidden layer of a second head, which scores the tags of tokens
+    (K's later code: 256); null for none. With it the output goes on, after the arrays of all
+    sentences, with an array (n, tags) for each; the head is the model's ref "tags".
+
+    Errors: InputError for a width below 1 and for other sides.
     """
-    if hidden < 1:
-        raise InputError(f"ChartParser.v1: hidden is {hidden}: take 1 or more")
+    for name, width in (("hidden", hidden), ("tag_hidden", tag_hidden)):
+        if width is not None and width < 1:
+            raise InputError(f"ChartParser.v1: {name} is {width}: take 1 or more")
     if sides not in get_args(Sides):
         raise InputError(f"ChartParser.v1: sides is {sides!r}: take one of {get_args(Sides)}")
-    head = head_layer(
-        "span_scores",
-        SpanScores,
-        hidden=hidden,
-        boundaries=has_boundaries(tok2vec),
-        sides=sides,
-    )
-    return sentencewise(tok2vec, head)
+    boundaries = has_boundaries(tok2vec)
+    spans = head_layer("span_scores", SpanScores, hidden=hidden, boundaries=boundaries, sides=sides)
+    if tag_hidden is None:
+        return sentencewise(tok2vec, spans)
+    tags = head_layer("tag_scores", TagScores, hidden=tag_hidden, boundaries=boundaries)
+    model = sentencewise(tok2vec, _beside(spans, tags))
+    model.set_ref("tags", tags)
+    return model
+
+
+def _beside(spans: Model, tags: Model) -> Model:
+    """Two heads over the same vectors: the arrays of the first, then those of the second."""
+    return Model("spans_and_tags", _forward, init=_init, layers=[spans, tags], dims={"nO": None})
+
+
+def _forward(
+    model: Model, vectors: list[Floats2d], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
+    spans, tags = model.layers
+    of_spans, spans_backprop = spans(vectors, is_train)
+    of_tags, tags_backprop = tags(vectors, is_train)
+
+    def backprop(d: list[Floats2d]) -> list[Floats2d]:
+        both = spans_backprop(d[: len(vectors)]), tags_backprop(d[len(vectors) :])
+        return [one + other for one, other in zip(*both, strict=True)]
+
+    return [*of_spans, *of_tags], backprop
+
+
+def _init(model: Model, X: Any = None, Y: Any = None) -> None:
+    spans, tags = model.layers
+    spans.set_dim("nO", model.get_dim("nO"))
+    for head in (spans, tags):
+        head.initialize(X=X)

@@ -1,16 +1,15 @@
 """`constituency_parser`: constituency trees by a chart over labelled spans (K)."""
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, torch2xp, xp2torch
+from thinc.api import Config, Model, xp2torch
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.heads import listens, sentence_bounds, sentence_scores, sentences
@@ -23,18 +22,17 @@ from spacy_psa.pipeline.constituents import (
     Sentence,
     bracketed,
     gold_trees,
-    named,
     token_nodes,
     word_sentences,
 )
 from spacy_psa.pipeline.parser_extensions import register_extensions
+from spacy_psa.pipeline.parser_gold import Gold, find_tags, read_gold, too_long, warn_of_length
+from spacy_psa.pipeline.parser_loss import Loss, tag_loss, tree_loss
 from spacy_psa.structs.spans import Tree
 from spacy_psa.structs.tree import SpanTree
 
 if TYPE_CHECKING:
     from nltk import Tree as NltkTree
-
-Loss = Literal["max_margin", "log_likelihood"]
 
 # A small one: the paper's sizes are those of configs/parser/factored.cfg.
 DEFAULT_MODEL = """
@@ -68,13 +66,14 @@ boundaries = true
 
 @Language.factory(
     "constituency_parser",
-    assigns=["doc.spans"],
+    assigns=["doc.spans", "token.tag"],
     default_config={
         "model": Config().from_str(DEFAULT_MODEL)["model"],
         "loss": "max_margin",
         "max_length": 300,
         "max_grad_norm": 0.0,
         "batch_spans": 100_000,
+        "tag_weight": 5.0,
         "confidence": False,
         "scorer": {"@scorers": "spacy-psa.parseval_scorer.v1"},
     },
@@ -96,6 +95,7 @@ def make_constituency_parser(
     max_length: int,
     max_grad_norm: float,
     batch_spans: int,
+    tag_weight: float,
     confidence: bool,
     scorer: Callable | None,
 ) -> "ConstituencyParser":
@@ -108,6 +108,7 @@ def make_constituency_parser(
         max_length=max_length,
         max_grad_norm=max_grad_norm,
         batch_spans=batch_spans,
+        tag_weight=tag_weight,
         confidence=confidence,
         scorer=scorer,
     )
@@ -123,6 +124,15 @@ class Constituent(NamedTuple):
     """Its posterior probability; 0 where it was not asked for, or not parsed."""
 
 
+class Parse(NamedTuple):
+    """What is predicted of a doc."""
+
+    constituents: list[Constituent]
+    """Of the best trees of its sentences, in preorder."""
+    tags: dict[int, str]
+    """By token, of the words; empty without a tag head."""
+
+
 class ConstituencyParser(StructuredPipe):
     """Writes doc.spans["constituents"], the best tree of each sentence (K section 2.1), or
     of the whole doc where no sentence boundaries are set.
@@ -131,7 +141,8 @@ class ConstituencyParser(StructuredPipe):
     sentences of the training data have at the root first.
 
     model: Model[List[Doc], List[Floats2d]] with n (n + 1) / 2 rows for a sentence of n
-    tokens, as `spacy-psa.ChartParser.v1` makes it; its nO is the number of labels.
+    tokens, as `spacy-psa.ChartParser.v1` makes it; its nO is the number of labels. With a tag
+    head, the ref "tags", the parser also writes `token.tag_` of all words that it parses.
     loss: "max_margin", the hinge loss with Hamming cost (K section 2.1), or
     "log_likelihood" of the tree CRF, whose posteriors are then trained ones.
     max_length: a sentence of more tokens is not parsed. It gets the first label over all
@@ -139,6 +150,8 @@ class ConstituencyParser(StructuredPipe):
     max_grad_norm: limit of the joint L2 norm of the gradients; 0 for none, as in K.
     batch_spans: spans that go through the chart at once, n (n + 1) / 2 for a sentence;
     bounds the memory, in training too, but for models that listen to a component before.
+    tag_weight: of the tags' loss, a mean over tokens, beside the trees', a mean over
+    sentences (K's later code: 5).
     confidence: also compute the posterior of each constituent, for
     `Span._.constituent_confidence`; kept in `doc.spans["constituents"].attrs["scores"]`.
     """
@@ -153,23 +166,56 @@ class ConstituencyParser(StructuredPipe):
         max_length: int = 300,
         max_grad_norm: float = 0.0,
         batch_spans: int = 100_000,
+        tag_weight: float = 5.0,
         confidence: bool = False,
         scorer: Callable | None = None,
     ):
-        if loss not in ("max_margin", "log_likelihood"):
-            raise InputError(f"{name}: loss is {loss!r}: take 'max_margin' or 'log_likelihood'")
+        if loss not in get_args(Loss):
+            raise InputError(f"{name}: loss is {loss!r}: take one of {get_args(Loss)}")
         if max_length < 1:
             raise InputError(f"{name}: max_length is {max_length}: take 1 or more")
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
         self.loss = loss
         self.max_length = max_length
         self.batch_spans = batch_spans
+        self.tag_weight = tag_weight
         self.confidence = confidence
         register_extensions()
 
     @property
     def outputs(self) -> int:
         return len(self.labels)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that the tag head tells apart; none without one."""
+        return tuple(self.cfg.get("tags", ()))
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> None:
+        """Fix the labels, and the tags for a tag head, given or found in the examples, and
+        make the weights.
+
+        Errors: InputError where there are none, ValueError where there is no token.
+        """
+        if self.model.has_ref("tags"):
+            validate_get_examples(get_examples, "ConstituencyParser.initialize")
+            self.cfg["tags"] = list(find_tags(get_examples()) if tags is None else tags)
+            if not self.tags:
+                raise InputError(
+                    f"{self.name}: tag_hidden asks for tags and the training data has none: "
+                    "set it to null"
+                )
+            for tag in self.tags:
+                self.vocab.strings.add(tag)
+            self.model.get_ref("tags").set_dim("nO", len(self.tags))
+        super().initialize(get_examples, nlp=nlp, labels=labels)
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
         at_root: Counter[str] = Counter()
@@ -198,29 +244,39 @@ class ConstituencyParser(StructuredPipe):
         numbers = [i for i, size in enumerate(sizes) if size]
         if not numbers:
             raise ValueError(f"{self.name}: there are no words to give a distribution over")
-        arrays = sentence_scores(self.model, docs)(numbers)
+        arrays = sentence_scores(self.model, docs)(numbers)[: len(numbers)]
         flat = xp2torch(self.model.ops.xp.concatenate(arrays))
         return span_tree(flat, [found[i] for i in numbers])
 
-    def predict(self, docs: Iterable[Doc]) -> list[list[Constituent]]:
-        """The constituents of the best trees of each doc, in preorder."""
+    def predict(self, docs: Iterable[Doc]) -> list[Parse]:
+        """The best trees of each doc, and the tags of its words."""
         docs = list(docs)
         found, sizes = self._plan(docs)
         best: list[list[Constituent]] = [[] for _ in found]
-        for batch, dist in self._distributions(docs, found, sizes):
+        tagged: list[dict[int, str]] = [{} for _ in found]
+        for batch, dist, tags in self._distributions(docs, found, sizes):
             shares = label_shares(dist, dist.argmax) if self.confidence else [None] * len(batch)
             for i, tree, share in zip(batch, dist.argmax, shares, strict=True):
                 best[i] = self._constituents(tree, found[i], share)
+            for i, scores in zip(batch, tags):
+                tagged[i] = self._tags(scores, found[i])
         for i, (sentence, size) in enumerate(zip(found, sizes)):
             if len(sentence.words) and not size:
                 best[i] = self._constituents([(0, len(sentence.words), 1)], sentence)
-        ready = iter(best)
-        return [[c for _ in sentence_bounds(doc) for c in next(ready)] for doc in docs]
+        ready = iter(zip(best, tagged, strict=True))
+        parses = []
+        for doc in docs:
+            parts = [next(ready) for _ in sentence_bounds(doc)]
+            written = {i: tag for _, part in parts for i, tag in part.items()}
+            parses.append(Parse([c for part, _ in parts for c in part], written))
+        return parses
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[list[Constituent]]) -> None:
-        """Write the constituents that `predict` gave to doc.spans["constituents"], in the
-        place of what was there."""
-        for doc, constituents in zip(docs, scores, strict=True):
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
+        """Write the constituents that `predict` gave to doc.spans["constituents"], and the
+        tags to the tokens, in the place of what was there."""
+        for doc, (constituents, tags) in zip(docs, scores, strict=True):
+            for i, tag in tags.items():
+                doc[i].tag_ = tag
             spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
             attrs: dict[str, Any] = {}
             if self.confidence:
@@ -236,7 +292,7 @@ class ConstituencyParser(StructuredPipe):
             raise ValueError(f"{self.name}: k is {k}: take 1 or more")
         found, sizes = self._plan([doc])
         best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]
-        for batch, dist in self._distributions([doc], found, sizes):
+        for batch, dist, _ in self._distributions([doc], found, sizes):
             for i, ranked in zip(batch, dist.kbest(k), strict=True):
                 for tree, log_prob in ranked:
                     nodes = [c[:3] for c in self._constituents(tree, found[i])]
@@ -251,19 +307,27 @@ class ConstituencyParser(StructuredPipe):
             for sentence in word_sentences(doc):
                 found.append(sentence)
                 sizes.append(span_count(sentence))
-                if len(sentence.words) and self._too_long(sentence):
+                if len(sentence.words) and too_long(sentence, self.max_length):
                     sizes[-1] = 0
-                    self._warn_of_length(doc, sentence, f"gets {self.labels[0]!r} over all words")
+                    fate = f"gets {self.labels[0]!r} over all words"
+                    warn_of_length(self.name, doc, sentence, self.max_length, fate)
         return found, sizes
 
     def _distributions(
         self, docs: list[Doc], found: list[Sentence], sizes: list[int]
-    ) -> Iterator[tuple[list[int], SpanTree]]:
-        """Numbers of sentences and their distribution, until all of them are done."""
+    ) -> Iterator[tuple[list[int], SpanTree, list[Floats2d]]]:
+        """Numbers of sentences, their distribution and the scores of their tokens' tags, until
+        all of them are done."""
         scores = sentence_scores(self.model, docs)
         for batch in batches_by_size(sizes, self.batch_spans):
-            flat = xp2torch(self.model.ops.xp.concatenate(scores(batch)))
-            yield batch, span_tree(flat, [found[i] for i in batch])
+            arrays = scores(batch)
+            flat = xp2torch(self.model.ops.xp.concatenate(arrays[: len(batch)]))
+            yield batch, span_tree(flat, [found[i] for i in batch]), arrays[len(batch) :]
+
+    def _tags(self, scores: Floats2d, sentence: Sentence) -> dict[int, str]:
+        """The best tag of each word, by its token."""
+        best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
+        return {i: self.tags[number] for i, number in zip(sentence.words.tolist(), best)}
 
     def _constituents(
         self, tree: Tree, sentence: Sentence, shares: Shares | None = None
@@ -287,11 +351,11 @@ class ConstituencyParser(StructuredPipe):
         if listens(self.model):  # which must see the batch that the component before saw
             return super().accumulate(examples)
         parts = sentences(eg.predicted for eg in examples)
-        found, trees, sizes = self._gold(examples)
+        gold = self._gold(examples)
         loss = 0.0
-        for batch in batches_by_size(sizes, self.batch_spans):
+        for batch in batches_by_size(gold.sizes, self.batch_spans):
             scores, backprop = self.model.begin_update([parts[i] for i in batch])
-            share, d_scores = self._loss(batch, found, trees, scores)
+            share, d_scores = self._loss(batch, gold, scores)
             backprop(d_scores)
             loss += share
         return loss
@@ -299,73 +363,30 @@ class ConstituencyParser(StructuredPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """The mean loss of the sentences that have trees, and its gradient with respect to
-        the scores. The other sentences' gradients are zero."""
-        found, trees, sizes = self._gold(list(examples))
+        """The mean loss of the sentences that have trees, and of their tags, and its gradient
+        with respect to the scores. The other sentences' gradients are zero."""
+        gold = self._gold(list(examples))
         gradients = [self.model.ops.xp.zeros_like(array) for array in scores]
         loss = 0.0
-        for batch in batches_by_size(sizes, self.batch_spans):
-            share, d_scores = self._loss(batch, found, trees, [scores[i] for i in batch])
+        for batch in batches_by_size(gold.sizes, self.batch_spans):
+            of_tags = [len(gold.sentences) + i for i in batch] if gold.tags else []
+            places = [*batch, *of_tags]
+            share, d_scores = self._loss(batch, gold, [scores[i] for i in places])
             loss += share
-            for i, gradient in zip(batch, d_scores, strict=True):
+            for i, gradient in zip(places, d_scores, strict=True):
                 gradients[i] = gradient
         return loss, gradients
 
     def _loss(
-        self,
-        batch: list[int],
-        found: list[Sentence],
-        trees: list[Tree | None],
-        scores: list[Floats2d],
+        self, batch: list[int], gold: Gold, scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
         """Some sentences' share of the mean loss, and its gradient."""
-        flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
-        dist = span_tree(flat, [found[i] for i in batch])
-        gold = [trees[i] or [] for i in batch]
-        losses = dist.hinge(gold) if self.loss == "max_margin" else -dist.log_prob(gold)
-        loss = losses.sum() / sum(tree is not None for tree in trees)
-        loss.backward()
-        assert flat.grad is not None
-        ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
-        return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
+        loss, gradients = tree_loss(scores[: len(batch)], batch, gold, self.loss)
+        if gold.tags:
+            share, d_tags = tag_loss(scores[len(batch) :], batch, gold)
+            loss += self.tag_weight * share
+            gradients += [self.tag_weight * gradient for gradient in d_tags]
+        return loss, gradients
 
-    def _gold(self, examples: list[Example]) -> tuple[list[Sentence], list[Tree | None], list[int]]:
-        """All sentences, the trees of those to learn from, and the spans of these."""
-        number = {label: i for i, label in enumerate(self.labels, 1)}
-        found: list[Sentence] = []
-        trees: list[Tree | None] = []
-        for eg in examples:
-            doc, without = eg.predicted, 0
-            for sentence, nodes in zip(word_sentences(doc), gold_trees(eg.reference, doc)):
-                unseen = {label for *_, label in nodes or ()} - number.keys()
-                if unseen:
-                    raise InputError(
-                        f"{self.name}: {named(doc)} has the label {min(unseen)!r}, which is not "
-                        "among the labels: initialize with all labels"
-                    )
-                without += nodes is None and len(sentence.words) > 0
-                if nodes is not None and self._too_long(sentence):
-                    self._warn_of_length(doc, sentence, "is left out of training")
-                    nodes = None
-                found.append(sentence)
-                tree = [(start, end, number[label]) for start, end, label in nodes or ()]
-                trees.append(tree or None)
-            if without and KEY in eg.reference.spans:
-                warnings.warn(
-                    f"{self.name}: {without} sentence(s) of {named(doc)} are not those of its "
-                    "trees and are left out of training; read the data with "
-                    "spacy-psa.TreeCorpus.v1, which gives one sentence a Doc",
-                    stacklevel=2,
-                )
-        return found, trees, [span_count(s) if tree else 0 for s, tree in zip(found, trees)]
-
-    def _too_long(self, sentence: Sentence) -> bool:
-        return sentence.end - sentence.start > self.max_length
-
-    def _warn_of_length(self, doc: Doc, sentence: Sentence, fate: str) -> None:
-        warnings.warn(
-            f"{self.name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
-            f"more than max_length = {self.max_length}, {fate}; set sentence boundaries, as "
-            "a sentencizer does, or raise max_length",
-            stacklevel=2,
-        )
+    def _gold(self, examples: list[Example]) -> Gold:
+        return read_gold(examples, self.labels, self.tags, self.max_length, self.name)

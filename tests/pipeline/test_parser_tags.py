@@ -1,0 +1,187 @@
+"""The tag head of `constituency_parser`: tags from the vectors that trees come from."""
+
+import numpy
+import pytest
+import torch
+from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import Adam
+
+from spacy_psa.errors import InputError
+
+ENCODERS = ["BiLSTM", "FactoredTransformer"]
+
+
+def model(grove, encoder="BiLSTM", **tok2vec):
+    return {**grove.make_model(encoder, **tok2vec), "tag_hidden": 16}
+
+
+def tags(doc):
+    return [token.tag_ for token in doc]
+
+
+@pytest.fixture(scope="module")
+def trained(grove):
+    """A pipeline that knows the trees and tags of `grove.brackets`, serialised."""
+    nlp = grove.make_nlp(model(grove))
+    grove.train(nlp, 60)
+    return nlp.to_bytes()
+
+
+@pytest.fixture
+def tagging(grove, trained):
+    return grove.make_nlp(model(grove)).from_bytes(trained)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_handful_of_trees_and_tags_is_learned_together(grove, encoder):
+    nlp = grove.make_nlp(model(grove, encoder))
+    history = grove.train(nlp, 80, 0.01 if encoder == "FactoredTransformer" else 0.02)
+    assert history[-1] < 0.1 * history[0]
+    scores = nlp.evaluate(grove.examples(nlp))
+    assert scores["constituents_f"] == scores["constituents_tag_acc"] == 1.0
+    joined = nlp(Doc(nlp.vocab, words=["Ada", "met", "Evans", "in", "Bath", "."]))
+    assert " ".join(joined[:]._.parse_string.split()) == grove.brackets[0]
+
+
+def test_sentences_of_a_doc_and_white_space_keep_their_places(grove, tagging):
+    gold = grove.doc(tagging.vocab, *grove.brackets[:2])
+    words = [token.text for token in gold]
+    starts = [token.is_sent_start for token in gold]
+    doc = tagging(
+        Doc(
+            tagging.vocab,
+            words=[words[0], "\n", *words[1:]],
+            sent_starts=[starts[0], False, *starts[1:]],
+        )
+    )
+    assert tags(doc) == [gold[0].tag_, "", *tags(gold)[1:]]
+
+
+def test_tags_are_found_in_the_training_data_or_given(grove, tagging):
+    parser = tagging.get_pipe("parser")
+    gold = {token.tag_ for eg in grove.examples(tagging) for token in eg.reference}
+    assert parser.tags == tuple(sorted(gold))
+    nlp = grove.make_nlp(model(grove))
+    nlp.get_pipe("parser").initialize(lambda: grove.examples(nlp), tags=[*sorted(gold), "NEW"])
+    assert nlp.get_pipe("parser").tags == (*sorted(gold), "NEW")
+
+
+def test_data_without_tags_is_an_error_that_says_what_to_do(grove):
+    nlp = grove.make_nlp(model(grove))
+    examples = grove.examples(nlp)
+    for eg in examples:
+        for token in eg.reference:
+            token.tag_ = ""
+    with pytest.raises(InputError, match=r"tag_hidden.*set it to null"):
+        nlp.initialize(lambda: examples)
+
+
+def test_a_tag_that_appears_only_after_initialize_is_an_error(grove, tagging):
+    with pytest.raises(InputError, match=r"'Leeds'.*the tag 'NEW'.*initialize with all tags"):
+        tagging.update(grove.examples(tagging, ["(NP (NEW Leeds))"]), sgd=Adam(0.01))
+
+
+def test_tokens_without_a_tag_are_not_learned_from(grove, tagging):
+    parser = tagging.get_pipe("parser")
+    (eg,) = grove.examples(tagging, grove.brackets[:1])
+    scores = parser.model.predict([eg.predicted])
+    eg.reference[1].tag_ = ""
+    _, gradients = parser.get_loss([eg], scores)
+    moved = numpy.abs(gradients[1]).sum(1) > 0
+    assert moved.tolist() == [True, False, True, True, True, True]
+
+
+def test_gradients_are_those_of_the_loss(grove):
+    nlp = grove.random_nlp(model(grove), loss="log_likelihood")
+    parser, examples = nlp.get_pipe("parser"), grove.examples(nlp)
+    scores = parser.model.predict([eg.predicted for eg in examples])
+    assert len(scores) == 2 * len(examples)
+    loss, gradients = parser.get_loss(examples, scores)
+    for array, place in ((1, (2, 1)), (len(examples) + 2, (0, 1))):
+        moved = [each.copy() for each in scores]
+        moved[array][place] += 0.01
+        after, _ = parser.get_loss(examples, moved)
+        assert after - loss == pytest.approx(0.01 * gradients[array][place], rel=0.05, abs=1e-5)
+    assert [g.shape for g in gradients] == [s.shape for s in scores]
+
+
+def test_the_loss_of_tags_is_weighed(grove):
+    found = []
+    for weight in (0.0, 1.0, 3.0):
+        nlp = grove.random_nlp(model(grove), tag_weight=weight)
+        found.append(nlp.get_pipe("parser").update(grove.examples(nlp))["parser"])
+    assert found[2] - found[0] == pytest.approx(3 * (found[1] - found[0]), rel=1e-4)
+    assert found[1] > found[0]
+
+
+def test_batches_of_few_spans_give_the_same_update(grove):
+    nlp = grove.random_nlp(model(grove), loss="log_likelihood")
+    parser = nlp.get_pipe("parser")
+    parser.update(grove.examples(nlp))  # gives words their rows
+    found = []
+    for spans in (100_000, 8):
+        parser.batch_spans = spans
+        for parameter in parameters(parser):
+            parameter.grad = None
+        loss = parser.update(grove.examples(nlp))["parser"]
+        found.append([torch.tensor(loss), *(p.grad.clone() for p in parameters(parser))])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def parameters(parser):
+    return [p for node in parser.model.walk() for s in node.shims for p in s.module.parameters()]
+
+
+def test_a_listening_parser_tags_too(grove):
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
+    nlp = grove.make_nlp({**model(grove), "tok2vec": listener})
+    embed = {"@architectures": "spacy-psa.WordEmbed.v1", "width": 16}
+    encode = grove.make_model()["tok2vec"]["encode"] | {"hidden": 8}
+    shared = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+    nlp.add_pipe("tok2vec", first=True, config={"model": shared})
+    grove.train(nlp, 60)
+    for eg in grove.examples(nlp):
+        assert tags(nlp(eg.predicted)) == tags(eg.reference)
+
+
+def test_tags_survive_disk_and_bytes(grove, tagging, tmp_path):
+    tagging.to_disk(tmp_path)
+    again = grove.make_nlp(model(grove)).from_disk(tmp_path)
+    for nlp in (tagging, again):
+        assert tags(nlp("Ada met Evans in Bath .")) == ["NNP", "VBD", "NNP", "IN", "NNP", "."]
+
+
+def test_a_sentence_that_is_too_long_is_not_tagged(tagging):
+    parser = tagging.get_pipe("parser")
+    parser.max_length = 3
+    with pytest.warns(UserWarning, match="max_length"):
+        assert tags(parser(Doc(tagging.vocab, words=["Ada"] * 4))) == [""] * 4
+
+
+def test_without_a_tag_head_tags_are_left_alone(grove, parsing):
+    doc = Doc(parsing.vocab, words=["Leeds"], tags=["X"])
+    assert tags(parsing.get_pipe("parser")(doc)) == ["X"]
+    assert parsing.get_pipe("parser").tags == ()
+
+
+def test_documents_without_words_have_no_tags(tagging):
+    docs = [Doc(tagging.vocab), Doc(tagging.vocab, words=["\n"]), Doc(tagging.vocab, words=["Yes"])]
+    assert [tags(doc) for doc in tagging.pipe(docs)] == [[], [""], ["UH"]]
+
+
+def test_a_width_below_one_is_refused(grove):
+    with pytest.raises(InputError, match="tag_hidden is 0"):
+        grove.make_nlp({**grove.make_model(), "tag_hidden": 0})
+
+
+def test_an_example_whose_tokens_differ_teaches_the_tags_that_it_can(grove, tagging):
+    parser = tagging.get_pipe("parser")
+    reference = grove.doc(tagging.vocab, "(NP (NNP New) (NNP Leeds))")
+    eg = Example(
+        Doc(tagging.vocab, words=["New", "Le", "eds"], spaces=[True, False, True]), reference
+    )
+    scores = parser.model.predict([eg.predicted])
+    loss, gradients = parser.get_loss([eg], scores)
+    assert loss > 0 and numpy.isfinite(gradients[1]).all()
