@@ -17,8 +17,8 @@ every entity stays annotated; with --hide sentences each sentence (a Doc) is, wi
 tokens. Development and test data stay whole. Each system is evaluated on development data
 while it trains and once on test data, with the weights of its best evaluation; its result
 (format: spacy_psa/scoring/result.py, and what was hidden under `experiment`) is written as
-soon as it ends. A system whose result is there is passed over, so the command can be given
-again after an interruption.
+soon as it ends; Ctrl-C ends a training, whose best weights so far then count. A system whose
+result is there is passed over, so the command can be given again after an interruption.
 """
 
 import argparse
@@ -133,13 +133,18 @@ def run(system: str, arguments: argparse.Namespace, experiment: dict[str, Any]) 
         config["training"]["max_steps"] = arguments.max_steps
         config["training"]["eval_frequency"] = max(1, arguments.max_steps // 2)
     config.to_disk(folder / "config.cfg")
-    train(folder / "config.cfg", folder)
-    shutil.rmtree(folder / "model-last")
+    ended = "by its config"
+    try:
+        train(folder / "config.cfg", folder)
+    except KeyboardInterrupt:
+        ended = "by hand"
+    shutil.rmtree(folder / "model-last", ignore_errors=True)
     model = str(folder / "model-best")
     data = [arguments.train, folder / "train.spacy", arguments.dev]
     result = measure(spacy.load(model), model, arguments.test, data, log)
     command = " ".join(["python", *sys.argv])
-    return {**result, "experiment": {"system": system, **experiment, "command": command}}
+    about = {"system": system, **experiment, "ended": ended, "command": command}
+    return {**result, "experiment": about}
 
 
 def row(result: dict[str, Any]) -> str:

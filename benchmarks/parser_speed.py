@@ -1,0 +1,151 @@
+"""Sentences a second of a constituency parser, and where the time goes.
+
+usage: python benchmarks/parser_speed.py MODEL-OR-CONFIG DATA.spacy OUT.json
+           [--train TRAIN.spacy] [--threads 2] [--repeats 5] [--precision bfloat16]
+
+DATA holds one sentence a Doc. A config is initialized with TRAIN (labels and characters) and
+not trained: the time of a parse does not depend on the weights. Times, in turn, of the whole
+`nlp.pipe`; of the model alone (embedding, encoder, scores of spans); and of the chart alone
+(CKY over those scores). Repeats alternate; medians are reported.
+"""
+
+import argparse
+import json
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training.initialize import init_nlp
+from spacy.util import load_config
+from thinc.api import xp2torch
+
+from spacy_psa.architectures.heads import sentence_scores
+from spacy_psa.benchmark.timing import Timing, alternate, pin_threads, stopwatch, summary
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.modules.factored_transformer import FactoredTransformer
+from spacy_psa.pipeline.charts import span_count, span_tree
+from spacy_psa.pipeline.component import batches_by_size
+from spacy_psa.pipeline.constituents import word_sentences
+from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+
+
+def opened(path: str, train: Path | None) -> Language:
+    if not path.endswith(".cfg"):
+        return spacy.load(path)
+    paths = {"paths.train": str(train), "paths.dev": str(train)}
+    return init_nlp(load_config(path, overrides=paths, interpolate=False))
+
+
+class Whole:
+    """`nlp.pipe`."""
+
+    name = "whole"
+
+    def __init__(self, nlp: Language, texts: list[list[str]]):
+        self.nlp, self.texts = nlp, texts
+
+    def run(self) -> Timing:
+        docs = [Doc(self.nlp.vocab, words=words) for words in self.texts]
+        with stopwatch(len(docs)) as timings:
+            for _ in self.nlp.pipe(docs):
+                pass
+        return timings[0]
+
+
+class Scores:
+    """The model, in the batches of `nlp.pipe`; keeps the scores for `Chart`."""
+
+    name = "model"
+
+    def __init__(self, nlp: Language, texts: list[list[str]]):
+        self.parser: Any = nlp.get_pipe("parser")
+        self.docs = [Doc(nlp.vocab, words=words) for words in texts]
+        self.sentences = [word_sentences(doc)[0] for doc in self.docs]
+        self.batch_size = nlp.batch_size
+        self.kept: list[tuple[list[int], Any]] = []
+
+    def run(self) -> Timing:
+        self.kept = []
+        with stopwatch(len(self.docs)) as timings:
+            for start in range(0, len(self.docs), self.batch_size):
+                some = range(start, min(start + self.batch_size, len(self.docs)))
+                scores = sentence_scores(self.parser.model, [self.docs[i] for i in some])
+                sizes = [span_count(self.sentences[i]) for i in some]
+                for batch in batches_by_size(sizes, self.parser.batch_spans):
+                    arrays = scores(batch)[: len(batch)]
+                    flat = xp2torch(self.parser.model.ops.xp.concatenate(arrays))
+                    self.kept.append(([some[i] for i in batch], flat))
+        return timings[0]
+
+
+class Chart:
+    """CKY over the scores of `Scores`."""
+
+    name = "chart"
+
+    def __init__(self, scores: Scores):
+        self.scores = scores
+
+    def run(self) -> Timing:
+        if not self.scores.kept:
+            self.scores.run()
+        with stopwatch(len(self.scores.docs)) as timings:
+            for batch, flat in self.scores.kept:
+                _ = span_tree(flat, [self.scores.sentences[i] for i in batch]).argmax
+        return timings[0]
+
+
+def main(given: argparse.Namespace) -> None:
+    pin_threads(given.threads)
+    nlp = opened(given.model, given.train)
+    for node in nlp.get_pipe("parser").model.walk():  # type: ignore[attr-defined]
+        for shim in node.shims:
+            if given.precision and isinstance(shim.module, FactoredTransformer):
+                shim.module.precision = given.precision
+    texts = [[token.text for token in doc] for doc in read_docbin(given.data, nlp.vocab)]
+    scores = Scores(nlp, texts)
+    timed = alternate([Whole(nlp, texts), scores, Chart(scores)], given.repeats)
+    rows = {name: summary(found) for name, found in timed.items()}
+    seconds = {name: len(texts) / row["per_second"]["median"] for name, row in rows.items()}
+    head, modified = commit()
+    record = {
+        "format": 1,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": " ".join(["python", *sys.argv]),
+        "sentences": len(texts),
+        "words": sum(map(len, texts)),
+        "threads": torch.get_num_threads(),
+        "precision": given.precision or "of the model",
+        "rows": rows,
+        "chart_share": round(seconds["chart"] / seconds["whole"], 4),
+        "data": checksums([given.data]),
+        "machine": machine(),
+        "versions": versions(),
+        "commit": head,
+        "modified": modified,
+    }
+    with atomic_path(given.out) as temporary:
+        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    for name, row in rows.items():
+        print(f"{name}: {row['per_second']['median']} sentences/s")
+    print(f"chart: {100 * record['chart_share']:.1f}% of the whole")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--train", type=Path)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"])
+    main(parser.parse_args())
