@@ -10,20 +10,17 @@ the two sets and not of the temperature: a span of the same confidence is right 
 
 import argparse
 import json
-import sys
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import spacy
 import torch
+from record import write_record
 from sklearn.isotonic import IsotonicRegression
 from spacy.language import Language
 from spacy.training import Example
 
-from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.scoring.calibration import Judged, calibration_error, judge, reliability
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 from spacy_psa.scoring.result import read_examples
 
 
@@ -55,22 +52,12 @@ def main(arguments: argparse.Namespace) -> None:
     mapped = [
         found._replace(confidence=isotonic.predict(found.confidence)) for found in (dev, test)
     ]
-    head, modified = commit()
     record = {
-        "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.argv]),
         "temperature": component.temperature,
         "by_temperature": {"dev": figures(dev), "test": figures(test)},
         "by_isotonic_regression": dict(zip(("dev", "test"), map(figures, mapped))),
-        "data": checksums([arguments.dev, arguments.test]),
-        "machine": machine(),
-        "versions": versions(),
-        "commit": head,
-        "modified": modified,
     }
-    with atomic_path(arguments.out) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    write_record(arguments.out, record, [arguments.dev, arguments.test])
     for by in ("by_temperature", "by_isotonic_regression"):
         print(by, json.dumps(record[by]))
 

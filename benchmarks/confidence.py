@@ -16,19 +16,17 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import spacy
 import torch
+from record import write_record
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import minibatch
 
 from spacy_psa.cli.loading import confident_pipe
-from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 BOUNDS = {"confidence": 0.30, "nbest": 1.00}
 N = 10
@@ -98,17 +96,8 @@ if __name__ == "__main__":
     for model in arguments.models:
         results[model] = measure(model, arguments.test, arguments.repeats)
         print(model, json.dumps(results[model]["cost"]), flush=True)
-    head, modified = commit()
-    record = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "threads": 1,
-        "n": N,
-        "models": results,
-        "checksums": checksums([arguments.test, *(Path(m) / "config.cfg" for m in results)]),
-        "versions": versions(),
-        "machine": machine(),
-        "commit": head,
-        "modified": modified,
-    }
-    with atomic_path(arguments.target) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    write_record(
+        arguments.target,
+        {"threads": 1, "n": N, "models": results},
+        [arguments.test, *(Path(m) / "config.cfg" for m in results)],
+    )

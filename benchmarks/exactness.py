@@ -16,7 +16,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -71,30 +70,19 @@ def elsewhere(arguments: argparse.Namespace, plain: bool, folder: Path) -> tuple
 
 
 def compare(arguments: argparse.Namespace) -> dict[str, Any]:
-    from spacy_psa.scoring.provenance import checksums, commit, machine, versions
-
     with tempfile.TemporaryDirectory() as folder:
         fast, entities = elsewhere(arguments, False, Path(folder))
         plain, expected = elsewhere(arguments, True, Path(folder))
         largest = float(abs(plain["potentials"]).max())
         difference = float(abs(fast["potentials"] - plain["potentials"]).max())
         partitions = float(abs(fast["partitions"] - plain["partitions"]).max())
-    head, modified = commit()
     return {
-        "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.argv]),
         "documents": len(expected),
         "entities": sum(map(len, expected)),
         "documents_that_differ": sum(a != b for a, b in zip(entities, expected, strict=True)),
         "largest_potential": largest,
         "largest_difference_of_potentials": difference,
         "largest_difference_of_log_partitions": partitions,
-        "data": checksums([arguments.data]),
-        "machine": machine(),
-        "versions": versions(),
-        "commit": head,
-        "modified": modified,
     }
 
 
@@ -104,12 +92,11 @@ def main(arguments: argparse.Namespace) -> int:
             arguments.model, arguments.pipe, arguments.data, arguments.run == "plain", arguments.out
         )
         return 0
-    from spacy_psa.corpora.atomic import atomic_path
+    from record import write_record
 
     record = compare(arguments)
-    with atomic_path(arguments.out) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
-    print(json.dumps({k: v for k, v in record.items() if k.startswith(("doc", "ent", "lar"))}))
+    write_record(arguments.out, record, [arguments.data])
+    print(json.dumps(record))
     near = record["largest_difference_of_potentials"] <= TOLERANCE * record["largest_potential"]
     return int(not near or record["documents_that_differ"] > 0)
 

@@ -14,12 +14,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.scoring.provenance import commit, machine, versions
+from record import write_record
 
 TEXT = "Ada Lovelace met Charles Babbage in London ."
 REPEATS = 3
@@ -68,20 +66,9 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.here:
         here(*arguments.models)
         return
-    head, modified = commit()
-    record = {
-        "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.argv]),
-        "models": {model: measure(model) for model in arguments.models},
-        "machine": machine(),
-        "versions": versions(),
-        "commit": head,
-        "modified": modified,
-    }
-    with atomic_path(arguments.out) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
-    print(json.dumps(record["models"], indent=2))
+    models = {model: measure(model) for model in arguments.models}
+    write_record(arguments.out, {"models": models})
+    print(json.dumps(models, indent=2))
 
 
 if __name__ == "__main__":

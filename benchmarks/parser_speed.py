@@ -10,14 +10,12 @@ not trained: the time of a parse does not depend on the weights. Times, in turn,
 """
 
 import argparse
-import json
-import sys
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import spacy
 import torch
+from record import write_record
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training.initialize import init_nlp
@@ -26,13 +24,11 @@ from thinc.api import xp2torch
 
 from spacy_psa.architectures.heads import sentence_scores
 from spacy_psa.benchmark.timing import Timing, alternate, pin_threads, stopwatch, summary
-from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.pipeline.charts import span_count, span_tree
 from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.pipeline.constituents import word_sentences
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 
 def opened(path: str, train: Path | None) -> Language:
@@ -113,28 +109,19 @@ def main(given: argparse.Namespace) -> None:
     timed = alternate([Whole(nlp, texts), scores, Chart(scores)], given.repeats)
     rows = {name: summary(found) for name, found in timed.items()}
     seconds = {name: len(texts) / row["per_second"]["median"] for name, row in rows.items()}
-    head, modified = commit()
-    record = {
-        "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.argv]),
+    share = round(seconds["chart"] / seconds["whole"], 4)
+    figures = {
         "sentences": len(texts),
         "words": sum(map(len, texts)),
         "threads": torch.get_num_threads(),
         "precision": given.precision or "of the model",
         "rows": rows,
-        "chart_share": round(seconds["chart"] / seconds["whole"], 4),
-        "data": checksums([given.data]),
-        "machine": machine(),
-        "versions": versions(),
-        "commit": head,
-        "modified": modified,
+        "chart_share": share,
     }
-    with atomic_path(given.out) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    write_record(given.out, figures, [given.data])
     for name, row in rows.items():
         print(f"{name}: {row['per_second']['median']} sentences/s")
-    print(f"chart: {100 * record['chart_share']:.1f}% of the whole")
+    print(f"chart: {100 * share:.1f}% of the whole")
 
 
 if __name__ == "__main__":
