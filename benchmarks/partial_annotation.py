@@ -34,11 +34,11 @@ import spacy
 import torch
 from spacy.cli.init_config import init_config
 from spacy.cli.train import train
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc
 from thinc.api import Config
 
 from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.corpora.docbin import write_docbin
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.result import measure
 
 SYSTEMS = ["marginal", "as_o", "spacy_ner", "whole"]
@@ -77,7 +77,7 @@ def as_outside(docs: list[Doc]) -> list[Doc]:
 
 def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write the training data of each system to the work folder, and tell what was hidden."""
-    docs = list(DocBin().from_disk(arguments.train).get_docs(spacy.blank("en").vocab))
+    docs = read_docbin(arguments.train, spacy.blank("en").vocab)
     hidden, counts = hide(docs, arguments.hide, arguments.share, arguments.seed)
     data = {"marginal": hidden, "as_o": as_outside(hidden), "spacy_ner": hidden, "whole": docs}
     for system in arguments.systems:

@@ -37,10 +37,7 @@ from spacy_psa.cli.benchmark import write
 from spacy_psa.corpora.docbin import read_docbin
 
 QUICKSTART_STEPS = 400
-NOTE = (
-    f"spacy-accuracy and spacy-efficiency: quickstart configs trained for {QUICKSTART_STEPS} "
-    "steps, flair for 500: speed only, not accuracy"
-)
+NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only, not accuracy"
 
 
 def arguments() -> argparse.Namespace:

@@ -245,6 +245,11 @@ def test_the_small_parser_is_half_as_wide_and_deep():
         "layers": (4, 8),
         "feedforward": (1024, 2048),
     }
+    recipe = "batcher.size", "eval_frequency", "max_epochs", "max_steps", "patience"
+    schedule = "optimizer.learn_rate.@schedules", "optimizer.learn_rate.warmup_steps"
+    assert {key for key in differs if key.startswith("training.")} == {
+        f"training.{key}" for key in (*recipe, *schedule, "logger.@loggers")
+    }
     config = read("small").interpolate()["components"]["parser"]["model"]["tok2vec"]["embed"]
     assert registry.resolve({"e": config})["e"].get_dim("nO") == 256
 

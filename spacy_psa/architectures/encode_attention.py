@@ -5,8 +5,7 @@ head_width, to which the input is projected; `layers`; `feedforward`, the width 
 a layer; `dropout`, on attention weights and in the feed-forward part; `input_dropout`
 and `output_dropout`, before the projection and after the last layer. `training.dropout`
 touches none of them. `precision`, "float32" or "bfloat16", is that of matrix products:
-"bfloat16" on a GPU, or a CPU that has instructions for it (avx512_bf16, amx_bf16), takes
-half the time or less.
+"bfloat16" is for a GPU, or a CPU that has instructions for it (avx512_bf16, amx_bf16).
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from spacy_psa.bridge import torch_layer
 from spacy_psa.errors import InputError
 from spacy_psa.modules import psa_transformer, tener, transformer
 from spacy_psa.modules.position_bias import Version
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.precision import Precision, check_precision
 
 
 def transformer_encoder(
@@ -148,11 +147,7 @@ def psa_transformer_encoder(
 
 
 def _encoder(name: str, make: Callable[..., nn.Module], **arguments: Any) -> Encoder:
-    if arguments["precision"] not in get_args(Precision):
-        raise InputError(
-            f"{make.__name__}.v1: precision is {arguments['precision']!r}: "
-            f"take one of {get_args(Precision)}"
-        )
+    check_precision(f"{make.__name__}.v1", arguments["precision"])
     for size in ("heads", "head_width", "layers", "feedforward", "window"):
         value = arguments.get(size)
         if value is not None and value < 1:

@@ -1,13 +1,12 @@
 """The encoder of the chart parser: Model[List[Floats2d], List[Floats2d]]."""
 
 from collections.abc import Sequence
-from typing import get_args
 
 from spacy_psa.architectures.encode import Encoder
 from spacy_psa.bridge import torch_layer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer, check
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.precision import Precision, check_precision
 
 
 def factored_transformer_encoder(
@@ -52,7 +51,7 @@ def factored_transformer_encoder(
     attention_dropout: on attention weights. relu_dropout, residual_dropout: on features,
     the same ones at all tokens of a sentence. `training.dropout` touches none of them.
     precision: of matrix products, "float32", or "bfloat16" on a GPU, or a CPU that has
-    instructions for it (avx512_bf16, amx_bf16), for about half the time.
+    instructions for it (avx512_bf16, amx_bf16), in less time.
 
     Errors: InputError for a size below 1, odd halves, a layer that is not there, options
     that exclude each other, and another precision.
@@ -69,10 +68,7 @@ def factored_transformer_encoder(
     for name, size in sizes.items():
         if size is not None and size < 1:
             raise InputError(f"FactoredTransformer.v1: {name} is {size}: take 1 or more")
-    if precision not in get_args(Precision):
-        raise InputError(
-            f"FactoredTransformer.v1: precision is {precision!r}: take one of {get_args(Precision)}"
-        )
+    check_precision("FactoredTransformer.v1", precision)
     arguments = {
         "model_width": width,
         "heads": heads,

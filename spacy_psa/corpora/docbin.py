@@ -53,9 +53,9 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
 
 @contextmanager
 def codecs_known() -> Iterator[None]:
-    """srsly asks all installed packages for codecs of msgpack (about 1 ms) each time that it
-    packs or unpacks something, and so for every span group of a Doc. In this block it does
-    not, unless there are some: reading docs with span groups takes a thirtieth of the time.
+    """srsly asks all installed packages for codecs of msgpack each time that it packs or
+    unpacks something, and so for every span group of a Doc, which takes most of the time of
+    reading one. In this block it does not, unless there are some.
     """
     quiet = [r for r in (msgpack_encoders, msgpack_decoders) if not r.get_entry_points()]
     before = [registry.entry_points for registry in quiet]

@@ -35,8 +35,7 @@ def to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def add_product(x: Tensor, weight: Tensor, scale: Tensor, out: Tensor) -> Tensor:
     """out (M, k) += x (M, d) times the transpose of weight (k, d) int8 and its scale (k,)."""
-    q, rows = to_int8(x)
-    product = torch._int_mm(q, weight.t())
+    product, rows = _product(x, weight)
     if kernels.available():
         from spacy_psa.kernels import int8
 
@@ -47,8 +46,7 @@ def add_product(x: Tensor, weight: Tensor, scale: Tensor, out: Tensor) -> Tensor
 
 def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """x (M, d) times the transpose of weight (k, d) int8 and its scale (k,), plus bias (k,)."""
-    q, rows = to_int8(x)
-    product = torch._int_mm(q, weight.t())
+    product, rows = _product(x, weight)
     if kernels.available():
         from spacy_psa.kernels import int8
 
@@ -58,6 +56,12 @@ def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
         )
         return out
     return bias + product.float() * (rows[:, None] * scale)
+
+
+def _product(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """x rounded times the transpose of weight, (M, k) int32, and the scale of x's rows (M,)."""
+    q, rows = to_int8(x)
+    return torch._int_mm(q, weight.t()), rows
 
 
 class Int8Linear(nn.Module):

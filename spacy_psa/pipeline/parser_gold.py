@@ -114,10 +114,12 @@ def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
 
 
 def too_long(sentence: Sentence, max_length: int) -> bool:
+    """Whether a sentence has more than max_length tokens, white space counted."""
     return sentence.end - sentence.start > max_length
 
 
 def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fate: str) -> None:
+    """Warn that a sentence is too long, of its doc and of its fate; `name` is the component's."""
     warnings.warn(
         f"{name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
         f"more than max_length = {max_length}, {fate}; set sentence boundaries, as "
