@@ -161,12 +161,11 @@ def test_labels_of_the_development_set_are_checked(name):
 ALIKE = {
     "components.ner.scheme": "BIOES",
     "components.ner.max_grad_norm": 5.0,
-    "components.ner.reduction": "sum",
     "components.ner.model.potentials": "label_pair",
     "components.ner.model.tok2vec.embed.*.words.width": 100,
     "components.ner.model.tok2vec.embed.*.characters.width": 30,
-    "components.ner.model.tok2vec.embed.*.characters.hidden": 50,
-    "components.ner.model.tok2vec.encode.hidden": 150,
+    "components.ner.model.tok2vec.embed.*.characters.hidden": 100,
+    "components.ner.model.tok2vec.encode.hidden": 300,
     "training.batcher.size": 10,
     "training.optimizer.@optimizers": "spacy-psa.SGD.v1",
     "training.optimizer.momentum": 0.9,
@@ -268,9 +267,9 @@ def test_the_sizes_of_the_paper_are_built(pipelines, name):
     nlp = pipelines[name]
     characters = module_of(nlp, "char_bilstm")
     assert characters.embed.embedding_dim == 30
-    assert sorted(lstm.hidden_size for lstm in modules(nlp, nn.LSTM)) == [50, 150]
+    assert sorted(lstm.hidden_size for lstm in modules(nlp, nn.LSTM)) == [100, 300]
     assert module_of(nlp, "word_embed").table.embedding_dim == 100
-    (words,) = (m for m in modules(nlp, BiLSTM) if m.out_width == 300)
+    (words,) = (m for m in modules(nlp, BiLSTM) if m.out_width == 600)
     assert len(words.layers) == 1
     assert words.layers[0].input_size == 100 + characters.out_width
     places = [words.input_dropout.p] + [m.input_dropout.p for m in modules(nlp, PSABiLSTM)]
@@ -283,7 +282,7 @@ def test_a_label_pair_head_over_bioes_is_built(pipelines, name):
     nlp = pipelines[name]
     head = module_of(nlp, "label_pair")
     tags = 4 * 2 + 1  # PER and LOC
-    assert head.pair.weight.shape == (tags * tags, 300)
+    assert head.pair.weight.shape == (tags * tags, 600)
     assert len(nlp.get_pipe("ner").tags) == tags
 
 
@@ -293,7 +292,7 @@ def test_the_fusion_layers_of_the_paper_are_built(pipelines, name, rows):
     if rows is None:
         assert layers == []
         return
-    assert [layer.inner.in_features for layer in layers] == [200, 300]
+    assert [layer.inner.in_features for layer in layers] == [300, 600]
     for layer in layers:
         attention = layer.attention
         assert layer.dropout.p == 0.2

@@ -62,6 +62,8 @@ def test_tagging_and_chunking_are_set_as_names_but_for_the_papers_rate(task, sys
     for config, pipe in ((own, task), (names, "ner")):
         model = config["components"][pipe]["model"]
         model["tok2vec"]["embed"]["*"]["words"].pop("rows")
+        # The recorded baseline for names was trained before this choice.
+        model["tok2vec"]["embed"]["*"]["words"].pop("without_vector", None)
         for schedule in (config["training"], config["training"]["optimizer"]["learn_rate"]):
             for key in ("eval_frequency", "patience", "steps_per_epoch", "initial_rate"):
                 schedule.pop(key, None)
@@ -88,11 +90,11 @@ def test_the_sizes_of_the_paper_are_built_and_trained(task):
     fix_random_seed(0)
     optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.01))
     layers = modules(nlp, task, ContextFusion)
-    assert [layer.inner.in_features for layer in layers] == [200, 300]
-    assert sorted(lstm.hidden_size for lstm in modules(nlp, task, nn.LSTM)) == [50, 150]
+    assert [layer.inner.in_features for layer in layers] == [300, 600]
+    assert sorted(lstm.hidden_size for lstm in modules(nlp, task, nn.LSTM)) == [100, 300]
     tags = nlp.get_pipe(task).tags
     head = nlp.get_pipe(task).model.get_ref("head").shims[0].module
-    assert head.pair.weight.shape == (len(tags) ** 2, 300)
+    assert head.pair.weight.shape == (len(tags) ** 2, 600)
     assert len(tags) == {"tagger": 3, "chunker": 4 * 3 + 1}[task]
     losses = [nlp.update(examples, sgd=optimizer)[task] for _ in range(8)]
     assert min(losses[-3:]) < losses[0]

@@ -62,8 +62,7 @@ def char_bilstm(
     cache: int = CACHE,
 ) -> Embedder:
     """`CharBiLSTM.v1`: a word as the final states of a BiLSTM over its characters
-    (J section 5.2: embeddings of 30, hidden 100, which the configs take as of both
-    directions together).
+    (J section 5.2: embeddings of 30, hidden 100, read as 100 in each direction).
 
     hidden: units of each direction; the layer's width is twice that, or `project`.
     project: width of a linear layer on top, or null for none.

@@ -19,8 +19,7 @@ class CharBiLSTM(nn.Module):
     width: width of a character's embedding (J: 30), drawn from
     U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
     spread: another standard deviation of that draw.
-    hidden: units of each direction (J: "hidden 100", of each or of
-    both, as the configs take it; T: 50).
+    hidden: units of each direction (J: "hidden 100", read as 100 each; T: 50).
     dropout: on the character embeddings. output_dropout: on the word's vector.
     project: width of a linear layer on top (T: 30), or None for no layer.
     pool: "final", the state of each direction after its last character (J), or

@@ -21,8 +21,7 @@ class PSABiLSTM(nn.Module):
     """(N, nI) -> (N, out_width).
 
     width: input width nI.
-    hidden: units of each direction of a BiLSTM (J: "300", which may be
-    of each or of both; the configs take it as of both).
+    hidden: units of each direction of a BiLSTM (J: "300", read as 300 each).
     bottom, middle, top: what stands in each slot (J Table 9).
     position: "psa" adds the bias Psi to the scores, "absolute" adds sinusoids to
     the input of the first slot instead, "none" gives neither (J Table 6).
