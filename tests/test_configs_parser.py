@@ -244,6 +244,8 @@ def test_the_small_parser_is_half_as_wide_and_deep():
         "width": (512, 1024),
         "layers": (4, 8),
         "feedforward": (1024, 2048),
+        "attention_dropout": (0.1, 0.2),
+        "residual_dropout": (0.1, 0.2),
     }
     recipe = "batcher.size", "eval_frequency", "max_epochs", "max_steps", "patience"
     schedule = "optimizer.learn_rate.@schedules", "optimizer.learn_rate.warmup_steps"
