@@ -1,12 +1,12 @@
 """Train systems of the papers on real corpora, one after the other, and record them.
 
-usage: python benchmarks/systems.py NAME ... [--mirror FOLDER] [--seed 0]
+usage: python benchmarks/systems.py NAME ... [--seed 0]
 
-NAMEs are those of benchmarks/systems.yml. In a project's folder: corpora and models come
-where `spacy project run all` has them, but each model into training/NAME. Writes
-benchmarks/results/NAME.json. What has a result, or is being trained by another process,
-is left out, so that two processes can share one list; a training that was cut short
-leaves training/NAME behind, to be removed before it is begun again.
+NAMEs are those of benchmarks/systems.yml. In a project's folder, whose `assets` and `convert`
+have made the corpora; models come into training/NAME. Writes benchmarks/results/NAME.json.
+What has a result, or is being trained by another process, is left out, so that two
+processes can share one list; a training that was cut short leaves training/NAME behind, to
+be removed before it is begun again.
 """
 
 import argparse
@@ -23,14 +23,6 @@ RESULTS = HERE / "results"
 
 def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
-
-
-def prepare(system: dict[str, Any], mirror: str) -> None:
-    """The corpus, unless it is there."""
-    if not Path("corpus", system["corpus"]).exists():
-        task = "--task", system["task"]
-        run("spacy_psa", "assets", system["corpus"], *task, "--mirror", mirror)
-        run("spacy_psa", "prepare", system["corpus"], "assets", f"corpus/{system['corpus']}")
 
 
 def record(name: str, system: dict[str, Any], seed: int) -> None:
@@ -53,9 +45,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="+", choices=sorted(systems), metavar="NAME")
-    parser.add_argument("--mirror", default="")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    for corpus in {systems[name]["corpus"] for name in given.names}:
+        if not Path("corpus", corpus).exists():
+            parser.error(
+                f"corpus/{corpus} is not there: python -m spacy project run assets (then convert) "
+                f". --vars.corpus {corpus}"
+            )
     for name in given.names:
         if (RESULTS / f"{name}.json").exists():
             print(f"{name}: there is a result")
@@ -65,7 +62,6 @@ def main() -> None:
         except FileExistsError:
             print(f"{name}: training/{name} is there already")
             continue
-        prepare(systems[name], given.mirror)
         record(name, systems[name], given.seed)
 
 
