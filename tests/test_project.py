@@ -318,6 +318,20 @@ def test_the_log_goes_where_it_is_asked_for(tmp_path, base):
     assert ("output_file" in logger) != ("logger" in logger)
 
 
+def test_a_section_that_names_another_function_takes_the_place_of_the_one_there(tmp_path):
+    files = ROOT / "configs/ner/psa.cfg", ROOT / "configs/corpora/sample.cfg"
+    optimizer = {
+        "@optimizers": "spacy-psa.Adam.v1",
+        "learn_rate": {"@schedules": "constant.v1", "rate": 0.002},
+    }
+    section = f"training.optimizer={srsly.json_dumps(optimizer)}"
+    result = run("merge-config", *files, tmp_path / "out.cfg", section)
+    assert result.exit_code == 0, result.stderr
+    made = Config().from_disk(tmp_path / "out.cfg")["training"]["optimizer"]
+    assert made == optimizer
+    assert next(iter(spacy.registry.resolve({"it": made})["it"].schedules["learn_rate"])) == 0.002
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [

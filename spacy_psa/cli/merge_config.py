@@ -27,7 +27,8 @@ def merge_config(
     error, since they would be typing errors, but for [initialize.components.NAME]. A
     section [corpus] with the number of training sentences makes what the base counts in
     epochs, which it must evaluate once each, as many epochs of this corpus. A value is
-    JSON, as for `spacy train`, or else a string: training.max_epochs=3.
+    JSON, as for `spacy train`, or else a string: training.max_epochs=3. A section takes a
+    JSON object, which is laid over it, or replaces it where it names another function.
     """
     from thinc.api import Config
 
@@ -89,12 +90,15 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
             held = dot_to_object(config, key)  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
             raise InputError(f"{text}: {base} has no setting {key!r}") from error
-        if not equals or isinstance(held, dict):
-            raise InputError(f"{text}: give a setting and its value, as training.max_epochs=3")
         try:
             found[key] = srsly.json_loads(value)
         except ValueError:
             found[key] = value
+        if not equals or (isinstance(held, dict) and not isinstance(found[key], dict)):
+            raise InputError(
+                f"{text}: give a setting and its value, as training.max_epochs=3, or a section "
+                'and its settings, as training.optimizer={"@optimizers":"spacy-psa.Adam.v1"}'
+            )
     return dot_to_dict(found)
 
 
