@@ -318,6 +318,16 @@ def test_the_log_goes_where_it_is_asked_for(tmp_path, base):
     assert ("output_file" in logger) != ("logger" in logger)
 
 
+def test_a_section_is_laid_over_the_one_there(tmp_path):
+    files = ROOT / "configs/ner/psa.cfg", ROOT / "configs/corpora/sample.cfg"
+    result = run("merge-config", *files, tmp_path / "out.cfg", 'training.optimizer={"momentum":0}')
+    assert result.exit_code == 0, result.stderr
+    before = Config().from_disk(files[0])["training"]["optimizer"]
+    made = Config().from_disk(tmp_path / "out.cfg")["training"]["optimizer"]
+    assert before["momentum"] == 0.9 and made["momentum"] == 0
+    assert made["@optimizers"] == before["@optimizers"] and made.keys() == before.keys()
+
+
 def test_a_section_that_names_another_function_takes_the_place_of_the_one_there(tmp_path):
     files = ROOT / "configs/ner/psa.cfg", ROOT / "configs/corpora/sample.cfg"
     optimizer = {

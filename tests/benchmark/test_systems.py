@@ -21,7 +21,7 @@ def test_settings_are_those_of_the_config_and_end_with_an_evaluation(name, tmp_p
         tmp_path / "config.cfg",
         system["settings"],
     )
-    training = Config().from_disk(tmp_path / "config.cfg", interpolate=False)["training"]
+    training = Config().from_disk(tmp_path / "config.cfg")["training"]
     if not training["max_epochs"]:
         assert training["max_steps"] > 0
         assert training["max_steps"] % training["eval_frequency"] == 0
