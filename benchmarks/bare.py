@@ -14,9 +14,9 @@ from spacy.tokens import Doc
 from torch import Tensor, nn
 
 from spacy_psa.architectures.embed import DIGITS
-from spacy_psa.benchmark.timing import Timing, stopwatch
+from spacy_psa.performance.timing import Timing, stopwatch
 from spacy_psa.bridge import shim_of
-from spacy_psa.modules.ragged import pad
+from spacy_psa.ragged import pad
 from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.structs.chain import LinearChain
 
@@ -101,7 +101,7 @@ class Bare:
 
 
 class BareAnnotation:
-    """A row of `spacy_psa.benchmark.timing`, beside `Annotation`."""
+    """A row of `spacy_psa.performance.timing`, beside `Annotation`."""
 
     def __init__(self, name: str, nlp: Language, sentences: list[list[str]], batch_size: int):
         self.name = name
@@ -116,7 +116,7 @@ class BareAnnotation:
 
 
 class BareTraining:
-    """A row of `spacy_psa.benchmark.timing`, beside `Training`, on the same docs."""
+    """A row of `spacy_psa.performance.timing`, beside `Training`, on the same docs."""
 
     def __init__(self, name: str, nlp: Language, references: list[Doc], batch: int):
         self.name = name

@@ -26,7 +26,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import minibatch
 
-from spacy_psa.cli.loading import confident_pipe
+from spacy_psa.loading import confident_pipe
 
 BOUNDS = {"confidence": 0.30, "nbest": 1.00}
 N = 10

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from spacy_psa.analysis.parser_ablation import ablate, markdown, record
-from spacy_psa.cli.loading import load_pipeline
+from spacy_psa.loading import load_pipeline
 from spacy_psa.corpora.tree_corpus import read_tree_corpus
 from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 

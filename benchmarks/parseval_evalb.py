@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_psa.cli.evaluate_trees import summary
-from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, build_tree
 from spacy_psa.scoring.evalb_params import Params, read_params
 from spacy_psa.scoring.parseval import QUOTES, SentenceScore, score_pair, total

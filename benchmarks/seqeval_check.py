@@ -13,7 +13,7 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.span_tags import Scheme
 
 
 def tags(doc: Doc, scheme: Scheme) -> list[str]:

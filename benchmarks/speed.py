@@ -24,15 +24,15 @@ from typing import Any
 import numpy
 from bare import BareAnnotation, BareTraining
 
-from spacy_psa.benchmark import sections
-from spacy_psa.benchmark.pipelines import (
+from spacy_psa.performance import sections
+from spacy_psa.performance.pipelines import (
     Annotation,
     Training,
     named_rows,
     open_pipeline,
     read_words,
 )
-from spacy_psa.benchmark.timing import Row, Timing, pin_threads
+from spacy_psa.performance.timing import Row, Timing, pin_threads
 from spacy_psa.cli.benchmark import write
 from spacy_psa.corpora.docbin import read_docbin
 

@@ -3,7 +3,7 @@
 One node, one shim, built once: the shim holds a module class and the arguments
 that it was or will be made with. Weights and arguments travel together, so a
 node can be loaded before it was ever initialized. Sentences cross as the flat
-ragged batches of `spacy_psa.modules.ragged`.
+ragged batches of `spacy_psa.ragged`.
 """
 
 import contextlib

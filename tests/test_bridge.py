@@ -15,7 +15,7 @@ from torch import nn
 from spacy_psa.bridge import TorchShim, clip_gradients, head_layer, run_shim, torch_layer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.chars import WordTable
-from spacy_psa.modules.heads import Emission, EmissionTransition, LabelPair
+from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.training.optimizers import sgd

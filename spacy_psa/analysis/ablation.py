@@ -12,11 +12,11 @@ from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 from thinc.util import to_numpy
 
-from spacy_psa.architectures.heads import sentence_bounds
+from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.errors import InputError
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
-from spacy_psa.pipeline.labeler import SequenceLabeler
-from spacy_psa.pipeline.schemes import MISSING
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.scoring.token_recall import Recall, chunk_class, token_recall
 
 

@@ -16,7 +16,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from thinc.api import xp2torch
 
-from spacy_psa.architectures.heads import sentences
+from spacy_psa.architectures.crf import sentences
 from spacy_psa.errors import InputError
 
 

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.heads import has_boundaries, sentencewise
+from spacy_psa.architectures.crf import has_boundaries, sentencewise
 from spacy_psa.bridge import head_layer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.span_scores import Sides, SpanScores

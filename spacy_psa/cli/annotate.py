@@ -64,7 +64,7 @@ def annotate(
     which the pipeline fails are named on stderr and left out; a malformed line
     stops the run unless --skip-bad. The exit code is 1 when no document succeeded.
     """
-    from spacy_psa.cli.loading import load_pipeline
+    from spacy_psa.loading import load_pipeline
 
     if n_process == 0:
         raise InputError("--n-process 0: give a number of processes, or -1 for one a core")

@@ -72,18 +72,18 @@ def speed(
 
     Every round takes the pipelines in the opposite order, after a round that does not
     count. Without --section it measures annotation and loading, and training if there is
-    --train. The keys of the JSON are described in spacy_psa.benchmark.sections.
+    --train. The keys of the JSON are described in spacy_psa.performance.sections.
     """
     from spacy_psa.analysis.reliability import check_matplotlib
-    from spacy_psa.benchmark import sections
-    from spacy_psa.benchmark.pipelines import (
+    from spacy_psa.performance import sections
+    from spacy_psa.performance.pipelines import (
         Annotation,
         Training,
         named_rows,
         open_pipeline,
         read_words,
     )
-    from spacy_psa.benchmark.timing import pin_threads
+    from spacy_psa.performance.timing import pin_threads
 
     check_matplotlib()
     paths = named_rows(models)
@@ -122,8 +122,8 @@ def write(record: dict[str, Any], output: Path) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from spacy_psa.benchmark.figures import draw
-    from spacy_psa.benchmark.tables import markdown
+    from spacy_psa.performance.figures import draw
+    from spacy_psa.performance.tables import markdown
     from spacy_psa.corpora.atomic import atomic_path
 
     tables = markdown(record)

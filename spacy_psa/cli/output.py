@@ -226,7 +226,7 @@ class ConllWriter:
 
 def _tags(spans: "Iterable[Span]", places: list[int], scheme: Literal["bio", "bioes"]) -> list[str]:
     """Tags for the tokens at `places`, a sentence; of spans that overlap, the first."""
-    from spacy_psa.corpora.schemes import spans_to_tags
+    from spacy_psa.corpora.tag_schemes import spans_to_tags
 
     row = {place: i for i, place in enumerate(places)}
     taken: set[int] = set()

@@ -29,7 +29,7 @@ def quantize(
     AMX), and loads with spacy.load as any other; it cannot be trained, nor used on a GPU.
     Word vectors and embeddings stay as they are. DATA is scored with both weights.
     """
-    from spacy_psa.cli.loading import load_pipeline
+    from spacy_psa.loading import load_pipeline
     from spacy_psa.corpora.atomic import atomic_folder, check_free
     from spacy_psa.scoring.result import read_examples
 

@@ -28,7 +28,7 @@ def report(
 
     The keys of the JSON are described in spacy_psa.scoring.result.
     """
-    from spacy_psa.cli.loading import load_pipeline
+    from spacy_psa.loading import load_pipeline
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.scoring.result import measure
 

@@ -48,7 +48,7 @@ def search(
     written after each trial that improves on it. Spaces of the TENER paper are in
     configs/search.
     """
-    from spacy_psa.cli.loading import use_device
+    from spacy_psa.loading import use_device
     from spacy_psa.search.space import check_names, read_space
 
     try:

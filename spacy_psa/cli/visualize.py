@@ -16,7 +16,7 @@ from spacy_psa.errors import InputError
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
 
-    from spacy_psa.pipeline.spans import SpanLabeler
+    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
 visualize_app = typer.Typer(
     name="visualize",
@@ -74,7 +74,7 @@ def ents(
     Reads what `annotate` reads. With decode = "threshold" in the pipeline's config all spans
     above the threshold are drawn, also those that overlap.
     """
-    from spacy_psa.cli.loading import confident_pipe, load_pipeline
+    from spacy_psa.loading import confident_pipe, load_pipeline
 
     check_source(source, input_format)
     nlp = load_pipeline(model, gpu_id)
@@ -107,7 +107,7 @@ def trees(
 
     Reads what `annotate` reads, with a pipeline that has a constituency_parser.
     """
-    from spacy_psa.cli.loading import load_pipeline
+    from spacy_psa.loading import load_pipeline
     from spacy_psa.cli.tree_pictures import check_picture, open_pictures
 
     check_source(source, input_format)

@@ -18,7 +18,7 @@ from spacy_psa.corpora.columns import Row, column_spans, read_rows
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.readers import Reader, make_reader
-from spacy_psa.corpora.schemes import SCHEMES, Scheme, detect_scheme
+from spacy_psa.corpora.tag_schemes import SCHEMES, Scheme, detect_scheme
 from spacy_psa.errors import InputError
 
 COLUMNS = ("character", "entity")

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import BRACKETS, ROOTS, Parsed
 from spacy_psa.errors import InputError
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from spacy_psa.corpora.lines import split_columns
-from spacy_psa.corpora.schemes import Scheme, Span, TagError, tags_to_spans
+from spacy_psa.corpora.tag_schemes import Scheme, Span, TagError, tags_to_spans
 from spacy_psa.errors import InputError
 
 

@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.lines import read_lines, split_columns
 from spacy_psa.corpora.readers import Reader, make_reader
-from spacy_psa.corpora.schemes import (
+from spacy_psa.corpora.tag_schemes import (
     SCHEMES,
     Scheme,
     TagError,

@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.lines import read_lines
-from spacy_psa.corpora.schemes import spans_to_tags
+from spacy_psa.corpora.tag_schemes import spans_to_tags
 from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
 

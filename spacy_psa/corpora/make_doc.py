@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora import schemes
+from spacy_psa.corpora import tag_schemes as schemes
 
 
 def make_doc(

@@ -17,7 +17,7 @@ from typing import Any
 from spacy_psa.corpora import sample_words as vocabulary
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.sample_grammar import PRODUCTIONS
-from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import ESCAPES
 
 SIZES = {"train": 2000, "dev": 300, "test": 300}

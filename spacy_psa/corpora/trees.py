@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.tag_schemes import Span
 
 if TYPE_CHECKING:  # nltk takes a second to import: only when a tree is read or built
     from nltk import Tree

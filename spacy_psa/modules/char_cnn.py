@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.modules.chars import embedding, glorot, strongest
-from spacy_psa.modules.ragged import positions
+from spacy_psa.ragged import positions
 
 KINDS = 4  # of characters: upper case, lower case, digit, punctuation
 

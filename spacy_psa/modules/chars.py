@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.ragged import pad
+from spacy_psa.ragged import pad
 
 Pool = Literal["final", "max"]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv1d)

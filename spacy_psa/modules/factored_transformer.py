@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.precision import Precision, products
-from spacy_psa.modules.ragged import positions, with_boundaries
+from spacy_psa.ragged import positions, with_boundaries
 from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
 
 

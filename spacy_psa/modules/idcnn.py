@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.ragged import positions
+from spacy_psa.ragged import positions
 
 
 class IDCNN(nn.Module):

@@ -5,8 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from .ragged import pad
+from spacy_psa.errors import InputError
+from spacy_psa.ragged import pad
 
 Version = Literal["journal", "arxiv"]
 

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..errors import InputError
-from ..kernels import available
-from .distinct import Distinct
-from .position_bias import PositionBias, glorot, look_up
-from .ragged import mask, pad, positions, unpad
+from spacy_psa.errors import InputError
+from spacy_psa.kernels import available
+from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.position_bias import PositionBias, glorot, look_up
+from spacy_psa.ragged import mask, pad, positions, unpad
 
 Activation = Literal["tanh", "relu", "sigmoid"]
 
@@ -66,7 +66,7 @@ class PositionAwareAttention(PositionBias):
             and available()
         )
         if compiled:
-            from ..kernels.attention import attend  # numba, only where it works
+            from spacy_psa.kernels.attention import attend  # numba, only where it works
         else:
             attend = additive_attention
         return attend(
@@ -271,7 +271,7 @@ class ContextFusion(nn.Module):
 def _tanh(x: Tensor) -> Tensor:
     """tanh, where x may be overwritten."""
     if x.device.type == "cpu" and x.dtype == torch.float32 and available():
-        from ..kernels.gates import Tanh
+        from spacy_psa.kernels.gates import Tanh
 
         result: Tensor = Tanh.apply(x)
         return result

@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.ragged import mask, pad, unpad
+from spacy_psa.ragged import mask, pad, unpad
 
 
 class Heads(NamedTuple):

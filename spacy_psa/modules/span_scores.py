@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.kernels import available
-from spacy_psa.modules.ragged import with_boundaries
+from spacy_psa.ragged import with_boundaries
 
 Sides = Literal["even_odd", "halves"]
 
@@ -104,7 +104,7 @@ class SpanScores(nn.Module):
         else:
             lengths = lengths - 2
         if y.device.type == "cpu" and available():
-            from spacy_psa.kernels.spans import span_hidden as hidden  # numba, where it works
+            from spacy_psa.kernels.span_hidden import span_hidden as hidden  # numba, where it works
         else:
             hidden = span_hidden
         norm = self.norm

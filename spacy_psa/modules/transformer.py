@@ -11,7 +11,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.psa import SinusoidalPositions
-from spacy_psa.modules.ragged import mask, pad, unpad
+from spacy_psa.ragged import mask, pad, unpad
 
 # Of the scores of a chunk of `attend`; about six of this size exist at once. Not less than
 # 32 MiB, below which glibc puts tensors on its heap, where the few that stay lie between

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
-from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, take_apart
 from spacy_psa.scoring.evalb_params import COLLINS, Params
 

@@ -10,7 +10,7 @@ from typing import Any
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_psa.corpora.schemes import Span
+from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params
 from spacy_psa.scoring.parseval import SentenceScore, brackets, compare, total
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from spacy_psa.structs.semiring import Log, Semiring
-from spacy_psa.structs.spans import SpanCells
+from spacy_psa.structs.span_cells import SpanCells
 
 
 def total(

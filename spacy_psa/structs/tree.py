@@ -26,7 +26,7 @@ from spacy_psa.structs.inside import (
     total,
 )
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max
-from spacy_psa.structs.spans import Constituent, SpanCells, Tree, hamming
+from spacy_psa.structs.span_cells import Constituent, SpanCells, Tree, hamming
 
 Span = tuple[int, int] | tuple[int, int, int]
 

@@ -7,7 +7,7 @@ from spacy.training import Example
 from spacy.util import dot_to_object, registry
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 
 
 def check_dev_labels() -> Callable[[Language], None]:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.corpora.schemes import (
+from spacy_psa.corpora.tag_schemes import (
     SCHEMES,
     TagError,
     detect_scheme,

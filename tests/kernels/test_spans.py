@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from spacy_psa.kernels.spans import span_hidden
+from spacy_psa.kernels.span_hidden import span_hidden
 from spacy_psa.modules.span_scores import span_hidden as plain
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}

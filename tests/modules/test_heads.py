@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from spacy_psa.modules.heads import Emission, EmissionTransition, LabelPair
-from spacy_psa.modules.ragged import pad
+from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
+from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
 
 D, K = 4, 3

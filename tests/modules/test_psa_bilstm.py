@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.heads import Emission, LabelPair
+from spacy_psa.modules.chain_potentials import Emission, LabelPair
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa import ContextFusion, SinusoidalPositions
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
-from spacy_psa.modules.ragged import pad
+from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
 
 WIDTH, HIDDEN = 4, 3

@@ -12,7 +12,7 @@ from spacy_psa.modules import transformer
 from spacy_psa.modules.position_bias import PositionBias
 from spacy_psa.modules.psa import PositionAwareAttention, SinusoidalPositions
 from spacy_psa.modules.psa_transformer import PSATransformer
-from spacy_psa.modules.ragged import mask
+from spacy_psa.ragged import mask
 from spacy_psa.modules.transformer import MultiHeadAttention
 
 WIDTH, HEADS = 6, 2

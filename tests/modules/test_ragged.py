@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.modules.ragged import mask, pad, positions, unpad
+from spacy_psa.ragged import mask, pad, positions, unpad
 
 batches = st.lists(st.integers(1, 7), min_size=1, max_size=6)
 

@@ -10,7 +10,7 @@ from spacy.util import registry
 from torch import nn
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.heads import Emission
+from spacy_psa.modules.chain_potentials import Emission
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 
 WIDTH, HIDDEN, HEADS = 3, 6, 4

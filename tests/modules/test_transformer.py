@@ -10,7 +10,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
 from spacy_psa.modules.psa import SinusoidalPositions
 from spacy_psa.modules.psa_transformer import PSATransformer
-from spacy_psa.modules.ragged import pad, unpad
+from spacy_psa.ragged import pad, unpad
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import (
     EncoderLayer,

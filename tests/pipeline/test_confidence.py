@@ -12,8 +12,8 @@ from spacy.tokens import Doc, DocBin, Span, Token
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.confidence import SpanPosteriors
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.span_tags import Scheme
 from spacy_psa.structs.chain import LinearChain
 
 LABELS = ["A", "B"]

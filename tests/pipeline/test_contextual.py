@@ -16,7 +16,7 @@ from spacy.util import load_config, registry
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from spacy_psa.architectures.heads import crf
+from spacy_psa.architectures.crf import crf
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "ner"
 LAYERS = {"none": set(), "psa": {"psa_bilstm"}, "tener": {"tener"}}

@@ -15,9 +15,9 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.decoding import best_expected_f1
-from spacy_psa.pipeline.nbest import best_sums
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.pipeline.chain.kbest import best_sums
+from spacy_psa.pipeline.chain.span_tags import Scheme
 from spacy_psa.structs.chain import LinearChain
 
 LABELS = ["A", "B"]

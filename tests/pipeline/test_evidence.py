@@ -11,8 +11,8 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.incorrect import without_spans
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.incorrect_spans import without_spans
+from spacy_psa.pipeline.chain.span_tags import Scheme
 from spacy_psa.structs.chain import LinearChain
 
 WORDS = ["Ada", "met", "Evans", "in", "Bath"]

@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.corpora.trees import parse_tree
-from spacy_psa.pipeline.parser_extensions import NonConstituentException, register_extensions
+from spacy_psa.pipeline.parser.extensions import NonConstituentException, register_extensions
 
 TEXT = "(S (S (VP (VBG Reading) (NP (NNS books)))) (VP (VBZ helps) (NP (NNP Ada))) (. .))"
 
@@ -130,7 +130,7 @@ def test_trees_are_read_from_a_docbin_without_a_parser(doc, tmp_path):
     DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
     code = (
         "import sys, spacy; from spacy.tokens import DocBin\n"
-        "from spacy_psa.pipeline.parser_extensions import register_extensions\n"
+        "from spacy_psa.pipeline.parser.extensions import register_extensions\n"
         "register_extensions()\n"
         "(doc,) = DocBin().from_disk(sys.argv[1]).get_docs(spacy.blank('en').vocab)\n"
         "print(next(doc.sents)._.parse_string)"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.span_tags import Scheme
 
 KINDS = ["BIOES", "BIO"]
 

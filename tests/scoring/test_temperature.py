@@ -6,7 +6,7 @@ import torch
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_psa.scoring.temperature import HIGHEST, LOWEST, Likelihood, fit_temperature
+from spacy_psa.analysis.temperature import HIGHEST, LOWEST, Likelihood, fit_temperature
 
 
 def drawn(nlp, temperature, count):

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.structs.spans import SpanCells, hamming, normal_form
+from spacy_psa.structs.span_cells import SpanCells, hamming, normal_form
 
 
 @settings(max_examples=40, deadline=None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spacy_psa import kernels
-from spacy_psa.structs.spans import hamming
+from spacy_psa.structs.span_cells import hamming
 from spacy_psa.structs.tree import SpanTree
 
 INF = float("inf")

@@ -1,4 +1,4 @@
-"""A record of `spacy_psa.benchmark.sections` as a picture."""
+"""A record of `spacy_psa.performance.sections` as a picture."""
 
 from pathlib import Path
 from typing import Any

@@ -10,9 +10,9 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.charts import span_count
-from spacy_psa.pipeline.constituents import KEY, Sentence, gold_trees, named, word_sentences
-from spacy_psa.structs.spans import Tree
+from spacy_psa.pipeline.parser.charts import span_count
+from spacy_psa.pipeline.parser.constituents import KEY, Sentence, gold_trees, named, word_sentences
+from spacy_psa.structs.span_cells import Tree
 
 UNKNOWN = -1
 Numbers = NDArray[numpy.int64]

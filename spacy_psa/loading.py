@@ -8,7 +8,7 @@ from spacy_psa.errors import InputError
 if TYPE_CHECKING:
     from spacy.language import Language
 
-    from spacy_psa.pipeline.spans import SpanLabeler
+    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
 
 def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
@@ -52,8 +52,8 @@ def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
     Raises:
         InputError: there is none of that name, there is none, or which of several is not said.
     """
-    from spacy_psa.pipeline.extensions import register
-    from spacy_psa.pipeline.spans import SpanLabeler
+    from spacy_psa.pipeline.chain.extensions import register
+    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
     pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, SpanLabeler)}
     if not pipes:

@@ -14,7 +14,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.bridge import head_layer
 from spacy_psa.errors import InputError
-from spacy_psa.modules import heads
+from spacy_psa.modules import chain_potentials as heads
 
 Kind = Literal["label_pair", "transition"]
 Bounds = list[tuple[int, int]]  # the first token of each sentence and the one after its last

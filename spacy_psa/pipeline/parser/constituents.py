@@ -25,7 +25,7 @@ import numpy
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
-from spacy_psa.architectures.heads import sentence_bounds
+from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.corpora.trees import ROOTS, build_tree
 from spacy_psa.errors import InputError
 

@@ -13,12 +13,12 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 from torch import Tensor
 
-from spacy_psa.architectures.heads import sentence_bounds
+from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.incorrect import without_spans
-from spacy_psa.pipeline.labeler import Allowed, Reduction
-from spacy_psa.pipeline.schemes import Kind, Spans
-from spacy_psa.pipeline.spans import Decode, SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.incorrect_spans import without_spans
+from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
+from spacy_psa.pipeline.chain.span_tags import Kind, Spans
+from spacy_psa.pipeline.chain.span_labeler import Decode, SpanLabeler, labels_of, same_tokens
 from spacy_psa.structs.chain import LinearChain
 
 # The embedders' block is thinc's: spaCy merges a user's block into a default block of the

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spacy_psa.pipeline.constituents import Sentence
-from spacy_psa.structs.spans import Tree
+from spacy_psa.pipeline.parser.constituents import Sentence
+from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
 Shares = NDArray[numpy.floating[Any]]

@@ -16,13 +16,13 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.heads import Bounds, listens, sentence_bounds, sentences
+from spacy_psa.architectures.crf import Bounds, listens, sentence_bounds, sentences
 from spacy_psa.errors import InputError
-from spacy_psa.modules.ragged import mask, pad
+from spacy_psa.ragged import mask, pad
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
-from spacy_psa.pipeline.extensions import register
-from spacy_psa.pipeline.nbest import best_sequences, best_sums
-from spacy_psa.pipeline.schemes import MISSING, Moves
+from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.chain.kbest import best_sequences, best_sums
+from spacy_psa.pipeline.chain.span_tags import MISSING, Moves
 from spacy_psa.structs.chain import LinearChain
 
 Tags = NDArray[numpy.int64]

@@ -1,4 +1,4 @@
-"""A record of `spacy_psa.benchmark.sections` as Markdown."""
+"""A record of `spacy_psa.performance.sections` as Markdown."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -2,7 +2,7 @@
 
 import torch
 
-from spacy_psa.pipeline.schemes import Scheme, Spans
+from spacy_psa.pipeline.chain.span_tags import Scheme, Spans
 from spacy_psa.structs.chain import LinearChain
 
 

@@ -12,10 +12,10 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
-from spacy_psa.pipeline.labeler import Allowed, Reduction
-from spacy_psa.pipeline.ner import DEFAULT_MODEL
-from spacy_psa.pipeline.schemes import Kind, Spans
-from spacy_psa.pipeline.spans import Decode, SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
+from spacy_psa.pipeline.chain.ner import DEFAULT_MODEL
+from spacy_psa.pipeline.chain.span_tags import Kind, Spans
+from spacy_psa.pipeline.chain.span_labeler import Decode, SpanLabeler, labels_of, same_tokens
 
 
 def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ Keys of the file, format 1: `format`, `date`, `command`, `settings`, `data` {pat
 - `lengths`: `words`, `rows` {name: {length: summary}}
 - `labels`: `words`, `rows` {name: {number of tags: summary}}
 
-A summary is what `spacy_psa.benchmark.timing.summary` gives.
+A summary is what `spacy_psa.performance.timing.summary` gives.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +23,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_psa.benchmark.pipelines import Annotation, Sentences, of_length
-from spacy_psa.benchmark.processes import Loading, measure_memory
-from spacy_psa.benchmark.timing import Row, Timing, alternate, stopwatch, summary
+from spacy_psa.performance.pipelines import Annotation, Sentences, of_length
+from spacy_psa.performance.processes import Loading, measure_memory
+from spacy_psa.performance.timing import Row, Timing, alternate, stopwatch, summary
 from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 LENGTHS = (10, 20, 40, 80, 160, 320)

@@ -12,7 +12,7 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.labeler import (
+from spacy_psa.pipeline.chain.sequence_labeler import (
     NO_TAGS,
     Allowed,
     Bounds,
@@ -21,10 +21,10 @@ from spacy_psa.pipeline.labeler import (
     Tags,
     cut,
 )
-from spacy_psa.pipeline.ner import DEFAULT_MODEL
-from spacy_psa.pipeline.predicted import is_own, set_own
-from spacy_psa.pipeline.schemes import MISSING, Moves
-from spacy_psa.pipeline.spans import same_tokens
+from spacy_psa.pipeline.chain.ner import DEFAULT_MODEL
+from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
+from spacy_psa.pipeline.chain.span_tags import MISSING, Moves
+from spacy_psa.pipeline.chain.span_labeler import same_tokens
 from spacy_psa.structs.chain import LinearChain
 
 

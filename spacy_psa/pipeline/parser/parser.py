@@ -12,11 +12,11 @@ from spacy.vocab import Vocab
 from thinc.api import Config, Model, xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.heads import listens, sentence_bounds, sentence_scores, sentences
+from spacy_psa.architectures.crf import listens, sentence_bounds, sentence_scores, sentences
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.charts import Shares, label_shares, span_count, span_tree
+from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
-from spacy_psa.pipeline.constituents import (
+from spacy_psa.pipeline.parser.constituents import (
     JOIN,
     KEY,
     Sentence,
@@ -25,10 +25,10 @@ from spacy_psa.pipeline.constituents import (
     token_nodes,
     word_sentences,
 )
-from spacy_psa.pipeline.parser_extensions import register_extensions
-from spacy_psa.pipeline.parser_gold import Gold, find_tags, read_gold, too_long, warn_of_length
-from spacy_psa.pipeline.parser_loss import Loss, tag_loss, tree_loss
-from spacy_psa.structs.spans import Tree
+from spacy_psa.pipeline.parser.extensions import register_extensions
+from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold, too_long, warn_of_length
+from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import numpy
 import torch
 from numpy.typing import NDArray
 
-from spacy_psa.pipeline.confidence import Floats, SpanPosteriors
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.span_posteriors import Floats, SpanPosteriors
+from spacy_psa.pipeline.chain.span_tags import Scheme
 from spacy_psa.structs.chain import LinearChain
 
 NODES = 64  # exact to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800

@@ -10,8 +10,8 @@ from thinc.types import Floats2d
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacy_psa.pipeline.charts import span_tree
-from spacy_psa.pipeline.parser_gold import UNKNOWN, Gold
+from spacy_psa.pipeline.parser.charts import span_tree
+from spacy_psa.pipeline.parser.gold import UNKNOWN, Gold
 
 Loss = Literal["max_margin", "log_likelihood"]
 

@@ -6,7 +6,7 @@ import numpy
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spacy_psa.pipeline.schemes import Scheme
+from spacy_psa.pipeline.chain.span_tags import Scheme
 from spacy_psa.structs.chain import LinearChain
 
 Floats = NDArray[numpy.float64]

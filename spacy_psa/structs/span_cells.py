@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spacy_psa.modules.ragged import positions
+from spacy_psa.ragged import positions
 
 Constituent: TypeAlias = tuple[int, int, int]
 Tree: TypeAlias = list[Constituent]

@@ -14,8 +14,8 @@ from spacy.util import load_config, registry
 from spacy.vocab import Vocab
 
 from spacy_psa.architectures.word_cache import caches
-from spacy_psa.benchmark.timing import Timing, stopwatch
-from spacy_psa.cli.loading import load_pipeline
+from spacy_psa.performance.timing import Timing, stopwatch
+from spacy_psa.loading import load_pipeline
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.errors import InputError
 

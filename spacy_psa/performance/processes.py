@@ -1,7 +1,7 @@
 """What is measured in a process of its own: opening a pipeline, and its memory.
 
-python -m spacy_psa.benchmark.processes load MODEL
-python -m spacy_psa.benchmark.processes memory MODEL DATA.spacy WORDS [long]
+python -m spacy_psa.performance.processes load MODEL
+python -m spacy_psa.performance.processes memory MODEL DATA.spacy WORDS [long]
 
 Each prints one JSON object.
 """
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.benchmark.timing import Timing
+from spacy_psa.performance.timing import Timing
 from spacy_psa.errors import InputError
 
 BATCH_WORDS = 100_000
@@ -44,7 +44,7 @@ def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dic
 def elsewhere(*arguments: str) -> dict[str, Any]:
     """What this module prints when it is run with these arguments."""
     done = subprocess.run(
-        [sys.executable, "-m", "spacy_psa.benchmark.processes", *arguments],
+        [sys.executable, "-m", "spacy_psa.performance.processes", *arguments],
         capture_output=True,
         text=True,
     )
@@ -71,7 +71,7 @@ def _memory(path: str, data: str, words: str, *long: str) -> dict[str, Any]:
     import torch
     from spacy.tokens import Doc
 
-    from spacy_psa.benchmark.pipelines import long_text, read_words
+    from spacy_psa.performance.pipelines import long_text, read_words
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     nlp = spacy.load(path)

@@ -15,14 +15,14 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from torch import Tensor
 
-from spacy_psa.architectures.heads import sentence_bounds
+from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.confidence import SpanPosteriors
-from spacy_psa.pipeline.decoding import best_expected_f1
-from spacy_psa.pipeline.extensions import register
-from spacy_psa.pipeline.labeler import Allowed, Bounds, SequenceLabeler, Tags, best_tags
-from spacy_psa.pipeline.predicted import is_own, set_own
-from spacy_psa.pipeline.schemes import MISSING, Kind, Moves, Scheme, Spans
+from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Bounds, SequenceLabeler, Tags, best_tags
+from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
+from spacy_psa.pipeline.chain.span_tags import MISSING, Kind, Moves, Scheme, Spans
 from spacy_psa.scoring.span_group import score_group
 from spacy_psa.structs.chain import LinearChain
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
 from spacy_psa.corpora.trees import escape
-from spacy_psa.pipeline.constituents import FLAT, KEY, NO_TAG, bracketed, word_sentences
+from spacy_psa.pipeline.parser.constituents import FLAT, KEY, NO_TAG, bracketed, word_sentences
 
 if TYPE_CHECKING:
     from nltk import Tree
@@ -229,6 +229,6 @@ def _register(kind: Any, name: str, getter: Callable) -> None:
     if getattr(held, "func", held) is not getattr(getter, "func", getter):
         warnings.warn(
             f"{kind.__name__}._.{name} is another package's, and stays so: "
-            f"spacy_psa.pipeline.parser_extensions.{name} gives ours",
+            f"spacy_psa.pipeline.parser.extensions.{name} gives ours",
             stacklevel=3,
         )
