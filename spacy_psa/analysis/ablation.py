@@ -12,12 +12,12 @@ from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 from thinc.util import to_numpy
 
-from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.errors import InputError
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.scoring.token_recall import Recall, chunk_class, token_recall
+from spacy_psa.sentences import sentence_bounds
 
 
 def blocks(pipe: TrainablePipe) -> tuple[str, ...]:
@@ -101,7 +101,8 @@ def _predict(pipe: SequenceLabeler, example: Example) -> list[str]:
     doc = example.predicted
     scores = numpy.concatenate([to_numpy(array) for array in pipe.model.predict([doc])])
     if scores.shape[1] == len(pipe.tags):
-        tags = scores.argmax(1)
+        tags = scores.argmax(1).tolist()
     else:
-        (tags,) = pipe.predict([doc])
-    return [pipe.tags[tag] for tag in tags.tolist()]
+        (parts,) = pipe.infer([doc], lambda chain: chain.argmax)
+        tags = [tag for _, part in parts for tag in part.tolist()]
+    return [pipe.tags[tag] for tag in tags]

@@ -16,8 +16,8 @@ from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from thinc.api import xp2torch
 
-from spacy_psa.architectures.crf import sentences
 from spacy_psa.errors import InputError
+from spacy_psa.sentences import split_sentences
 
 
 class Layer(NamedTuple):
@@ -57,7 +57,7 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
         )
     module.eval()
     views = []
-    for sentence in sentences(docs):
+    for sentence in split_sentences(docs):
         if len(sentence):
             x = xp2torch(embed.predict([sentence])[0])
             with torch.inference_mode():

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from spacy.training import Example
 from thinc.types import Floats2d
 
-from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.component import batches_by_size
 
 LOWEST, HIGHEST = 0.05, 20.0
 PRECISION = 1e-4  # of T, relative

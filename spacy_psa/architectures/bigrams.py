@@ -14,10 +14,9 @@ from spacy_psa.architectures.embed import (
     embed_forms,
     hand_out,
     init_table,
+    word_table,
 )
-from spacy_psa.bridge import TorchShim
 from spacy_psa.errors import InputError
-from spacy_psa.modules.chars import WordTable
 
 END = "</s>"
 
@@ -59,7 +58,7 @@ def bigram_embed(
             "zero_digits": zero_digits,
             "without_vector": without_vector,
         },
-        shims=[TorchShim(WordTable, {"rows": rows + 1, "width": width})],
+        shims=[word_table(rows, width)],
     )
 
 

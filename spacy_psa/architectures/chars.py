@@ -9,9 +9,9 @@ training did not meet is the unknown one, row 0. `training.dropout` touches none
 """
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import numpy
 import torch
@@ -22,19 +22,20 @@ from torch import Tensor, nn
 
 from spacy_psa.architectures.embed import (
     DIGITS,
+    LOOKUP_NAMES,
     Embedder,
     add_rows,
     by_distinct_word,
     init_table,
 )
 from spacy_psa.architectures.word_cache import WordCache
-from spacy_psa.bridge import TorchShim, run_shim, shim_of
-from spacy_psa.errors import InputError
+from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, setting
+from spacy_psa.bridge.layers import run_shim, shim_of
+from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
+from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
-from spacy_psa.modules.chars import CharBiLSTM, Pool
 from spacy_psa.modules.lookup import Lookup
-from spacy_psa.modules.transformer import head_width
 
 CACHE = 20_000  # words, 16 MB of vectors of 200
 ASCII = string.ascii_letters + string.digits + string.punctuation
@@ -48,205 +49,68 @@ _KIND = {
 }
 
 
-def char_bilstm(
-    width: int = 30,
-    hidden: int = 100,
-    rows: int = 500,
-    max_characters: int = 50,
-    dropout: float = 0.0,
-    project: int | None = None,
-    pool: Pool = "final",
-    output_dropout: float = 0.0,
-    zero_digits: bool = False,
-    spread: float | None = None,
-    cache: int = CACHE,
-) -> Embedder:
-    """`CharBiLSTM.v1`: a word as the final states of a BiLSTM over its characters
-    (J section 5.2: embeddings of 30, hidden 100, read as 100 in each direction).
+def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> Architecture:
+    """A module `(characters: (C,), lengths: (M,)) -> (M, width)` as an embedder, with
+    the options that these share."""
 
-    hidden: units of each direction; the layer's width is twice that, or `project`.
-    project: width of a linear layer on top, or null for none.
-    pool: "final", or "max", the largest value over the characters, at least 0. TENER's
-    (T section 6.1 and its code) is hidden 50, project 30, pool "max".
-    spread: standard deviation of the numbers that the embeddings start with, null for
-    1 / sqrt(width).
-
-    Errors: InputError for another pool.
-    """
-    if pool not in get_args(Pool):
-        raise InputError(f"CharBiLSTM.v1: pool is {pool!r}: take one of {get_args(Pool)}")
-    return _char_encoder(
-        "char_bilstm",
-        CharBiLSTM,
-        rows,
-        max_characters,
-        zero_digits,
-        cache,
-        2 * hidden if project is None else project,
-        width=width,
-        hidden=hidden,
-        dropout=dropout,
-        project=project,
-        pool=pool,
-        output_dropout=output_dropout,
-        spread=spread,
-    )
-
-
-def char_cnn(
-    width: int = 30,
-    kernels: int = 30,
-    kernel_width: int = 3,
-    project: int = 30,
-    rows: int = 500,
-    max_characters: int = 50,
-    dropout: float = 0.0,
-    output_dropout: float = 0.0,
-    zero_digits: bool = False,
-    cache: int = CACHE,
-) -> Embedder:
-    """`CharCNN.v1`: a word as the largest value over its characters of each of `kernels`
-    kernels, at least 0, and a linear layer (T section 6.1).
-
-    kernel_width: characters that a kernel sees, an odd number. project: the layer's width.
-
-    Errors: InputError for an even kernel_width.
-    """
-    if kernel_width < 1 or kernel_width % 2 == 0:
-        raise InputError(f"CharCNN.v1: kernel_width is {kernel_width}: take an odd number")
-    return _char_encoder(
-        "char_cnn",
-        CharCNN,
-        rows,
-        max_characters,
-        zero_digits,
-        cache,
-        project,
-        width=width,
-        kernels=kernels,
-        kernel_width=kernel_width,
-        project=project,
-        dropout=dropout,
-        output_dropout=output_dropout,
-    )
-
-
-def char_transformer(
-    width: int = 30,
-    heads: int = 3,
-    inner: int = 60,
-    project: int = 30,
-    rows: int = 500,
-    max_characters: int = 50,
-    attention_dropout: float = 0.15,
-    dropout: float = 0.0,
-    output_dropout: float = 0.0,
-    zero_digits: bool = False,
-    cache: int = CACHE,
-) -> Embedder:
-    """`CharTransformer.v1`: a word as the largest value over its characters of one
-    Transformer layer with absolute sinusoids, at least 0, and a linear layer (T section 6.1).
-
-    heads: that share `width`. inner: width of the feed-forward part. project: the
-    layer's width. attention_dropout: on attention weights and in the feed-forward part.
-
-    Errors: InputError where heads do not divide the width.
-    """
-    head_width(width, heads)
-    return _char_encoder(
-        "char_transformer",
-        CharTransformer,
-        rows,
-        max_characters,
-        zero_digits,
-        cache,
-        project,
-        width=width,
-        heads=heads,
-        inner=inner,
-        project=project,
-        attention_dropout=attention_dropout,
-        dropout=dropout,
-        output_dropout=output_dropout,
-    )
-
-
-def char_adatrans(
-    width: int = 30,
-    heads: int = 3,
-    inner: int = 60,
-    project: int = 30,
-    rows: int = 500,
-    max_characters: int = 50,
-    attention_dropout: float = 0.15,
-    dropout: float = 0.0,
-    output_dropout: float = 0.0,
-    zero_digits: bool = False,
-    cache: int = CACHE,
-) -> Embedder:
-    """`CharAdaTrans.v1`: as `CharTransformer.v1`, with TENER's attention in the layer
-    (T sections 3.2 and 6.1): unscaled, with relative sinusoids, no key and no output
-    projection.
-
-    Errors: InputError where heads do not divide the width.
-    """
-    head_width(width, heads)
-    return _char_encoder(
-        "char_adatrans",
-        CharAdaTrans,
-        rows,
-        max_characters,
-        zero_digits,
-        cache,
-        project,
-        width=width,
-        heads=heads,
-        inner=inner,
-        project=project,
-        attention_dropout=attention_dropout,
-        dropout=dropout,
-        output_dropout=output_dropout,
-    )
-
-
-def char_ngram_cnn(
-    width: int = 25,
-    kernels: int = 20,
-    longest: int = 3,
-    max_characters: int = 20,
-    cache: int = CACHE,
-) -> Embedder:
-    """`CharNgramCNN.v1`: the largest value over a word of `kernels` kernels on each n of
-    its characters, n from 1 to `longest` (X section 3.1: 3 * 20 = 60).
-
-    The alphabet is that of the authors' code, the letters, digits and punctuation of
-    ASCII; all else is one unknown character, trained like the others. To a character's
-    embedding come 4 features: upper case, lower case, digit, punctuation.
-
-    width: of the embedding. max_characters: words are cut at the right, or padded with a
-    trained vector, to this size.
-
-    Errors: InputError where no word is as long as the longest kernel.
-    """
-    if not 1 <= longest <= max_characters:
-        raise InputError(
-            f"CharNgramCNN.v1: longest is {longest}: take 1 to max_characters, {max_characters}"
+    def build(settings: dict[str, Any]) -> Embedder:
+        rows, cache = settings.pop("rows"), WordCache(settings.pop("cache"))
+        cut = {key: settings.pop(key) for key in ("max_characters", "zero_digits")}
+        settings["num_embeddings"] = rows + 1
+        return Model(
+            module.__name__,
+            partial(_forward_characters, cache),
+            init=init_table,
+            dims={"nO": on_meta(module, **settings).output_width},  # type: ignore[dict-item]
+            attrs={"rows": {}, "capacity": rows, **cut},
+            shims=[TorchShim(module, settings, {"rows": "num_embeddings", **renamed})],
         )
-    arguments = {
-        "rows": len(ASCII) + 1,
-        "width": width,
-        "kernels": kernels,
-        "longest": longest,
-        "size": max_characters,
-    }
-    return Model(
-        "char_ngram_cnn",
-        partial(_forward_ngrams, WordCache(cache)),
-        init=init_table,
-        dims={"nO": kernels * longest},
-        attrs={"max_characters": max_characters},
-        shims=[TorchShim(CharNgramCNN, arguments)],
+
+    return architecture(
+        module,
+        build,
+        name=module.__name__,
+        renamed=renamed,
+        hidden=["num_embeddings"],
+        extra=[
+            setting("rows", 500),
+            setting("max_characters", 50),
+            setting("zero_digits", False),
+            setting("cache", CACHE),
+        ],
     )
+
+
+def _ngram_encoder(settings: dict[str, Any]) -> Embedder:
+    cache = WordCache(settings.pop("cache"))
+    settings["num_embeddings"] = len(ASCII) + 1
+    renamed = {"rows": "num_embeddings", "size": "max_characters", **NGRAM_NAMES}
+    return Model(
+        "CharNgramCNN",
+        partial(_forward_ngrams, cache),
+        init=init_table,
+        dims={"nO": on_meta(CharNgramCNN, **settings).output_width},  # type: ignore[dict-item]
+        attrs={"max_characters": settings["max_characters"]},
+        shims=[TorchShim(CharNgramCNN, settings, renamed)],
+    )
+
+
+SPREAD = {"spread": "init_std"}
+FFN = {"inner": "ffn_dim"}
+NGRAM_NAMES = {"kernels": "filters", "longest": "max_ngram"}
+
+char_bilstm = _character_encoder(CharBiLSTM, SPREAD)
+char_cnn = _character_encoder(CharCNN, {"kernels": "filters", "kernel_width": "kernel_size"})
+char_transformer = _character_encoder(CharTransformer, FFN)
+char_adatrans = _character_encoder(CharAdaTrans, FFN)
+char_ngram_cnn = architecture(
+    CharNgramCNN,
+    _ngram_encoder,
+    name="CharNgramCNN",
+    renamed=NGRAM_NAMES,
+    hidden=["num_embeddings"],
+    extra=[setting("cache", CACHE)],
+)
 
 
 def char_concat(
@@ -264,12 +128,12 @@ def char_concat(
     rows: capacity for distinct letters of the training data. dropout: on the vectors.
     spread: as of `CharBiLSTM.v1`.
     """
-    arguments = {
-        "rows": rows + 2,
+    settings = {
+        "num_embeddings": rows + 2,
         "width": width,
         "symbols": 2 * letters,
         "dropout": dropout,
-        "spread": spread,
+        "init_std": spread,
     }
     return Model(
         "char_concat",
@@ -277,33 +141,7 @@ def char_concat(
         init=init_table,
         dims={"nO": 2 * letters * width},
         attrs={"rows": {}, "capacity": rows, "letters": letters},
-        shims=[TorchShim(Lookup, arguments)],
-    )
-
-
-def _char_encoder(
-    name: str,
-    make: Callable[..., nn.Module],
-    rows: int,
-    max_characters: int,
-    zero_digits: bool,
-    cache: int,
-    out_width: int,
-    **arguments: Any,
-) -> Embedder:
-    """A module `(characters: (C,), lengths: (M,)) -> (M, out_width)` as an embedder."""
-    return Model(
-        name,
-        partial(_forward_characters, WordCache(cache)),
-        init=init_table,
-        dims={"nO": out_width},
-        attrs={
-            "rows": {},
-            "capacity": rows,
-            "max_characters": max_characters,
-            "zero_digits": zero_digits,
-        },
-        shims=[TorchShim(make, {"rows": rows + 1, **arguments})],
+        shims=[TorchShim(Lookup, settings, LOOKUP_NAMES)],
     )
 
 

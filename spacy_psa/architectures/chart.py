@@ -1,15 +1,15 @@
 """The chart parser's model: Model[List[Doc], List[Floats2d]], scores of labelled spans."""
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.crf import has_boundaries, sentencewise
-from spacy_psa.bridge import head_layer
-from spacy_psa.errors import InputError
+from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
+from spacy_psa.bridge.layers import head_layer
+from spacy_psa.errors import check_choice, check_sizes
 from spacy_psa.modules.span_scores import Sides, SpanScores
 from spacy_psa.modules.tag_scores import TagScores
 
@@ -39,16 +39,15 @@ def chart_parser(
 
     Errors: InputError for a width below 1 and for other sides.
     """
-    for name, width in (("hidden", hidden), ("tag_hidden", tag_hidden)):
-        if width is not None and width < 1:
-            raise InputError(f"ChartParser.v1: {name} is {width}: take 1 or more")
-    if sides not in get_args(Sides):
-        raise InputError(f"ChartParser.v1: sides is {sides!r}: take one of {get_args(Sides)}")
+    check_sizes(hidden=hidden, tag_hidden=tag_hidden)
+    check_choice("sides", sides, Sides)
     boundaries = has_boundaries(tok2vec)
-    spans = head_layer("span_scores", SpanScores, hidden=hidden, boundaries=boundaries, sides=sides)
+    of_spans = {"hidden": hidden, "boundaries": boundaries, "sides": sides}
+    spans = head_layer("span_scores", SpanScores, of_spans)
     if tag_hidden is None:
         return sentencewise(tok2vec, spans)
-    tags = head_layer("tag_scores", TagScores, hidden=tag_hidden, boundaries=boundaries)
+    of_tags = {"hidden": tag_hidden, "boundaries": boundaries}
+    tags = head_layer("tag_scores", TagScores, of_tags)
     model = sentencewise(tok2vec, _beside(spans, tags))
     model.set_ref("tags", tags)
     return model

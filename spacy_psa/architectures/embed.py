@@ -18,16 +18,20 @@ from thinc.types import Floats2d
 from thinc.util import to_numpy
 
 from spacy_psa.architectures.rare_words import RareWords
-from spacy_psa.bridge import TorchShim, run_shim, shim_of
+from spacy_psa.bridge.layers import run_shim, shim_of
+from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
-from spacy_psa.modules.chars import WordTable, uniform
+from spacy_psa.modules.initialization import uniform
 from spacy_psa.modules.lookup import Lookup
+from spacy_psa.modules.word_table import WordTable
 
 Embedder = Model[list[Doc], list[Floats2d]]
 Attribute = Literal["TAG", "POS", "MORPH", "LEMMA", "NORM"]
 WithoutVector = Literal["all", "numbers", "none"]
 UNKNOWN = ""  # no token is empty
 NO_VECTORS = Vectors(shape=(0, 0))
+TABLE_NAMES = {"rows": "num_embeddings"}  # as models of version 0.1 have them
+LOOKUP_NAMES = {**TABLE_NAMES, "spread": "init_std"}
 DIGITS = {ord(digit): "0" for digit in "123456789"}
 
 
@@ -92,12 +96,17 @@ def word_embed(
             "zero_digits": zero_digits,
             "without_vector": without_vector,
             "rare": RareWords() if replace_rare else None,
-            "spread": spread,
+            "init_std": spread,
             "pretrained": pretrained,
         },
-        shims=[TorchShim(WordTable, {"rows": rows + 1, "width": width})],
+        shims=[word_table(rows, width)],
     )
     return model
+
+
+def word_table(rows: int, width: int) -> TorchShim:
+    """Trainable vectors for `rows` words, and one for all others."""
+    return TorchShim(WordTable, {"num_embeddings": rows + 1, "width": width}, TABLE_NAMES)
 
 
 def word_shape() -> Embedder:
@@ -133,14 +142,19 @@ def tag_embed(
         raise InputError(
             f"TagEmbed.v1: attribute is {attribute!r}: take one of {get_args(Attribute)}"
         )
-    arguments = {"rows": rows + 1, "width": width, "dropout": dropout, "spread": spread}
+    settings = {
+        "num_embeddings": rows + 1,
+        "width": width,
+        "dropout": dropout,
+        "init_std": spread,
+    }
     return Model(
         "tag_embed",
         _forward_tags,
         init=init_table,
         dims={"nO": width},
         attrs={"rows": {}, "capacity": rows, "attribute": attribute},
-        shims=[TorchShim(Lookup, arguments)],
+        shims=[TorchShim(Lookup, settings, LOOKUP_NAMES)],
     )
 
 
@@ -250,7 +264,7 @@ def embed_forms(
         bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
         if bare:
             table = shim_of(model).module.get_parameter("table.weight")
-            start = uniform(torch.empty(len(bare), width), model.attrs.get("spread"))
+            start = uniform(torch.empty(len(bare), width), model.attrs.get("init_std"))
             table.data[bare] = start.to(table.device)
     rows = torch.tensor([model.attrs["rows"].get(form, 0) for form in forms])
     device = shim_of(model).device

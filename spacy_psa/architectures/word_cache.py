@@ -10,7 +10,7 @@ import torch
 from thinc.api import Model
 from torch import nn
 
-from spacy_psa.bridge import shim_of
+from spacy_psa.bridge.layers import shim_of
 from spacy_psa.errors import InputError
 
 FIRST_ROWS = 1024

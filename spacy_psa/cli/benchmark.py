@@ -122,9 +122,9 @@ def write(record: dict[str, Any], output: Path) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
+    from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.performance.figures import draw
     from spacy_psa.performance.tables import markdown
-    from spacy_psa.corpora.atomic import atomic_path
 
     tables = markdown(record)
     content = {".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n", ".md": tables}

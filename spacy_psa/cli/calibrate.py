@@ -76,9 +76,9 @@ def calibrate(
     precision-recall curve (AUPR) of the confidences, before and after.
     """
     from spacy_psa.analysis.reliability import check_matplotlib, draw_reliability
-    from spacy_psa.loading import confident_pipe, load_pipeline
-    from spacy_psa.corpora.atomic import check_free
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
+    from spacy_psa.corpora.atomic import check_free
+    from spacy_psa.loading import confident_pipe, load_pipeline
 
     # First what can fail at once.
     if temperature is not None and not 0 < temperature < math.inf:

@@ -29,8 +29,8 @@ def quantize(
     AMX), and loads with spacy.load as any other; it cannot be trained, nor used on a GPU.
     Word vectors and embeddings stay as they are. DATA is scored with both weights.
     """
-    from spacy_psa.loading import load_pipeline
     from spacy_psa.corpora.atomic import atomic_folder, check_free
+    from spacy_psa.loading import load_pipeline
     from spacy_psa.scoring.result import read_examples
 
     check_free(output)
@@ -50,7 +50,7 @@ def quantize(
 
 def _shims(nlp: "Language", model: str) -> list[Any]:
     """The torch modules of ours in a pipeline, each once."""
-    from spacy_psa.bridge import TorchShim
+    from spacy_psa.bridge.shim import TorchShim
 
     found = {
         id(shim): shim

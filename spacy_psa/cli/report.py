@@ -28,8 +28,8 @@ def report(
 
     The keys of the JSON are described in spacy_psa.scoring.result.
     """
-    from spacy_psa.loading import load_pipeline
     from spacy_psa.corpora.atomic import atomic_path
+    from spacy_psa.loading import load_pipeline
     from spacy_psa.scoring.result import measure
 
     nlp = load_pipeline(model, gpu_id)

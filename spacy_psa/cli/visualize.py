@@ -107,8 +107,8 @@ def trees(
 
     Reads what `annotate` reads, with a pipeline that has a constituency_parser.
     """
-    from spacy_psa.loading import load_pipeline
     from spacy_psa.cli.tree_pictures import check_picture, open_pictures
+    from spacy_psa.loading import load_pipeline
 
     check_source(source, input_format)
     check_picture(target)

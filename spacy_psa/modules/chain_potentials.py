@@ -23,14 +23,14 @@ class LabelPair(nn.Module):
     K * K * d parameters and N * K * K scores: for many labels see `EmissionTransition`.
     """
 
-    def __init__(self, width: int, labels: int):
+    def __init__(self, input_width: int, labels: int):
         super().__init__()
         self.labels = labels
-        self.pair = nn.Linear(width, labels * labels)
-        self.start = nn.Linear(width, labels)
+        self.pair = nn.Linear(input_width, labels * labels)
+        self.start = nn.Linear(input_width, labels)
         # Each label pair is a row vector of its own, so fan-out is the labels' number.
         for layer in (self.pair, self.start):
-            bound = (6.0 / (width + labels)) ** 0.5
+            bound = (6.0 / (input_width + labels)) ** 0.5
             nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.zeros_(layer.bias)
 
@@ -48,10 +48,10 @@ class EmissionTransition(nn.Module):
     The usual CRF layer (Lample et al. 2016; T Eq 21): K * (d + K + 3) parameters.
     """
 
-    def __init__(self, width: int, labels: int):
+    def __init__(self, input_width: int, labels: int):
         super().__init__()
         self.labels = labels
-        self.emission = nn.Linear(width, labels)
+        self.emission = nn.Linear(input_width, labels)
         self.transition = nn.Parameter(torch.empty(labels, labels))
         self.start = nn.Parameter(torch.zeros(labels))
         self.end = nn.Parameter(torch.zeros(labels))
@@ -72,9 +72,9 @@ class EmissionTransition(nn.Module):
 class Emission(nn.Module):
     """Independent tags: log softmax(U z + c) (J Table 9 model 5; X section 3.2)."""
 
-    def __init__(self, width: int, labels: int):
+    def __init__(self, input_width: int, labels: int):
         super().__init__()
-        self.emission = nn.Linear(width, labels)
+        self.emission = nn.Linear(input_width, labels)
         nn.init.xavier_uniform_(self.emission.weight)
         nn.init.zeros_(self.emission.bias)
 

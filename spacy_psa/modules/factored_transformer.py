@@ -6,25 +6,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, check_choice, check_sizes
 from spacy_psa.modules.precision import Precision, products
-from spacy_psa.ragged import positions, with_boundaries
 from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
+from spacy_psa.ragged import positions, with_boundaries
 
 
 class SplitLinear(nn.Module):
     """[W_c x_c + b_c ; W_p x_p + b_p] of x = [x_c ; x_p] in equal halves (K section 3).
 
-    width, out_width: of the whole vectors, even numbers.
+    input_width, output_width: of the whole vectors, even numbers.
     """
 
-    def __init__(self, width: int, out_width: int, bias: bool = True) -> None:
+    def __init__(self, input_width: int, output_width: int, bias: bool = True) -> None:
         super().__init__()
-        halves = (nn.Linear(width // 2, out_width // 2, bias=bias) for _ in range(2))
+        halves = (nn.Linear(input_width // 2, output_width // 2, bias=bias) for _ in range(2))
         self.content, self.position = halves
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, width) -> (N, out_width)."""
+        """(N, input_width) -> (N, output_width)."""
         content, position = x.chunk(2, -1)
         return torch.cat([self.content(content), self.position(position)], -1)
 
@@ -46,7 +46,7 @@ class SentenceDropout(nn.Module):
         return x * (kept / (1.0 - self.rate)).index_select(0, sentence)
 
 
-class KAttention(nn.Module):
+class FactoredAttention(nn.Module):
     """Multi-head attention of K: no biases, heads of a width of their own.
 
     width: d, of the input and the output. heads: of width `head_width`, dk.
@@ -123,7 +123,7 @@ class KAttention(nn.Module):
         return joined.view(len(joined), self.heads, 2, -1).transpose(1, 2).flatten(1)
 
 
-class KLayer(nn.Module):
+class FactoredLayer(nn.Module):
     """y = LN(x + drop(attention(x))), LN(y + drop(W2 drop(relu(W1 y + b1)) + b2)) (K section 2.2).
 
     LN over the whole width d, factored or not. relu_dropout, residual_dropout: see
@@ -135,7 +135,7 @@ class KLayer(nn.Module):
         width: int,
         heads: int,
         head_width: int,
-        feedforward: int,
+        ffn_dim: int,
         factored: bool,
         *,
         attention_dropout: float = 0.0,
@@ -144,16 +144,16 @@ class KLayer(nn.Module):
     ) -> None:
         super().__init__()
         linear = SplitLinear if factored else nn.Linear
-        self.attention = KAttention(width, heads, head_width, factored, attention_dropout)
+        self.attention = FactoredAttention(width, heads, head_width, factored, attention_dropout)
         self.attention_norm = nn.LayerNorm(width)
-        self.inner = linear(width, feedforward)
-        self.outer = linear(feedforward, width)
+        self.inner = linear(width, ffn_dim)
+        self.outer = linear(ffn_dim, width)
         self.feedforward_norm = nn.LayerNorm(width)
         self.relu_dropout = SentenceDropout(relu_dropout)
         self.residual_dropout = SentenceDropout(residual_dropout)
 
     def forward(self, x: Tensor, lengths: Tensor, **attention: object) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d). attention: arguments of `KAttention.forward`."""
+        """x (N, d), lengths (B,) -> (N, d). attention: arguments of `FactoredAttention.forward`."""
         out = self.attention(x, lengths, **attention)
         x = self.attention_norm(x + self.residual_dropout(out, lengths))
         hidden = self.relu_dropout(torch.relu(self.inner(x)), lengths)
@@ -163,10 +163,11 @@ class KLayer(nn.Module):
 class FactoredTransformer(nn.Module):
     """START, words and STOP with learned positions through layers of K (sections 2.2 to 4).
 
-    width: nI, of the words' vectors; where it is not that of the content, they are
+    input_width: nI, of the words' vectors; where it is not that of the content, they are
     projected by trained weights (K section 5.2).
-    model_width: d (K: 1024). heads, head_width: K 8 of 64. layers: K 8.
-    feedforward: the inner width (K's code: 2048).
+    width: d, of the output; half of it is content, half position (K: 1024). heads,
+    head_width: K 8 of 64. layers: K 8.
+    ffn_dim: the width inside the feed-forward part (K's code: 2048).
     max_length: words with a position of their own (K's code: 300, START and STOP counted).
     Those beyond share the last one, so a longer sentence is encoded, but worse.
     factored: content and position keep weights apart, half of each width (K section 3);
@@ -192,13 +193,12 @@ class FactoredTransformer(nn.Module):
 
     def __init__(
         self,
-        width: int,
-        *,
-        model_width: int = 1024,
+        input_width: int,
+        width: int = 1024,
         heads: int = 8,
         head_width: int = 64,
         layers: int = 8,
-        feedforward: int = 2048,
+        ffn_dim: int = 2048,
         max_length: int = 300,
         factored: bool = True,
         concat: bool | None = None,
@@ -215,29 +215,32 @@ class FactoredTransformer(nn.Module):
         precision: Precision = "float32",
     ) -> None:
         super().__init__()
+        check_sizes(width=width, heads=heads, head_width=head_width, layers=layers)
+        check_sizes(ffn_dim=ffn_dim, max_length=max_length, window=window)
+        check_choice("precision", precision, Precision)
         concat = factored if concat is None else concat
-        check(
-            (model_width, head_width, feedforward),
+        _check(
+            (width, head_width, ffn_dim),
             layers,
             factored=factored,
             concat=concat,
             position_only=position_only,
             disabled=(*disable_content, *disable_position),
         )
-        self.out_width = model_width
+        self.output_width = width
         self.factored, self.concat, self.boundaries = factored, concat, boundaries
         self.position_only = position_only
         self.disable_content, self.disable_position = set(disable_content), set(disable_position)
         self.window, self.relaxed = window, relaxed
         self.precision = precision
-        part = model_width // 2 if concat else model_width
-        self.project = None if width == part else nn.Linear(width, part, bias=False)
+        part = width // 2 if concat else width
+        self.project = None if input_width == part else nn.Linear(input_width, part, bias=False)
         self.ends = nn.Parameter(torch.randn(2, part))
         self.positions = nn.Parameter(torch.randn(max_length + 2, part))
-        self.input_norm = nn.LayerNorm(model_width) if input_norm else None
+        self.input_norm = nn.LayerNorm(width) if input_norm else None
         self.layers = nn.ModuleList(
-            KLayer(
-                model_width, heads, head_width, feedforward, factored,
+            FactoredLayer(
+                width, heads, head_width, ffn_dim, factored,
                 attention_dropout=attention_dropout,
                 relu_dropout=relu_dropout,
                 residual_dropout=residual_dropout,
@@ -278,17 +281,16 @@ class FactoredTransformer(nn.Module):
         return y[with_boundaries(lengths, x.device) < len(x)]
 
 
-def check(
+def _check(
     widths: Sequence[int],
     layers: int,
     *,
     factored: bool,
-    concat: bool | None,
-    position_only: int = 0,
-    disabled: Sequence[int] = (),
+    concat: bool,
+    position_only: int,
+    disabled: Sequence[int],
 ) -> None:
     """InputError where the options of a `FactoredTransformer` do not fit each other."""
-    concat = factored if concat is None else concat
     if (factored or concat) and any(width % 2 for width in widths):
         raise InputError(f"content and position take equal halves: make {widths} even numbers")
     if position_only and (factored or concat):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from spacy_psa.errors import check_sizes
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.int8 import Int8LSTM
 from spacy_psa.modules.recurrence import Packing, Recurrence, direction_weights, states
@@ -18,7 +19,7 @@ from spacy_psa.modules.recurrence import Packing, Recurrence, direction_weights,
 class BiLSTM(nn.Module):
     """Bidirectional LSTM: (N, nI) -> (N, 2 * hidden).
 
-    width: input width nI. hidden: units of each direction. layers: how many are
+    input_width: nI. hidden: units of each direction. layers: how many are
     stacked, each reading both directions of the one below (X section 6.2, "cross").
     separate: a direction reads only its own direction of the layer below, so that
     the two are two stacks that never meet (X section 3.2).
@@ -28,18 +29,18 @@ class BiLSTM(nn.Module):
 
     def __init__(
         self,
-        width: int,
-        hidden: int,
-        *,
+        input_width: int,
+        hidden: int = 300,
         layers: int = 1,
         separate: bool = False,
-        input_dropout: float = 0.0,
-        output_dropout: float = 0.0,
+        input_dropout: float = 0.55,
+        output_dropout: float = 0.55,
     ):
         super().__init__()
-        self.out_width = 2 * hidden
+        check_sizes(hidden=hidden, layers=layers)
+        self.output_width = 2 * hidden
         self.separate = separate
-        widths = [width] + [hidden if separate else 2 * hidden] * (layers - 1)
+        widths = [input_width] + [hidden if separate else 2 * hidden] * (layers - 1)
         self.layers = nn.ModuleList(nn.LSTM(w, hidden, bidirectional=True) for w in widths)
         self.input_dropout = nn.Dropout(input_dropout)
         self.output_dropout = nn.Dropout(output_dropout)

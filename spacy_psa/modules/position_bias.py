@@ -5,7 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_choice, check_sizes
+from spacy_psa.modules.initialization import glorot_all
 from spacy_psa.ragged import pad
 
 Version = Literal["journal", "arxiv"]
@@ -50,10 +51,8 @@ class PositionBias(nn.Module):
         use_gaussian: bool = True,
     ) -> None:
         super().__init__()
-        if width < 1 or window < 1:
-            raise InputError(f"width and window must be at least 1, not {width} and {window}")
-        if version not in ("journal", "arxiv"):
-            raise InputError(f"version must be 'journal' or 'arxiv', not {version!r}")
+        check_sizes(width=width, window=window)
+        check_choice("version", version, Version)
         self.window = window
         self.masked = use_psi and use_mask
         self.token_bias = use_psi and use_token_bias
@@ -67,7 +66,7 @@ class PositionBias(nn.Module):
                 self.global_bias = nn.Parameter(torch.zeros(()))
         if self.token_bias or self.gaussian:
             self.mix = nn.Parameter(torch.zeros(3 if self.signed else ()))
-        glorot(self)
+        glorot_all(self)
 
     def shares(self) -> tuple[Tensor, Tensor]:
         """The weights of G and of P in Ψ, two scalars in (0, 1)."""
@@ -116,14 +115,3 @@ def look_up(table: Tensor, distance: Tensor, offset: Tensor, signed: bool) -> Te
 def gaussian_bias(longest: int, window: int) -> Tensor:
     """G of J Eq. 10 at distances 0 … longest - 1, float64."""
     return -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (window / 2) ** 2)
-
-
-def glorot(module: nn.Module) -> None:
-    """Glorot for matrices and, as d × 1, for weight vectors; 0 for biases (J section 5.2)."""
-    for name, parameter in module.named_parameters():
-        if parameter.dim() == 2:
-            nn.init.xavier_uniform_(parameter)
-        elif parameter.dim() == 1 and name.endswith("score"):
-            nn.init.xavier_uniform_(parameter.data[:, None])
-        else:
-            nn.init.zeros_(parameter)

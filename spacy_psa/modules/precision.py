@@ -1,11 +1,9 @@
 """Matrix products in bfloat16, where the processor is faster at it."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
-
-from spacy_psa.errors import InputError
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -19,9 +17,3 @@ def products(precision: Precision, x: Tensor) -> torch.autocast:
     the caller takes it back.
     """
     return torch.autocast(x.device.type, torch.bfloat16, enabled=precision == "bfloat16")
-
-
-def check_precision(name: str, precision: str) -> None:
-    """InputError, which names the architecture, for what is no `Precision`."""
-    if precision not in get_args(Precision):
-        raise InputError(f"{name}: precision is {precision!r}: take one of {get_args(Precision)}")

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_choice
 from spacy_psa.kernels import available
 from spacy_psa.modules.distinct import Distinct
-from spacy_psa.modules.position_bias import PositionBias, glorot, look_up
-from spacy_psa.ragged import mask, pad, positions, unpad
+from spacy_psa.modules.initialization import glorot_all
+from spacy_psa.modules.position_bias import PositionBias, look_up
+from spacy_psa.ragged import mask, pad, unpad
 
 Activation = Literal["tanh", "relu", "sigmoid"]
 
@@ -47,13 +48,12 @@ class PositionAwareAttention(PositionBias):
 
     def __init__(self, width: int, *, activation: Activation = "tanh", **bias: Any) -> None:
         super().__init__(width, **bias)
-        if activation not in ACTIVATIONS:
-            raise InputError(f"activation must be one of {list(ACTIVATIONS)}, not {activation!r}")
+        check_choice("activation", activation, Activation)
         self.activation = activation
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width, bias=False)
         self.score = nn.Parameter(torch.empty(width))
-        glorot(self)
+        glorot_all(self)
 
     def forward(self, x: Tensor, lengths: Tensor, once: Distinct | None = None) -> Tensor:
         """x (N, d), lengths (B,) -> s (N, d). once: the distinct rows of x, if known."""
@@ -237,7 +237,7 @@ class ContextFusion(nn.Module):
         self.gate_context = nn.Linear(width, width, bias=False)
         self.gate = nn.Linear(width, width, bias=False)
         for layer in (self.inner, self.outer, self.gate_input, self.gate_context, self.gate):
-            glorot(layer)
+            glorot_all(layer)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (N, d), lengths (B,) -> x~ (N, d)."""
@@ -276,28 +276,3 @@ def _tanh(x: Tensor) -> Tensor:
         result: Tensor = Tanh.apply(x)
         return result
     return torch.tanh(x)
-
-
-class SinusoidalPositions(nn.Module):
-    """Adds the absolute position encoding of Vaswani et al. (2017), section 3.5.
-
-    PE[p, 2i] = sin(p / 10000^(2i/d)), PE[p, 2i+1] = cos of the same, p counted
-    from 0 in each sentence. An odd width ends with a sine. No parameters.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d)."""
-        encoding = sinusoids(torch.arange(int(lengths.max())), self.width)
-        return x + encoding.to(x)[positions(lengths, x.device)[1]]
-
-
-def sinusoids(place: Tensor, width: int) -> Tensor:
-    """place (n,), which may be negative -> sines and cosines in turn, (n, width) float64."""
-    # float64: at position 50,000 a float32 angle is off by 0.003.
-    frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    angle = place.double()[:, None] * frequency
-    return torch.stack([angle.sin(), angle.cos()], 2).flatten(1)[:, :width]

@@ -5,22 +5,24 @@ the way positions come in, Table 7 the parts of the positional bias, Table 8
 the attention layers present.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_choice, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.psa import ContextFusion, SinusoidalPositions
+from spacy_psa.modules.position_bias import Version
+from spacy_psa.modules.psa import Activation, ContextFusion
+from spacy_psa.modules.sinusoids import SinusoidalPositions
 
 Slot = Literal["attention", "bilstm", "none"]
 Position = Literal["psa", "absolute", "none"]
 
 
 class PSABiLSTM(nn.Module):
-    """(N, nI) -> (N, out_width).
+    """(N, nI) -> (N, output_width).
 
-    width: input width nI.
+    input_width: nI.
     hidden: units of each direction of a BiLSTM (J: "300", read as 300 each).
     bottom, middle, top: what stands in each slot (J Table 9).
     position: "psa" adds the bias Psi to the scores, "absolute" adds sinusoids to
@@ -29,34 +31,52 @@ class PSABiLSTM(nn.Module):
     lstm_output_dropout: right before and after a BiLSTM. J's 0.55 "on the input and
     output of BiLSTM" leaves open whether its input is meant before or after the
     attention layer below it.
-    attention: options of `ContextFusion` (window, version, use_mask, ..., dropout).
+    version, window, use_mask, use_token_bias, use_gaussian, activation: of the attention,
+    see `PositionAwareAttention`. attention_dropout: on its output (J: 0.2).
 
     Errors: InputError for an unknown slot or position.
     """
 
     def __init__(
         self,
-        width: int,
+        input_width: int,
         hidden: int = 300,
-        *,
         bottom: Slot = "attention",
         middle: Slot = "bilstm",
         top: Slot = "attention",
         position: Position = "psa",
+        version: Version = "journal",
+        window: int = 10,
+        use_mask: bool = True,
+        use_token_bias: bool = True,
+        use_gaussian: bool = True,
+        activation: Activation = "tanh",
         input_dropout: float = 0.0,
         lstm_input_dropout: float = 0.55,
         lstm_output_dropout: float = 0.55,
-        **attention: Any,
+        attention_dropout: float = 0.2,
     ):
         super().__init__()
-        if position not in get_args(Position):
-            raise InputError(f"position is {position!r}: take one of {get_args(Position)}")
-        if position != "psa":
-            attention["use_psi"] = False
+        check_sizes(hidden=hidden, window=window)
+        check_choice("position", position, Position)
+        check_choice("version", version, Version)
+        check_choice("activation", activation, Activation)
+        attention: dict[str, Any] = {
+            "dropout": attention_dropout,
+            "activation": activation,
+            "version": version,
+            "window": window,
+            "use_psi": position == "psa",
+            "use_mask": use_mask,
+            "use_token_bias": use_token_bias,
+            "use_gaussian": use_gaussian,
+        }
+        width = input_width
         self.input_dropout = nn.Dropout(input_dropout)
         self.positions = SinusoidalPositions(width) if position == "absolute" else None
         self.slots = nn.ModuleList()
         for name, slot in (("bottom", bottom), ("middle", middle), ("top", top)):
+            check_choice(name, slot, Slot)
             if slot == "attention":
                 self.slots.append(ContextFusion(width, **attention))
             elif slot == "bilstm":
@@ -67,10 +87,8 @@ class PSABiLSTM(nn.Module):
                     output_dropout=lstm_output_dropout,
                 )
                 self.slots.append(layer)
-                width = layer.out_width
-            elif slot != "none":
-                raise InputError(f"{name} is {slot!r}: take one of {get_args(Slot)}")
-        self.out_width = width
+                width = layer.output_width
+        self.output_width = width
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         x = self._enter(x, lengths)

@@ -1,11 +1,12 @@
 """The Transformer with the position bias of PSA (J section 5.3.2, Table 10)."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from torch import nn
 
-from spacy_psa.errors import InputError
-from spacy_psa.modules.position_bias import PositionBias, glorot
+from spacy_psa.errors import check_choice, check_sizes
+from spacy_psa.modules.initialization import glorot_all
+from spacy_psa.modules.position_bias import PositionBias, Version
 from spacy_psa.modules.precision import Precision
 from spacy_psa.modules.transformer import Encoder, EncoderLayer, MultiHeadAttention
 
@@ -15,11 +16,13 @@ Position = Literal["psa", "absolute"]
 class PSATransformer(Encoder):
     """softmax_j(q_i·k_j / sqrt(dk) + Ψ_ij(x_i)): (N, nI) -> (N, heads · head_width).
 
-    width: nI. heads, head_width: d = heads · head_width (J: 8 of 64).
-    layers: how many (J: 1 to 3). feedforward: the inner width (J: 1024).
+    input_width: nI. heads, head_width: d = heads · head_width (J: 8 of 64).
+    layers: how many (J: 1 to 3). ffn_dim: the width inside the feed-forward part (J: 1024).
     position: "psa", or "absolute" for sinusoids instead (J Table 10).
     dropout: on attention weights and in the feed-forward part. precision: see `products`.
-    bias: the arguments of `PositionBias` (window, version, use_mask, …).
+    version, window, use_mask, use_token_bias, use_gaussian: see `PositionBias`.
+    input_dropout, output_dropout: J gives no dropout for this system; the defaults are those
+    of its attention and of the BiLSTM that the Transformer stands in for.
 
     What J leaves open: each layer has a Ψ of its own, which reads that layer's
     input and is the same for all its heads; the input is projected to d; all
@@ -30,21 +33,33 @@ class PSATransformer(Encoder):
 
     def __init__(
         self,
-        width: int,
-        *,
+        input_width: int,
         heads: int = 8,
         head_width: int = 64,
         layers: int = 2,
-        feedforward: int = 1024,
+        ffn_dim: int = 1024,
         position: Position = "psa",
+        version: Version = "journal",
+        window: int = 10,
+        use_mask: bool = True,
+        use_token_bias: bool = True,
+        use_gaussian: bool = True,
         dropout: float = 0.2,
-        input_dropout: float = 0.0,
-        output_dropout: float = 0.0,
+        input_dropout: float = 0.55,
+        output_dropout: float = 0.55,
         precision: Precision = "float32",
-        **bias: Any,
     ) -> None:
-        if position not in get_args(Position):
-            raise InputError(f"position is {position!r}: take one of {get_args(Position)}")
+        check_sizes(heads=heads, head_width=head_width, layers=layers, ffn_dim=ffn_dim)
+        check_sizes(window=window)
+        check_choice("position", position, Position)
+        check_choice("version", version, Version)
+        bias: dict[str, Any] = {
+            "version": version,
+            "window": window,
+            "use_mask": use_mask,
+            "use_token_bias": use_token_bias,
+            "use_gaussian": use_gaussian,
+        }
         d = heads * head_width
         attentions = [
             MultiHeadAttention(
@@ -56,9 +71,9 @@ class PSATransformer(Encoder):
             for _ in range(layers)
         ]
         super().__init__(
-            width,
+            input_width,
             d,
-            [EncoderLayer(each, d, feedforward, dropout) for each in attentions],
+            [EncoderLayer(each, d, ffn_dim, dropout) for each in attentions],
             absolute=position == "absolute",
             input_dropout=input_dropout,
             output_dropout=output_dropout,
@@ -66,4 +81,4 @@ class PSATransformer(Encoder):
         )
         for module in self.modules():
             if isinstance(module, nn.Linear):
-                glorot(module)
+                glorot_all(module)

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import SettingError
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.ragged import mask, pad, unpad
 
 
-class Heads(NamedTuple):
+class AttentionHeads(NamedTuple):
     """What a `SelfAttentiveBiLSTM` attends to in a batch."""
 
     attention: Tensor  # alpha^1 … alpha^m, (B, m, n, n)
@@ -28,7 +28,7 @@ class SelfAttentiveBiLSTM(nn.Module):
         alpha^i = softmax(H Wq^i (H Wk^i)^T / sqrt(d_c))              (X section 4.1)
         C^i = alpha^i H Wv^i, of width d_c = d_h / m
 
-    width: input width nI. heads: m.
+    input_width: nI. heads: m.
     hidden, layers, separate, input_dropout, output_dropout: see `BiLSTM`. X drops
     "35% hidden features" and does not say where; here it is the BiLSTM's inputs and
     states, none of the attention, as in the authors' code.
@@ -41,21 +41,20 @@ class SelfAttentiveBiLSTM(nn.Module):
 
     def __init__(
         self,
-        width: int,
+        input_width: int,
         hidden: int = 100,
-        *,
         layers: int = 2,
         heads: int = 5,
         separate: bool = True,
-        input_dropout: float = 0.0,
-        output_dropout: float = 0.0,
+        input_dropout: float = 0.35,
+        output_dropout: float = 0.35,
     ):
         super().__init__()
         d = 2 * hidden
         if heads < 1 or d % heads:
-            raise InputError(f"{heads} heads do not divide 2 * hidden = {d}")
+            raise SettingError("heads", heads, f"take a number that divides 2 * hidden, {d}")
         self.lstm = BiLSTM(
-            width,
+            input_width,
             hidden,
             layers=layers,
             separate=separate,
@@ -68,7 +67,7 @@ class SelfAttentiveBiLSTM(nn.Module):
         for projection in (self.query, self.key, self.value):
             for head in projection.weight.data.chunk(heads):
                 nn.init.xavier_uniform_(head)
-        self.out_width = 2 * d
+        self.output_width = 2 * d
         self.blocks = {"H": slice(0, d)}
         for i in range(heads):
             self.blocks[f"C{i + 1}"] = slice(d + i * d // heads, d + (i + 1) * d // heads)
@@ -84,12 +83,12 @@ class SelfAttentiveBiLSTM(nn.Module):
             output[:, self.blocks[name]] = 0
         return output
 
-    def inspect(self, x: Tensor, lengths: Tensor) -> list[Heads]:
+    def inspect(self, x: Tensor, lengths: Tensor) -> list[AttentionHeads]:
         """The weights of the heads (X Fig 2, 3). Row j is where token j looks; the rows
         of padding hold nothing of meaning, its columns are 0."""
         query, key, _, tokens = self._project(self.lstm(x, lengths), lengths)
         scores = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
-        return [Heads(torch.softmax(scores.masked_fill(~tokens, -torch.inf), -1))]
+        return [AttentionHeads(torch.softmax(scores.masked_fill(~tokens, -torch.inf), -1))]
 
     def _project(self, h: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Queries, keys and values (B, m, n, d_c), and which keys there are, (B, 1, 1, n)."""

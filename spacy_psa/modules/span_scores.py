@@ -58,7 +58,7 @@ class SpanScores(nn.Module):
     is linear, so it is applied to the n + 1 fenceposts of a sentence and not to its
     n (n + 1) / 2 spans.
 
-    width: of the token vectors. labels: L - 1, the null label left out, whose score is 0.
+    input_width: of the token vectors. labels: L - 1, the null label left out, whose score is 0.
     hidden: rows of M1 (K's code: 250).
     sides: of a vector: "even_odd" coordinates (K footnote 2), or "halves", which are the
     directions where the encoder is a BiLSTM.
@@ -71,7 +71,7 @@ class SpanScores(nn.Module):
 
     def __init__(
         self,
-        width: int,
+        input_width: int,
         labels: int,
         hidden: int = 250,
         boundaries: bool = False,
@@ -79,18 +79,18 @@ class SpanScores(nn.Module):
     ):
         super().__init__()
         self.boundaries = boundaries
-        half = (width + 1) // 2
+        half = (input_width + 1) // 2
         self.sides = (slice(0, None, 2), slice(1, None, 2))
         if sides == "halves":
             self.sides = (slice(0, half), slice(half, None))
         self.left = nn.Linear(half, hidden, bias=False)
-        self.right = nn.Linear(width - half, hidden, bias=False)
+        self.right = nn.Linear(input_width - half, hidden, bias=False)
         self.bias = nn.Parameter(torch.zeros(hidden))
         for layer in (self.left, self.right):  # as one layer of the whole width
-            nn.init.uniform_(layer.weight, -(width**-0.5), width**-0.5)
+            nn.init.uniform_(layer.weight, -(input_width**-0.5), input_width**-0.5)
         self.norm = nn.LayerNorm(hidden)
         self.label = nn.Linear(hidden, labels)
-        self.ends = None if boundaries else nn.Parameter(torch.randn(2, width))
+        self.ends = None if boundaries else nn.Parameter(torch.randn(2, input_width))
 
     def out_lengths(self, lengths: Tensor) -> Tensor:
         """The spans of sentences of these many rows."""

@@ -7,15 +7,15 @@ from torch import Tensor, nn
 class TagScores(nn.Module):
     """t(i, ·) = W2 relu(LayerNorm(W1 y_i + b1)) + b2, the tag head of K's later code.
 
-    width: of the token vectors. labels: T, the tags. hidden: rows of W1 (that code: 256).
+    input_width: of the token vectors. labels: T, the tags. hidden: rows of W1 (that code: 256).
     boundaries: the first and the last row of each sentence are those of START and STOP,
     which have no tags.
     """
 
-    def __init__(self, width: int, labels: int, hidden: int = 256, boundaries: bool = False):
+    def __init__(self, input_width: int, labels: int, hidden: int = 256, boundaries: bool = False):
         super().__init__()
         self.boundaries = boundaries
-        self.inner = nn.Linear(width, hidden)
+        self.inner = nn.Linear(input_width, hidden)
         self.norm = nn.LayerNorm(hidden)
         self.label = nn.Linear(hidden, labels)
 

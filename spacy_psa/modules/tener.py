@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from spacy_psa.errors import check_sizes
 from spacy_psa.modules.precision import Precision
-from spacy_psa.modules.psa import sinusoids
+from spacy_psa.modules.sinusoids import sinusoids
 from spacy_psa.modules.transformer import (
     Encoder,
     EncoderLayer,
@@ -122,8 +123,9 @@ def relative_shift(scores: Tensor) -> Tensor:
 class TENER(Encoder):
     """The adapted Transformer: (N, nI) -> (N, heads · head_width).
 
-    width: nI. heads, head_width: d = heads · head_width. layers: how many.
-    feedforward: the inner width; 2 d where None, as in T's code.
+    input_width: nI. heads, head_width: d = heads · head_width; the defaults are those of the
+    authors' script for CoNLL-2003. layers: how many.
+    ffn_dim: the width inside the feed-forward part; 2 d where None, as in T's code.
     dropout: on attention weights and in the feed-forward part (T: 0.15).
     output_dropout: T's "fc dropout", 0.4. precision: see `products`.
     scale, key_projection, key_relative_bias: see `RelativeAttention`.
@@ -135,20 +137,20 @@ class TENER(Encoder):
 
     def __init__(
         self,
-        width: int,
-        *,
-        heads: int,
-        head_width: int,
-        layers: int,
-        feedforward: int | None = None,
+        input_width: int,
+        heads: int = 14,
+        head_width: int = 128,
+        layers: int = 2,
+        ffn_dim: int | None = None,
         scale: bool = False,
         key_projection: bool = False,
         key_relative_bias: bool = False,
         dropout: float = 0.15,
         input_dropout: float = 0.0,
-        output_dropout: float = 0.0,
+        output_dropout: float = 0.4,
         precision: Precision = "float32",
     ) -> None:
+        check_sizes(heads=heads, head_width=head_width, layers=layers, ffn_dim=ffn_dim)
         d = heads * head_width
         attentions = [
             RelativeAttention(
@@ -162,9 +164,9 @@ class TENER(Encoder):
             for _ in range(layers)
         ]
         super().__init__(
-            width,
+            input_width,
             d,
-            [EncoderLayer(each, d, feedforward or 2 * d, dropout) for each in attentions],
+            [EncoderLayer(each, d, ffn_dim or 2 * d, dropout) for each in attentions],
             absolute=False,
             input_dropout=input_dropout,
             output_dropout=output_dropout,

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import SettingError, check_choice, check_sizes
 from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.precision import Precision, products
-from spacy_psa.modules.psa import SinusoidalPositions
+from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import mask, pad, unpad
 
 # Of the scores of a chunk of `attend`; about six of this size exist at once. Not less than
@@ -93,7 +93,7 @@ def join_heads(x: Tensor, lengths: Tensor) -> Tensor:
 def head_width(width: int, heads: int) -> int:
     """dk = width / heads. InputError where heads do not divide the width."""
     if heads < 1 or width < 1 or width % heads:
-        raise InputError(f"{heads} heads cannot share a width of {width}")
+        raise SettingError("heads", heads, f"take a number that divides the width, {width}")
     return width // heads
 
 
@@ -147,18 +147,18 @@ def _rows_of(psi: PositionBias, x: Tensor, lengths: Tensor) -> Bias:
 class EncoderLayer(nn.Module):
     """y = LN(x + attention(x)), LN(y + W2 relu(W1 y + b1) + b2) (T Eq. 7).
 
-    attention: a module (N, d), lengths -> (N, d). feedforward: the inner width.
+    attention: a module (N, d), lengths -> (N, d). ffn_dim: the width inside the feed-forward part.
     dropout: after relu and after W2, as in T's code; the attention has its own.
     """
 
     def __init__(
-        self, attention: nn.Module, width: int, feedforward: int, dropout: float = 0.0
+        self, attention: nn.Module, width: int, ffn_dim: int, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.attention = attention
         self.attention_norm = nn.LayerNorm(width)
-        self.inner = nn.Linear(width, feedforward)
-        self.outer = nn.Linear(feedforward, width)
+        self.inner = nn.Linear(width, ffn_dim)
+        self.outer = nn.Linear(ffn_dim, width)
         self.feedforward_norm = nn.LayerNorm(width)
         self.dropout = nn.Dropout(dropout)
 
@@ -172,7 +172,7 @@ class EncoderLayer(nn.Module):
 class Encoder(nn.Module):
     """A projection of the input to the layers' width, then layers: (N, nI) -> (N, d).
 
-    width: nI. model_width: d. layers: of width d. absolute: add sinusoids of the place
+    input_width: nI. width: d. layers: of width d. absolute: add sinusoids of the place
     in the sentence to the projected input (T Eq. 8-9).
     input_dropout, output_dropout: before the projection and after the last layer.
     precision: see `products`.
@@ -180,8 +180,8 @@ class Encoder(nn.Module):
 
     def __init__(
         self,
+        input_width: int,
         width: int,
-        model_width: int,
         layers: Iterable[EncoderLayer],
         *,
         absolute: bool,
@@ -190,11 +190,12 @@ class Encoder(nn.Module):
         precision: Precision = "float32",
     ) -> None:
         super().__init__()
+        check_choice("precision", precision, Precision)
         self.precision = precision
-        self.out_width = model_width
+        self.output_width = width
         self.input_dropout = nn.Dropout(input_dropout)
-        self.project = nn.Linear(width, model_width)
-        self.positions = SinusoidalPositions(model_width) if absolute else None
+        self.project = nn.Linear(input_width, width)
+        self.positions = SinusoidalPositions(width) if absolute else None
         self.layers = nn.ModuleList(layers)
         self.output_dropout = nn.Dropout(output_dropout)
 
@@ -212,8 +213,8 @@ class Encoder(nn.Module):
 class Transformer(Encoder):
     """The vanilla encoder with absolute sinusoids, "Transformer" in T Tables 2, 3 and 5.
 
-    width: nI. heads, head_width: d = heads · head_width. layers: how many.
-    feedforward: the inner width; 2 d where None, as in T's code.
+    input_width: nI. heads, head_width: d = heads · head_width. layers: how many.
+    ffn_dim: the width inside the feed-forward part; 2 d where None, as in T's code.
     dropout: on attention weights and in the feed-forward part. precision: see `products`.
 
     The projection of the input is T's code's; the paper has none.
@@ -221,24 +222,24 @@ class Transformer(Encoder):
 
     def __init__(
         self,
-        width: int,
-        *,
-        heads: int,
-        head_width: int,
-        layers: int,
-        feedforward: int | None = None,
+        input_width: int,
+        heads: int = 8,
+        head_width: int = 64,
+        layers: int = 2,
+        ffn_dim: int | None = None,
         dropout: float = 0.15,
         input_dropout: float = 0.0,
-        output_dropout: float = 0.0,
+        output_dropout: float = 0.4,
         precision: Precision = "float32",
     ) -> None:
+        check_sizes(heads=heads, head_width=head_width, layers=layers, ffn_dim=ffn_dim)
         d = heads * head_width
         super().__init__(
-            width,
+            input_width,
             d,
             [
                 EncoderLayer(
-                    MultiHeadAttention(d, heads, dropout=dropout), d, feedforward or 2 * d, dropout
+                    MultiHeadAttention(d, heads, dropout=dropout), d, ffn_dim or 2 * d, dropout
                 )
                 for _ in range(layers)
             ],

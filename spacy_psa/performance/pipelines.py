@@ -14,10 +14,10 @@ from spacy.util import load_config, registry
 from spacy.vocab import Vocab
 
 from spacy_psa.architectures.word_cache import caches
-from spacy_psa.performance.timing import Timing, stopwatch
-from spacy_psa.loading import load_pipeline
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.errors import InputError
+from spacy_psa.loading import load_pipeline
+from spacy_psa.performance.timing import Timing, stopwatch
 
 Sentences = list[list[str]]
 

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.performance.timing import Timing
 from spacy_psa.errors import InputError
+from spacy_psa.performance.timing import Timing
 
 BATCH_WORDS = 100_000
 

@@ -19,8 +19,8 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from spacy_psa.bridge import clip_gradients
-from spacy_psa.errors import InputError
+from spacy_psa.bridge.optimizer import clip_gradients
+from spacy_psa.errors import InputError, SettingError
 
 INIT_SAMPLE = 10
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -44,8 +44,8 @@ class StructuredPipe(TrainablePipe, ABC):
         model: Model,
         name: str,
         *,
-        scorer: Callable | None = None,
-        max_grad_norm: float = 0.0,
+        scorer: Callable | None,
+        max_grad_norm: float,
     ):
         self.vocab = vocab
         self.model = model
@@ -191,6 +191,16 @@ class StructuredPipe(TrainablePipe, ABC):
         if self.max_grad_norm:
             clip_gradients(self.model, self.max_grad_norm)
         self.model.finish_update(sgd)
+
+    # Settings
+
+    @contextmanager
+    def _naming_itself(self) -> Iterator[None]:
+        """An error about a setting names the component."""
+        try:
+            yield
+        except SettingError as error:
+            raise InputError(f"{self.name}: {error}") from None
 
     # Serialisation
 

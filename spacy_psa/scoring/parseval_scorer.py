@@ -13,6 +13,7 @@ from spacy.training import Example
 from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params
 from spacy_psa.scoring.parseval import SentenceScore, brackets, compare, total
+from spacy_psa.sentences import sentence_bounds
 
 SCORES = ("p", "r", "f", "exact", "no_crossing", "tag_acc", "per_type")
 
@@ -77,7 +78,7 @@ def _score_example(example: Example, key: str, params: Params) -> Iterator[Sente
     gold = _by_sentence(reference, _spans(reference, key, letters), letters)
     test = _by_sentence(reference, _spans(predicted, key, other_letters), letters)
     tags = _tags(predicted, other_letters, params) if predicted.has_annotation("TAG") else None
-    bounds = _sentences(reference)
+    bounds = sentence_bounds(reference)
     for (start, end), ours, theirs in zip(bounds, gold, test, strict=True):
         words = {
             (letters[i], letters[i + 1]): params.tag(reference[i].tag_)
@@ -109,15 +110,9 @@ def _tags(doc: Doc, letters: list[int], params: Params) -> dict[tuple[int, int],
     return {(letters[t.i], letters[t.i + 1]): params.tag(t.tag_) for t in doc}
 
 
-def _sentences(doc: Doc) -> list[tuple[int, int]]:
-    if doc.has_annotation("SENT_START"):
-        return [(sentence.start, sentence.end) for sentence in doc.sents]
-    return [(0, len(doc))]
-
-
 def _by_sentence(doc: Doc, spans: list[Span], letters: list[int]) -> list[list[Span]]:
     """Spans, by the sentence of `doc` where they begin."""
-    starts = [letters[start] for start, _ in _sentences(doc)]
+    starts = [letters[start] for start, _ in sentence_bounds(doc)]
     found: list[list[Span]] = [[] for _ in starts]
     for span in spans:
         found[bisect_right(starts, span[0]) - 1].append(span)

@@ -6,20 +6,25 @@ the label-pair potentials W_{y',y} z_t + b_{y',y} it is Eq. 1 to 3 of the PSA pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from spacy_psa import kernels
+from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
 
 
-class LinearChain:
+class LinearChain(StructuredDistribution[Tensor]):
     """A distribution over the tag sequences of each of B sentences of at most n tokens.
+
+    A value is the tags of a sentence, (length,) int64. Where values are taken, one tensor
+    (B, n) will do for all sentences; what stands beyond a sentence's length is not read.
 
     potentials: (B, n, K, K) float. `potentials[b, t, y_prev, y]` is the log potential of
         tag y at place t after tag y_prev; at the first place only row 0 is read, so
@@ -28,11 +33,7 @@ class LinearChain:
     lengths: (B,) int64, each from 1 to n.
     allowed: (B, n, K) bool, the tags that may stand at each place; all, if None.
 
-    Computes in float64 and answers in the type of `potentials`. Everything is exact. A
-    sentence in which no sequence is possible has a log partition of -inf, marginals and
-    entropy 0, no best sequence (an error) and no influence on the gradients of others.
-    Gradients flow to `potentials` from `log_partition`, `log_prob`, `score`, `max`,
-    `marginals`, `pairwise_marginals` and `entropy`.
+    What `StructuredDistribution` says holds; gradients flow from `pairwise_marginals` too.
 
     On the CPU the compiled `kernels.chain` does the work where it can, else the scan in
     a semiring, which also runs on GPUs and gives the gradients of `marginals` and
@@ -44,6 +45,8 @@ class LinearChain:
     >>> chain.log_partition  # log of the number of sequences, 2³
     tensor([2.0794])
     """
+
+    structure = "tag sequence"
 
     def __init__(self, potentials: Tensor, lengths: Tensor, allowed: Tensor | None = None) -> None:
         if potentials.dim() != 4 or potentials.shape[2] != potentials.shape[3]:
@@ -57,7 +60,7 @@ class LinearChain:
         if bool(((lengths < 1) | (lengths > longest)).any()):
             raise ValueError(f"lengths must be from 1 to {longest}: {lengths.tolist()}")
         if allowed is not None:
-            _check("allowed", allowed, (batch, longest, tags))
+            check_mask("allowed", allowed, (batch, longest, tags))
             excluded = ~allowed.to(potentials.device)[:, :, None, :]
             potentials = potentials.masked_fill(excluded, -torch.inf)
         self.potentials = potentials
@@ -91,27 +94,9 @@ class LinearChain:
 
     # ------------------------------------------------------------------ probabilities
 
-    @cached_property
-    def log_partition(self) -> Tensor:
-        """log Z, (B,) nats; -inf where no sequence is possible."""
-        return self._log_z.to(self.potentials.dtype)
-
-    def score(self, tags: Tensor) -> Tensor:
-        """The sum of the log potentials, (B,), of tags (B, n) int64.
-
-        Tags beyond a sentence's length are ignored. Raises ValueError for a tag that is
-        not from 0 to K - 1.
-        """
-        return self._score(tags).to(self.potentials.dtype)
-
-    def log_prob(self, tags: Tensor) -> Tensor:
-        """log p(tags), (B,) nats, of tags (B, n) int64, as `score` takes them.
-
-        -inf, with gradient 0, for a sequence that is excluded.
-        """
-        score = self._score(tags)
-        log_prob = (score - self._log_z).masked_fill(score == -torch.inf, -torch.inf)
-        return log_prob.to(self.potentials.dtype)
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.potentials.dtype
 
     @cached_property
     def marginals(self) -> Tensor:
@@ -134,65 +119,25 @@ class LinearChain:
             inner = torch.arange(tags.shape[1]) < self.lengths[:, None] - 1
             entropy = (tags.masked_fill(~inner, 0.0).sum(1) - pairs).clamp(min=0.0)
         else:
-            with _recording():
+            with recording():
                 entropy = self._total(Entropy(), self.potentials)[1]
         return entropy.to(self.potentials.dtype)
 
     # ---------------------------------------------------------------------- sequences
 
     @cached_property
-    def argmax(self) -> Tensor:
-        """The best tag sequence (Viterbi), (B, n) int64, 0 beyond a sentence's length.
+    def argmax(self) -> list[Tensor]:
+        """The best tags of each sentence (Viterbi).
 
         Of equally good sequences it is the one with the lowest last tag, then the lowest
         last but one, and so on. Raises ValueError, naming the sentences, where no
         sequence is possible.
         """
-        scores, tags = self._best
-        self._check_possible(scores)
-        return tags
+        return super().argmax
 
     @cached_property
     def max(self) -> Tensor:
-        """The score of the best sequence, (B,); -inf where no sequence is possible."""
         return self.score(self._best[1])
-
-    def kbest(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k best distinct sequences, best first: tags (B, k, n), log p (B, k).
-
-        The log probabilities are under the whole distribution and carry no gradient
-        (`log_prob` of the tags does). Where fewer than k sequences are possible the rest
-        has a log probability of -inf and the tags 0. Raises ValueError for k < 1.
-        """
-        if k < 1:
-            raise ValueError(f"k must be at least 1, not {k}")
-        scores, tags = self._kbest(k)
-        impossible = scores == -torch.inf
-        log_probs = (scores - self._log_z.detach()).masked_fill(impossible, -torch.inf)
-        return tags.transpose(0, 1), log_probs.t().to(self.potentials.dtype)
-
-    @torch.no_grad()
-    def sample(self, num: int, generator: torch.Generator | None = None) -> Tensor:
-        """`num` independent sequences for each sentence, (num, B, n) int64.
-
-        0 beyond a sentence's length. `generator` must be on the device of the potentials.
-        Raises ValueError, naming the sentences, where no sequence is possible.
-        """
-        self._check_possible(self._log_z)
-        semiring = Log()
-        steps = self._steps(self.potentials)
-        alphas = self._scan(semiring, steps)
-        batch = len(self.lengths)
-        sentence = torch.arange(batch, device=self.potentials.device)
-        drawn: list[Tensor] = []
-        for t in reversed(range(len(steps))):
-            logits = alphas[t].expand(num, -1, -1)
-            if drawn:  # p(y_t | y_{t+1}), Forward filtering, backward sampling
-                logits = logits + steps[t + 1].double().transpose(1, 2)[sentence, drawn[-1]]
-            # The maximum of logits with Gumbel noise never falls on -inf.
-            noise = torch.empty_like(logits, memory_format=torch.contiguous_format)
-            drawn.append((logits - noise.exponential_(generator=generator).log()).argmax(-1))
-        return torch.stack(drawn[::-1], -1).masked_fill(~self._mask, 0)
 
     # ----------------------------------------------------------------------- evidence
 
@@ -200,16 +145,18 @@ class LinearChain:
         self,
         allowed: Tensor | None = None,
         *,
-        moves: Tensor | None = None,
+        transitions: Tensor | None = None,
         start: Tensor | None = None,
         end: Tensor | None = None,
+        moves: Tensor | None = None,
     ) -> LinearChain:
         """The distribution under evidence: what is not true here has probability 0.
 
         allowed: (B, n, K) bool, the tags that may stand at each place.
-        moves: (K, K) or (B, n, K, K) bool, the tags (columns) that may follow a tag (rows);
-            at the first place they do not matter.
+        transitions: (K, K) or (B, n, K, K) bool, the tags (columns) that may follow a tag
+            (rows); at the first place they do not matter.
         start, end: (K,) bool, the tags a sentence may start and end with.
+        moves: the name of `transitions` in version 0.1.
 
         `constrained.log_partition - self.log_partition` is the log probability of the
         evidence. Raises ValueError for a mask of another shape or type.
@@ -217,16 +164,22 @@ class LinearChain:
         batch, longest, tags, _ = self.potentials.shape
         legal = torch.ones_like(self.potentials, dtype=torch.bool)
         if allowed is not None:
-            legal &= _check("allowed", allowed, (batch, longest, tags)).to(legal.device)[:, :, None]
+            legal &= check_mask("allowed", allowed, (batch, longest, tags)).to(legal.device)[
+                :, :, None
+            ]
         if moves is not None:
-            shape = (tags, tags) if moves.dim() == 2 else (batch, longest, tags, tags)
-            _check("moves", moves, shape)
-            legal[:, 1:] &= (moves if moves.dim() == 2 else moves[:, 1:]).to(legal.device)
+            warnings.warn("moves= is now transitions=", DeprecationWarning, stacklevel=2)
+            transitions = moves
+        if transitions is not None:
+            one = transitions.dim() == 2
+            shape = (tags, tags) if one else (batch, longest, tags, tags)
+            check_mask("transitions", transitions, shape)
+            legal[:, 1:] &= (transitions if one else transitions[:, 1:]).to(legal.device)
         if start is not None:
-            legal[:, 0] &= _check("start", start, (tags,)).to(legal.device)
+            legal[:, 0] &= check_mask("start", start, (tags,)).to(legal.device)
         if end is not None:
             last = (torch.arange(batch), self.lengths - 1)
-            legal[last] &= _check("end", end, (tags,)).to(legal.device)
+            legal[last] &= check_mask("end", end, (tags,)).to(legal.device)
         return LinearChain(self.potentials.masked_fill(~legal, -torch.inf), self.lengths)
 
     # ---------------------------------------------------------------------- inference
@@ -239,17 +192,13 @@ class LinearChain:
     @cached_property
     def _mask(self) -> Tensor:
         """(B, n) bool, true at the places of the sentences."""
-        with _recording():
+        with recording():
             places = torch.arange(self.potentials.shape[1])
             return (places < self.lengths[:, None]).to(self.potentials.device)
 
-    # What is cached is recorded for gradients whenever the potentials have them, even if
-    # it was first asked for under no_grad: a later loss must not take it for a constant.
-
     @cached_property
     def _log_z(self) -> Tensor:
-        """log Z, (B,) float64."""
-        with _recording():
+        with recording():
             if not self._compiled:
                 return self._total(Log(), self.potentials)[0]
             if self.potentials.requires_grad:
@@ -263,43 +212,60 @@ class LinearChain:
     def _expected(self) -> Tensor:
         """The gradient of log Z, (B, n, K, K); in row 0 of t = 0 the first marginals."""
         if self.potentials.requires_grad:
-            with _recording():
+            with recording():
                 total = self._total(Log(), self.potentials).sum()
                 return torch.autograd.grad(total, self.potentials, create_graph=True)[0]
         if self._compiled:
             return _forward_backward(self.potentials, self.lengths)[1]
-        with _recording():
+        with recording():
             potentials = self.potentials.clone().requires_grad_()
             return torch.autograd.grad(self._total(Log(), potentials).sum(), potentials)[0]
 
     @cached_property
-    def _best(self) -> tuple[Tensor, Tensor]:
-        """Scores (B,) float64 and tags (B, n) of the best sequences."""
+    def _best(self) -> tuple[Tensor, list[Tensor]]:
         if self._compiled:
             from spacy_psa.kernels import chain as kernel
 
             potentials = self.potentials.detach().contiguous().numpy()
             best = kernel.viterbi(potentials, self.lengths.numpy())
-            return torch.from_numpy(best[0]), torch.from_numpy(best[1])
+            return torch.from_numpy(best[0]), self._cut(torch.from_numpy(best[1]))
         scores, tags = self._trace(Max())
-        return scores[0], tags[0]
+        return scores[0], self._cut(tags[0])
 
-    def _kbest(self, k: int) -> tuple[Tensor, Tensor]:
-        """Scores (k, B) float64, -inf where there are no more, and tags (k, B, n)."""
+    def _kbest(self, k: int) -> tuple[Tensor, list[list[Tensor]]]:
         if self._compiled:
             from spacy_psa.kernels import chain as kernel
 
             potentials = self.potentials.detach().contiguous().numpy()
             best = kernel.kbest(potentials, self.lengths.numpy(), k)
-            return torch.from_numpy(best[0]), torch.from_numpy(best[1])
-        scores, tags = self._trace(KMax(k))
-        missing = k - len(scores)  # there may be fewer than k tag sequences at all
-        scores = torch.nn.functional.pad(scores, (0, 0, 0, missing), value=-torch.inf)
-        return scores, torch.nn.functional.pad(tags, (0, 0, 0, 0, 0, missing))
+            scores, tags = torch.from_numpy(best[0]), torch.from_numpy(best[1])
+        else:
+            scores, tags = self._trace(KMax(k))
+        return scores, [self._cut(rows) for rows in tags]
+
+    def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tensor]]:
+        semiring = Log()
+        steps = self._steps(self.potentials)
+        alphas = self._scan(semiring, steps)
+        sentence = torch.arange(len(self.lengths), device=self.potentials.device)
+        drawn: list[Tensor] = []
+        for t in reversed(range(len(steps))):
+            logits = alphas[t].expand(n, -1, -1)
+            if drawn:  # p(y_t | y_{t+1}), Forward filtering, backward sampling
+                logits = logits + steps[t + 1].double().transpose(1, 2)[sentence, drawn[-1]]
+            # The maximum of logits with Gumbel noise never falls on -inf.
+            noise = torch.empty_like(logits, memory_format=torch.contiguous_format)
+            drawn.append((logits - noise.exponential_(generator=generator).log()).argmax(-1))
+        tags = torch.stack(drawn[::-1], -1)
+        return [list(own) for own in zip(*(self._cut(rows) for rows in tags), strict=True)]
+
+    def _cut(self, tags: Tensor) -> list[Tensor]:
+        """The rows of (B, n) tags, each as long as its sentence."""
+        return [row[:n] for row, n in zip(tags, self.lengths.tolist(), strict=True)]
 
     def _trace(self, semiring: Semiring) -> tuple[Tensor, Tensor]:
         """Scores (m, B) float64 and tags (m, B, n) of the sequences a semiring keeps."""
-        with _recording():
+        with recording():
             potentials = self.potentials.detach().clone().requires_grad_()
             scores = self._total(semiring, potentials)
             tags = []
@@ -330,29 +296,27 @@ class LinearChain:
             values.append(semiring.sum(semiring.times(values[-1][..., None], scores), -2))
         return values
 
-    def _score(self, tags: Tensor) -> Tensor:
-        """(B,) float64."""
-        batch, longest, count, _ = self.potentials.shape
-        if tags.shape != (batch, longest):
-            raise ValueError(f"tags must be ({batch}, {longest}), not {tuple(tags.shape)}")
-        tags = tags.to(self.potentials.device).masked_fill(~self._mask, 0)
+    def _score(self, values: Sequence[Tensor] | Tensor) -> Tensor:
+        count = self.potentials.shape[-1]
+        tags = self._padded(values).to(self.potentials.device).masked_fill(~self._mask, 0)
         if bool(((tags < 0) | (tags >= count)).any()):
             raise ValueError(f"tags must be from 0 to {count - 1}")
         previous = torch.nn.functional.pad(tags[:, :-1], (1, 0))
         pairs = self.potentials.flatten(2).gather(2, (previous * count + tags)[:, :, None])
         return pairs[:, :, 0].masked_fill(~self._mask, 0.0).double().sum(1)
 
-    def _check_possible(self, scores: Tensor) -> None:
-        impossible = (scores == -torch.inf).nonzero()[:, 0].tolist()
-        if impossible:
-            raise ValueError(f"no tag sequence is possible for the sentences {impossible}")
-
-
-@contextmanager
-def _recording() -> Iterator[None]:
-    """Gradients are recorded inside, even under `no_grad` and `inference_mode`."""
-    with torch.inference_mode(False), torch.enable_grad():
-        yield
+    def _padded(self, values: Sequence[Tensor] | Tensor) -> Tensor:
+        """(B, n) tags of values, or of a tensor that is just that."""
+        batch, longest = self.potentials.shape[:2]
+        if not isinstance(values, Tensor):
+            sizes = [len(tags) for tags in values]
+            if sizes != self.lengths.tolist():
+                raise ValueError(f"tags of {sizes} tokens for {self.lengths.tolist()}")
+            rows = pad_sequence([torch.as_tensor(tags) for tags in values], batch_first=True)
+            values = torch.nn.functional.pad(rows, (0, longest - rows.shape[1]))
+        if values.shape != (batch, longest):
+            raise ValueError(f"tags must be ({batch}, {longest}), not {tuple(values.shape)}")
+        return values
 
 
 class _LogPartition(torch.autograd.Function):
@@ -378,9 +342,3 @@ def _forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tens
     values = potentials.detach().contiguous().numpy()
     log_z, expected = kernel.forward_backward(values, lengths.numpy())
     return torch.from_numpy(log_z), torch.from_numpy(expected)
-
-
-def _check(name: str, mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if mask.shape != shape or mask.dtype != torch.bool:
-        raise ValueError(f"{name} must be bool {shape}, not {mask.dtype} {tuple(mask.shape)}")
-    return mask

@@ -13,6 +13,7 @@ impossible: all gradients stay finite, and are 0, where nothing is possible.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -99,3 +100,37 @@ class Entropy(Semiring):
         surprise = (total.unsqueeze(dim) - weight).masked_fill(impossible, 0.0)
         share = (-surprise).exp().masked_fill(impossible, 0.0)
         return torch.stack([total, (share * (entropy + surprise)).sum(dim)])
+
+
+class Sample(Log):
+    """Draws structures: the gradient of the total marks one, drawn with its probability.
+
+    The values are those of `Log`. Going back, each sum passes its gradient on to one of its
+    terms, drawn in proportion to their weights.
+    """
+
+    def __init__(self, generator: torch.Generator | None = None) -> None:
+        self.generator = generator
+
+    def sum(self, values: Tensor, dim: int) -> Tensor:
+        total: Tensor = _SampledSum.apply(values, dim, self.generator)
+        return total
+
+
+class _SampledSum(torch.autograd.Function):
+    """`logsumexp` whose gradient goes to one entry, drawn in proportion to exp(x)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dim: int, generator: torch.Generator | None) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.dim, ctx.generator = dim, generator
+        return logsumexp(x, dim)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (x,) = ctx.saved_tensors
+        # The maximum of logits with Gumbel noise never falls on -inf.
+        noise = torch.empty_like(x, memory_format=torch.contiguous_format)
+        logits = x - noise.exponential_(generator=ctx.generator).log()
+        drawn = logits.argmax(ctx.dim, keepdim=True)
+        return torch.zeros_like(x).scatter(ctx.dim, drawn, gradient.unsqueeze(ctx.dim)), None, None

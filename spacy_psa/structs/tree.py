@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from spacy_psa import kernels
-from spacy_psa.structs.chain import _check, _recording
+from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
 from spacy_psa.structs.inside import (
     LogPartition,
     inside_outside,
@@ -25,13 +25,13 @@ from spacy_psa.structs.inside import (
     to_numpy,
     total,
 )
-from spacy_psa.structs.semiring import Entropy, KMax, Log, Max
+from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
 from spacy_psa.structs.span_cells import Constituent, SpanCells, Tree, hamming
 
 Span = tuple[int, int] | tuple[int, int, int]
 
 
-class SpanTree:
+class SpanTree(StructuredDistribution[Tree]):
     """A distribution over the constituency trees of each of B sentences of at most n tokens.
 
     scores: (B, n+1, n+1, L) float. `scores[b, i, j, l]` is the log potential of label l over
@@ -46,11 +46,8 @@ class SpanTree:
     its normal form. Where the null scores are 0 (`from_spans`) that is the sum over its
     constituents, which no binarisation changes; evidence sets null scores to -inf.
 
-    Reduces labels first, so that the cubic part has one number a span; computes that in
-    float64 and answers in the type of `scores`. Everything is exact. A sentence in which no
-    tree is possible has a log partition of -inf, marginals and entropy 0, no best tree (an
-    error) and no influence on the gradients of others. Gradients flow to the scores from
-    `log_partition`, `log_prob`, `score`, `max`, `hinge`, `marginals` and `entropy`.
+    What `StructuredDistribution` says holds; gradients flow from `hinge` too. Labels are
+    reduced first, so that the cubic part has one number a span.
 
     The compiled `kernels.tree` does the cubic part where it can, for scores on a GPU too:
     one number a span is little to carry, and the trees must come to the CPU anyway. Else, and
@@ -63,6 +60,8 @@ class SpanTree:
     >>> trees.log_partition  # log of the number of trees: 3 shapes, 3 words with or without
     tensor([3.1781])
     """
+
+    structure = "tree"
 
     def __init__(self, scores: Tensor, lengths: Tensor) -> None:
         if scores.dim() != 4 or scores.shape[1] != scores.shape[2] or scores.shape[3] < 2:
@@ -104,26 +103,9 @@ class SpanTree:
 
     # ------------------------------------------------------------------ probabilities
 
-    @cached_property
-    def log_partition(self) -> Tensor:
-        """log Z, (B,) nats; -inf where no tree is possible."""
-        return self._log_z.to(self.labelled.dtype)
-
-    def score(self, trees: Sequence[Iterable[Constituent]]) -> Tensor:
-        """s(T), (B,), of one tree for each sentence.
-
-        Raises ValueError, naming the sentence, for what is no tree over its tokens.
-        """
-        return self._score(trees).to(self.labelled.dtype)
-
-    def log_prob(self, trees: Sequence[Iterable[Constituent]]) -> Tensor:
-        """log p(T), (B,) nats, of one tree for each sentence, as `score` takes them.
-
-        -inf, with gradient 0, for a tree that is excluded.
-        """
-        score = self._score(trees)
-        log_prob = (score - self._log_z).masked_fill(score == -torch.inf, -torch.inf)
-        return log_prob.to(self.labelled.dtype)
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.labelled.dtype
 
     @cached_property
     def marginals(self) -> Tensor:
@@ -151,7 +133,7 @@ class SpanTree:
             among = with_label * label_entropy(self.labelled, label)
             entropy = entropy.index_add(0, self._cells.sentence.to(entropy.device), among)
         else:
-            with _recording():
+            with recording():
                 entropy = total(Entropy(), self.labelled, self.null, self._cells, 2)[1]
         return entropy.to(self.labelled.dtype)
 
@@ -165,39 +147,18 @@ class SpanTree:
         then the lowest split of the normal form. Raises ValueError, naming the sentences,
         where no tree is possible.
         """
-        scores, trees = self._best
-        impossible = (scores == -torch.inf).nonzero()[:, 0].tolist()
-        if impossible:
-            raise ValueError(f"no tree is possible for the sentences {impossible}")
-        return trees
+        return super().argmax
 
     @cached_property
     def max(self) -> Tensor:
-        """The score of the best tree, (B,); -inf where no tree is possible."""
         scores, trees = self._best
         whole = [
             tree or [(0, n, 1)] for tree, n in zip(trees, self.lengths.tolist(), strict=True)
         ]  # in place of none, any
-        with _recording():
+        with recording():
             best = self._score(whole)
             impossible = (scores == -torch.inf).to(best.device)
             return best.masked_fill(impossible, -torch.inf).to(self.labelled.dtype)
-
-    def kbest(self, k: int) -> list[list[tuple[Tree, float]]]:
-        """The k best distinct trees of each sentence with their log p, best first.
-
-        The log probabilities are under the whole distribution. There are fewer than k
-        where fewer are possible. Raises ValueError for k < 1.
-        """
-        if k < 1:
-            raise ValueError(f"k must be at least 1, not {k}")
-        scores, trees = self._kbest(k)
-        batch = len(self.lengths)
-        log_probs = (scores - self._log_z.detach().to(scores.device)).tolist()
-        return [
-            [(trees[i * batch + b], log_probs[i][b]) for i in range(k) if trees[i * batch + b]]
-            for b in range(batch)
-        ]
 
     # ------------------------------------------------------------------------- margin
 
@@ -265,7 +226,7 @@ class SpanTree:
         labels = self.labelled.shape[1] + 1
         legal = torch.ones(len(self._cells), labels, dtype=torch.bool)
         if allowed is not None:
-            mask = _check("allowed", allowed, (batch, side, side, labels)).cpu()
+            mask = check_mask("allowed", allowed, (batch, side, side, labels)).cpu()
             legal &= mask[self._places(self._cells, mask.device)]
         for b, start, end, label in self._evidence("required", required):
             own = self._cells.of(b)
@@ -306,13 +267,9 @@ class SpanTree:
     def _requires_grad(self) -> bool:
         return self.labelled.requires_grad or self.null.requires_grad
 
-    # What is cached is recorded for gradients whenever the scores have them, even if it
-    # was first asked for under no_grad: a later loss must not take it for a constant.
-
     @cached_property
     def _log_z(self) -> Tensor:
-        """log Z, (B,) float64."""
-        with _recording():
+        with recording():
             if not self._compiled:
                 return total(Log(), self.labelled, self.null, self._cells)[0]
             if self._requires_grad:
@@ -334,14 +291,14 @@ class SpanTree:
     def _expected(self) -> tuple[Tensor, Tensor]:
         """The gradients of log Z, (S, L - 1) and (S,)."""
         if self._requires_grad or not self._compiled:
-            with _recording():
+            with recording():
                 return marginals_by_autograd(self.labelled, self.null, self._cells)
         label, with_label, without, _ = self._inside_outside
         return spread_labels(self.labelled, label, with_label), without.to(self.null.dtype)
 
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tree]]:
-        """Scores (B,) float64 and the best trees, empty where none is possible."""
+        # An empty tree where none is possible.
         if not self._compiled:
             scores, trees = self._trace(Max(), 1)
             return scores[0], trees
@@ -354,20 +311,32 @@ class SpanTree:
         trees = self._cells.trees(self._cells.sentence[cells], cells, labels, len(best))
         return torch.from_numpy(best), trees
 
-    def _kbest(self, k: int) -> tuple[Tensor, list[Tree]]:
-        """Scores (k, B) float64, and k · B trees, empty where there are no more."""
-        if not self._compiled:
-            return self._trace(KMax(k), k)
-        from spacy_psa.kernels import tree as kernel
+    def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
+        if self._compiled:
+            from spacy_psa.kernels import tree as kernel
 
-        labelled, null = to_numpy(self.labelled), to_numpy(self.null)
-        scores, *found = kernel.kbest(labelled, null, self.lengths.numpy(), k)
-        number, cells, labels = (torch.from_numpy(x) for x in found)
-        return torch.from_numpy(scores), self._cells.trees(number, cells, labels, scores.size)
+            labelled, null = to_numpy(self.labelled), to_numpy(self.null)
+            found = kernel.kbest(labelled, null, self.lengths.numpy(), k)
+            scores, number, cells, labels = (torch.from_numpy(array) for array in found)
+            trees = self._cells.trees(number, cells, labels, scores.numel())
+        else:
+            scores, trees = self._trace(KMax(k), k)
+        batch = len(self.lengths)
+        return scores, [trees[i : i + batch] for i in range(0, len(trees), batch)]
 
-    def _trace(self, semiring: Max | KMax, k: int) -> tuple[Tensor, list[Tree]]:
-        """As `_kbest`: the trees that a semiring keeps, which the gradients mark."""
-        with _recording():
+    def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
+        # n copies of the sentences, each of which draws one tree.
+        cells = SpanCells(self.lengths.repeat(n), n * len(self.lengths), self._cells.longest)
+        copies = SpanTree.__new__(SpanTree)
+        copies._fill(self.labelled.detach().repeat(n, 1), self.null.detach().repeat(n), cells)
+        _, trees = copies._trace(Sample(generator), 1)
+        batch = len(self.lengths)
+        return [trees[b::batch] for b in range(batch)]
+
+    def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[Tree]]:
+        """Scores (k, B) float64, and the k · B trees that a semiring keeps, which the
+        gradients mark; empty ones where there are no more."""
+        with recording():
             labelled = self.labelled.detach().clone().requires_grad_()
             scores = total(semiring, labelled, self.null.detach(), self._cells, k)
             trees: list[Tree] = []
@@ -380,7 +349,6 @@ class SpanTree:
         return scores.detach(), trees
 
     def _score(self, trees: Sequence[Iterable[Constituent]]) -> Tensor:
-        """(B,) float64."""
         device = self.labelled.device
         nodes = self._cells.nodes(trees, self.labelled.shape[1] + 1)
         sentence, cells, labels = (index.to(device) for index in nodes)

@@ -1,70 +1,15 @@
-"""Optimizers that update all the parameters of a torch module in one fused step.
-
-To spaCy they are thinc optimizers: schedules, averages and parameters of thinc
-layers work as usual. The bridge hands them whole torch modules.
-"""
+"""Optimizers that update all the parameters of a torch module in one fused step."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import torch
-from thinc.api import Optimizer, xp2torch
+from thinc.api import xp2torch
 from torch import nn
 
+from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError
-
-AVERAGE_CEILING = 0.9999  # thinc's own limit for the decay of averages
-
-
-class TensorOptimizer(Optimizer):
-    """A thinc optimizer that keeps one torch optimizer for each torch module.
-
-    make: from parameters to a torch.optim.Optimizer; its learning rate is set
-    before each step from `learn_rate`, which may be a schedule.
-    """
-
-    def __init__(
-        self,
-        make: Callable[..., torch.optim.Optimizer],
-        learn_rate: float | Iterable[float],
-        *,
-        use_averages: bool = False,
-        **thinc_settings: Any,
-    ):
-        super().__init__(
-            learn_rate,  # type: ignore[arg-type]  # thinc takes any iterable
-            grad_clip=0.0,
-            L2=0.0,
-            use_averages=use_averages,
-            **thinc_settings,
-        )
-        self.make = make
-        self.by_module: dict[int, torch.optim.Optimizer] = {}
-
-    def update_module(self, key: int, module: nn.Module) -> None:
-        """One step for every parameter of the module that has a gradient.
-
-        Averages are kept under (key, parameter name), as thinc keeps its own."""
-        parameters = list(module.parameters())
-        if not parameters:  # torch refuses to optimize nothing
-            return
-        optimizer = self.by_module.get(key)
-        if optimizer is None or optimizer.param_groups[0]["params"][0] is not parameters[0]:
-            optimizer = self.by_module[key] = self.make(parameters)
-        for group in optimizer.param_groups:
-            group["lr"] = self.learn_rate
-        optimizer.step()
-        if self.averages is not None:
-            self._average(self.averages, key, module)
-
-    def _average(self, averages: dict[Any, Any], key: int, module: nn.Module) -> None:
-        for name, parameter in module.named_parameters():
-            held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
-            self.nr_update[key, name] += 1
-            t = self.nr_update[key, name]
-            decay = min((1.0 + t) / (10.0 + t), AVERAGE_CEILING)
-            held.lerp_(parameter.data, 1.0 - decay)
 
 
 class MomentumSGD(TensorOptimizer):

@@ -5,17 +5,18 @@ from functools import partial
 from typing import Any
 
 import numpy
-from spacy.language import Language
 from spacy.scorer import Scorer
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Model
 
+from spacy_psa.pipeline.chain.decoders import Decode
+from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
-from spacy_psa.pipeline.chain.ner import DEFAULT_MODEL
-from spacy_psa.pipeline.chain.span_tags import Kind, Spans
-from spacy_psa.pipeline.chain.span_labeler import Decode, SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
+from spacy_psa.pipeline.factory import component_factory
 
 
 def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> dict[str, Any]:
@@ -35,62 +36,6 @@ def chunk_scorer(spans_key: str = "chunks") -> Callable[..., dict[str, Any]]:
     return partial(score_chunks, spans_key=spans_key)
 
 
-@Language.factory(
-    "crf_chunker",
-    assigns=["doc.spans"],
-    default_config={
-        "model": Config().from_str(DEFAULT_MODEL)["model"],
-        "spans_key": "chunks",
-        "scheme": "BIOES",
-        "max_grad_norm": 5.0,
-        "reduction": "mean",
-        "batch_tokens": 4000,
-        "confidence": False,
-        "decode": "viterbi",
-        "threshold": 0.5,
-        "overwrite": False,
-        "scorer": {"@scorers": "spacy-psa.chunk_scorer.v1"},
-    },
-    default_score_weights={
-        "chunks_f": 1.0,
-        "chunks_p": 0.0,
-        "chunks_r": 0.0,
-        "chunks_per_type": None,
-    },
-)
-def make_crf_chunker(
-    nlp: Language,
-    name: str,
-    model: Model,
-    spans_key: str,
-    scheme: Kind,
-    max_grad_norm: float,
-    reduction: Reduction,
-    batch_tokens: int,
-    confidence: bool,
-    decode: Decode,
-    threshold: float,
-    overwrite: bool,
-    scorer: Callable | None,
-) -> "CRFChunker":
-    """The factory `crf_chunker`; see `CRFChunker` for its settings."""
-    return CRFChunker(
-        nlp.vocab,
-        model,
-        name,
-        spans_key=spans_key,
-        scheme=scheme,
-        max_grad_norm=max_grad_norm,
-        reduction=reduction,
-        batch_tokens=batch_tokens,
-        confidence=confidence,
-        decode=decode,
-        threshold=threshold,
-        overwrite=overwrite,
-        scorer=scorer,
-    )
-
-
 class CRFChunker(SpanLabeler):
     """Writes doc.spans[spans_key]: the most probable chunks of each sentence (J Table 4).
 
@@ -102,8 +47,37 @@ class CRFChunker(SpanLabeler):
     agrees with them, unless overwrite is true.
     """
 
-    def __init__(self, vocab: Vocab, model: Model, name: str, *, spans_key: str, **settings: Any):
-        super().__init__(vocab, model, name, **settings)
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "chunker",
+        *,
+        spans_key: str = "chunks",
+        scheme: TagFormat = "BIOES",
+        max_grad_norm: float = 5.0,
+        reduction: Reduction = "mean",
+        batch_tokens: int = 4000,
+        confidence: bool = False,
+        decode: Decode = "viterbi",
+        threshold: float = 0.5,
+        overwrite: bool = False,
+        scorer: Callable | None = None,
+    ):
+        super().__init__(
+            vocab,
+            model,
+            name,
+            scheme=scheme,
+            max_grad_norm=max_grad_norm,
+            reduction=reduction,
+            batch_tokens=batch_tokens,
+            confidence=confidence,
+            decode=decode,
+            threshold=threshold,
+            overwrite=overwrite,
+            scorer=scorer,
+        )
         self.spans_key = spans_key
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
@@ -129,3 +103,13 @@ class CRFChunker(SpanLabeler):
 
     def reference_spans(self, reference: Doc) -> Iterable[Span] | None:
         return reference.spans.get(self.spans_key)
+
+
+make_crf_chunker = component_factory(
+    "crf_chunker",
+    CRFChunker,
+    model=DEFAULT_MODEL,
+    scorer="spacy-psa.chunk_scorer.v1",
+    assigns=["doc.spans"],
+    score_weights={"chunks_f": 1.0, "chunks_p": 0.0, "chunks_r": 0.0, "chunks_per_type": None},
+)

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from spacy_psa.pipeline.chain.span_posteriors import Floats, SpanPosteriors
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 NODES = 64  # exact to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800
@@ -27,7 +27,7 @@ ELEMENTS = 10_000_000  # of the tilted potentials that are made at a time
 Integers = NDArray[numpy.int64]
 
 
-def best_expected_f1(chain: LinearChain, scheme: Scheme) -> list[list[tuple[int, int, int]]]:
+def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[int, int, int]]]:
     """The set of spans of highest expected F1 over the sentences of one doc together.
 
     chain: the distribution over legal tag sequences of the doc's sentences, under the
@@ -56,18 +56,18 @@ def best_expected_f1(chain: LinearChain, scheme: Scheme) -> list[list[tuple[int,
 
 
 def _most_probable(
-    chain: LinearChain, scheme: Scheme
+    chain: LinearChain, scheme: SpanScheme
 ) -> tuple[list[list[tuple[int, int, int]]], float]:
     """The spans of the most probable analysis, and its log probability."""
-    tags = chain.argmax
+    best = chain.argmax
     found = [
         [
             (start, end, scheme.label_index(label))
-            for start, end, label in scheme.decode(row[:length])
+            for start, end, label in scheme.decode(tags.tolist())
         ]
-        for row, length in zip(tags.tolist(), chain.lengths.tolist())
+        for tags in best
     ]
-    return found, float(chain.log_prob(tags).sum())
+    return found, float(chain.log_prob(best).sum())
 
 
 def _probability_of_none(chain: LinearChain) -> float:
@@ -76,7 +76,7 @@ def _probability_of_none(chain: LinearChain) -> float:
 
 
 def _weights(
-    chain: LinearChain, scheme: Scheme, spans: Integers, largest: int, tokens: int
+    chain: LinearChain, scheme: SpanScheme, spans: Integers, largest: int, tokens: int
 ) -> Floats:
     """w_k(s), (largest, spans), of k from 1 on."""
     count = min(NODES, (largest + tokens + 1) // 2)
@@ -90,7 +90,7 @@ def _weights(
     return 2 * (powers * shares) @ numpy.concatenate(joint)
 
 
-def _joint(chain: LinearChain, scheme: Scheme, spans: Integers, nodes: Floats) -> Floats:
+def _joint(chain: LinearChain, scheme: SpanScheme, spans: Integers, nodes: Floats) -> Floats:
     """E[[s in T] x^|T|], (nodes, spans)."""
     batch = len(chain.lengths)
     begins = torch.zeros(chain.potentials.shape[-1], dtype=torch.float64)

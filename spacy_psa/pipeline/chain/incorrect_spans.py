@@ -2,11 +2,11 @@
 
 import torch
 
-from spacy_psa.pipeline.chain.span_tags import Scheme, Spans
+from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 
-def without_spans(chain: LinearChain, scheme: Scheme, wrong: list[Spans]) -> LinearChain:
+def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) -> LinearChain:
     """The distribution over the analyses that have none of the wrong spans.
 
     chain: a distribution over the K tags of B sentences, under what else is known.
@@ -55,7 +55,7 @@ def without_spans(chain: LinearChain, scheme: Scheme, wrong: list[Spans]) -> Lin
 
 def _forbid(
     there: torch.Tensor,
-    scheme: Scheme,
+    scheme: SpanScheme,
     start: int,
     end: int,
     label: str,
@@ -64,7 +64,7 @@ def _forbid(
 ) -> None:
     """Take the moves that end a wrong span out of a sentence's moves (n, K', K')."""
     begin, inside = scheme.tag("B", label), scheme.tag("I", label)
-    if scheme.kind == "BIOES":
+    if scheme.tag_format == "BIOES":
         if end - start == 1:
             there[start, :, scheme.tag("S", label)] = False
         else:

@@ -1,102 +1,28 @@
 """`crf_ner`: named entities by a linear-chain CRF."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy
 import torch
-from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.iob_utils import tags_to_entities
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Model
 from torch import Tensor
 
-from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.decoders import Decode
+from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.incorrect_spans import without_spans
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
-from spacy_psa.pipeline.chain.span_tags import Kind, Spans
-from spacy_psa.pipeline.chain.span_labeler import Decode, SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
+from spacy_psa.pipeline.factory import component_factory
+from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 
-# The embedders' block is thinc's: spaCy merges a user's block into a default block of the
-# same function, which would leave the default's embedders beside the user's.
-DEFAULT_MODEL = """
-[model]
-@architectures = "spacy-psa.CRF.v1"
-potentials = "label_pair"
-
-[model.tok2vec]
-@architectures = "spacy.Tok2Vec.v2"
-
-[model.tok2vec.embed]
-@layers = "concatenate.v1"
-
-[model.tok2vec.embed.*.words]
-@architectures = "spacy-psa.WordEmbed.v1"
-width = 100
-
-[model.tok2vec.embed.*.characters]
-@architectures = "spacy-psa.CharBiLSTM.v1"
-
-[model.tok2vec.encode]
-@architectures = "spacy-psa.PSABiLSTM.v1"
-"""
-
 BEGIN, UNKNOWN = 3, 0  # Token.ent_iob
-
-
-@Language.factory(
-    "crf_ner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
-    default_config={
-        "model": Config().from_str(DEFAULT_MODEL)["model"],
-        "scheme": "BIOES",
-        "max_grad_norm": 5.0,
-        "reduction": "mean",
-        "batch_tokens": 4000,
-        "confidence": False,
-        "decode": "viterbi",
-        "threshold": 0.5,
-        "overwrite": False,
-        "incorrect_spans_key": None,
-        "scorer": {"@scorers": "spacy.ner_scorer.v1"},
-    },
-    default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
-)
-def make_crf_ner(
-    nlp: Language,
-    name: str,
-    model: Model,
-    scheme: Kind,
-    max_grad_norm: float,
-    reduction: Reduction,
-    batch_tokens: int,
-    confidence: bool,
-    decode: Decode,
-    threshold: float,
-    overwrite: bool,
-    incorrect_spans_key: str | None,
-    scorer: Callable | None,
-) -> "CRFEntityRecognizer":
-    """The factory `crf_ner`; see `CRFEntityRecognizer` for its settings."""
-    return CRFEntityRecognizer(
-        nlp.vocab,
-        model,
-        name,
-        scheme=scheme,
-        max_grad_norm=max_grad_norm,
-        reduction=reduction,
-        batch_tokens=batch_tokens,
-        confidence=confidence,
-        decode=decode,
-        threshold=threshold,
-        overwrite=overwrite,
-        incorrect_spans_key=incorrect_spans_key,
-        scorer=scorer,
-    )
 
 
 class CRFEntityRecognizer(SpanLabeler):
@@ -119,12 +45,33 @@ class CRFEntityRecognizer(SpanLabeler):
         self,
         vocab: Vocab,
         model: Model,
-        name: str,
+        name: str = "ner",
         *,
+        scheme: TagFormat = "BIOES",
+        max_grad_norm: float = 5.0,
+        reduction: Reduction = "mean",
+        batch_tokens: int = 4000,
+        confidence: bool = False,
+        decode: Decode = "viterbi",
+        threshold: float = 0.5,
+        overwrite: bool = False,
         incorrect_spans_key: str | None = None,
-        **settings: Any,
+        scorer: Callable | None = None,
     ):
-        super().__init__(vocab, model, name, **settings)
+        super().__init__(
+            vocab,
+            model,
+            name,
+            scheme=scheme,
+            max_grad_norm=max_grad_norm,
+            reduction=reduction,
+            batch_tokens=batch_tokens,
+            confidence=confidence,
+            decode=decode,
+            threshold=threshold,
+            overwrite=overwrite,
+            scorer=scorer,
+        )
         self.incorrect_spans_key = incorrect_spans_key
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
@@ -200,3 +147,13 @@ class CRFEntityRecognizer(SpanLabeler):
                 if start <= span.start and span.end <= end:
                     spans.append((span.start - start, span.end - start, span.label_))
         return found
+
+
+make_crf_ner = component_factory(
+    "crf_ner",
+    CRFEntityRecognizer,
+    model=DEFAULT_MODEL,
+    scorer="spacy.ner_scorer.v1",
+    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
+    score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
+)

@@ -1,10 +1,9 @@
-"""What the labelling components share: from docs to a chain distribution and back."""
+"""What the labelling components share: from docs to a chain distribution, and learning."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy
 import torch
@@ -16,24 +15,25 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.crf import Bounds, listens, sentence_bounds, sentences
-from spacy_psa.errors import InputError
-from spacy_psa.ragged import mask, pad
-from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
+from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.errors import InputError, check_choice
 from spacy_psa.pipeline.chain.extensions import register
-from spacy_psa.pipeline.chain.kbest import best_sequences, best_sums
-from spacy_psa.pipeline.chain.span_tags import MISSING, Moves
+from spacy_psa.pipeline.chain.queries import ChainQueries
+from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
+from spacy_psa.pipeline.chain.temperature import Tempered
+from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
+from spacy_psa.ragged import mask, pad
+from spacy_psa.sentences import Bounds, Sentences, SplitDocs, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
-Marginals = NDArray[numpy.float64]
 Reduction = Literal["mean", "sum"]
-Read = TypeVar("Read")
+Answer = TypeVar("Answer")
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class SequenceLabeler(StructuredPipe):
+class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     """A component that gives each token one of K tags, by a linear chain over sentences.
 
     A subclass says what its tags are and what may follow what (`tags`, `legal`), finds
@@ -47,6 +47,7 @@ class SequenceLabeler(StructuredPipe):
     reduction: whether an update follows the "mean" or the "sum" of its sentences'
     negative log likelihoods (J Eq 3 writes the sum).
     batch_tokens: tokens, padding counted, that go through the model at once in prediction.
+    confidence: whether predictions are written with their probabilities.
     """
 
     def __init__(
@@ -55,25 +56,32 @@ class SequenceLabeler(StructuredPipe):
         model: Model,
         name: str,
         *,
-        scorer: Callable | None = None,
-        max_grad_norm: float = 5.0,
-        reduction: Reduction = "mean",
-        batch_tokens: int = 4000,
+        scorer: Callable | None,
+        max_grad_norm: float,
+        reduction: Reduction,
+        batch_tokens: int,
+        confidence: bool,
     ):
-        if reduction not in ("mean", "sum"):
-            raise InputError(f"{name}: reduction is {reduction!r}: take 'mean' or 'sum'")
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
+        with self._naming_itself():
+            check_choice("reduction", reduction, Reduction)
         self.reduction = reduction
-        self._confidence = False
         self.batch_tokens = batch_tokens
+        self.confidence = confidence
 
     @property
-    @abstractmethod
-    def tags(self) -> tuple[str, ...]:
-        """The K tags of a token, in the order of the model's output."""
+    def confidence(self) -> bool:
+        """Whether predictions are written with their probabilities."""
+        return self._confidence
+
+    @confidence.setter
+    def confidence(self, value: bool) -> None:
+        if value:
+            register()
+        self._confidence = value
 
     @abstractmethod
-    def legal(self) -> Moves:
+    def legal(self) -> LegalTransitions:
         """What a tag sequence may do."""
 
     @abstractmethod
@@ -98,57 +106,55 @@ class SequenceLabeler(StructuredPipe):
 
         Errors: ValueError where the docs have no token or the component no weights.
         """
-        docs = list(docs)
-        if not any(len(doc) for doc in docs):
+        split = SplitDocs(docs)
+        if not any(len(doc) for doc in split.docs):
             raise ValueError(f"{self.name}: there are no tokens to give a distribution over")
-        known = [allowed for doc in docs for allowed in self.known_tags(doc, sentence_bounds(doc))]
-        potentials = self._potentials(docs)
+        known = self._known(split)
+        potentials = self._potentials(self._inputs(split))
         filled = [i for i, array in enumerate(potentials) if len(array)]
         return self._legal_chain([potentials[i] for i in filled], [known[i] for i in filled])
 
-    def predict(self, docs: Iterable[Doc]) -> list[Any]:
-        """The most probable legal tags of each doc, (n,) int64 arrays, or what else
-        `set_annotations` of a subclass takes.
-
-        Errors: InputError naming a sentence of which nothing legal agrees with the evidence.
-        """
-        found = self.infer(list(docs), best_tags)
-        return [numpy.concatenate([NO_TAGS, *(tags for _, tags in parts)]) for parts in found]
-
     def infer(
-        self, docs: list[Doc], read: Callable[[LinearChain], Iterable[Read]]
-    ) -> list[list[tuple[int, Read]]]:
+        self, docs: list[Doc], read: Callable[[LinearChain], Iterable[Answer]]
+    ) -> list[list[tuple[int, Answer]]]:
         """For each doc, the first token of each of its sentences and what `read` says of it.
 
         read: gives, for the distribution over a batch of sentences under the evidence on
         their docs, something for each of them. Sentences without tokens are left out.
 
         Sentences go through the model in order of length, `batch_tokens` at a time, so
-        a long one does not pad the rest."""
-        inputs = sentences(docs)
-        bounds = [sentence_bounds(doc) for doc in docs]
-        known = [
-            allowed for doc, bound in zip(docs, bounds) for allowed in self.known_tags(doc, bound)
-        ]
+        a long one does not pad the rest.
+
+        Raises InputError naming a sentence of which nothing legal agrees with the evidence.
+        """
+        split = SplitDocs(docs)
+        known, inputs = self._known(split), split.sentences
         # A listener hands over what the upstream component computed for whole docs.
-        ready = self._potentials(docs) if listens(self.model) else None
-        found: dict[int, Read] = {}
-        for batch in batches_by_size([len(x) for x in inputs], self.batch_tokens):
+        ready = self._potentials(split.docs) if listens(self.model) else None
+        found: dict[int, Answer] = {}
+        for batch in batches_by_size(split.sizes, self.batch_tokens):
             if ready is None:
-                potentials = self._potentials([inputs[i] for i in batch])
+                potentials = self._potentials(inputs.chosen(batch))
             else:
                 potentials = [ready[i] for i in batch]
             chain = self._legal_chain(potentials, [known[i] for i in batch])
-            with self._naming_the_impossible(chain, [inputs[i] for i in batch]):
+            with self._naming_the_impossible(chain, inputs.chosen(batch)):
                 found.update(zip(batch, read(chain), strict=True))
-        numbers = iter(range(len(inputs)))
+        numbers = iter(range(len(split.sizes)))
         return [
-            [(start, found[i]) for (start, _), i in zip(bound, numbers) if i in found]
-            for bound in bounds
+            [(start, found[i]) for (start, _), i in zip(bounds, numbers) if i in found]
+            for bounds in split.bounds
         ]
 
+    def _known(self, split: SplitDocs) -> list[Allowed | None]:
+        both = zip(split.docs, split.bounds)
+        return [allowed for doc, bounds in both for allowed in self.known_tags(doc, bounds)]
+
+    def _inputs(self, split: SplitDocs) -> list[Doc]:
+        return split.docs if listens(self.model) else split.sentences
+
     @contextmanager
-    def _naming_the_impossible(self, chain: LinearChain, inputs: list[Doc]) -> Iterator[None]:
+    def _naming_the_impossible(self, chain: LinearChain, inputs: Sentences) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
@@ -159,88 +165,6 @@ class SequenceLabeler(StructuredPipe):
                 f"{self.name}: no legal analysis of the sentence {inputs[impossible[0]].text!r} "
                 "agrees with what is known of it: check what stands on its doc"
             ) from error
-
-    # What is asked of a doc; all of it given the evidence on the doc
-
-    def marginals(self, doc: Doc) -> Marginals:
-        """P(tag | doc), (tokens, K) float64; the columns are `tags`."""
-        parts = self.infer([doc], lambda chain: cut(_exact(chain).marginals, chain.lengths))
-        rows = [numpy.zeros((0, len(self.tags))), *(part for _, part in parts[0])]
-        return numpy.concatenate(rows)
-
-    def entropy(self, doc: Doc) -> float:
-        """The entropy of the distribution over analyses of a doc, nats: 0 if there is no
-        doubt. That of its sentences, summed."""
-        parts = self.infer([doc], lambda chain: _exact(chain).entropy.tolist())
-        return float(sum(entropy for _, entropy in parts[0]))
-
-    def nbest(self, doc: Doc, n: int) -> list[tuple[float, list[Any]]]:
-        """The n most probable analyses of a doc, best first, as (log probability, spans or
-        tags). They are distinct, and the log probabilities are under the distribution over
-        all analyses of the whole doc. There are fewer where the doc has fewer.
-
-        Errors: InputError for n < 1.
-        """
-        return self.nbest_batch([doc], n)[0]
-
-    def nbest_batch(self, docs: Iterable[Doc], n: int) -> list[list[tuple[float, list[Any]]]]:
-        """`nbest` of each of some docs, which go through the model together."""
-        if n < 1:
-            raise InputError(f"{self.name}: n is {n}: ask for 1 analysis or more")
-        docs = list(docs)
-        found = self.infer(docs, lambda chain: best_sequences(_exact(chain), n))
-        results = []
-        for doc, parts in zip(docs, found):
-            named = [[self.named(tags, start) for tags in ranked[1]] for start, ranked in parts]
-            sums = best_sums([ranked[0] for _, ranked in parts], n)
-            results.append(
-                [
-                    (log_prob, self.analysis(doc, [names[i] for names, i in zip(named, ranks)]))
-                    for log_prob, ranks in sums
-                ]
-            )
-        return results
-
-    @abstractmethod
-    def named(self, tags: Tags, start: int) -> list[Any]:
-        """What a sentence's tags say, in names; `start` is its first token."""
-
-    @abstractmethod
-    def analysis(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
-        """An analysis of a doc, from what `named` gave for its sentences."""
-
-    @property
-    def confidence(self) -> bool:
-        """Whether predictions are written with their probabilities."""
-        return self._confidence
-
-    @confidence.setter
-    def confidence(self, value: bool) -> None:
-        if value:
-            register()
-        self._confidence = value
-
-    @property
-    def temperature(self) -> float:
-        """What the log potentials are divided by before inference: more than 1 makes the
-        model less sure, less than 1 surer, 1 leaves it as trained. The best analysis stays
-        the same; training does not use it. It is saved with the component.
-
-        Errors, when it is set: InputError for what is not a finite number above 0.
-        """
-        return float(self.cfg.get("temperature", 1.0))
-
-    @temperature.setter
-    def temperature(self, value: float) -> None:
-        self.cfg["temperature"] = self._checked_temperature(value)
-
-    def _checked_temperature(self, value: Any) -> float:
-        number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
-        if not number or not 0 < value < math.inf:
-            raise InputError(
-                f"{self.name}: temperature is {value!r}: take a finite number greater than 0"
-            )
-        return float(value)
 
     def _chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
         """(N, K) or (N, K * K) scores of a ragged batch as a distribution."""
@@ -266,8 +190,9 @@ class SequenceLabeler(StructuredPipe):
 
     def _constrain(self, chain: LinearChain) -> LinearChain:
         device = chain.potentials.device
-        moves, start, end = (torch.from_numpy(array).to(device) for array in self.legal())
-        return chain.constrain(moves=moves, start=start, end=end)
+        legal = (torch.from_numpy(array).to(device) for array in self.legal())
+        transitions, start, end = legal
+        return chain.constrain(transitions=transitions, start=start, end=end)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -318,23 +243,3 @@ class SequenceLabeler(StructuredPipe):
         """(B, n, K) bool: the tags that agree with gold tags (B, n), all where MISSING."""
         known = torch.nn.functional.one_hot(gold.clamp(min=0), len(self.tags)).bool()
         return known | (gold == MISSING)[..., None]
-
-
-def best_tags(chain: LinearChain) -> list[Tags]:
-    """The most probable tags of each sentence."""
-    return cut(chain.argmax, chain.lengths)
-
-
-def cut(padded: Tensor, lengths: Tensor) -> list[NDArray[Any]]:
-    """The rows of a (B, n, ...) tensor, each as long as its sentence."""
-    return [row[:n] for row, n in zip(padded.cpu().numpy(), lengths.tolist(), strict=True)]
-
-
-def _exact(chain: LinearChain) -> LinearChain:
-    """A chain that answers in double precision.
-
-    Errors: ValueError where a sentence has no analysis."""
-    chain = LinearChain(chain.potentials.double(), chain.lengths)
-    if (chain.log_partition == -torch.inf).any():
-        raise ValueError("no tag sequence is possible for some sentence")
-    return chain

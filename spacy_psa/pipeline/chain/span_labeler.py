@@ -1,42 +1,36 @@
 """Labelling spans that do not overlap, by tags of their tokens."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, ClassVar, cast
 
 import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
-from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model
 from torch import Tensor
 
-from spacy_psa.architectures.crf import sentence_bounds
-from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
-from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.errors import InputError, check_choice
+from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPrediction, make_decoder
 from spacy_psa.pipeline.chain.extensions import register
-from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Bounds, SequenceLabeler, Tags, best_tags
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
-from spacy_psa.pipeline.chain.span_tags import MISSING, Kind, Moves, Scheme, Spans
+from spacy_psa.pipeline.chain.queries import exact
+from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction, SequenceLabeler, Tags
+from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.span_tags import (
+    MISSING,
+    LegalTransitions,
+    Spans,
+    SpanScheme,
+    TagFormat,
+)
 from spacy_psa.scoring.span_group import score_group
+from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
-
-Decode = Literal["viterbi", "mbr", "threshold"]
-MBR_DOCS = 256  # whose potentials are held at a time
-
-
-class Scored(NamedTuple):
-    """Spans of a doc, or of a sentence, with their posteriors."""
-
-    spans: Spans
-    scores: list[float]
-    entropy: float
-    """Of the distribution over its analyses, nats."""
 
 
 class SpanLabeler(SequenceLabeler):
@@ -57,7 +51,7 @@ class SpanLabeler(SequenceLabeler):
     writes spans (`write`).
     """
 
-    uncertainty: str | None = None  # the attribute of the doc for its entropy
+    uncertainty: ClassVar[str | None] = None  # the attribute of the doc for its entropy
 
     def __init__(
         self,
@@ -65,28 +59,43 @@ class SpanLabeler(SequenceLabeler):
         model: Model,
         name: str,
         *,
-        scheme: Kind,
-        confidence: bool = False,
-        decode: Decode = "viterbi",
-        threshold: float = 0.5,
-        overwrite: bool = False,
-        **settings: Any,
+        scheme: TagFormat,
+        confidence: bool,
+        decode: Decode,
+        threshold: float,
+        overwrite: bool,
+        max_grad_norm: float,
+        reduction: Reduction,
+        batch_tokens: int,
+        scorer: Callable | None,
     ):
-        super().__init__(vocab, model, name, **settings)
-        if scheme not in ("BIOES", "BIO"):
-            raise InputError(f"{name}: scheme is {scheme!r}: take 'BIOES' or 'BIO'")
-        if decode not in get_args(Decode):
-            raise InputError(f"{name}: decode is {decode!r}: take one of {get_args(Decode)}")
-        if not 0 <= threshold <= 1:
-            raise InputError(f"{name}: threshold is {threshold!r}: take a number from 0 to 1")
-        self.kind: Kind = scheme
-        self.confidence = confidence
+        super().__init__(
+            vocab,
+            model,
+            name,
+            scorer=scorer,
+            max_grad_norm=max_grad_norm,
+            reduction=reduction,
+            batch_tokens=batch_tokens,
+            confidence=confidence,
+        )
         self.decode = decode
-        self.threshold = float(threshold)
+        self.threshold = threshold
         self.overwrite = overwrite
-        self._scheme = Scheme((), scheme)
-        if decode == "threshold":
-            register()
+        with self._naming_itself():
+            check_choice("scheme", scheme, TagFormat)
+            if self.decoder.overlapping:
+                register()
+        self._scheme = SpanScheme((), scheme)
+
+    @property
+    def decoder(self) -> SpanDecoder:
+        """How spans are chosen, by the settings as they are now.
+
+        Raises SettingError for a `decode` or `threshold` that there is not.
+        """
+        wanted = self.confidence and self.uncertainty is not None
+        return make_decoder(self.decode, self.threshold, scores=self.confidence, entropy=wanted)
 
     @abstractmethod
     def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
@@ -107,17 +116,17 @@ class SpanLabeler(SequenceLabeler):
         """The gold spans of a reference doc; None where it has no such annotation."""
 
     @property
-    def scheme(self) -> Scheme:
+    def scheme(self) -> SpanScheme:
         """How the component's spans become tags."""
         if self._scheme.labels != self.labels:
-            self._scheme = Scheme(self.labels, self.kind)
+            self._scheme = SpanScheme(self.labels, self._scheme.tag_format)
         return self._scheme
 
     @property
     def tags(self) -> tuple[str, ...]:
         return self.scheme.tags
 
-    def legal(self) -> Moves:
+    def legal(self) -> LegalTransitions:
         return self.scheme.legal()
 
     # Evidence
@@ -160,64 +169,12 @@ class SpanLabeler(SequenceLabeler):
 
     # Inference
 
-    def predict(self, docs: Iterable[Doc]) -> list[Any]:
-        """The most probable legal tags of each doc, (n,) int64 arrays; with confidence, or
-        another way of decoding, `Scored` spans.
+    def predict(self, docs: Iterable[Doc]) -> list[SpanPrediction]:
+        """The spans of each doc, as the settings `decode` and `confidence` say.
 
-        Errors: InputError naming a sentence of which nothing legal agrees with the evidence.
+        Raises InputError naming a sentence of which nothing legal agrees with the evidence.
         """
-        if self.decode == "viterbi" and not self.confidence:
-            return super().predict(docs)
-        if self.decode == "mbr":
-            return [
-                self._best_expected_f1(parts)
-                for batch in minibatch(docs, size=MBR_DOCS)
-                for parts in self.infer(batch, _rows)
-            ]
-        return [_joined(parts) for parts in self.infer(list(docs), self._scored)]
-
-    def _scored(self, chain: LinearChain) -> list[Scored]:
-        """The sentences' spans, the most probable or all above the threshold."""
-        posteriors = SpanPosteriors(chain, self.scheme)
-        if self.decode == "threshold":
-            found: list[Spans] = [[] for _ in chain.lengths]
-            scores: list[list[float]] = [[] for _ in chain.lengths]
-            spans, values = posteriors.above(self.threshold)
-            for (row, start, end, label), value in zip(spans.tolist(), values.tolist()):
-                found[row].append((start, end, self.labels[label]))
-                scores[row].append(value)
-        else:
-            found = [self.scheme.decode(tags.tolist()) for tags in best_tags(chain)]
-            scores = [
-                [float(posteriors.of(row, s, e, self.scheme.label_index(x))) for s, e, x in spans]
-                for row, spans in enumerate(found)
-            ]
-        wanted = self.confidence and self.uncertainty
-        entropies = chain.entropy.tolist() if wanted else [0.0] * len(found)
-        return [Scored(*parts) for parts in zip(found, scores, entropies)]
-
-    def _best_expected_f1(self, parts: list[tuple[int, Tensor]]) -> Scored:
-        if not parts:
-            return _joined([])
-        potentials = torch.nn.utils.rnn.pad_sequence([rows for _, rows in parts], True)
-        chain = LinearChain(potentials, torch.tensor([len(rows) for _, rows in parts]))
-        posteriors = SpanPosteriors(chain, self.scheme)
-        best = best_expected_f1(chain, self.scheme)
-        return _joined(
-            [
-                (
-                    start,
-                    Scored(
-                        [(s, e, self.labels[label]) for s, e, label in spans],
-                        [float(posteriors.of(row, *span)) for span in spans],
-                        entropy,
-                    ),
-                )
-                for row, ((start, _), spans, entropy) in enumerate(
-                    zip(parts, best, chain.entropy.tolist())
-                )
-            ]
-        )
+        return self.decoder.predict(list(docs), self.infer, self.scheme)
 
     def posterior(self, spans: Iterable[Span]) -> NDArray[numpy.float64]:
         """P(the span is in the analysis, with its label | doc), (spans,): exact, for any
@@ -260,32 +217,34 @@ class SpanLabeler(SequenceLabeler):
 
     # Annotation
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Any]) -> None:
+    def set_annotations(self, docs: Iterable[Doc], scores: list[SpanPrediction]) -> None:
         """Write what `predict` gave, beside the evidence on the docs."""
-        for doc, found in zip(docs, scores, strict=True):
-            scored = isinstance(found, Scored)
-            spans = found.spans if scored else self.scheme.decode(found.tolist())
-            if self.decode == "threshold":
-                predicted = [Span(doc, *span) for span in spans]
-                set_own(self.name, doc, predicted)
-                self._write_scores(doc, dict(zip(predicted, found.scores)))
-            else:
-                held, outside = self.held(doc)
-                taken = {i for span in held for i in range(span.start, span.end)}
-                values = found.scores if scored else [0.0] * len(spans)
-                confidences = {
-                    Span(doc, *span): value
-                    for span, value in zip(spans, values)
-                    if span[0] not in taken
-                }
+        decoder = self.decoder
+        for doc, predicted in zip(docs, scores, strict=True):
+            values = predicted.scores or [0.0] * len(predicted.spans)
+            confidences = {
+                Span(doc, *span): value for span, value in zip(predicted.spans, values, strict=True)
+            }
+            if decoder.overlapping:
                 set_own(self.name, doc, confidences)
-                confidences.update(dict.fromkeys(held, 1.0))  # they are known
-                ordered = sorted(confidences, key=lambda span: span.start)
-                self.write(doc, ordered, outside)
-                if scored:
-                    self._write_scores(doc, {span: confidences[span] for span in ordered})
-            if self.confidence and self.uncertainty:
-                doc._.set(self.uncertainty, found.entropy)
+            else:
+                confidences = self._beside_evidence(doc, confidences)
+            if decoder.scores:
+                self._write_scores(doc, confidences)
+            if decoder.entropy and self.uncertainty:
+                doc._.set(self.uncertainty, predicted.entropy)
+
+    def _beside_evidence(self, doc: Doc, confidences: dict[Span, float]) -> dict[Span, float]:
+        """Write predicted spans and those that are known; gives both in order, with their
+        probabilities."""
+        held, outside = self.held(doc)
+        taken = {i for span in held for i in range(span.start, span.end)}
+        confidences = {s: value for s, value in confidences.items() if s.start not in taken}
+        set_own(self.name, doc, confidences)
+        confidences.update(dict.fromkeys(held, 1.0))  # they are known
+        ordered = sorted(confidences, key=lambda span: span.start)
+        self.write(doc, ordered, outside)
+        return {span: confidences[span] for span in ordered}
 
     def _write_scores(self, doc: Doc, confidences: dict[Span, float]) -> None:
         attrs = {"scores": numpy.array(list(confidences.values()))}
@@ -314,7 +273,7 @@ class SpanLabeler(SequenceLabeler):
 
     def gold_allowed(self, gold: Tensor) -> Tensor:
         allowed = super().gold_allowed(gold)
-        if self.kind == "BIO":
+        if self.scheme.tag_format == "BIO":
             # In BIOES its own tags say that a gold span does not go on where gold is missing.
             goes_on = torch.zeros(len(self.tags), len(self.tags), dtype=torch.bool)
             begins, insides = self.scheme.columns("B"), self.scheme.columns("I")
@@ -330,7 +289,7 @@ class SpanLabeler(SequenceLabeler):
         _per_type of the spans in doc.spans[<name>], which `spacy find-threshold` can take."""
         examples = list(examples)
         figures = dict(super().score(examples, **settings))
-        if self.decode == "threshold":
+        if self.decoder.overlapping:
             figures |= score_group(examples, self.name, self.reference_spans)
         return figures
 
@@ -358,24 +317,8 @@ def labels_of(spans: Iterable[Any]) -> set[str]:
     return {span.label_ for span in spans if span.label}
 
 
-def _joined(parts: list[tuple[int, Scored]]) -> Scored:
-    """What was found in a doc's sentences, in one."""
-    return Scored(
-        [(start + s, start + e, label) for start, part in parts for s, e, label in part.spans],
-        [score for _, part in parts for score in part.scores],
-        float(sum(part.entropy for _, part in parts)),
-    )
-
-
-def _rows(chain: LinearChain) -> list[Tensor]:
-    """The log potentials (n, K, K) of each sentence."""
-    best_tags(chain)  # an error where there is no analysis
-    potentials = chain.potentials.double()
-    return [rows[:n] for rows, n in zip(potentials, chain.lengths.tolist())]
-
-
-def _posteriors(chain: LinearChain, scheme: Scheme) -> list[tuple[SpanPosteriors, int]]:
-    posteriors = SpanPosteriors(LinearChain(chain.potentials.double(), chain.lengths), scheme)
+def _posteriors(chain: LinearChain, scheme: SpanScheme) -> list[tuple[SpanPosteriors, int]]:
+    posteriors = SpanPosteriors(exact(chain), scheme)
     return [(posteriors, row) for row in range(len(chain.lengths))]
 
 

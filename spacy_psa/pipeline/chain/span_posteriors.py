@@ -6,7 +6,7 @@ import numpy
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 Floats = NDArray[numpy.float64]
@@ -30,7 +30,7 @@ class SpanPosteriors:
     Errors: ValueError where a sentence has no analysis.
     """
 
-    def __init__(self, chain: LinearChain, scheme: Scheme):
+    def __init__(self, chain: LinearChain, scheme: SpanScheme):
         marginals = _double(_array(chain.marginals))
         pairs = _array(chain.pairwise_marginals)  # large: only what is read is made double
         begins, insides, lasts = (scheme.columns(prefix) for prefix in "BIE")
@@ -44,7 +44,7 @@ class SpanPosteriors:
         goes_on = [_double(pairs[..., tags, insides]) for tags in (begins, insides)]
         self.inside = [_ratio(pair, given) for pair, given in zip(goes_on, before)]
         # P(the span ends here | the tag before), and P(a span is this one token).
-        if scheme.kind == "BIOES":
+        if scheme.tag_format == "BIOES":
             pairs_with_end = [_double(pairs[..., tags, lasts]) for tags in (begins, insides)]
             self.last = [_ratio(pair, given) for pair, given in zip(pairs_with_end, before)]
             self.single = numpy.minimum(marginals[..., scheme.columns("S")], 1)

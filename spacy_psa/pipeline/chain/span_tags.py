@@ -1,4 +1,4 @@
-"""Span labels as token tags and back: BIOES and BIO, with the moves that are legal."""
+"""Span labels as token tags and back: BIOES and BIO, with the transitions that are legal."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -6,37 +6,37 @@ from typing import Literal, NamedTuple
 import numpy
 from numpy.typing import NDArray
 
-Kind = Literal["BIOES", "BIO"]
+TagFormat = Literal["BIOES", "BIO"]
 Spans = list[tuple[int, int, str]]
 MISSING = -1
 
 
-class Moves(NamedTuple):
+class LegalTransitions(NamedTuple):
     """What a legal tag sequence may do: bool arrays over K tags."""
 
-    moves: NDArray[numpy.bool_]  # (K, K), from the row's tag to the column's
+    transitions: NDArray[numpy.bool_]  # (K, K), from the row's tag to the column's
     start: NDArray[numpy.bool_]  # (K,)
     end: NDArray[numpy.bool_]  # (K,)
 
 
-class Scheme:
+class SpanScheme:
     """Tags of a span labelling: "O" and, for each label, its B, I (and E, S) tags.
 
     labels: span labels, in the order that fixes the tags' numbers.
-    kind: "BIOES" (J section 5.1) tells a span's end and single tokens apart; "BIO"
+    tag_format: "BIOES" (J section 5.1) tells a span's end and single tokens apart; "BIO"
     (IOB2) does not.
     """
 
-    def __init__(self, labels: Sequence[str], kind: Kind = "BIOES"):
+    def __init__(self, labels: Sequence[str], tag_format: TagFormat = "BIOES"):
         self.labels = tuple(labels)
-        self.kind = kind
-        self.prefixes = "BIES" if kind == "BIOES" else "BI"
+        self.tag_format = tag_format
+        self.prefixes = "BIES" if tag_format == "BIOES" else "BI"
         self.tags = ("O", *(f"{p}-{label}" for label in labels for p in self.prefixes))
         self._index = {label: i for i, label in enumerate(self.labels)}
 
     def tag(self, prefix: str, label: str) -> int:
         """The number of a tag, for a prefix of BIES (in BIO, S is B and E is I)."""
-        if self.kind == "BIO":
+        if self.tag_format == "BIO":
             prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
         return 1 + self._index[label] * len(self.prefixes) + self.prefixes.index(prefix)
 
@@ -73,10 +73,10 @@ class Scheme:
                 start = i
         return spans
 
-    def legal(self) -> Moves:
-        """The legal moves: a span starts with B or S, goes on with its own label's I,
+    def legal(self) -> LegalTransitions:
+        """The legal transitions: a span starts with B or S, goes on with its own label's I,
         and in BIOES ends with E before anything else may follow."""
-        if self.kind == "BIO":
+        if self.tag_format == "BIO":
             opens = numpy.array([t[0] in "OB" for t in self.tags])
             closes = numpy.ones(len(self.tags), dtype=bool)
         else:
@@ -86,4 +86,4 @@ class Scheme:
         inside = numpy.array([t[0] in "BI" for t in self.tags])
         goes_on = numpy.array([t[0] in "IE" for t in self.tags])
         same = (label[:, None] == label[None, :]) & inside[:, None] & goes_on[None, :]
-        return Moves((closes[:, None] & opens[None, :]) | same, opens, closes)
+        return LegalTransitions((closes[:, None] & opens[None, :]) | same, opens, closes)

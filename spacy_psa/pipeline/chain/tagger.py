@@ -1,70 +1,39 @@
 """`crf_tagger`: part-of-speech tags by a linear-chain CRF (J Table 3)."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Config, Model
+from thinc.api import Model
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
+from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.sequence_labeler import (
     NO_TAGS,
     Allowed,
-    Bounds,
     Reduction,
     SequenceLabeler,
     Tags,
-    cut,
 )
-from spacy_psa.pipeline.chain.ner import DEFAULT_MODEL
-from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
-from spacy_psa.pipeline.chain.span_tags import MISSING, Moves
 from spacy_psa.pipeline.chain.span_labeler import same_tokens
+from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
+from spacy_psa.pipeline.factory import component_factory
+from spacy_psa.sentences import Bounds
 from spacy_psa.structs.chain import LinearChain
 
 
-@Language.factory(
-    "crf_tagger",
-    assigns=["token.tag"],
-    default_config={
-        "model": Config().from_str(DEFAULT_MODEL)["model"],
-        "overwrite": True,
-        "confidence": False,
-        "max_grad_norm": 5.0,
-        "reduction": "mean",
-        "batch_tokens": 4000,
-        "scorer": {"@scorers": "spacy.tagger_scorer.v1"},
-    },
-    default_score_weights={"tag_acc": 1.0},
-)
-def make_crf_tagger(
-    nlp: Language,
-    name: str,
-    model: Model,
-    overwrite: bool,
-    confidence: bool,
-    max_grad_norm: float,
-    reduction: Reduction,
-    batch_tokens: int,
-    scorer: Callable | None,
-) -> "CRFTagger":
-    """The factory `crf_tagger`; see `CRFTagger` for its settings."""
-    return CRFTagger(
-        nlp.vocab,
-        model,
-        name,
-        overwrite=overwrite,
-        confidence=confidence,
-        max_grad_norm=max_grad_norm,
-        reduction=reduction,
-        batch_tokens=batch_tokens,
-        scorer=scorer,
-    )
+class TagPrediction(NamedTuple):
+    """The tags that are predicted for a doc, or a sentence."""
+
+    tags: Tags
+    """(n,) the numbers of the tags."""
+    probabilities: NDArray[numpy.float64] | None = None
+    """(n,) of each of them; None where they were not asked for."""
 
 
 class CRFTagger(SequenceLabeler):
@@ -80,23 +49,34 @@ class CRFTagger(SequenceLabeler):
         self,
         vocab: Vocab,
         model: Model,
-        name: str,
+        name: str = "tagger",
         *,
-        overwrite: bool,
+        overwrite: bool = True,
         confidence: bool = False,
-        **settings: Any,
+        max_grad_norm: float = 5.0,
+        reduction: Reduction = "mean",
+        batch_tokens: int = 4000,
+        scorer: Callable | None = None,
     ):
-        super().__init__(vocab, model, name, **settings)
+        super().__init__(
+            vocab,
+            model,
+            name,
+            scorer=scorer,
+            max_grad_norm=max_grad_norm,
+            reduction=reduction,
+            batch_tokens=batch_tokens,
+            confidence=confidence,
+        )
         self.overwrite = overwrite
-        self.confidence = confidence
 
     @property
     def tags(self) -> tuple[str, ...]:
         return self.labels
 
-    def legal(self) -> Moves:
+    def legal(self) -> LegalTransitions:
         k = len(self.tags)
-        return Moves(*(numpy.ones(shape, dtype=bool) for shape in ((k, k), (k,), (k,))))
+        return LegalTransitions(*(numpy.ones(shape, dtype=bool) for shape in ((k, k), (k,), (k,))))
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
         return sorted({token.tag_ for eg in examples for token in eg.reference} - {""})
@@ -127,21 +107,20 @@ class CRFTagger(SequenceLabeler):
                 allowed[i, self.tags.index(name)] = True
         return [allowed[start:end] for start, end in bounds]
 
-    def predict(self, docs: Iterable[Doc]) -> list[Any]:
-        """The most probable tags of each doc, (n,) int64 arrays; with confidence each with
-        the probabilities of the tags, (n,).
+    def predict(self, docs: Iterable[Doc]) -> list[TagPrediction]:
+        """The most probable tags of each doc; with confidence, their probabilities too.
 
-        Errors: InputError naming a sentence of which nothing agrees with the evidence.
+        Raises InputError naming a sentence of which nothing agrees with the evidence.
         """
-        if not self.confidence:
-            return super().predict(docs)
-        found = self.infer(list(docs), _tags_and_probabilities)
+        read = _tags_and_probabilities if self.confidence else _best_tags
         return [
-            (
-                numpy.concatenate([NO_TAGS, *(tags for _, (tags, _) in parts)]),
-                numpy.concatenate([numpy.zeros(0), *(values for _, (_, values) in parts)]),
+            TagPrediction(
+                numpy.concatenate([NO_TAGS, *(part.tags for _, part in parts)]),
+                numpy.concatenate([numpy.zeros(0), *(part.probabilities for _, part in parts)])
+                if self.confidence
+                else None,
             )
-            for parts in found
+            for parts in self.infer(list(docs), read)
         ]
 
     def named(self, tags: Tags, start: int) -> list[Any]:
@@ -150,26 +129,38 @@ class CRFTagger(SequenceLabeler):
     def analysis(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
         return [tag for part in parts for tag in part]
 
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Any]) -> None:
-        """Write the tags that `predict` gave, and with confidence their probabilities."""
-        for doc, found in zip(docs, scores, strict=True):
-            tags, values = found if self.confidence else (found, None)
+    def set_annotations(self, docs: Iterable[Doc], scores: list[TagPrediction]) -> None:
+        """Write the tags that `predict` gave, and their probabilities where it gave them."""
+        for doc, predicted in zip(docs, scores, strict=True):
             own = []
-            for token, tag in zip(doc, tags.tolist(), strict=True):
+            for token, tag in zip(doc, predicted.tags.tolist(), strict=True):
                 if self.overwrite or not token.tag or is_own(self.name, token):
                     token.tag_ = self.tags[tag]
                     own.append(token)
             if not self.overwrite:  # else nothing is evidence
                 set_own(self.name, doc, own)
-            if values is not None:
-                for token, value in zip(doc, values.tolist(), strict=True):
+            if predicted.probabilities is not None:
+                for token, value in zip(doc, predicted.probabilities.tolist(), strict=True):
                     token._.tag_confidence = value
 
 
-def _tags_and_probabilities(
-    chain: LinearChain,
-) -> list[tuple[Tags, NDArray[numpy.float64]]]:
-    """The best tags of each sentence, and P(tag | sentence) of each of them."""
-    tags = chain.argmax
-    values = chain.marginals.gather(2, tags[..., None])[..., 0].double().clamp(max=1)
-    return list(zip(cut(tags, chain.lengths), cut(values, chain.lengths)))
+def _best_tags(chain: LinearChain) -> list[TagPrediction]:
+    return [TagPrediction(tags.cpu().numpy()) for tags in chain.argmax]
+
+
+def _tags_and_probabilities(chain: LinearChain) -> list[TagPrediction]:
+    found = []
+    for tags, rows in zip(chain.argmax, chain.marginals, strict=True):
+        values = rows[: len(tags)].gather(1, tags[:, None].to(rows.device))[:, 0]
+        found.append(TagPrediction(tags.cpu().numpy(), values.double().clamp(max=1).cpu().numpy()))
+    return found
+
+
+make_crf_tagger = component_factory(
+    "crf_tagger",
+    CRFTagger,
+    model=DEFAULT_MODEL,
+    scorer="spacy.tagger_scorer.v1",
+    assigns=["token.tag"],
+    score_weights={"tag_acc": 1.0},
+)

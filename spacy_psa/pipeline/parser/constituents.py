@@ -25,9 +25,9 @@ import numpy
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
-from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.corpora.trees import ROOTS, build_tree
 from spacy_psa.errors import InputError
+from spacy_psa.sentences import Bounds, sentence_bounds
 
 if TYPE_CHECKING:
     from nltk import Tree
@@ -52,10 +52,13 @@ class Sentence(NamedTuple):
     """(n,) the tokens that are words."""
 
 
-def word_sentences(doc: Doc) -> list[Sentence]:
-    """The sentences of a doc, as the model takes them; some may have no words."""
+def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
+    """The sentences of a doc, as the model takes them; some may have no words.
+
+    bounds: the doc's `sentence_bounds`, where they are known.
+    """
     words = numpy.flatnonzero(numpy.diff(_letters(doc)))
-    bounds = sentence_bounds(doc)
+    bounds = sentence_bounds(doc) if bounds is None else bounds
     cuts = numpy.searchsorted(words, [start for start, _ in bounds[1:]])
     return [Sentence(*bound, part) for bound, part in zip(bounds, numpy.split(words, cuts))]
 

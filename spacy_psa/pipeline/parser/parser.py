@@ -2,20 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Config, Model, xp2torch
+from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.crf import listens, sentence_bounds, sentence_scores, sentences
-from spacy_psa.errors import InputError
-from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
+from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.errors import InputError, check_choice, check_sizes
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
+from spacy_psa.pipeline.factory import component_factory
+from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import (
     JOIN,
     KEY,
@@ -28,6 +29,7 @@ from spacy_psa.pipeline.parser.constituents import (
 from spacy_psa.pipeline.parser.extensions import register_extensions
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold, too_long, warn_of_length
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.sentences import SplitDocs, split_sentences
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
@@ -62,56 +64,6 @@ layers = 2
 feedforward = 512
 boundaries = true
 """
-
-
-@Language.factory(
-    "constituency_parser",
-    assigns=["doc.spans", "token.tag"],
-    default_config={
-        "model": Config().from_str(DEFAULT_MODEL)["model"],
-        "loss": "max_margin",
-        "max_length": 300,
-        "max_grad_norm": 0.0,
-        "batch_spans": 100_000,
-        "tag_weight": 5.0,
-        "confidence": False,
-        "scorer": {"@scorers": "spacy-psa.parseval_scorer.v1"},
-    },
-    default_score_weights={
-        "constituents_f": 1.0,
-        "constituents_p": 0.0,
-        "constituents_r": 0.0,
-        "constituents_exact": 0.0,
-        "constituents_no_crossing": None,
-        "constituents_tag_acc": None,
-        "constituents_per_type": None,
-    },
-)
-def make_constituency_parser(
-    nlp: Language,
-    name: str,
-    model: Model,
-    loss: Loss,
-    max_length: int,
-    max_grad_norm: float,
-    batch_spans: int,
-    tag_weight: float,
-    confidence: bool,
-    scorer: Callable | None,
-) -> "ConstituencyParser":
-    """The factory `constituency_parser`; see `ConstituencyParser` for its settings."""
-    return ConstituencyParser(
-        nlp.vocab,
-        model,
-        name,
-        loss=loss,
-        max_length=max_length,
-        max_grad_norm=max_grad_norm,
-        batch_spans=batch_spans,
-        tag_weight=tag_weight,
-        confidence=confidence,
-        scorer=scorer,
-    )
 
 
 class Constituent(NamedTuple):
@@ -160,7 +112,7 @@ class ConstituencyParser(StructuredPipe):
         self,
         vocab: Vocab,
         model: Model,
-        name: str,
+        name: str = "parser",
         *,
         loss: Loss = "max_margin",
         max_length: int = 300,
@@ -170,11 +122,10 @@ class ConstituencyParser(StructuredPipe):
         confidence: bool = False,
         scorer: Callable | None = None,
     ):
-        if loss not in get_args(Loss):
-            raise InputError(f"{name}: loss is {loss!r}: take one of {get_args(Loss)}")
-        if max_length < 1:
-            raise InputError(f"{name}: max_length is {max_length}: take 1 or more")
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
+        with self._naming_itself():
+            check_choice("loss", loss, Loss)
+            check_sizes(max_length=max_length)
         self.loss = loss
         self.max_length = max_length
         self.batch_spans = batch_spans
@@ -228,7 +179,7 @@ class ConstituencyParser(StructuredPipe):
     def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
         if listens(self.model):
             return super().samples(examples)
-        parts = (part for eg in examples for part in sentences([eg.predicted]))
+        parts = (part for eg in examples for part in split_sentences([eg.predicted]))
         return (part for part in parts if 0 < len(part) <= self.max_length)
 
     # Inference
@@ -239,22 +190,22 @@ class ConstituencyParser(StructuredPipe):
         so are too long ones, with a warning.
 
         Errors: ValueError where nothing is left or the component has no weights."""
-        docs = list(docs)
-        found, sizes = self._plan(docs)
+        split = SplitDocs(docs)
+        found, sizes = self._plan(split)
         numbers = [i for i, size in enumerate(sizes) if size]
         if not numbers:
             raise ValueError(f"{self.name}: there are no words to give a distribution over")
-        arrays = sentence_scores(self.model, docs)(numbers)[: len(numbers)]
+        arrays = sentence_scores(self.model, split)(numbers)[: len(numbers)]
         flat = xp2torch(self.model.ops.xp.concatenate(arrays))
         return span_tree(flat, [found[i] for i in numbers])
 
     def predict(self, docs: Iterable[Doc]) -> list[Parse]:
         """The best trees of each doc, and the tags of its words."""
-        docs = list(docs)
-        found, sizes = self._plan(docs)
+        split = SplitDocs(docs)
+        found, sizes = self._plan(split)
         best: list[list[Constituent]] = [[] for _ in found]
         tagged: list[dict[int, str]] = [{} for _ in found]
-        for batch, dist, tags in self._distributions(docs, found, sizes):
+        for batch, dist, tags in self._distributions(split, found, sizes):
             shares = label_shares(dist, dist.argmax) if self.confidence else [None] * len(batch)
             for i, tree, share in zip(batch, dist.argmax, shares, strict=True):
                 best[i] = self._constituents(tree, found[i], share)
@@ -265,8 +216,8 @@ class ConstituencyParser(StructuredPipe):
                 best[i] = self._constituents([(0, len(sentence.words), 1)], sentence)
         ready = iter(zip(best, tagged, strict=True))
         parses = []
-        for doc in docs:
-            parts = [next(ready) for _ in sentence_bounds(doc)]
+        for bounds in split.bounds:
+            parts = [next(ready) for _ in bounds]
             written = {i: tag for _, part in parts for i, tag in part.items()}
             parses.append(Parse([c for part, _ in parts for c in part], written))
         return parses
@@ -290,21 +241,22 @@ class ConstituencyParser(StructuredPipe):
         `max_length` tokens. Errors: ValueError for a k below 1, or without weights."""
         if k < 1:
             raise ValueError(f"{self.name}: k is {k}: take 1 or more")
-        found, sizes = self._plan([doc])
+        split = SplitDocs([doc])
+        found, sizes = self._plan(split)
         best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]
-        for batch, dist, _ in self._distributions([doc], found, sizes):
+        for batch, dist, _ in self._distributions(split, found, sizes):
             for i, ranked in zip(batch, dist.kbest(k), strict=True):
-                for tree, log_prob in ranked:
+                for log_prob, tree in ranked:
                     nodes = [c[:3] for c in self._constituents(tree, found[i])]
                     best[i].append((log_prob, bracketed(doc, found[i].words, nodes)))
         return best
 
-    def _plan(self, docs: list[Doc]) -> tuple[list[Sentence], list[int]]:
+    def _plan(self, split: SplitDocs) -> tuple[list[Sentence], list[int]]:
         """All sentences, and how many spans the chart has of each: 0 if it is not parsed."""
         self._require_weights()
         found, sizes = [], []
-        for doc in docs:
-            for sentence in word_sentences(doc):
+        for doc, bounds in zip(split.docs, split.bounds):
+            for sentence in word_sentences(doc, bounds):
                 found.append(sentence)
                 sizes.append(span_count(sentence))
                 if len(sentence.words) and too_long(sentence, self.max_length):
@@ -314,11 +266,11 @@ class ConstituencyParser(StructuredPipe):
         return found, sizes
 
     def _distributions(
-        self, docs: list[Doc], found: list[Sentence], sizes: list[int]
+        self, split: SplitDocs, found: list[Sentence], sizes: list[int]
     ) -> Iterator[tuple[list[int], SpanTree, list[Floats2d]]]:
         """Numbers of sentences, their distribution and the scores of their tokens' tags, until
         all of them are done."""
-        scores = sentence_scores(self.model, docs)
+        scores = sentence_scores(self.model, split)
         for batch in batches_by_size(sizes, self.batch_spans):
             arrays = scores(batch)
             flat = xp2torch(self.model.ops.xp.concatenate(arrays[: len(batch)]))
@@ -350,11 +302,11 @@ class ConstituencyParser(StructuredPipe):
     def accumulate(self, examples: list[Example]) -> float:
         if listens(self.model):  # which must see the batch that the component before saw
             return super().accumulate(examples)
-        parts = sentences(eg.predicted for eg in examples)
+        parts = split_sentences(eg.predicted for eg in examples)
         gold = self._gold(examples)
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
-            scores, backprop = self.model.begin_update([parts[i] for i in batch])
+            scores, backprop = self.model.begin_update(parts.chosen(batch))
             share, d_scores = self._loss(batch, gold, scores)
             backprop(d_scores)
             loss += share
@@ -390,3 +342,21 @@ class ConstituencyParser(StructuredPipe):
 
     def _gold(self, examples: list[Example]) -> Gold:
         return read_gold(examples, self.labels, self.tags, self.max_length, self.name)
+
+
+make_constituency_parser = component_factory(
+    "constituency_parser",
+    ConstituencyParser,
+    model=DEFAULT_MODEL,
+    scorer="spacy-psa.parseval_scorer.v1",
+    assigns=["doc.spans", "token.tag"],
+    score_weights={
+        "constituents_f": 1.0,
+        "constituents_p": 0.0,
+        "constituents_r": 0.0,
+        "constituents_exact": 0.0,
+        "constituents_no_crossing": None,
+        "constituents_tag_acc": None,
+        "constituents_per_type": None,
+    },
+)

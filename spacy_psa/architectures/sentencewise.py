@@ -1,0 +1,110 @@
+"""A head over token vectors, sentence by sentence: Model[List[Doc], List[Floats2d]].
+
+A doc is taken sentence by sentence where its sentence boundaries are set, else
+whole. The output has one array for each sentence.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.sentences import SplitDocs, sentence_bounds, split_sentences
+
+
+def has_boundaries(tok2vec: Model) -> bool:
+    """Whether a model gives rows for START and STOP around the tokens of each sentence."""
+    shims = (shim for node in tok2vec.walk() for shim in node.shims)
+    return any(isinstance(shim, TorchShim) and shim.cfg.get("boundaries") for shim in shims)
+
+
+def listens(model: Model) -> bool:
+    """Whether a model is fed by an upstream component, and so must be given whole docs."""
+    return any(hasattr(node, "upstream_name") for node in model.walk())
+
+
+def sentencewise(tok2vec: Model, head: Model) -> Model:
+    """A head over token vectors, sentence by sentence. `tok2vec` takes sentences, or whole
+    docs where it listens to an upstream component."""
+    model: Model = Model(
+        "sentencewise",
+        _forward,
+        init=_init,
+        layers=[tok2vec, head],
+        dims={"nO": None},
+        refs={"tok2vec": tok2vec, "head": head},
+    )
+    return model
+
+
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+    tok2vec, head = model.layers
+    if not listens(tok2vec):
+        vectors, embed_backprop = tok2vec(split_sentences(docs), is_train)
+        potentials, head_backprop = head(vectors, is_train)
+        return potentials, lambda d: embed_backprop(head_backprop(d))
+    below, above = _around_the_split(tok2vec, head)
+    whole, below_backprop = below(docs, is_train)
+    parts = [[end - start for start, end in sentence_bounds(doc)] for doc in docs]
+    vectors = []
+    for array, sizes in zip(whole, parts):
+        vectors += model.ops.xp.split(array, numpy.cumsum(sizes)[:-1].tolist())
+    backprops = []
+    for layer in above:
+        vectors, layer_backprop = layer(vectors, is_train)
+        backprops.append(layer_backprop)
+
+    def backprop(d_vectors: list[Floats2d]) -> Any:
+        for layer_backprop in reversed(backprops):
+            d_vectors = layer_backprop(d_vectors)
+        rows = iter(d_vectors)
+        return below_backprop([model.ops.xp.concatenate([next(rows) for _ in s]) for s in parts])
+
+    return vectors, backprop
+
+
+def _around_the_split(tok2vec: Model, head: Model) -> tuple[Model, list[Model]]:
+    """What sees whole docs, as listeners must, and what sees the sentences: an encoder
+    over a listener too, so that it never looks across their bounds."""
+    if tok2vec.has_ref("encode") and not listens(tok2vec.get_ref("encode")):
+        return tok2vec.get_ref("embed"), [tok2vec.get_ref("encode"), head]
+    return tok2vec, [head]
+
+
+def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], list[Floats2d]]:
+    """Prediction in pieces: a function from numbers of the docs' sentences to their arrays.
+
+    model: that `sentencewise` made. What must see whole docs is computed once, at the call.
+    """
+    tok2vec, head = model.layers
+    if not listens(tok2vec):
+        return lambda numbers: model.predict(split.sentences.chosen(numbers))
+    below, above = _around_the_split(tok2vec, head)
+    vectors: list[Floats2d] = []
+    for array, bounds in zip(below.predict(split.docs), split.bounds):
+        vectors += [array[start:end] for start, end in bounds]
+
+    def predict(numbers: list[int]) -> list[Floats2d]:
+        arrays = [vectors[i] for i in numbers]
+        for layer in above:
+            arrays = layer.predict(arrays)
+        return arrays
+
+    return predict
+
+
+def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+    tok2vec, head = model.layers
+    head.set_dim("nO", model.get_dim("nO"))
+    vectors = None
+    if X is not None:
+        tok2vec.initialize(X=X)
+        vectors = tok2vec.predict(X)
+    elif tok2vec.has_dim("nO"):
+        tok2vec.initialize()
+        vectors = [model.ops.alloc2f(1, tok2vec.get_dim("nO"))]
+    head.initialize(X=vectors)

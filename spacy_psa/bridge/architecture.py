@@ -1,0 +1,144 @@
+"""Registered architectures that take their settings from a torch module."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+import torch
+from thinc.api import Model
+from torch import nn
+
+from spacy_psa.bridge.layers import FORMER_NAMES, torch_layer
+from spacy_psa.errors import InputError, SettingError
+
+Architecture = Callable[..., Model]
+
+
+def encoder(
+    module: type[nn.Module],
+    *,
+    name: str = "",
+    renamed: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    input_width: str = "",
+    former_names: Mapping[str, str] | None = None,
+) -> Architecture:
+    """The architecture `NAME.v1` of an encoder: a function with the settings of its module.
+
+    The function's signature, defaults and checks are the module's, and so is its docstring;
+    a config's mistakes show before there are weights. It gives a
+    Model[List[Floats2d], List[Floats2d]], see `torch_layer`.
+
+    module: a torch module that takes `input_width` first, the rest as settings with defaults,
+    and says its `output_width`.
+    name: NAME; the module's where it is empty.
+    renamed: settings with another name in a config, as {name in a config: name in the module}.
+    defaults: of the architecture, where they are not the module's.
+    fixed: settings of the module that a config cannot set.
+    input_width: for a module whose output is as wide as its input: the name under which a
+    config may tell that width, which the layers above need before initialization.
+    former_names: see `TorchShim`; those of a config are among them.
+    """
+    name = name or module.__name__
+    renamed = dict(renamed or {})
+    former = {**FORMER_NAMES, **renamed, **(former_names or {})}
+    extra = [optional(input_width, int)] if input_width else []
+
+    def build(settings: dict[str, Any]) -> Model:
+        given = settings.pop(input_width, None)
+        settings |= fixed or {}
+        widths = [given or 1, given or 2]
+        found = {
+            int(on_meta(module, input_width=width, **settings).output_width)  # type: ignore[arg-type]
+            for width in (widths if input_width else widths[:1])
+        }
+        if len(found) > 1:
+            raise InputError(
+                f"the output is as wide as the input: set `{input_width}` to that of `embed`"
+            )
+        layer = torch_layer(module.__name__, module, settings, former)
+        layer.set_dim("nO", found.pop())
+        return layer
+
+    hidden = ("input_width", *(fixed or ()))
+    return architecture(
+        module, build, name=name, renamed=renamed, defaults=defaults, hidden=hidden, extra=extra
+    )
+
+
+def architecture(
+    module: type[nn.Module],
+    build: Callable[..., Model],
+    *,
+    name: str,
+    renamed: Mapping[str, str],
+    defaults: Mapping[str, Any] | None = None,
+    hidden: Sequence[str] = (),
+    extra: Sequence[Parameter] = (),
+) -> Architecture:
+    """A registered function `NAME.v1` whose settings are those of a module, and `extra` ones.
+
+    build: called with a dict of the settings, by their names in the module and in `extra`.
+    Errors name the architecture and the setting as a config has it.
+    hidden: the module's parameters that are no settings. renamed, defaults: see `encoder`.
+    """
+    in_config = {inside: outside for outside, inside in renamed.items()}
+    own = [
+        parameter.replace(
+            name=in_config.get(key, key),
+            kind=Parameter.KEYWORD_ONLY,
+            default=(defaults or {}).get(key, parameter.default),
+        )
+        for key, parameter in inspect.signature(module).parameters.items()
+        if key not in hidden
+    ]
+    signature = Signature([*own, *extra], return_annotation=Model)
+
+    def make(*args: Any, **kwargs: Any) -> Model:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        settings = {renamed.get(key, key): plain(value) for key, value in given.arguments.items()}
+        try:
+            return build(settings)
+        except SettingError as error:
+            error = SettingError(
+                in_config.get(error.setting, error.setting), error.value, error.advice
+            )
+            raise InputError(f"{name}.v1: {error}") from None
+        except InputError as error:
+            raise InputError(f"{name}.v1: {error}") from None
+
+    make.__signature__ = signature  # type: ignore[attr-defined]
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = module.__doc__
+    make.module = module  # type: ignore[attr-defined]
+    return make
+
+
+def optional(name: str, kind: Any) -> Parameter:
+    """A setting that may be left out."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind | None)
+
+
+def setting(name: str, default: Any) -> Parameter:
+    """A setting with a default value, of the value's type."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type(default))
+
+
+def on_meta(module: Callable[..., nn.Module], **settings: Any) -> nn.Module:
+    """A module without memory for its weights, and without a draw from a random generator.
+
+    Raises InputError for settings that the module does not take.
+    """
+    try:
+        with torch.device("meta"):
+            return module(**settings)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise error if isinstance(error, InputError) else InputError(str(error)) from error
+
+
+def plain(value: Any) -> Any:
+    """A setting as it can be saved: a list for a tuple."""
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,123 @@
+"""torch modules as thinc layers: Model[List[Floats2d], List[Floats2d]]."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy
+import torch
+from thinc.api import Model, torch2xp, xp2torch
+from thinc.types import Floats2d
+from torch import Tensor, nn
+
+from spacy_psa.bridge.shim import TorchShim
+
+FORMER_NAMES = {"width": "input_width"}
+
+
+def torch_layer(
+    name: str,
+    make: Callable[..., nn.Module],
+    settings: dict[str, Any] | None = None,
+    former_names: Mapping[str, str] = FORMER_NAMES,
+) -> Model:
+    """A module `(x: (N, nI), lengths: (B,)) -> (N, nO)` as Model[List[Floats2d], List[Floats2d]].
+
+    make: called with `input_width=nI` and the settings. The module says its output width by
+    `output_width`. Where it does not give one row for each that it takes, its
+    `out_lengths(lengths)` says how many: (B,) int64 -> (B,) int64. Empty arrays pass through.
+    former_names: see `TorchShim`.
+    """
+    return Model(
+        name,
+        _forward,
+        init=_init_encoder,
+        dims={"nI": None, "nO": None},
+        shims=[TorchShim(make, settings or {}, former_names)],
+    )
+
+
+def head_layer(
+    name: str, make: Callable[..., nn.Module], settings: dict[str, Any] | None = None
+) -> Model:
+    """Like `torch_layer` for a head: its nO, the number of labels, must be set before
+    initialization, and `make` is called with `input_width=nI, labels=nO`."""
+    model = torch_layer(name, make, settings)
+    model.init = _init_head
+    return model
+
+
+def shim_of(model: Model) -> TorchShim:
+    """The shim of a node that `torch_layer` or an embedder made."""
+    shim = model.shims[0]
+    assert isinstance(shim, TorchShim)
+    return shim
+
+
+def run_shim(model: Model, inputs: tuple[Tensor, ...], is_train: bool) -> tuple[Any, Callable]:
+    """The module of a node on tensors, its output as an array of the node's ops, and a
+    callback from the output's gradient to the inputs' gradients (tensors or None)."""
+    shim = shim_of(model)
+    output, torch_backprop = shim(inputs, is_train)
+
+    def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
+        return torch_backprop(xp2torch(d_output, device=shim.device))
+
+    return torch2xp(output.detach()), backprop
+
+
+def _forward(
+    model: Model, X: list[Floats2d], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
+    shim = shim_of(model)
+    sizes = [len(x) for x in X]
+    if not sum(sizes):
+        width = model.get_dim("nO") if model.has_dim("nO") else 0
+        empty = [model.ops.alloc2f(0, width) for _ in X]
+        return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
+    # Empty arrays of a transformer's listener have no width.
+    filled = [x for x in X if len(x)]
+    alone = len(filled) == 1 and not is_train
+    rows = filled[0] if alone else model.ops.xp.concatenate(filled)
+    flat = xp2torch(rows, requires_grad=is_train, device=shim.device)
+    lengths = torch.tensor([size for size in sizes if size])
+    output, torch_backprop = shim((flat, lengths), is_train)
+    ends = numpy.cumsum(sizes)[:-1]
+    Y = model.ops.xp.split(torch2xp(output.detach()), _out_ends(shim.module, sizes, lengths))
+
+    def backprop(dY: list[Floats2d]) -> list[Floats2d]:
+        d_output = xp2torch(model.ops.xp.concatenate(dY), device=shim.device)
+        d_flat = torch_backprop(d_output)[0]
+        assert d_flat is not None
+        return model.ops.xp.split(torch2xp(d_flat), ends)
+
+    return Y, backprop
+
+
+def _out_ends(module: nn.Module, sizes: list[int], lengths: Tensor) -> Any:
+    """Where the rows of each sentence but the last end in the module's output."""
+    out_lengths = getattr(module, "out_lengths", None)
+    if out_lengths is None:
+        return numpy.cumsum(sizes)[:-1]
+    out = numpy.zeros(len(sizes), dtype="int64")
+    out[numpy.array(sizes) > 0] = out_lengths(lengths).numpy()
+    return numpy.cumsum(out)[:-1]
+
+
+def _init_encoder(model: Model, X: Any = None, Y: Any = None) -> None:
+    _set_width(model, X)
+    shim = shim_of(model)
+    if shim._model is None:
+        shim.build(input_width=model.get_dim("nI"))
+    model.set_dim("nO", int(shim.module.output_width))  # type: ignore[arg-type]
+
+
+def _init_head(model: Model, X: Any = None, Y: Any = None) -> None:
+    _set_width(model, X)
+    shim = shim_of(model)
+    if shim._model is None:
+        shim.build(input_width=model.get_dim("nI"), labels=model.get_dim("nO"))
+
+
+def _set_width(model: Model, X: Any) -> None:
+    if X is not None:
+        model.set_dim("nI", X[0].shape[1])

@@ -1,0 +1,81 @@
+"""How torch modules inside a thinc model are updated."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from thinc.api import Model, Optimizer, xp2torch
+from torch import nn
+
+AVERAGE_CEILING = 0.9999  # thinc's own limit for the decay of averages
+
+
+class TensorOptimizer(Optimizer):
+    """A thinc optimizer that updates a whole torch module in one step.
+
+    To spaCy it is a thinc optimizer: schedules, averages and the parameters of thinc
+    layers work as usual.
+
+    make: from parameters to a torch.optim.Optimizer; its learning rate is set
+    before each step from `learn_rate`, which may be a schedule.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., torch.optim.Optimizer],
+        learn_rate: float | Iterable[float],
+        *,
+        use_averages: bool = False,
+        **thinc_settings: Any,
+    ):
+        super().__init__(
+            learn_rate,  # type: ignore[arg-type]  # thinc takes any iterable
+            grad_clip=0.0,
+            L2=0.0,
+            use_averages=use_averages,
+            **thinc_settings,
+        )
+        self.make = make
+        self.by_module: dict[int, torch.optim.Optimizer] = {}
+
+    def update_module(self, key: int, module: nn.Module) -> None:
+        """One step for every parameter of the module that has a gradient.
+
+        Averages are kept under (key, parameter name), as thinc keeps its own."""
+        parameters = list(module.parameters())
+        if not parameters:  # torch refuses to optimize nothing
+            return
+        optimizer = self.by_module.get(key)
+        if optimizer is None or optimizer.param_groups[0]["params"][0] is not parameters[0]:
+            optimizer = self.by_module[key] = self.make(parameters)
+        for group in optimizer.param_groups:
+            group["lr"] = self.learn_rate
+        optimizer.step()
+        if self.averages is not None:
+            self._average(self.averages, key, module)
+
+    def _average(self, averages: dict[Any, Any], key: int, module: nn.Module) -> None:
+        for name, parameter in module.named_parameters():
+            held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
+            self.nr_update[key, name] += 1
+            t = self.nr_update[key, name]
+            decay = min((1.0 + t) / (10.0 + t), AVERAGE_CEILING)
+            held.lerp_(parameter.data, 1.0 - decay)
+
+
+def clip_gradients(model: Model, max_norm: float) -> float:
+    """Scale all gradients of a model, torch's and thinc's, so that their joint L2 norm
+    is at most `max_norm` (Wei2020 section 5.2: 5.0). Returns the norm before."""
+    gradients = []
+    for node in model.walk():
+        for shim in node.shims:
+            module = getattr(shim, "_model", None)
+            if isinstance(module, nn.Module):
+                gradients += [p.grad for p in module.parameters() if p.grad is not None]
+        gradients += [xp2torch(node.get_grad(n)) for n in node.param_names if node.has_grad(n)]
+    if not gradients:
+        return 0.0
+    norm = float(nn.utils.get_total_norm(gradients))
+    if norm > max_norm:
+        torch._foreach_mul_(gradients, max_norm / norm)
+    return norm

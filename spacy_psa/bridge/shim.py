@@ -1,0 +1,195 @@
+"""A torch module inside a thinc model, with its weights and the settings that it was made with."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
+from typing import Any
+from zipfile import ZipFile
+
+import torch
+from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
+from thinc.shims.shim import Shim
+from torch import Tensor, nn
+
+from spacy_psa.bridge.optimizer import TensorOptimizer
+from spacy_psa.errors import InputError
+from spacy_psa.modules.int8 import quantize
+
+FORMAT = 2  # of the saved bytes; the first one has no number
+
+
+class TorchShim(Shim):
+    """A torch module inside a thinc model; `None` until `build` or `from_bytes`.
+
+    Settings and weights are saved together, so a node can be loaded before it was ever
+    initialized.
+
+    make: a module class (or another importable callable), so that the shim pickles.
+    settings: keyword arguments for it that are known before initialization.
+    former_names: the settings whose names were others in models saved by version 0.1, as
+    {former: present}.
+    int8: whether the weights were rounded to 8 bits (`quantize`), to annotate alone.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., nn.Module],
+        settings: dict[str, Any],
+        former_names: Mapping[str, str] | None = None,
+    ):
+        super().__init__(None, config=settings)
+        self.make = make
+        self.former_names = dict(former_names or {})
+        self.int8 = False
+
+    @property
+    def module(self) -> nn.Module:
+        """The module. Raises ValueError before initialization."""
+        if self._model is None:
+            raise ValueError(
+                f"{self.make.__name__} has no weights yet: initialize the pipeline "
+                "(nlp.initialize, or `spacy train`) or load a trained one."
+            )
+        return self._model
+
+    @property
+    def device(self) -> torch.device:
+        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
+        tensor = next(tensors, None)
+        return get_torch_default_device() if tensor is None else tensor.device
+
+    def build(self, **settings: Any) -> None:
+        """Make the module, with the settings that initialization found out."""
+        self.cfg.update(settings)
+        self._model = self.make(**self.cfg).to(get_torch_default_device())
+
+    def quantize(self) -> None:
+        """Round the weights of linear layers and LSTMs to 8 bits, for annotation on a CPU."""
+        quantize(self.module)
+        self.int8 = True
+
+    def __call__(
+        self, inputs: tuple[Tensor, ...], is_train: bool
+    ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor | None, ...]]]:
+        """Run the module on tensors; the callback gives the gradient of each float input."""
+        if not is_train:
+            self.module.eval()
+            with torch.inference_mode():
+                return self.module(*inputs), _no_gradient
+        if self.int8:
+            raise InputError(
+                "weights in int8 cannot be trained: train the model that `spacy-psa quantize` took"
+            )
+        self.module.train()
+        with torch.enable_grad():
+            output = self.module(*inputs)
+
+        def backprop(d_output: Tensor) -> tuple[Tensor | None, ...]:
+            output.backward(d_output)
+            return tuple(x.grad for x in inputs)
+
+        return output, backprop
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Update every parameter that has a gradient: in one step where the optimizer
+        is ours, else one by one."""
+        if isinstance(optimizer, TensorOptimizer):
+            optimizer.update_module(self.id, self.module)
+        else:
+            for name, p in self.module.named_parameters():
+                if p.grad is not None:
+                    # Flat, since thinc's optimizers cannot take 0-d parameters.
+                    weights, _ = optimizer(
+                        (self.id, name),
+                        torch2xp(p.data.view(-1)),  # type: ignore[arg-type]
+                        torch2xp(p.grad.contiguous().view(-1)),  # type: ignore[arg-type]
+                    )
+                    p.data.copy_(xp2torch(weights, device=p.device).view_as(p))
+        self.module.zero_grad(set_to_none=True)
+
+    @contextlib.contextmanager
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        """Use averaged weights, keyed as `finish_update` keys them, within the context."""
+        named = [] if self._model is None else list(self._model.named_parameters())
+        held = [(p, params[self.id, n]) for n, p in named if (self.id, n) in params]
+        backup = [p.data.clone() for p, _ in held]
+        for p, average in held:
+            tensor = average if isinstance(average, Tensor) else xp2torch(average)
+            p.data.copy_(tensor.view_as(p))
+        try:
+            yield
+        finally:
+            for (p, _), weights in zip(held, backup, strict=True):
+                p.data.copy_(weights)
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        if self._model is not None:
+            self._model.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
+
+    def to_bytes(self) -> bytes:
+        buffer = BytesIO()
+        state = None if self._model is None else self._model.state_dict()
+        message = {
+            "format": FORMAT,
+            "make": self.make.__name__,
+            "arguments": self.cfg,
+            "state": state,
+            "int8": self.int8,
+        }
+        torch.save(message, buffer)
+        return buffer.getvalue()
+
+    def from_bytes(self, data: bytes) -> "TorchShim":
+        """Load settings and weights. Raises InputError, and changes nothing, where the
+        bytes are damaged or belong to another architecture."""
+        name = self.make.__name__
+        try:
+            message = _read(data)
+            made, settings, state = message["make"], message["arguments"], message["state"]
+            int8 = bool(message.get("int8"))
+        except Exception as error:
+            raise InputError(
+                f"The weights of {name} cannot be read ({_first_line(error)}): "
+                "the model's files are damaged, copy or train them again."
+            ) from error
+        if made != name:
+            raise InputError(
+                f"The weights belong to {made}, not to {name}: "
+                "the model's config.cfg does not fit its weights."
+            )
+        if message.get("format") is None:
+            settings = {self.former_names.get(key, key): settings[key] for key in settings}
+        module = None
+        if state is not None:
+            try:
+                module = self.make(**settings)
+                if int8:
+                    quantize(module)
+                module.load_state_dict(state)
+            except (RuntimeError, TypeError) as error:
+                raise InputError(
+                    f"The weights do not fit {name} ({_first_line(error)}): "
+                    "the model's config.cfg does not fit its weights."
+                ) from error
+            module.to(get_torch_default_device())
+        self.cfg, self._model, self.int8 = settings, module, int8
+        return self
+
+
+def _read(data: bytes) -> dict[str, Any]:
+    with ZipFile(BytesIO(data)) as archive:  # torch does not look at the check sums
+        if damaged := archive.testzip():
+            raise ValueError(f"{damaged} does not match its check sum")
+    message: dict[str, Any] = torch.load(
+        BytesIO(data), map_location=get_torch_default_device(), weights_only=True
+    )
+    return message
+
+
+def _no_gradient(d_output: Tensor) -> tuple[Tensor | None, ...]:
+    raise ValueError("There is nothing to backpropagate: the forward pass was a prediction.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

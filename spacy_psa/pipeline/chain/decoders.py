@@ -1,0 +1,164 @@
+"""Three ways to choose the spans of a doc from the distribution over its analyses."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import torch
+from spacy.tokens import Doc
+from spacy.util import minibatch
+from torch import Tensor
+
+from spacy_psa.errors import SettingError
+from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
+from spacy_psa.structs.chain import LinearChain
+
+Decode = Literal["viterbi", "mbr", "threshold"]
+Infer = Callable[[list[Doc], Callable[[LinearChain], Iterable[Any]]], list[list[tuple[int, Any]]]]
+MBR_DOCS = 256  # whose potentials are held at a time
+
+
+class SpanPrediction(NamedTuple):
+    """The spans that are predicted for a doc, or a sentence."""
+
+    spans: Spans
+    scores: list[float] | None = None
+    """The probability of each span; None where it was not asked for."""
+    entropy: float | None = None
+    """Of the distribution over the analyses, nats; None where it was not asked for."""
+
+
+class SpanDecoder(ABC):
+    """A way to choose spans.
+
+    scores, entropy: whether predictions have them.
+    """
+
+    overlapping: ClassVar[bool] = False
+    """Whether its spans may overlap, so that they are no analysis of the doc."""
+
+    def __init__(self, *, scores: bool, entropy: bool):
+        self.scores = scores
+        self.entropy = entropy
+
+    def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
+        """The spans of each doc.
+
+        infer: see `ChainQueries.infer`. scheme: what the tags of its distributions mean.
+        """
+        found = infer(docs, lambda chain: self.read(chain, scheme))
+        return [joined(parts) for parts in found]
+
+    @abstractmethod
+    def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
+        """The spans of each sentence of a chain."""
+
+    def _finish(
+        self, chain: LinearChain, spans: list[Spans], scores: list[list[float]] | list[None]
+    ) -> list[SpanPrediction]:
+        entropies = chain.entropy.tolist() if self.entropy else [None] * len(spans)
+        return [SpanPrediction(*parts) for parts in zip(spans, scores, entropies, strict=True)]
+
+
+class ViterbiDecoder(SpanDecoder):
+    """The spans of the most probable analysis."""
+
+    def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
+        spans = [scheme.decode(tags.tolist()) for tags in chain.argmax]
+        if not self.scores:
+            return self._finish(chain, spans, [None] * len(spans))
+        posteriors = SpanPosteriors(chain, scheme)
+        return self._finish(chain, spans, _scores(posteriors, scheme, spans))
+
+
+class ExpectedF1Decoder(SpanDecoder):
+    """The spans of the highest expected F1 over the doc (minimum Bayes risk)."""
+
+    def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
+        return [
+            self._of_doc(parts, scheme)
+            for batch in minibatch(docs, size=MBR_DOCS)
+            for parts in infer(batch, _potentials)
+        ]
+
+    def _of_doc(self, parts: list[tuple[int, Tensor]], scheme: SpanScheme) -> SpanPrediction:
+        if not parts:
+            return joined([])
+        starts, rows = zip(*parts)
+        potentials = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+        chain = LinearChain(potentials, torch.tensor([len(row) for row in rows]))
+        return joined(list(zip(starts, self.read(chain, scheme))))
+
+    def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
+        posteriors = SpanPosteriors(chain, scheme)
+        best = best_expected_f1(chain, scheme)
+        spans = [[(s, e, scheme.labels[label]) for s, e, label in found] for found in best]
+        return self._finish(chain, spans, _scores(posteriors, scheme, spans))
+
+
+class ThresholdDecoder(SpanDecoder):
+    """All spans whose probability is at least `threshold`, overlapping ones too."""
+
+    overlapping = True
+
+    def __init__(self, threshold: float, *, scores: bool, entropy: bool):
+        super().__init__(scores=scores, entropy=entropy)
+        self.threshold = threshold
+
+    def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
+        found: list[Spans] = [[] for _ in chain.lengths]
+        scores: list[list[float]] = [[] for _ in chain.lengths]
+        spans, values = SpanPosteriors(chain, scheme).above(self.threshold)
+        for (row, start, end, label), value in zip(spans.tolist(), values.tolist()):
+            found[row].append((start, end, scheme.labels[label]))
+            scores[row].append(value)
+        return self._finish(chain, found, scores)
+
+
+def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: bool) -> SpanDecoder:
+    """The decoder of that name.
+
+    threshold: of "threshold". scores, entropy: see `SpanDecoder`; "mbr" and "threshold" always
+    have scores.
+
+    Raises SettingError for another name, and a threshold that is not from 0 to 1.
+    """
+    if not 0 <= threshold <= 1:
+        raise SettingError("threshold", threshold, "take a number from 0 to 1")
+    if decode == "viterbi":
+        return ViterbiDecoder(scores=scores, entropy=entropy)
+    if decode == "mbr":
+        return ExpectedF1Decoder(scores=True, entropy=entropy)
+    if decode == "threshold":
+        return ThresholdDecoder(float(threshold), scores=True, entropy=entropy)
+    raise SettingError("decode", decode, f"take one of {get_args(Decode)}")
+
+
+def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
+    """What is predicted for a doc, from the first token and the prediction of each sentence."""
+    spans = [(start + s, start + e, label) for start, part in parts for s, e, label in part.spans]
+    scores = [score for _, part in parts for score in part.scores or ()]
+    entropies = [part.entropy for _, part in parts if part.entropy is not None]
+    scored = all(part.scores is not None for _, part in parts)
+    return SpanPrediction(spans, scores if scored else None, float(sum(entropies)))
+
+
+def _scores(
+    posteriors: SpanPosteriors, scheme: SpanScheme, spans: list[Spans]
+) -> list[list[float]]:
+    return [
+        [float(posteriors.of(row, s, e, scheme.label_index(label))) for s, e, label in found]
+        for row, found in enumerate(spans)
+    ]
+
+
+def _potentials(chain: LinearChain) -> list[Tensor]:
+    """The log potentials (n, K, K) of each sentence.
+
+    Raises ValueError where a sentence has no analysis.
+    """
+    _ = chain.argmax
+    potentials = chain.potentials.double()
+    return [rows[:n] for rows, n in zip(potentials, chain.lengths.tolist())]
