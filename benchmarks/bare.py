@@ -14,10 +14,10 @@ from spacy.tokens import Doc
 from torch import Tensor, nn
 
 from spacy_psa.architectures.embed import DIGITS
+from spacy_psa.bridge.layers import shim_of
 from spacy_psa.performance.timing import Timing, stopwatch
-from spacy_psa.bridge import shim_of
-from spacy_psa.ragged import pad
 from spacy_psa.pipeline.component import batches_by_size
+from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
 
 

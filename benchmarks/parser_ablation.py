@@ -2,7 +2,7 @@
 
 usage: python benchmarks/parser_ablation.py MODEL DATA.spacy OUT [--gold-tags]
 
-Writes OUT.json and OUT.md: K Tables 1 and 2 on DATA (its development section). With
+Writes OUT.json and OUT.md: Kitaev2018 Tables 1 and 2 on DATA (its development section). With
 --gold-tags, the parser is given the parts of speech of DATA.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 from spacy_psa.analysis.parser_ablation import ablate, markdown, record
-from spacy_psa.loading import load_pipeline
 from spacy_psa.corpora.tree_corpus import read_tree_corpus
+from spacy_psa.loading import load_pipeline
 from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 

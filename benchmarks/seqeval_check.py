@@ -13,10 +13,10 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 
 
-def tags(doc: Doc, scheme: Scheme) -> list[str]:
+def tags(doc: Doc, scheme: SpanScheme) -> list[str]:
     spans = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
     return [scheme.tags[i] for i in scheme.encode(len(doc), spans)]
 
@@ -25,7 +25,7 @@ def main(model: str, data: Path) -> None:
     nlp = spacy.load(model)
     gold = list(DocBin().from_disk(data).get_docs(nlp.vocab))
     found = list(nlp.pipe(Doc(nlp.vocab, words=[t.text for t in doc]) for doc in gold))
-    scheme = Scheme(sorted({ent.label_ for doc in [*gold, *found] for ent in doc.ents}))
+    scheme = SpanScheme(sorted({ent.label_ for doc in [*gold, *found] for ent in doc.ents}))
     pair = [[tags(doc, scheme) for doc in docs] for docs in (gold, found)]
     for score in (precision_score, recall_score, f1_score):
         print("seqeval", score.__name__, score(*pair, mode="strict", scheme=IOBES))

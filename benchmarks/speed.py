@@ -24,6 +24,8 @@ from typing import Any
 import numpy
 from bare import BareAnnotation, BareTraining
 
+from spacy_psa.cli.benchmark import write
+from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.performance import sections
 from spacy_psa.performance.pipelines import (
     Annotation,
@@ -33,8 +35,6 @@ from spacy_psa.performance.pipelines import (
     read_words,
 )
 from spacy_psa.performance.timing import Row, Timing, pin_threads
-from spacy_psa.cli.benchmark import write
-from spacy_psa.corpora.docbin import read_docbin
 
 QUICKSTART_STEPS = 400
 NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only, not accuracy"

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from thinc.api import Adam, Linear, Model, NumpyOps, Optimizer, RAdam, chain, with_array
 from torch import nn
 
-from spacy_psa.bridge import TorchShim, clip_gradients, head_layer, run_shim, torch_layer
+from spacy_psa.bridge.layers import head_layer, run_shim, torch_layer
+from spacy_psa.bridge.optimizer import clip_gradients
+from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
-from spacy_psa.modules.chars import WordTable
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.word_table import WordTable
 from spacy_psa.training.optimizers import sgd
 
 WIDTH = 4
@@ -36,7 +38,7 @@ class Affine(nn.Module):
         super().__init__()
         self.gain = nn.Parameter(torch.tensor(2.0))
         self.shift = nn.Parameter(torch.arange(float(width)))
-        self.out_width = width
+        self.output_width = width
 
     def forward(self, x, lengths):
         return self.gain * x + self.shift

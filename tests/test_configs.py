@@ -269,9 +269,9 @@ def test_the_sizes_of_the_paper_are_built(pipelines, name):
     assert characters.embed.embedding_dim == 30
     assert sorted(lstm.hidden_size for lstm in modules(nlp, nn.LSTM)) == [100, 300]
     assert module_of(nlp, "word_embed").table.embedding_dim == 100
-    (words,) = (m for m in modules(nlp, BiLSTM) if m.out_width == 600)
+    (words,) = (m for m in modules(nlp, BiLSTM) if m.output_width == 600)
     assert len(words.layers) == 1
-    assert words.layers[0].input_size == 100 + characters.out_width
+    assert words.layers[0].input_size == 100 + characters.output_width
     places = [words.input_dropout.p] + [m.input_dropout.p for m in modules(nlp, PSABiLSTM)]
     assert sorted(places)[-1] == 0.55 and sum(places) == 0.55  # in one of the two places
     assert words.output_dropout.p == 0.55

@@ -139,7 +139,7 @@ def test_characters_and_bigrams_are_built_and_trained(name):
     tok2vec = nlp.get_pipe("ner").model.get_ref("tok2vec")
     assert tok2vec.get_ref("embed").get_dim("nO") == 50 + 50
     (encoder,) = modules(nlp, "ner", CHINESE[name])
-    assert encoder.out_width == 4 * 64
+    assert encoder.output_width == 4 * 64
     losses = [nlp.update([gold], sgd=optimizer)["ner"] for _ in range(20)]
     assert min(losses[-3:]) < losses[0]
     assert {ent.label_ for ent in nlp("王小明住在北京").ents} <= {"NAME", "LOC"}

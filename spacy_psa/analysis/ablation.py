@@ -1,4 +1,4 @@
-"""What the parts of a self-attentive BiLSTM do (X section 5.4.1, Tables 3 and 4).
+"""What the parts of a self-attentive BiLSTM do (Li2019 section 5.4.1, Tables 3 and 4).
 
 Its output H || C1 || … || Cm goes to a linear classifier, H Wc[:d_h] + Σ_i Ci Wc[…] + b:
 with blocks of it zeroed, their terms fall out of the scores.
@@ -51,7 +51,7 @@ def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
 
 
 def setups(names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The columns of X Table 3: what is zeroed for each, of the blocks `names`.
+    """The columns of Li2019 Table 3: what is zeroed for each, of the blocks `names`.
 
     "HC" is the whole model, "C" the attention alone; the others are one block alone.
     """
@@ -65,11 +65,11 @@ def recalls(
     examples: Iterable[Example],
     project: Callable[[str], str] = chunk_class,
 ) -> dict[str, dict[str, Recall]]:
-    """Token recall by class under each of the `setups`: X Table 3, and with `type_class`
+    """Token recall by class under each of the `setups`: Li2019 Table 3, and with `type_class`
     Table 4 (`differences` gives their numbers).
 
     Under a softmax head each token gets its most probable tag, whatever its neighbours
-    have, as in X; under a CRF the best sequence is taken.
+    have, as in Li2019; under a CRF the best sequence is taken.
     """
     examples = [example for example in examples if len(example.predicted)]
     gold = [_gold(pipe, example) for example in examples]

@@ -1,5 +1,5 @@
-"""Attention weights of a trained encoder, and PSA's fusion gates (J Table 13 and Fig 6,
-X Fig 2 and 3).
+"""Attention weights of a trained encoder, and PSA's fusion gates (Wei2020 Table 13 and Fig 6,
+Li2019 Fig 2 and 3).
 
 For every encoder whose module has `inspect(x, lengths)`: a list of its attention
 layers, each with `attention` of (B, n, n) or (B, heads, n, n) and, if it has one, a
@@ -27,8 +27,8 @@ class Layer(NamedTuple):
     """(n, n), or (heads, n, n): row i is where token i looks. A token that may not look at
     itself and is alone looks nowhere, its row is 0."""
     gate: NDArray[numpy.float32] | None = None
-    """(n, d): lambda of J Eq 13, the share of the token's own features; `gate.mean(1)` is
-    the column of J Table 13."""
+    """(n, d): lambda of Wei2020 Eq 13, the share of the token's own features; `gate.mean(1)` is
+    the column of Wei2020 Table 13."""
 
 
 class View(NamedTuple):

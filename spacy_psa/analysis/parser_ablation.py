@@ -1,4 +1,4 @@
-"""What a trained parser's attention lives on (K section 4, Tables 1 and 2): its F1 with
+"""What a trained parser's attention lives on (Kitaev2018 section 4, Tables 1 and 2): its F1 with
 content or position left out of some layers, and with attention kept to a window.
 
 Nothing is trained again. Table 3 is of parsers trained with windows, each a config.
@@ -91,7 +91,7 @@ def layer_sets(layers: int) -> list[tuple[int, ...]]:
 
 
 def setups(module: FactoredTransformer, windows: Sequence[int] = WINDOWS) -> list[Setup]:
-    """No limit, then those of K Table 1, if content and position are apart, and Table 2."""
+    """No limit, then those of Kitaev2018 Table 1, if content and position are apart, and Table 2."""
     found = [Setup()]
     if module.factored:
         for layers in layer_sets(len(module.layers)):

@@ -1,4 +1,4 @@
-"""Bigrams of characters, for corpora whose tokens are characters (T section 4.1)."""
+"""Bigrams of characters, for corpora whose tokens are characters (Yan2019 section 4.1)."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -29,7 +29,7 @@ def bigram_embed(
     without_vector: WithoutVector = "all",
 ) -> Embedder:
     """`BigramEmbed.v1`: a vector for each character with the one after it, the last with
-    the end of the doc (T section 4.1, after Zhang and Yang 2018).
+    the end of the doc (Yan2019 section 4.1, after Zhang and Yang 2018).
 
     Beside a `WordEmbed.v1` for the characters themselves. Pretrained vectors of bigrams
     stand in `nlp.vocab.vectors`, in one table with those of characters; where there are

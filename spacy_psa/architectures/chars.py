@@ -3,7 +3,7 @@
 Those of TENER share their options: `width`, of a character's embedding; `rows`, the
 capacity for distinct characters of the training data; `max_characters`, longer words
 are cut at the right; `dropout`, on the embeddings; `output_dropout`, on the word's
-vector; `zero_digits`, every digit is read as 0 (T section 4.2). A character that
+vector; `zero_digits`, every digit is read as 0 (Yan2019 section 4.2). A character that
 training did not meet is the unknown one, row 0. `training.dropout` touches none of it.
 `cache`: how many words annotation on a CPU remembers the vectors of, 0 for none.
 """
@@ -121,7 +121,7 @@ def char_concat(
     spread: float | None = None,
 ) -> Embedder:
     """`CharConcat.v1`: the vectors of a word's first and last letters side by side
-    (K section 5: 2 * 8 letters of 32, width 512).
+    (Kitaev2018 section 5: 2 * 8 letters of 32, width 512).
 
     A shorter word has a padding vector, trained too, after its first letters and before
     its last. letters: how many at each end. width: of a letter's vector.

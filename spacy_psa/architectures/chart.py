@@ -20,21 +20,21 @@ def chart_parser(
     sides: Sides = "even_odd",
     tag_hidden: int | None = None,
 ) -> Model:
-    """`ChartParser.v1`: a score for each span and label of a sentence (K section 2.3).
+    """`ChartParser.v1`: a score for each span and label of a sentence (Kitaev2018 section 2.3).
 
     Gives an array (n (n + 1) / 2, L - 1) for each sentence of n tokens, by the spans' start
     and then end; its nO is L - 1, the labels without the null label, whose score is 0.
 
     tok2vec: n rows a sentence; then START and STOP are vectors of the head's own. Or n + 2
     from `FactoredTransformer.v1` with `boundaries = true`, where they take part in attention.
-    hidden: width of the hidden layer over a span's vector (K's code: 250).
+    hidden: width of the hidden layer over a span's vector (Kitaev2018's code: 250).
 
     sides: what of a token's vector belongs to the fencepost after it and what to the one
-    before it: "even_odd" coordinates (K footnote 2), or "halves", for a BiLSTM the forward
+    before it: "even_odd" coordinates (Kitaev2018 footnote 2), or "halves", for a BiLSTM the forward
     and the backward states.
 
     tag_hidden: width of the hidden layer of a second head, which scores the tags of tokens
-    (K's later code: 256); null for none. With it the output goes on, after the arrays of all
+    (Kitaev2018's later code: 256); null for none. With it the output goes on, after the arrays of all
     sentences, with an array (n, tags) for each; the head is the model's ref "tags".
 
     Errors: InputError for a width below 1 and for other sides.

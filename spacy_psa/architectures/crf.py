@@ -18,7 +18,7 @@ HEADS = {"label_pair": LabelPair, "transition": EmissionTransition}
 def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "label_pair") -> Model:
     """`CRF.v1`: log potentials of a linear chain, K * K a token (see `modules.chain_potentials`).
 
-    potentials: "label_pair" gives every pair of tags a weight vector (J Eq 2);
+    potentials: "label_pair" gives every pair of tags a weight vector (Wei2020 Eq 2);
     "transition" is emission plus transition, smaller for many labels.
 
     Errors: InputError for an unknown kind.
@@ -30,7 +30,7 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "lab
 
 def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
     """`Softmax.v1`: tags independent of each other, K log probabilities a token
-    (J Table 9, model 5)."""
+    (Wei2020 Table 9, model 5)."""
     _one_row_a_token("Softmax.v1", tok2vec)
     return sentencewise(tok2vec, head_layer("emission", Emission))
 

@@ -52,19 +52,19 @@ def word_embed(
     where `lower`; zeros where there is none), which stays as it is, plus a trainable
     row for the word's normal form: for words of the training data alone, starting at
     zero over a pretrained vector and at U(-sqrt(3 / width), sqrt(3 / width)) without.
-    This equals fine-tuning (J section 5.2) at a fraction of the size. A word that is
+    This equals fine-tuning (Wei2020 section 5.2) at a fraction of the size. A word that is
     neither in the vectors nor in the training data is zeros.
 
     width: of the vectors; must be that of the pretrained ones, if there are any.
     rows: capacity for distinct training words; further ones get no row of their own.
-    lower: normal forms are lower-cased. zero_digits: their digits are 0 (T section 4.2).
+    lower: normal forms are lower-cased. zero_digits: their digits are 0 (Yan2019 section 4.2).
     without_vector: which training words that have no pretrained vector get a row: "all",
     "numbers" (words with a digit) or "none". The others are zeros in training too, as
     unknown words are later. Counts only where there are pretrained vectors.
     trainable: false leaves the pretrained vectors as they are, and no word has a row of
-    its own (X section 3.1).
+    its own (Li2019 section 3.1).
     replace_rare: in training a token is read as the unknown word with probability
-    1 / (1 + count), count the tokens of its normal form in the training data (K's code).
+    1 / (1 + count), count the tokens of its normal form in the training data (Kitaev2018's code).
     This trains the vector of unknown words, which is zeros otherwise.
     spread: standard deviation of the numbers that new rows start with, null for
     1 / sqrt(width).
@@ -110,7 +110,7 @@ def word_table(rows: int, width: int) -> TorchShim:
 
 
 def word_shape() -> Embedder:
-    """`WordShape.v1`: how a word is capitalised, as a 4-d one-hot vector (X section 3.1).
+    """`WordShape.v1`: how a word is capitalised, as a 4-d one-hot vector (Li2019 section 3.1).
 
     Upper case (`str.isupper`), else upper initial, else lower case (`str.islower`), else
     mixed, which words without letters are too. Nothing is trained.
@@ -125,7 +125,7 @@ def tag_embed(
     dropout: float = 0.0,
     spread: float | None = None,
 ) -> Embedder:
-    """`TagEmbed.v1`: a trained vector for each token's tag (K section 2.1).
+    """`TagEmbed.v1`: a trained vector for each token's tag (Kitaev2018 section 2.1).
 
     The tag is the one that an earlier component of the pipeline predicts: name it in
     `training.annotating_components`. Tags get their rows as words do, in the order in

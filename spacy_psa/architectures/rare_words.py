@@ -1,4 +1,4 @@
-"""Words of the training data that are now and then read as unknown ones (K)."""
+"""Words of the training data that are now and then read as unknown ones (Kitaev2018)."""
 
 from collections import Counter
 from collections.abc import Sequence

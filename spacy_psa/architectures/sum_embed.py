@@ -1,4 +1,4 @@
-"""Embedders over embedders: their sum, and dropout of whole features (K)."""
+"""Embedders over embedders: their sum, and dropout of whole features (Kitaev2018)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from spacy_psa.errors import InputError
 
 def sum_embed(*layers: Embedder) -> Embedder:
     """`SumEmbed.v1`: the sum of several embedders of one width, as w + m of a word and its
-    tag (K section 2.2).
+    tag (Kitaev2018 section 2.2).
 
     In a config the layers are blocks `[….embed.*.NAME]`.
 
@@ -29,7 +29,7 @@ def sum_embed(*layers: Embedder) -> Embedder:
 
 def sentence_dropout(layer: Embedder, rate: float = 0.2) -> Embedder:
     """`SentenceDropout.v1`: dropout that takes a feature away from all tokens of a sentence
-    at once, as K's code has it for words (0.4), tags (0.2) and letters (0.2).
+    at once, as Kitaev2018's code has it for words (0.4), tags (0.2) and letters (0.2).
 
     layer: an embedder. rate: the share of its features that go. `training.dropout` does
     not touch it.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_psa.cli.input import InputFormat, Record, open_source, resolve_format
-from spacy_psa.cli.output import OutputFormat, Scheme, Writer, open_writer
+from spacy_psa.cli.output import OutputFormat, OutputTags, Writer, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
 from spacy_psa.errors import InputError
 
@@ -43,7 +43,7 @@ def annotate(
     n_process: Annotated[int, typer.Option(min=-1, help="Processes; -1 for one a core.")] = 1,
     gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
     text_key: Annotated[str, typer.Option(help="Where the text of a JSON line is.")] = "text",
-    scheme: Annotated[Scheme, typer.Option(help="Tags of the CoNLL columns.")] = Scheme.bio,
+    scheme: Annotated[OutputTags, typer.Option(help="Tags of the CoNLL columns.")] = OutputTags.bio,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Write the tokens to JSON lines too.")
     ] = False,

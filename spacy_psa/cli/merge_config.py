@@ -27,7 +27,7 @@ def merge_config(
     error, since they would be typing errors, but for [initialize.components.NAME]. A
     section [corpus] with the number of training sentences makes what the base counts in
     epochs, which it must evaluate once each, as many epochs of this corpus. A value is
-    JSON, as for `spacy train`, or else a string: training.max_epochs=3. A section takes a
+    JSON, as for `spacy train`, or else a string: training.max_epochs=3. Wei2019 section takes a
     JSON object, which is laid over it, or replaces it where it names another function.
     """
     from thinc.api import Config

@@ -25,7 +25,7 @@ class OutputFormat(str, Enum):
     html = "html"
 
 
-class Scheme(str, Enum):
+class OutputTags(str, Enum):
     """Tags of the span columns."""
 
     bio = "bio"
@@ -68,7 +68,9 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
 
 
 @contextmanager
-def open_writer(path: Path, wanted: OutputFormat, scheme: Scheme, tokens: bool) -> Iterator[Writer]:
+def open_writer(
+    path: Path, wanted: OutputFormat, scheme: OutputTags, tokens: bool
+) -> Iterator[Writer]:
     """A writer to `path`, "-" for stdout; a file appears whole, at the end, or not at all.
 
     Raises:

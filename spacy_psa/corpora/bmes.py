@@ -18,7 +18,7 @@ from spacy_psa.corpora.columns import Row, column_spans, read_rows
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.readers import Reader, make_reader
-from spacy_psa.corpora.tag_schemes import SCHEMES, Scheme, detect_scheme
+from spacy_psa.corpora.tag_schemes import SCHEMES, TagScheme, detect_scheme
 from spacy_psa.errors import InputError
 
 COLUMNS = ("character", "entity")
@@ -32,11 +32,11 @@ PLAIN, NUMBERED = re.compile("(.|\ufffd{2})"), re.compile("(.|\ufffd{2})[0-9]+")
 class Format(NamedTuple):
     """How a file is written: the scheme of its tags, and whether numbers follow its characters."""
 
-    scheme: Scheme
+    scheme: TagScheme
     numbered: bool
 
 
-def resolve_format(path: Path, scheme: Scheme | Literal["auto"] = "auto") -> Format:
+def resolve_format(path: Path, scheme: TagScheme | Literal["auto"] = "auto") -> Format:
     """Read a file once to see how it is written; its first line tells of numbers.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from spacy_psa.corpora.lines import split_columns
-from spacy_psa.corpora.tag_schemes import Scheme, Span, TagError, tags_to_spans
+from spacy_psa.corpora.tag_schemes import Span, TagError, TagScheme, tags_to_spans
 from spacy_psa.errors import InputError
 
 
@@ -55,7 +55,7 @@ def read_rows(
 
 
 def column_spans(
-    name: str, rows: list[Row], column: int, scheme: Scheme, what: str, advice: str
+    name: str, rows: list[Row], column: int, scheme: TagScheme, what: str, advice: str
 ) -> list[Span]:
     """The spans that the tags of a column mark.
 

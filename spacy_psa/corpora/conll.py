@@ -16,8 +16,8 @@ from spacy_psa.corpora.lines import read_lines, split_columns
 from spacy_psa.corpora.readers import Reader, make_reader
 from spacy_psa.corpora.tag_schemes import (
     SCHEMES,
-    Scheme,
     TagError,
+    TagScheme,
     detect_scheme,
     spans_to_tags,
     tags_to_spans,
@@ -74,7 +74,7 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
         raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
 
 
-def resolve_scheme(path: Path, scheme: Scheme | Literal["auto"]) -> Scheme:
+def resolve_scheme(path: Path, scheme: TagScheme | Literal["auto"]) -> TagScheme:
     """The scheme of the entity column; "auto" reads the file once to find it.
 
     Raises:
@@ -89,7 +89,7 @@ def resolve_scheme(path: Path, scheme: Scheme | Literal["auto"]) -> Scheme:
 
 
 def read_docs(
-    path: Path, vocab: Vocab, scheme: Scheme, repairs: Counter[str] | None = None
+    path: Path, vocab: Vocab, scheme: TagScheme, repairs: Counter[str] | None = None
 ) -> Iterator[Doc]:
     """Yield one `Doc` a sentence.
 
@@ -120,7 +120,7 @@ def read_docs(
 
 
 def _spans(
-    path: Path, rows: list[Row], column: Literal["chunk", "ent"], scheme: Scheme
+    path: Path, rows: list[Row], column: Literal["chunk", "ent"], scheme: TagScheme
 ) -> list[tuple[int, int, str]]:
     try:
         return tags_to_spans([getattr(row, column) for row in rows], scheme)

@@ -13,8 +13,8 @@ from typing import Literal
 Span = tuple[int, int, str]
 """(start, end, label): token offsets, `end` excluded."""
 
-Scheme = Literal["iob1", "iob2", "bioes"]
-SCHEMES: tuple[Scheme, ...] = ("iob1", "iob2", "bioes")
+TagScheme = Literal["iob1", "iob2", "bioes"]
+SCHEMES: tuple[TagScheme, ...] = ("iob1", "iob2", "bioes")
 
 _SYNONYMS = {"L": "E", "U": "S", "M": "I"}  # of BIOES
 _PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
@@ -37,7 +37,7 @@ def _split(tag: str) -> tuple[str, str]:
     return (prefix, label) if dash and label else ("", "")
 
 
-def tags_to_spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
+def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
     """Read spans, in order, from the tags of one sentence.
 
     IOB1 is read so that `B-` always begins a span, also where it need not stand:
@@ -76,7 +76,7 @@ def tags_to_spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
     return spans
 
 
-def spans_to_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
+def spans_to_tags(spans: Iterable[Span], length: int, scheme: TagScheme) -> list[str]:
     """Write spans that do not overlap as the tags of a sentence of `length` tokens.
 
     Raises:
@@ -96,14 +96,14 @@ def spans_to_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[st
     return tags
 
 
-def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
+def detect_scheme(sentences: Iterable[Sequence[str]]) -> TagScheme:
     """The scheme that the tags of a whole file are in.
 
     BIOES where any tag has one of its own prefixes, else IOB1 where any `I-`
     begins a span, else IOB2 (which IOB1 reads alike). Illegal tags are left to
     `tags_to_spans`.
     """
-    scheme: Scheme = "iob2"
+    scheme: TagScheme = "iob2"
     for tags in sentences:
         previous = ""
         for tag in tags:

@@ -36,7 +36,7 @@ def read_tree_corpus(
     max_length: leave out sentences of more tokens; 0 for none.
     limit: read so many sentences only; 0 for all.
     gold_tags: the docs to parse have the gold `token.tag_`, for `TagEmbed.v1` without a
-    tagger in the pipeline (K Table 4 with gold tags).
+    tagger in the pipeline (Kitaev2018 Table 4 with gold tags).
 
     Errors: InputError for a path of null, for a file that is none of these, for a
     constituent that crosses the end of its sentence, and where no sentence has a tree.

@@ -1,4 +1,4 @@
-"""Heads: token vectors to the potentials of a chain (J section 3, Eq 1-2).
+"""Heads: token vectors to the potentials of a chain (Wei2020 section 3, Eq 1-2).
 
 Each takes `z: (N, d)` of a ragged batch and returns, per token, either K
 scores (tags independent of each other) or K * K log potentials
@@ -17,7 +17,7 @@ def _place_start(pairs: Tensor, start: Tensor, lengths: Tensor) -> Tensor:
 
 
 class LabelPair(nn.Module):
-    """phi(y', y, z) = exp(W[y', y] . z + b[y', y]), a weight vector a label pair (J Eq 2).
+    """phi(y', y, z) = exp(W[y', y] . z + b[y', y]), a weight vector a label pair (Wei2020 Eq 2).
 
     The start of a sentence is a label of its own that only y' can take. Costs
     K * K * d parameters and N * K * K scores: for many labels see `EmissionTransition`.
@@ -45,7 +45,7 @@ class LabelPair(nn.Module):
 class EmissionTransition(nn.Module):
     """log phi(y', y, z) = (U z + c)[y] + T[y', y], with scores for start and end.
 
-    The usual CRF layer (Lample et al. 2016; T Eq 21): K * (d + K + 3) parameters.
+    The usual CRF layer (Lample et al. 2016; Yan2019 Eq 21): K * (d + K + 3) parameters.
     """
 
     def __init__(self, input_width: int, labels: int):
@@ -70,7 +70,7 @@ class EmissionTransition(nn.Module):
 
 
 class Emission(nn.Module):
-    """Independent tags: log softmax(U z + c) (J Table 9 model 5; X section 3.2)."""
+    """Independent tags: log softmax(U z + c) (Wei2020 Table 9 model 5; Li2019 section 3.2)."""
 
     def __init__(self, input_width: int, labels: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Words from their characters by self-attention (T sections 3.1 and 6.1)."""
+"""Words from their characters by self-attention (Yan2019 sections 3.1 and 6.1)."""
 
 from typing import ClassVar
 
@@ -17,10 +17,10 @@ class CharTransformer(nn.Module):
     largest value of each coordinate over the characters, at least 0, and a linear layer.
 
     num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: of a character's embedding (T: 30). heads: that share it (T: 3).
-    ffn_dim: width inside the feed-forward part (T: 60). project: width of the linear layer
-    (T: 30). attention_dropout: on attention weights and in the feed-forward part
-    (T: 0.15). dropout: on the embeddings. output_dropout: on the word's vector.
+    width: of a character's embedding (Yan2019: 30). heads: that share it (Yan2019: 3).
+    ffn_dim: width inside the feed-forward part (Yan2019: 60). project: width of the linear layer
+    (Yan2019: 30). attention_dropout: on attention weights and in the feed-forward part
+    (Yan2019: 0.15). dropout: on the embeddings. output_dropout: on the word's vector.
 
     InputError where heads do not divide the width.
     """

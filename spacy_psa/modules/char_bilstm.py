@@ -1,4 +1,4 @@
-"""Words from their characters (J section 5.2, T section 3.1)."""
+"""Words from their characters (Wei2020 section 5.2, Yan2019 section 3.1)."""
 
 from typing import Literal
 
@@ -17,14 +17,14 @@ class CharBiLSTM(nn.Module):
     """A bidirectional LSTM over a word's characters.
 
     num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: width of a character's embedding (J: 30), drawn from
+    width: width of a character's embedding (Wei2020: 30), drawn from
     U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
     init_std: another standard deviation of that draw.
-    hidden: units of each direction (J: "hidden 100", read as 100 each; T: 50).
+    hidden: units of each direction (Wei2020: "hidden 100", read as 100 each; Yan2019: 50).
     dropout: on the character embeddings. output_dropout: on the word's vector.
-    project: width of a linear layer on top (T: 30), or None for no layer.
-    pool: "final", the state of each direction after its last character (J), or
-    "max", the largest value over the characters, at least 0 (T's code).
+    project: width of a linear layer on top (Yan2019: 30), or None for no layer.
+    pool: "final", the state of each direction after its last character (Wei2020), or
+    "max", the largest value over the characters, at least 0 (Yan2019's code).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Words from their characters by convolution (T section 6.1; X section 3.1)."""
+"""Words from their characters by convolution (Yan2019 section 6.1; Li2019 section 3.1)."""
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +14,13 @@ KINDS = 4  # of characters: upper case, lower case, digit, punctuation
 
 class CharCNN(nn.Module):
     """A convolution over a word's characters, the largest value of each filter, and a
-    linear layer (T section 6.1).
+    linear layer (Yan2019 section 6.1).
 
     num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: of a character's embedding (T: 30).
-    filters: how many (T: 30). kernel_size: characters that a filter sees, odd (T: 3);
+    width: of a character's embedding (Yan2019: 30).
+    filters: how many (Yan2019: 30). kernel_size: characters that a filter sees, odd (Yan2019: 3);
     beyond the ends of the word it sees zeros.
-    project: width of the linear layer (T: 30).
+    project: width of the linear layer (Yan2019: 30).
     dropout: on the embeddings. output_dropout: on the word's vector.
     """
 
@@ -61,15 +61,15 @@ class CharCNN(nn.Module):
 
 class CharNgramCNN(nn.Module):
     """Filters over each n characters of a word cut or padded to one size, and the largest
-    value of each (X section 3.1; Chiu & Nichols 2016).
+    value of each (Li2019 section 3.1; Chiu & Nichols 2016).
 
     Filters have no bias and no nonlinearity, as in the authors' code: a bias would only
     move the maximum, which the next layer's does.
 
     num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: of a character's embedding (X: 25); N(0, 0.1^2) at the start, as in their code.
-    filters: for each n (X: 20). max_ngram: n is 1 to this (X: 3).
-    max_characters: that every word has after padding with a trained vector (X: 20).
+    width: of a character's embedding (Li2019: 25); N(0, 0.1^2) at the start, as in their code.
+    filters: for each n (Li2019: 20). max_ngram: n is 1 to this (Li2019: 3).
+    max_characters: that every word has after padding with a trained vector (Li2019: 20).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The encoder of K: a Transformer that may keep content and position apart (sections 2 and 3)."""
+"""The encoder of Kitaev2018: a Transformer that may keep content and position apart (sections 2 and 3)."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from spacy_psa.ragged import positions, with_boundaries
 
 
 class SplitLinear(nn.Module):
-    """[W_c x_c + b_c ; W_p x_p + b_p] of x = [x_c ; x_p] in equal halves (K section 3).
+    """[W_c x_c + b_c ; W_p x_p + b_p] of x = [x_c ; x_p] in equal halves (Kitaev2018 section 3).
 
     input_width, output_width: of the whole vectors, even numbers.
     """
@@ -31,7 +31,7 @@ class SplitLinear(nn.Module):
 
 class SentenceDropout(nn.Module):
     """Dropout of features: those of a sentence's tokens that go, go at all of them, as in
-    K's code. rate: the share of features that go."""
+    Kitaev2018's code. rate: the share of features that go."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -47,11 +47,11 @@ class SentenceDropout(nn.Module):
 
 
 class FactoredAttention(nn.Module):
-    """Multi-head attention of K: no biases, heads of a width of their own.
+    """Multi-head attention of Kitaev2018: no biases, heads of a width of their own.
 
     width: d, of the input and the output. heads: of width `head_width`, dk.
     factored: content and position have weights, queries, keys and values apart, half of
-    dk each, and q·k = q_c·k_c + q_p·k_p (K section 3).
+    dk each, and q·k = q_c·k_c + q_p·k_p (Kitaev2018 section 3).
     dropout: on the attention weights.
     """
 
@@ -67,7 +67,7 @@ class FactoredAttention(nn.Module):
         self.query_key = linear(width, 2 * inner, bias=False)
         self.value = linear(width, inner, bias=False)
         self.output = linear(inner, width, bias=False)
-        # Glorot's rule over the three-way array of all heads, as in K's code: at first
+        # Glorot's rule over the three-way array of all heads, as in Kitaev2018's code: at first
         # every token attends to all others alike.
         parts = 2 if factored else 1
         scale = (2 * parts / (head_width * (width / parts + heads))) ** 0.5
@@ -124,7 +124,7 @@ class FactoredAttention(nn.Module):
 
 
 class FactoredLayer(nn.Module):
-    """y = LN(x + drop(attention(x))), LN(y + drop(W2 drop(relu(W1 y + b1)) + b2)) (K section 2.2).
+    """y = LN(x + drop(attention(x))), LN(y + drop(W2 drop(relu(W1 y + b1)) + b2)) (Kitaev2018 section 2.2).
 
     LN over the whole width d, factored or not. relu_dropout, residual_dropout: see
     `SentenceDropout`; attention_dropout: on the attention weights.
@@ -161,31 +161,31 @@ class FactoredLayer(nn.Module):
 
 
 class FactoredTransformer(nn.Module):
-    """START, words and STOP with learned positions through layers of K (sections 2.2 to 4).
+    """START, words and STOP with learned positions through layers of Kitaev2018 (sections 2.2 to 4).
 
     input_width: nI, of the words' vectors; where it is not that of the content, they are
-    projected by trained weights (K section 5.2).
-    width: d, of the output; half of it is content, half position (K: 1024). heads,
-    head_width: K 8 of 64. layers: K 8.
-    ffn_dim: the width inside the feed-forward part (K's code: 2048).
-    max_length: words with a position of their own (K's code: 300, START and STOP counted).
+    projected by trained weights (Kitaev2018 section 5.2).
+    width: d, of the output; half of it is content, half position (Kitaev2018: 1024). heads,
+    head_width: 8 of 64 in Kitaev2018. layers: 8 there.
+    ffn_dim: the width inside the feed-forward part (Kitaev2018's code: 2048).
+    max_length: words with a position of their own (Kitaev2018's code: 300, START and STOP counted).
     Those beyond share the last one, so a longer sentence is encoded, but worse.
-    factored: content and position keep weights apart, half of each width (K section 3);
+    factored: content and position keep weights apart, half of each width (Kitaev2018 section 3);
     false is the plain encoder.
     concat: the input is [content ; position] in equal halves, and not their sum; by
-    default what `factored` says. True without `factored` is K's concatenative network;
-    false with it K's control, weights in blocks over added inputs.
+    default what `factored` says. True without `factored` is Kitaev2018's concatenative network;
+    false with it Kitaev2018's control, weights in blocks over added inputs.
     position_only: layers, from the first, whose queries and keys are of the position
-    embeddings alone (K section 3: all 8); for added inputs and plain weights.
+    embeddings alone (Kitaev2018 section 3: all 8); for added inputs and plain weights.
     boundaries: give n + 2 rows a sentence, START's and STOP's too, and not n.
-    input_norm: LayerNorm of the input, as in K's code.
-    attention_dropout, relu_dropout, residual_dropout: K's code .2, .1 and .2.
+    input_norm: LayerNorm of the input, as in Kitaev2018's code.
+    attention_dropout, relu_dropout, residual_dropout: Kitaev2018's code .2, .1 and .2.
     precision: see `products`.
 
     The rest may be set on a trained module too:
     disable_content, disable_position: layers, counted from 0, in which content or position
-    gives nothing to the attention's scores (K section 4.1); for factored weights.
-    window: the largest distance |i - j| that attention spans, None for any (K section 4.2).
+    gives nothing to the attention's scores (Kitaev2018 section 4.1); for factored weights.
+    window: the largest distance |i - j| that attention spans, None for any (Kitaev2018 section 4.2).
     relaxed: START, the first and last word, and STOP attend and are attended without limit.
 
     InputError for sizes that do not fit each other and options that exclude each other.
@@ -302,7 +302,7 @@ def _check(
 
 
 def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:
-    """What keeps attention within |i - j| <= window, for `attend` (K section 4.2).
+    """What keeps attention within |i - j| <= window, for `attend` (Kitaev2018 section 4.2).
 
     x: any tensor of the device and type of the scores. lengths: (B,), START and STOP counted.
     relaxed: START, the first word, the last word and STOP see all and are seen by all.

@@ -1,4 +1,4 @@
-"""Iterated dilated convolutions (Strubell et al. 2017; "ID-CNN" in T Tables 3, 5 and 7)."""
+"""Iterated dilated convolutions (Strubell et al. 2017), the ID-CNN of Yan2019 Tables 3, 5, 7."""
 
 from collections.abc import Sequence
 
@@ -11,25 +11,38 @@ from spacy_psa.ragged import positions
 
 
 class IDCNN(nn.Module):
-    """A convolution, then a block of dilated ones, again and again: (N, nI) -> (N, filters).
+    """Encodes tokens by iterated dilated convolutions: (N, nI) -> (N, filters).
 
-    h = relu(conv_1(x)), and then, `iterations` times with the same weights,
-    h = relu(conv_d(h)) for each d of `dilations`; zeros stand outside of a sentence.
+    The first convolution reads the input. A block of dilated convolutions follows, which is
+    applied `iterations` times with the same weights. Each convolution ends with a relu. Tokens
+    beyond the ends of a sentence count as zeros.
 
-    input_width: nI. filters: of every convolution (T: 200 to 800). kernel_size: the tokens
-    that a filter sees, odd (T: 3).
-    dilations: of a block. iterations: how often the block is applied.
-    input_dropout, block_dropout, output_dropout: before the first convolution, after
-    each application of the block but the last, after the last.
+    Yan2019 (Table 7) gives the number of layers (2 to 6), of filters (200 to 800), the kernel
+    size (3) and the dropout. It does not say what a layer is, which dilations it has, or which
+    weights are shared. Here a layer is one application of Strubell's block, whose public
+    configuration for CoNLL-2003 has the dilations 1, 2, 1. As in that code, the filters of the
+    block start as the identity with biases of 0, and the first convolution by Glorot's rule
+    with biases of 0.01. Strubell's training objective (a loss after each application and a
+    penalty on what dropout changes) belongs to another paper and is not implemented.
 
-    T gives "layers" (2 to 6), filters, their size and dropout, and not what a layer is, nor
-    dilations, nor what is shared. A layer is here one application of Strubell's block,
-    whose public configuration for CoNLL-2003 has the dilations 1, 2, 1; as there, the
-    block's kernels start as the identity with zero biases, and the first convolution
-    by Glorot's rule with biases of 0.01. Strubell's training objective (a loss after
-    each application, and a penalty on what dropout changes) is not T's and not here.
+    Args:
+        input_width: nI, the width of the input.
+        filters: number of filters of each convolution, and width of the output.
+        kernel_size: tokens that a filter sees; an odd number.
+        dilations: distances between these tokens, one for each convolution of the block.
+        iterations: how often the block is applied.
+        input_dropout: dropout rate before the first convolution.
+        block_dropout: dropout rate between two applications of the block.
+        output_dropout: dropout rate after the last one.
 
-    InputError for sizes below 1 and an even `kernel_size`.
+    Raises:
+        InputError: for a size below 1 and an even `kernel_size`.
+
+    Examples:
+        >>> encoder = IDCNN(input_width=100, filters=200)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 200])
     """
 
     def __init__(
@@ -64,7 +77,7 @@ class IDCNN(nn.Module):
         self.output_dropout = nn.Dropout(output_dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, nI), lengths (B,) -> (N, filters)."""
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, filters)."""
         layers = [self.input, *self.block]
         near = {
             c.dilation: neighbours(lengths, c.kernel_size, c.dilation).to(x.device) for c in layers
@@ -79,9 +92,10 @@ class IDCNN(nn.Module):
 
 
 class DilatedConvolution(nn.Module):
-    """One dilated convolution over a flat ragged batch, as one matrix product.
+    """One dilated convolution over a flat ragged batch, computed as one matrix product.
 
-    weight: (filters, nI, kernel_size) and bias: (filters,), as those of torch.nn.Conv1d.
+    Its parameters are those of torch.nn.Conv1d: weight (filters, nI, kernel_size) and bias
+    (filters,).
     """
 
     def __init__(self, input_width: int, filters: int, kernel_size: int, dilation: int) -> None:
@@ -91,15 +105,19 @@ class DilatedConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(filters))
 
     def forward(self, x: Tensor, near: Tensor) -> Tensor:
-        """x (N, nI), near: `neighbours` -> (N, filters)."""
+        """Convolve x (N, nI), with `near` as `neighbours` gives it -> (N, filters)."""
         outside = x.new_zeros(1, x.shape[1])
         columns = torch.cat([x, outside]).index_select(0, near.flatten()).view(len(x), -1)
         return F.linear(columns, self.weight.transpose(1, 2).flatten(1), self.bias)
 
 
 def neighbours(lengths: Tensor, kernel_size: int, dilation: int) -> Tensor:
-    """The `kernel_size` tokens that a kernel sees from each token, in order: (N, size) int64,
-    N for places outside of the sentence."""
+    """List the tokens that a filter sees from each token.
+
+    Returns:
+        (N, kernel_size) int64, the rows of these tokens in order; N stands for a place outside
+        of the sentence.
+    """
     sentence, place = positions(lengths)
     reach = kernel_size // 2 * dilation
     steps = torch.arange(-reach, reach + 1, dilation)

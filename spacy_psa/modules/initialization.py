@@ -34,7 +34,7 @@ def glorot(layer: Layer) -> Layer:
 
 def glorot_all(module: nn.Module) -> None:
     """Glorot's rule for the matrices of a module and, as d × 1, for its weight vectors, whose
-    names end with "score"; 0 for biases (J section 5.2)."""
+    names end with "score"; 0 for biases (Wei2020 section 5.2)."""
     for name, parameter in module.named_parameters():
         if parameter.dim() == 2:
             nn.init.xavier_uniform_(parameter)

@@ -1,4 +1,4 @@
-"""Trained vectors of symbols: a word's letters (K section 5), its tag (K section 2.1)."""
+"""Trained vectors of symbols: a word's letters (Kitaev2018 section 5), its tag (Kitaev2018 section 2.1)."""
 
 from torch import Tensor, nn
 

@@ -1,4 +1,4 @@
-"""Bidirectional LSTMs over ragged batches (J section 3; X sections 3.2 and 6.2).
+"""Bidirectional LSTMs over ragged batches (Wei2020 section 3; Li2019 sections 3.2 and 6.2).
 
 On a CPU the recurrence is our own (see `spacy_psa.modules.recurrence`), on a GPU cuDNN
 does the work. The parameters are those of torch.nn.LSTM.
@@ -20,11 +20,11 @@ class BiLSTM(nn.Module):
     """Bidirectional LSTM: (N, nI) -> (N, 2 * hidden).
 
     input_width: nI. hidden: units of each direction. layers: how many are
-    stacked, each reading both directions of the one below (X section 6.2, "cross").
+    stacked, each reading both directions of the one below (Li2019 section 6.2, "cross").
     separate: a direction reads only its own direction of the layer below, so that
-    the two are two stacks that never meet (X section 3.2).
+    the two are two stacks that never meet (Li2019 section 3.2).
     input_dropout: before the first layer; output_dropout: after each layer.
-    Every gate's weight matrix is Glorot-initialised, biases are 0 (J section 5.2).
+    Every gate's weight matrix is Glorot-initialised, biases are 0 (Wei2020 section 5.2).
     """
 
     def __init__(

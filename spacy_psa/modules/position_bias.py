@@ -1,4 +1,4 @@
-"""The position bias Ψ of PSA, for any attention's scores (J Eq. 4, 9-11; A Eq. 8-12)."""
+"""The position bias Ψ of PSA, for any attention's scores (Wei2020 Eq. 4, 9-11; Wei2019 Eq. 8-12)."""
 
 from typing import Literal
 
@@ -15,13 +15,13 @@ Version = Literal["journal", "arxiv"]
 class PositionBias(nn.Module):
     """Ψ_ij(x_i), what token i adds to its score of token j for where j stands.
 
-        M_ij = -inf if i = j, else 0                                  (J Eq. 9)
-        G_ij = -(i-j)² / (2 ε²), ε = window / 2                       (J Eq. 10)
-        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)         (J Eq. 11)
-        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window       (A Eq. 11-12)
+        M_ij = -inf if i = j, else 0                                  (Wei2020 Eq. 9)
+        G_ij = -(i-j)² / (2 ε²), ε = window / 2                       (Wei2020 Eq. 10)
+        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)         (Wei2020 Eq. 11)
+        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window       (Wei2019 Eq. 11-12)
     with R of window + 1 rows (journal) or 2 window + 1 (arxiv), make
-        Ψ = M + α G + (1-α) P          (J Eq. 4)
-        Ψ = α1 M + α2 P + α3 G         (A Eq. 8), α1 + α2 + α3 = 1
+        Ψ = M + α G + (1-α) P          (Wei2020 Eq. 4)
+        Ψ = α1 M + α2 P + α3 G         (Wei2019 Eq. 8), α1 + α2 + α3 = 1
 
     What the papers leave open: α is the sigmoid of a trained number that starts
     at 0, so α starts at 0.5 and stays in (0, 1); (α1, α2, α3) is the softmax of
@@ -31,8 +31,8 @@ class PositionBias(nn.Module):
 
     width: d, of the x that Ψ reads.
     window: k, from which ε and the clipping distance follow.
-    use_psi: False leaves out all of Ψ, the mask too (J Table 6, row 1).
-    use_mask, use_token_bias, use_gaussian: False leaves M, P or G out (J Table
+    use_psi: False leaves out all of Ψ, the mask too (Wei2020 Table 6, row 1).
+    use_mask, use_token_bias, use_gaussian: False leaves M, P or G out (Wei2020 Table
         7). The other terms keep their weights, so in the journal version G
         alone is still α G. A part that is left out has no parameters.
 
@@ -113,5 +113,5 @@ def look_up(table: Tensor, distance: Tensor, offset: Tensor, signed: bool) -> Te
 
 
 def gaussian_bias(longest: int, window: int) -> Tensor:
-    """G of J Eq. 10 at distances 0 … longest - 1, float64."""
+    """G of Wei2020 Eq. 10 at distances 0 … longest - 1, float64."""
     return -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (window / 2) ** 2)

@@ -1,8 +1,7 @@
 """Position-aware self-attention (PSA) and the layer that fuses it with its input.
 
-J: "Position-aware self-attention based neural sequence labeling" (Pattern
-Recognition, 2020), sections 4.1 and 4.2; A: its arXiv version. `version`
-chooses between the two forms of the position bias.
+Wei2020 (the journal version), sections 4.1 and 4.2, and Wei2019 (the arXiv version).
+`version` chooses between their two forms of the position bias.
 """
 
 import math
@@ -34,7 +33,7 @@ BLOCK_ROWS = 1024
 class PositionAwareAttention(PositionBias):
     """Additive self-attention with a bias for positions; values are the inputs themselves.
 
-    s_i = Σ_j softmax_j(w·σ(W1 x_i + W2 x_j + b) + Ψ_ij) x_j         (J Eq. 5-8)
+    s_i = Σ_j softmax_j(w·σ(W1 x_i + W2 x_j + b) + Ψ_ij) x_j         (Wei2020 Eq. 5-8)
 
     The row of a token with nothing to look at (alone under the mask) is all 0.
 
@@ -217,9 +216,9 @@ class Fusion(NamedTuple):
 class ContextFusion(nn.Module):
     """Self-attention whose output is gated with its input, feature by feature.
 
-        s~ = tanh(Wz2 tanh(Wz1 s + b))                   (J Eq. 12)
-        λ  = sigmoid(Wf3 tanh(Wf1 x + Wf2 s~))           (J Eq. 13)
-        x~ = λ x + (1-λ) s~                              (J Eq. 14)
+        s~ = tanh(Wz2 tanh(Wz1 s + b))                   (Wei2020 Eq. 12)
+        λ  = sigmoid(Wf3 tanh(Wf1 x + Wf2 s~))           (Wei2020 Eq. 13)
+        x~ = λ x + (1-λ) s~                              (Wei2020 Eq. 14)
 
     width: d. dropout: on s, the "output of self-attention". attention: the
     arguments of `PositionAwareAttention`. With all parts on, the layer has
@@ -256,7 +255,7 @@ class ContextFusion(nn.Module):
         return s
 
     def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
-        """The attention (J Fig. 6) and the gate (J Table 13) of a batch."""
+        """The attention (Wei2020 Fig. 6) and the gate (Wei2020 Table 13) of a batch."""
         s = self.dropout(self.attention(x, lengths))
         gate, _ = self._gate(s, self.gate_input(x))
         return Fusion(self.attention.weights(x, lengths), gate)

@@ -1,6 +1,6 @@
 """The PSA encoder: three slots, each position-aware attention, a BiLSTM or nothing.
 
-J Fig 2 is attention - BiLSTM - attention; J Table 9 changes the slots, Table 6
+Wei2020 Fig 2 is attention - BiLSTM - attention; Wei2020 Table 9 changes the slots, Table 6
 the way positions come in, Table 7 the parts of the positional bias, Table 8
 the attention layers present.
 """
@@ -23,16 +23,16 @@ class PSABiLSTM(nn.Module):
     """(N, nI) -> (N, output_width).
 
     input_width: nI.
-    hidden: units of each direction of a BiLSTM (J: "300", read as 300 each).
-    bottom, middle, top: what stands in each slot (J Table 9).
+    hidden: units of each direction of a BiLSTM (Wei2020: "300", read as 300 each).
+    bottom, middle, top: what stands in each slot (Wei2020 Table 9).
     position: "psa" adds the bias Psi to the scores, "absolute" adds sinusoids to
-    the input of the first slot instead, "none" gives neither (J Table 6).
+    the input of the first slot instead, "none" gives neither (Wei2020 Table 6).
     input_dropout: on the input of the first slot. lstm_input_dropout,
-    lstm_output_dropout: right before and after a BiLSTM. J's 0.55 "on the input and
+    lstm_output_dropout: right before and after a BiLSTM. Wei2020's 0.55 "on the input and
     output of BiLSTM" leaves open whether its input is meant before or after the
     attention layer below it.
     version, window, use_mask, use_token_bias, use_gaussian, activation: of the attention,
-    see `PositionAwareAttention`. attention_dropout: on its output (J: 0.2).
+    see `PositionAwareAttention`. attention_dropout: on its output (Wei2020: 0.2).
 
     Errors: InputError for an unknown slot or position.
     """

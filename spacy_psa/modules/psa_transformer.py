@@ -1,4 +1,4 @@
-"""The Transformer with the position bias of PSA (J section 5.3.2, Table 10)."""
+"""The Transformer with the position bias of PSA (Wei2020 section 5.3.2, Table 10)."""
 
 from typing import Any, Literal
 
@@ -16,17 +16,17 @@ Position = Literal["psa", "absolute"]
 class PSATransformer(Encoder):
     """softmax_j(q_i·k_j / sqrt(dk) + Ψ_ij(x_i)): (N, nI) -> (N, heads · head_width).
 
-    input_width: nI. heads, head_width: d = heads · head_width (J: 8 of 64).
-    layers: how many (J: 1 to 3). ffn_dim: the width inside the feed-forward part (J: 1024).
-    position: "psa", or "absolute" for sinusoids instead (J Table 10).
+    input_width: nI. heads, head_width: d = heads · head_width (Wei2020: 8 of 64).
+    layers: how many (Wei2020: 1 to 3). ffn_dim: the width inside the feed-forward part (Wei2020: 1024).
+    position: "psa", or "absolute" for sinusoids instead (Wei2020 Table 10).
     dropout: on attention weights and in the feed-forward part. precision: see `products`.
     version, window, use_mask, use_token_bias, use_gaussian: see `PositionBias`.
-    input_dropout, output_dropout: J gives no dropout for this system; the defaults are those
+    input_dropout, output_dropout: Wei2020 gives no dropout for this system; the defaults are those
     of its attention and of the BiLSTM that the Transformer stands in for.
 
-    What J leaves open: each layer has a Ψ of its own, which reads that layer's
+    What Wei2020 leaves open: each layer has a Ψ of its own, which reads that layer's
     input and is the same for all its heads; the input is projected to d; all
-    matrices start by Glorot's rule (J section 5.2).
+    matrices start by Glorot's rule (Wei2020 section 5.2).
 
     InputError for an unknown position.
     """

@@ -1,7 +1,6 @@
 """A BiLSTM with parallel self-attention beside it.
 
-X: "Understanding and improving sequence-labeling NER with self-attentive LSTMs",
-sections 3.2, 4 and 5.4.
+Li2019, in its first version, sections 3.2, 4 and 5.4.
 """
 
 from typing import NamedTuple
@@ -24,17 +23,17 @@ class AttentionHeads(NamedTuple):
 class SelfAttentiveBiLSTM(nn.Module):
     """(N, nI) -> (N, 4 * hidden): H || C^1 || … || C^m for a linear classifier.
 
-        H = BiLSTM(x), of width d_h = 2 * hidden                      (X section 3.2)
-        alpha^i = softmax(H Wq^i (H Wk^i)^T / sqrt(d_c))              (X section 4.1)
+        H = BiLSTM(x), of width d_h = 2 * hidden                      (Li2019 section 3.2)
+        alpha^i = softmax(H Wq^i (H Wk^i)^T / sqrt(d_c))              (Li2019 section 4.1)
         C^i = alpha^i H Wv^i, of width d_c = d_h / m
 
     input_width: nI. heads: m.
-    hidden, layers, separate, input_dropout, output_dropout: see `BiLSTM`. X drops
+    hidden, layers, separate, input_dropout, output_dropout: see `BiLSTM`. Li2019 drops
     "35% hidden features" and does not say where; here it is the BiLSTM's inputs and
     states, none of the attention, as in the authors' code.
 
     `zeroed` names the blocks of the output ("H", "C1", …, "Cm") that are replaced with
-    zeros: for tests of a trained model (X section 5.4.1), and no part of its weights.
+    zeros: for tests of a trained model (Li2019 section 5.4.1), and no part of its weights.
 
     Errors: InputError where `heads` does not divide 2 * hidden.
     """
@@ -84,7 +83,7 @@ class SelfAttentiveBiLSTM(nn.Module):
         return output
 
     def inspect(self, x: Tensor, lengths: Tensor) -> list[AttentionHeads]:
-        """The weights of the heads (X Fig 2, 3). Row j is where token j looks; the rows
+        """The weights of the heads (Li2019 Fig 2, 3). Row j is where token j looks; the rows
         of padding hold nothing of meaning, its columns are 0."""
         query, key, _, tokens = self._project(self.lstm(x, lengths), lengths)
         scores = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5

@@ -1,4 +1,4 @@
-"""Scores of labelled spans from token vectors (K section 2.3 and ACCEPTANCE 2.5)."""
+"""Scores of labelled spans from token vectors (Kitaev2018 section 2.3)."""
 
 from typing import Literal
 
@@ -51,7 +51,7 @@ def span_hidden(
 
 
 class SpanScores(nn.Module):
-    """s(i, j, ·) = M2 relu(LayerNorm(M1 v_ij + c1)) + c2, v_ij = F_j - F_i (K section 2.3).
+    """s(i, j, ·) = M2 relu(LayerNorm(M1 v_ij + c1)) + c2, v_ij = F_j - F_i (Kitaev2018 section 2.3).
 
     F_k, the fencepost between the tokens k and k + 1, is the one side of y_k beside the
     other of y_{k+1}, k = 0 … n, where y_0 and y_{n+1} are the vectors of START and STOP. M1
@@ -59,8 +59,8 @@ class SpanScores(nn.Module):
     n (n + 1) / 2 spans.
 
     input_width: of the token vectors. labels: L - 1, the null label left out, whose score is 0.
-    hidden: rows of M1 (K's code: 250).
-    sides: of a vector: "even_odd" coordinates (K footnote 2), or "halves", which are the
+    hidden: rows of M1 (Kitaev2018's code: 250).
+    sides: of a vector: "even_odd" coordinates (Kitaev2018 footnote 2), or "halves", which are the
     directions where the encoder is a BiLSTM.
     boundaries: the first and the last row of each sentence are those of START and STOP.
     Otherwise the module has trained ones of its own.

@@ -1,11 +1,11 @@
-"""Scores of the tags of single tokens, beside those of spans (ACCEPTANCE 3.3, 14)."""
+"""Scores of the tags of single tokens, beside those of spans (Kitaev2018, later code)."""
 
 import torch
 from torch import Tensor, nn
 
 
 class TagScores(nn.Module):
-    """t(i, ·) = W2 relu(LayerNorm(W1 y_i + b1)) + b2, the tag head of K's later code.
+    """t(i, ·) = W2 relu(LayerNorm(W1 y_i + b1)) + b2, the tag head of Kitaev2018's later code.
 
     input_width: of the token vectors. labels: T, the tags. hidden: rows of W1 (that code: 256).
     boundaries: the first and the last row of each sentence are those of START and STOP,

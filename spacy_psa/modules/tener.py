@@ -1,4 +1,4 @@
-"""TENER: self-attention that tells directions and distances apart (T section 3.2)."""
+"""TENER: self-attention that tells directions and distances apart (Yan2019 section 3.2)."""
 
 import math
 
@@ -21,7 +21,7 @@ from spacy_psa.modules.transformer import (
 class RelativeAttention(nn.Module):
     """Attention with relative sinusoids, no key and no output projection.
 
-        Q = H Wq, K = H, V = H Wv, each cut into heads of dk              (T Eq. 16)
+        Q = H Wq, K = H, V = H Wv, each cut into heads of dk              (Yan2019 Eq. 16)
         R_o = [sin(o c_0), cos(o c_0), sin(o c_1), …], c_i = 10000^(-2i/dk)  (Eq. 17)
         A_tj = Q_t·K_j + Q_t·R_{t-j} + u·K_j + v·R_{t-j}                  (Eq. 18)
         softmax_j(A) V                                                    (Eq. 19)
@@ -33,7 +33,7 @@ class RelativeAttention(nn.Module):
     or does not know. Weights of the one are no weights of the other.
 
     width: d. heads: each dk = d / heads wide. dropout: on the attention weights.
-    scale: divide all of A by sqrt(dk), "w/ scale" in T Tables 2 and 3.
+    scale: divide all of A by sqrt(dk), "w/ scale" in Yan2019 Tables 2 and 3.
     key_projection: K = H Wk. key_relative_bias: add K_j·R_{t-j} to A.
 
     Wq, Wv (and Wk) have no biases and start as torch's Linear does, u and v by
@@ -125,9 +125,9 @@ class TENER(Encoder):
 
     input_width: nI. heads, head_width: d = heads · head_width; the defaults are those of the
     authors' script for CoNLL-2003. layers: how many.
-    ffn_dim: the width inside the feed-forward part; 2 d where None, as in T's code.
-    dropout: on attention weights and in the feed-forward part (T: 0.15).
-    output_dropout: T's "fc dropout", 0.4. precision: see `products`.
+    ffn_dim: the width inside the feed-forward part; 2 d where None, as in Yan2019's code.
+    dropout: on attention weights and in the feed-forward part (Yan2019: 0.15).
+    output_dropout: Yan2019's "fc dropout", 0.4. precision: see `products`.
     scale, key_projection, key_relative_bias: see `RelativeAttention`.
 
     The projection of the input is the code's; the paper has none. The code also

@@ -1,4 +1,4 @@
-"""The Transformer encoder (Vaswani et al. 2017; T section 2.2), and what its variants share."""
+"""The Transformer encoder (Vaswani et al. 2017; Yan2019 section 2.2), and what its variants share."""
 
 from collections.abc import Callable, Iterable
 
@@ -98,7 +98,7 @@ def head_width(width: int, heads: int) -> int:
 
 
 class MultiHeadAttention(nn.Module):
-    """Scaled dot-product attention (T Eq. 1-6), with biases in all four projections.
+    """Scaled dot-product attention (Yan2019 Eq. 1-6), with biases in all four projections.
 
     width: d, of the input and of the output. heads: each d / heads wide.
     dropout: on the attention weights.
@@ -145,10 +145,10 @@ def _rows_of(psi: PositionBias, x: Tensor, lengths: Tensor) -> Bias:
 
 
 class EncoderLayer(nn.Module):
-    """y = LN(x + attention(x)), LN(y + W2 relu(W1 y + b1) + b2) (T Eq. 7).
+    """y = LN(x + attention(x)), LN(y + W2 relu(W1 y + b1) + b2) (Yan2019 Eq. 7).
 
     attention: a module (N, d), lengths -> (N, d). ffn_dim: the width inside the feed-forward part.
-    dropout: after relu and after W2, as in T's code; the attention has its own.
+    dropout: after relu and after W2, as in Yan2019's code; the attention has its own.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Encoder(nn.Module):
     """A projection of the input to the layers' width, then layers: (N, nI) -> (N, d).
 
     input_width: nI. width: d. layers: of width d. absolute: add sinusoids of the place
-    in the sentence to the projected input (T Eq. 8-9).
+    in the sentence to the projected input (Yan2019 Eq. 8-9).
     input_dropout, output_dropout: before the projection and after the last layer.
     precision: see `products`.
     """
@@ -211,13 +211,13 @@ class Encoder(nn.Module):
 
 
 class Transformer(Encoder):
-    """The vanilla encoder with absolute sinusoids, "Transformer" in T Tables 2, 3 and 5.
+    """The vanilla encoder with absolute sinusoids, "Transformer" in Yan2019 Tables 2, 3 and 5.
 
     input_width: nI. heads, head_width: d = heads · head_width. layers: how many.
-    ffn_dim: the width inside the feed-forward part; 2 d where None, as in T's code.
+    ffn_dim: the width inside the feed-forward part; 2 d where None, as in Yan2019's code.
     dropout: on attention weights and in the feed-forward part. precision: see `products`.
 
-    The projection of the input is T's code's; the paper has none.
+    The projection of the input is Yan2019's code's; the paper has none.
     """
 
     def __init__(

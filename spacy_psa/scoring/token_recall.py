@@ -1,4 +1,4 @@
-"""Recall by token and class (X section 5.4, Tables 3 and 4).
+"""Recall by token and class (Li2019 section 5.4, Tables 3 and 4).
 
 Entity tags ("B-PER", "O") can be read as two tasks: where entities are, by
 `chunk_class`, and what they are, by `type_class`. Nothing is trained again.
@@ -55,5 +55,5 @@ def token_recall(
 
 def differences(base: Mapping[str, Recall], other: Mapping[str, Recall]) -> dict[str, float]:
     """What another setup's recalls are above `base`'s, class by class, in points of 100:
-    the columns of X Table 3 and 4."""
+    the columns of Li2019 Table 3 and 4."""
     return {name: 100 * (other[name].rate - base[name].rate) for name in base}

@@ -28,7 +28,7 @@ class Search:
     """Trials of a config with settings drawn from a space, the best dev score the aim.
 
     config: as a file has it, variables not filled in. storage: the SQLite file, made where
-    it is not there. sampler: "tpe" (Optuna's), or "random" (T section 4.1). seed: of the
+    it is not there. sampler: "tpe" (Optuna's), or "random" (Yan2019 section 4.1). seed: of the
     draws; the trainings have the config's. startup: complete trials before pruning begins;
     then a training ends where its best score is below the median of the others' scores
     at the same evaluation.

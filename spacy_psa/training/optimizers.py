@@ -57,7 +57,7 @@ def sgd(
     use_averages: bool = False,
     clip_value: float = 0.0,
 ) -> MomentumSGD:
-    """`SGD.v1`: J section 5.2 takes momentum 0.9 and lr 0.015 / (1 + 0.05 epoch).
+    """`SGD.v1`: Wei2020 section 5.2 takes momentum 0.9 and lr 0.015 / (1 + 0.05 epoch).
 
     learn_rate: a float or a schedule, stepped once an update. momentum: 0 for plain
     SGD. use_averages: evaluate and save a moving average of the weights. The global
@@ -130,7 +130,7 @@ def adam(
     eps: float = 1e-8,
     use_averages: bool = False,
 ) -> Adam:
-    """`Adam.v1`: Adam in one fused step a module (K appendix A; its code has beta2 0.98,
+    """`Adam.v1`: Adam in one fused step a module (Kitaev2018 appendix A; its code has beta2 0.98,
     eps 1e-9 and a rate of 8e-4).
 
     learn_rate: a float or a schedule, stepped once an update. beta1, beta2: how slowly
@@ -169,7 +169,7 @@ def nadam(
     eps: float = 1e-8,
     use_averages: bool = False,
 ) -> Nadam:
-    """`Nadam.v1`: X section 5.2 names it without settings; the defaults are those of the
+    """`Nadam.v1`: Li2019 section 5.2 names it without settings; the defaults are those of the
     authors' code.
 
     learn_rate: a float or a schedule, stepped once an update. beta1, beta2: how slowly

@@ -1,4 +1,4 @@
-"""A learning rate that falls where development scores stop rising (K appendix A.2).
+"""A learning rate that falls where development scores stop rising (Kitaev2018 appendix A.2).
 
 spaCy's loop tells its optimizer's schedules nothing of the scores, but it tells its
 logger. So the schedule comes with a logger, which hands on what it hears to every such
@@ -75,13 +75,13 @@ def warmup_halving(
     max_rate: float, warmup_steps: int = 160, patience: int = 20, factor: float = 0.5
 ) -> WarmupHalving:
     """`warmup_halving.v1`: up from 0 to `max_rate` in the first updates, and then halved
-    each time the development score has not risen for a while (K appendix A.2).
+    each time the development score has not risen for a while (Kitaev2018 appendix A.2).
 
     Needs `score_listener.v1` as the logger of the training. The optimizer has the next
     update's rate before the score is known, so a new rate holds from the one after it.
 
-    max_rate: K's code 8e-4. warmup_steps: updates of the linear rise (K: 160, an epoch).
-    patience: evaluations in a row without a better score (K: 5 epochs of 4 evaluations).
+    max_rate: Kitaev2018's code 8e-4. warmup_steps: updates of the linear rise (Kitaev2018: 160, an epoch).
+    patience: evaluations in a row without a better score (Kitaev2018: 5 epochs of 4 evaluations).
     factor: what the rate is multiplied by.
 
     Errors: InputError for settings out of range.

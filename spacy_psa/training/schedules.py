@@ -8,7 +8,7 @@ from spacy_psa.errors import InputError
 
 def inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> Iterator[float]:
     """`inverse_decay.v1`: lr_t = initial_rate / (1 + decay * t), t = epochs completed
-    (J section 5.2: 0.015 for NER, decay 0.05).
+    (Wei2020 section 5.2: 0.015 for NER, decay 0.05).
 
     steps_per_epoch: batches in one pass over the training data; spaCy's loop does
     not tell an optimizer the epoch.
@@ -27,7 +27,7 @@ def _inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> I
 
 def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
     """`triangular.v1`: up from 0 to `max_rate` in the first part of the updates, and
-    down to 0 in the rest (T section 4.1: 1% and 99%; Smith 2017).
+    down to 0 in the rest (Yan2019 section 4.1: 1% and 99%; Smith 2017).
 
     The s-th update, s = 1, 2, …, of S = total_steps with w = warmup * S has the rate
         max_rate * s / w                for s <= w

@@ -207,7 +207,7 @@ def test_widths_of_tener_are_thirty():
         make = registry.architectures.get(f"spacy-psa.{name}.v1")
         model = make()
         model.initialize()
-        assert model.get_dim("nO") == 30 == module_of(model).out_width
+        assert model.get_dim("nO") == 30 == module_of(model).output_width
 
 
 @pytest.mark.parametrize(

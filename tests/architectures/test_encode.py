@@ -8,10 +8,10 @@ import torch
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import fix_random_seed, registry
+from spacy_psa.architectures.encode import bilstm, psa_bilstm_encoder
 from thinc.api import Adam
 from thinc.config import ConfigValidationError
 
-from spacy_psa.architectures.encode import bilstm, psa_bilstm_encoder
 from spacy_psa.errors import InputError
 
 ENCODERS = ["PSABiLSTM", "BiLSTM"]

@@ -2,14 +2,14 @@
 
 import pytest
 from spacy.util import registry
-from thinc.api import Adam
-
 from spacy_psa.architectures.encode import idcnn_encoder
 from spacy_psa.architectures.encode_attention import (
     psa_transformer_encoder,
     tener_encoder,
     transformer_encoder,
 )
+from thinc.api import Adam
+
 from spacy_psa.errors import InputError
 
 SMALL = {"heads": 2, "head_width": 8, "layers": 1, "dropout": 0.0, "output_dropout": 0.0}

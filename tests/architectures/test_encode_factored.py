@@ -2,9 +2,9 @@
 
 import pytest
 from spacy.util import registry
+from spacy_psa.architectures.encode_factored import factored_transformer_encoder
 from thinc.api import Adam
 
-from spacy_psa.architectures.encode_factored import factored_transformer_encoder
 from spacy_psa.errors import InputError
 
 SMALL = {

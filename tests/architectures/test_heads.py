@@ -8,7 +8,8 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import SGD
 
-from spacy_psa.architectures.crf import crf, listens, sentences, softmax
+from spacy_psa.architectures.crf import crf, softmax
+from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError
 
 K = 5

@@ -10,7 +10,7 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import SGD
 
-from spacy_psa.bridge import shim_of
+from spacy_psa.bridge.layers import shim_of
 from spacy_psa.errors import InputError
 
 WORDS = "the cat sat on the mat , and the Cat ran"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from spacy_psa.errors import InputError
 from spacy_psa.performance.pipelines import long_text, named_rows, of_length, read_words
 from spacy_psa.performance.timing import Timing, alternate, summary
-from spacy_psa.errors import InputError
 
 
 class Counting:

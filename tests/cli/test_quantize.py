@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import DocBin
 from typer.testing import CliRunner
 
-from spacy_psa.bridge import TorchShim
+from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.cli.app import app
 
 

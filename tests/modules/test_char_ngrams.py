@@ -79,7 +79,7 @@ def test_vectors_of_symbols_lie_side_by_side():
     weight = module.embed.weight
     got = module(torch.tensor([[4, 0, 1], [2, 2, 2]]))
     assert torch.equal(got[0], torch.cat([weight[4], weight[0], weight[1]]))
-    assert got.shape == (2, module.out_width) == (2, 6)
+    assert got.shape == (2, module.output_width) == (2, 6)
 
 
 def test_dropout_of_a_lookup_is_for_training_only():

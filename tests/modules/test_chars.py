@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from spacy_psa.modules.chars import CharBiLSTM, WordTable
+from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.word_table import WordTable
 
 
 def encoder(**options):
@@ -37,7 +38,7 @@ def test_words_of_a_batch_equal_words_read_alone(words):
     module = encoder()
     got, expected = run(module, words), word_by_word(module, words)
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-10)
-    assert got.shape == (len(words), module.out_width)
+    assert got.shape == (len(words), module.output_width)
 
 
 def test_gradients_equal_those_of_words_read_alone():
@@ -70,7 +71,7 @@ def test_character_embeddings_start_in_the_range_of_the_paper():
 def test_the_sizes_of_the_paper_are_the_defaults():
     module = CharBiLSTM(rows=5)
     assert module.embed.weight.shape == (5, 30)
-    assert module.out_width == 200
+    assert module.output_width == 200
     assert module(torch.tensor([1, 2, 3]), torch.tensor([2, 1])).shape == (2, 200)
 
 

@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
+from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN
-from spacy_psa.modules.chars import CharBiLSTM
 
 ROWS = 9
 WORDS = st.lists(st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=7), min_size=1, max_size=5)
@@ -69,7 +69,7 @@ def states_of(module, word):
 def test_parameters_are_as_many_as_the_paper_counts(module, expected):
     assert sum(p.numel() for p in module.parameters()) - module.embed.weight.numel() == expected
     assert module.embed.weight.shape == (ROWS, 30)
-    assert run(module.eval(), [[1, 2, 3], [4]]).shape == (2, module.out_width) == (2, 30)
+    assert run(module.eval(), [[1, 2, 3], [4]]).shape == (2, module.output_width) == (2, 30)
 
 
 @pytest.mark.parametrize("make", SMALL)

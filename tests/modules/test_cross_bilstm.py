@@ -162,7 +162,7 @@ def ands_right(name, seed, width=16, steps=150):
     tags = torch.tensor(["OBIE".index(tag) for tags in PHRASES.values() for tag in tags])
     lengths = torch.tensor([3] * 4)
     encoder, embed = ENCODERS[name](width), nn.Embedding(5, width)
-    head = nn.Linear(encoder.out_width, 4)
+    head = nn.Linear(encoder.output_width, 4)
     model = nn.ModuleList([encoder, embed, head])
     optimizer = torch.optim.NAdam(model.parameters(), lr=0.01)
     for _ in range(steps):

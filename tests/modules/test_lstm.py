@@ -189,7 +189,7 @@ def test_parameters_are_those_of_torch_lstm():
     assert {n: p.shape for n, p in ours.named_parameters()} == {
         n: p.shape for n, p in theirs.named_parameters()
     }
-    assert BiLSTM(3, 2, layers=2).out_width == 4
+    assert BiLSTM(3, 2, layers=2).output_width == 4
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

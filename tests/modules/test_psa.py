@@ -12,7 +12,8 @@ from spacy_psa.kernels import available
 from spacy_psa.modules import psa
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.position_bias import gaussian_bias
-from spacy_psa.modules.psa import ContextFusion, PositionAwareAttention, SinusoidalPositions
+from spacy_psa.modules.psa import ContextFusion, PositionAwareAttention
+from spacy_psa.modules.sinusoids import SinusoidalPositions
 
 SWITCHES = ("use_psi", "use_mask", "use_token_bias", "use_gaussian")
 VERSIONS = ("journal", "arxiv")

@@ -9,8 +9,9 @@ from torch import nn
 from spacy_psa.errors import InputError
 from spacy_psa.modules.chain_potentials import Emission, LabelPair
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.psa import ContextFusion, SinusoidalPositions
+from spacy_psa.modules.psa import ContextFusion
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
 
@@ -48,7 +49,7 @@ def test_the_default_is_the_papers_order_of_layers():
     first, middle, second = module.slots
     assert first.inner.in_features == 230
     assert middle.layers[0].hidden_size == 300
-    assert second.inner.in_features == module.out_width == 600
+    assert second.inner.in_features == module.output_width == 600
     assert module.positions is None
     assert {slot.attention.window for slot in (first, second)} == {10}
 
@@ -63,11 +64,11 @@ def test_the_default_dropouts_are_the_papers():
 def test_any_choice_of_slots_runs_and_learns(slots):
     module = encoder(**dict(zip(("bottom", "middle", "top"), slots)))
     assert kinds(module) == tuple(slot for slot in slots if slot != NONE)
-    assert module.out_width == (2 * HIDDEN if LSTM in slots else WIDTH)
+    assert module.output_width == (2 * HIDDEN if LSTM in slots else WIDTH)
     x, n = batch()
     x.requires_grad_()
     output = module(x, n)
-    assert output.shape == (9, module.out_width)
+    assert output.shape == (9, module.output_width)
     assert output.isfinite().all()
     gradients = torch.autograd.grad((output**2).sum(), [x, *module.parameters()])
     assert gradients[0].any()
@@ -207,7 +208,7 @@ def parts_of(module):
 def test_every_system_of_the_tables_can_be_built(system):
     options, decoder, slots, parts = SYSTEMS[system]
     module = encoder(**options)
-    head = decoder(module.out_width, 3).double()
+    head = decoder(module.output_width, 3).double()
     x, n = batch()
     scores = head(module(x, n), n)
     if decoder is Emission:

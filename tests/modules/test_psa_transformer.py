@@ -10,10 +10,11 @@ from torch import nn
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
 from spacy_psa.modules.position_bias import PositionBias
-from spacy_psa.modules.psa import PositionAwareAttention, SinusoidalPositions
+from spacy_psa.modules.psa import PositionAwareAttention
 from spacy_psa.modules.psa_transformer import PSATransformer
-from spacy_psa.ragged import mask
+from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.modules.transformer import MultiHeadAttention
+from spacy_psa.ragged import mask
 
 WIDTH, HEADS = 6, 2
 LENGTHS = torch.tensor([3, 1, 5])
@@ -142,7 +143,7 @@ def test_absolute_positions_take_the_place_of_psi():
 def test_the_sizes_of_the_paper_are_the_defaults():
     module = PSATransformer(300, layers=1)
     (layer,) = module.layers
-    assert module.out_width == layer.attention.query.out_features == 512
+    assert module.output_width == layer.attention.query.out_features == 512
     assert (layer.attention.heads, layer.attention.scale) == (8, 64**-0.5)
     assert layer.inner.out_features == 1024
     assert layer.attention.psi.window == 10

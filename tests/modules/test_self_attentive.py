@@ -93,7 +93,7 @@ def test_every_token_sees_both_sides_though_the_directions_are_apart():
 
 def test_in_the_paper_setting_the_classifier_sees_400_features_of_5_heads_of_40():
     module = SelfAttentiveBiLSTM(364)
-    assert module.out_width == 400
+    assert module.output_width == 400
     assert list(module.blocks) == ["H", "C1", "C2", "C3", "C4", "C5"]
     assert [b.stop - b.start for b in module.blocks.values()] == [200, 40, 40, 40, 40, 40]
     assert [layer.input_size for layer in module.lstm.layers] == [364, 100]

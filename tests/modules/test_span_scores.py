@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.ragged import with_boundaries
 from spacy_psa.modules.span_scores import Sides, SpanScores, span_counts, span_fenceposts
+from spacy_psa.ragged import with_boundaries
 
 LENGTHS = torch.tensor([3, 1, 5])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
-from spacy_psa.modules.psa import SinusoidalPositions, sinusoids
+from spacy_psa.modules.sinusoids import SinusoidalPositions, sinusoids
 from spacy_psa.modules.tener import TENER, RelativeAttention, relative_scores, relative_shift
 from spacy_psa.modules.transformer import EncoderLayer
 
@@ -258,7 +258,7 @@ def test_the_encoder_is_projection_and_layers_without_absolute_positions():
         attended = attend_loop(layer.attention, expected, LENGTHS)
         h = layer.attention_norm(expected + attended)
         expected = layer.feedforward_norm(h + layer.outer(torch.relu(layer.inner(h))))
-    assert module.out_width == 6
+    assert module.output_width == 6
     torch.testing.assert_close(module(x, LENGTHS), expected, rtol=0, atol=1e-10)
 
 

@@ -8,9 +8,8 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
-from spacy_psa.modules.psa import SinusoidalPositions
 from spacy_psa.modules.psa_transformer import PSATransformer
-from spacy_psa.ragged import pad, unpad
+from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import (
     EncoderLayer,
@@ -20,6 +19,7 @@ from spacy_psa.modules.transformer import (
     join_heads,
     split_heads,
 )
+from spacy_psa.ragged import pad, unpad
 
 WIDTH, HEADS = 6, 2
 LENGTHS = torch.tensor([3, 1, 5])
@@ -67,7 +67,7 @@ def torchs_layer(layer, heads):
 
 def run_torchs(encoder, x, lengths):
     """The whole encoder, with torch's layers on padded sentences."""
-    h = SinusoidalPositions(encoder.out_width)(encoder.project(x), lengths)
+    h = SinusoidalPositions(encoder.output_width)(encoder.project(x), lengths)
     h = pad(h, lengths)
     padding = torch.arange(h.shape[1]) >= lengths[:, None]
     for layer in encoder.layers:

@@ -13,7 +13,7 @@ from thinc.api import Adam
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 LABELS = ["A", "B"]
@@ -21,7 +21,7 @@ LABELS = ["A", "B"]
 
 def random_chain(kind, lengths, seed, scale=2.0, labels=LABELS):
     """A chain over legal sequences with large random potentials."""
-    scheme = Scheme(labels, kind)
+    scheme = SpanScheme(labels, kind)
     k = len(scheme.tags)
     generator = torch.Generator().manual_seed(seed)
     shape = (len(lengths), max(lengths), k, k)
@@ -95,7 +95,7 @@ def test_spans_above_a_floor_are_all_that_there_are(kind, floor):
 
 def test_a_posterior_is_no_product_of_marginals():
     """Two analyses, [0, 2) or nothing, half of the time each: the tags' marginals are 1/2."""
-    scheme = Scheme(["A"], "BIOES")
+    scheme = SpanScheme(["A"], "BIOES")
     potentials = torch.full((1, 2, 5, 5), -torch.inf, dtype=torch.float64)
     potentials[0, 0, 0, [0, scheme.tag("B", "A")]] = 0.0
     potentials[0, 1, 0, 0] = potentials[0, 1, scheme.tag("B", "A"), scheme.tag("E", "A")] = 0.0

@@ -8,7 +8,12 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.parser.constituents import bracketed, gold_trees, token_nodes, word_sentences
+from spacy_psa.pipeline.parser.constituents import (
+    bracketed,
+    gold_trees,
+    token_nodes,
+    word_sentences,
+)
 
 VOCAB = spacy.blank("en").vocab
 

@@ -17,14 +17,14 @@ from thinc.api import Adam
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.kbest import best_sums
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 LABELS = ["A", "B"]
 
 
 def random_chain(kind, lengths, seed, scale):
-    scheme = Scheme(LABELS, kind)
+    scheme = SpanScheme(LABELS, kind)
     k = len(scheme.tags)
     generator = torch.Generator().manual_seed(seed)
     shape = (len(lengths), max(lengths), k, k)
@@ -166,7 +166,7 @@ def test_mbr_has_the_highest_expected_f1_of_all_analyses(enumeration, kind, leng
 
 def test_mbr_is_not_the_most_probable_analysis():
     """Nothing, at 0.4; or A [0, 1), alone at 0.3 or with A [1, 2) at 0.3."""
-    scheme = Scheme(["A"], "BIO")
+    scheme = SpanScheme(["A"], "BIO")
     potentials = torch.full((1, 2, 3, 3), -torch.inf, dtype=torch.float64)
     potentials[0, 0, 0, :2] = 0.0
     potentials[0, 1, 0, 0] = math.log(0.4)

@@ -12,7 +12,7 @@ from thinc.api import Adam
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.incorrect_spans import without_spans
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 WORDS = ["Ada", "met", "Evans", "in", "Bath"]
@@ -241,7 +241,7 @@ def test_wrong_spans_are_out_of_the_partition_and_of_its_gradient(
     enumeration, kind, lengths, seed, data
 ):
     labels = ["A", "B"]
-    scheme = Scheme(labels, kind)
+    scheme = SpanScheme(labels, kind)
     k = len(scheme.tags)
     generator = torch.Generator().manual_seed(seed)
     potentials = torch.randn(
@@ -271,7 +271,7 @@ def test_wrong_spans_are_out_of_the_partition_and_of_its_gradient(
 
 
 def test_wrong_span_that_is_almost_certain_keeps_its_digits():
-    scheme = Scheme(["A"], "BIOES")
+    scheme = SpanScheme(["A"], "BIOES")
     potentials = torch.zeros(1, 1, 5, 5, dtype=torch.float64)
     potentials[0, 0, 0, scheme.tag("S", "A")] = 60.0
     moves, start, end = map(torch.from_numpy, scheme.legal())
@@ -282,7 +282,7 @@ def test_wrong_span_that_is_almost_certain_keeps_its_digits():
 
 @pytest.mark.parametrize("span", [(0, 3, "A"), (1, 1, "A"), (-1, 1, "A")])
 def test_wrong_span_outside_of_its_sentence_is_an_error(span):
-    scheme = Scheme(["A"], "BIO")
+    scheme = SpanScheme(["A"], "BIO")
     chain = LinearChain(torch.zeros(1, 2, 3, 3), torch.tensor([2]))
     with pytest.raises(ValueError, match="no span of a sentence of 2"):
         without_spans(chain, scheme, [[span]])

@@ -8,7 +8,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_psa.architectures.crf import sentence_bounds, sentences
+from spacy_psa.sentences import sentence_bounds
 
 HEADS = ["label_pair", "transition", "softmax"]
 

@@ -9,8 +9,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, Optimizer
 
-from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.pipeline.chain.span_tags import MISSING
+from spacy_psa.sentences import sentence_bounds
 from spacy_psa.training.optimizers import sgd
 
 HEADS = ["label_pair", "transition", "softmax"]

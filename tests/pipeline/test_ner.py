@@ -13,9 +13,9 @@ from spacy.util import registry
 from thinc.api import Adam
 from thinc.config import ConfigValidationError
 
-from spacy_psa.architectures.crf import sentence_bounds
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.span_tags import MISSING
+from spacy_psa.sentences import sentence_bounds
 from spacy_psa.training.optimizers import sgd
 
 LABELS = ["LOC", "ORG", "PER"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_psa.pipeline.chain.span_tags import Scheme
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
 
 KINDS = ["BIOES", "BIO"]
 
@@ -39,7 +39,7 @@ def labellings(draw):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("labels", "longest"), [("", 4), ("X", 5), ("XY", 4)])
 def test_legal_sequences_are_those_that_write_spans(kind, labels, longest):
-    scheme = Scheme(labels, kind)
+    scheme = SpanScheme(labels, kind)
     moves, start, end = scheme.legal()
     for length in range(1, longest + 1):
         written = {
@@ -59,7 +59,7 @@ def test_legal_sequences_are_those_that_write_spans(kind, labels, longest):
 @given(labelling=labellings())
 def test_decoding_gives_back_the_encoded_spans(kind, labelling):
     length, spans = labelling
-    scheme = Scheme("XYZ", kind)
+    scheme = SpanScheme("XYZ", kind)
     tags = scheme.encode(length, spans)
     assert tags.shape == (length,) and tags.dtype == "int64"
     assert scheme.decode(tags.tolist()) == spans
@@ -73,14 +73,14 @@ def test_decoding_gives_back_the_encoded_spans(kind, labelling):
     ],
 )
 def test_spans_are_written_as_the_scheme_says(kind, tags):
-    scheme = Scheme(["PER", "LOC"], kind)
+    scheme = SpanScheme(["PER", "LOC"], kind)
     spans = [(0, 3, "LOC"), (3, 4, "LOC"), (5, 6, "PER"), (6, 8, "PER")]
     assert " ".join(scheme.tags[tag] for tag in scheme.encode(8, spans)) == tags
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_number_of_a_tag_is_its_place_among_the_tags(kind):
-    scheme = Scheme(["PER", "A-B", "LOC"], kind)
+    scheme = SpanScheme(["PER", "A-B", "LOC"], kind)
     for label in scheme.labels:
         for prefix in scheme.prefixes:
             assert scheme.tags[scheme.tag(prefix, label)] == f"{prefix}-{label}"
@@ -89,7 +89,7 @@ def test_number_of_a_tag_is_its_place_among_the_tags(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_label_that_ends_like_another_is_told_apart(kind):
     """`X` and `I-X` as labels: prefixes must not be cut from labels."""
-    scheme = Scheme(["X", "-X", "I-X"], kind)
+    scheme = SpanScheme(["X", "-X", "I-X"], kind)
     moves, _, _ = scheme.legal()
     inside = {label: scheme.tag("I", label) for label in scheme.labels}
     for a, b in itertools.product(scheme.labels, repeat=2):

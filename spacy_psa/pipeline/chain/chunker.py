@@ -1,4 +1,4 @@
-"""`crf_chunker`: base phrases (chunks) by a linear-chain CRF (J Table 4)."""
+"""`crf_chunker`: base phrases (chunks) by a linear-chain CRF (Wei2020 Table 4)."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -37,7 +37,7 @@ def chunk_scorer(spans_key: str = "chunks") -> Callable[..., dict[str, Any]]:
 
 
 class CRFChunker(SpanLabeler):
-    """Writes doc.spans[spans_key]: the most probable chunks of each sentence (J Table 4).
+    """Writes doc.spans[spans_key]: the most probable chunks of each sentence (Wei2020 Table 4).
 
     spans_key: where gold chunks are read and predicted ones written.
     Other settings: see `SpanLabeler` and `SequenceLabeler`.

@@ -26,7 +26,7 @@ BEGIN, UNKNOWN = 3, 0  # Token.ent_iob
 
 
 class CRFEntityRecognizer(SpanLabeler):
-    """Writes doc.ents: the most probable legal analysis of each sentence (J section 3).
+    """Writes doc.ents: the most probable legal analysis of each sentence (Wei2020 section 3).
 
     incorrect_spans_key: the key of reference.spans with spans that are known to be wrong,
     as of spaCy's `ner`: training lowers the probability of the analyses that have one.

@@ -43,9 +43,9 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     model: Model[List[Doc], List[Floats2d]] with one array of potentials for each
     sentence: K * K log potentials or K log probabilities a token.
     max_grad_norm: limit of the joint L2 norm of the model's gradients in an update
-    (J section 5.2: 5.0); 0 for none.
+    (Wei2020 section 5.2: 5.0); 0 for none.
     reduction: whether an update follows the "mean" or the "sum" of its sentences'
-    negative log likelihoods (J Eq 3 writes the sum).
+    negative log likelihoods (Wei2020 Eq 3 writes the sum).
     batch_tokens: tokens, padding counted, that go through the model at once in prediction.
     confidence: whether predictions are written with their probabilities.
     """
@@ -206,11 +206,11 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """The negative log likelihood of what is annotated (J Eq 3), and its gradient
+        """The negative log likelihood of what is annotated (Wei2020 Eq 3), and its gradient
         with respect to the potentials. Tokens without annotation are summed out.
 
         A CRF is normalised over legal sequences, which are all that it ever predicts;
-        independent tags are normalised token by token (J Table 9, model 5)."""
+        independent tags are normalised token by token (Wei2020 Table 9, model 5)."""
         examples = list(examples)
         gold = [
             tags for eg in examples for tags in self.gold_tags(eg, sentence_bounds(eg.predicted))

@@ -36,7 +36,7 @@ from spacy_psa.structs.chain import LinearChain
 class SpanLabeler(SequenceLabeler):
     """A `SequenceLabeler` whose tags say where labelled spans begin and end.
 
-    scheme: "BIOES" (J section 5.1) or "BIO". `labels` are span labels, `tags` the tag set.
+    scheme: "BIOES" (Wei2020 section 5.1) or "BIO". `labels` are span labels, `tags` the tag set.
     confidence: whether doc.spans[<name of the component>] gets the predicted spans too, with
     attrs["scores"], the probability of each given the doc; see `docs/confidence.md`.
     decode: "viterbi" predicts the most probable analysis; "mbr" the spans of the highest

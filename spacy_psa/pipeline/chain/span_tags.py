@@ -23,7 +23,7 @@ class SpanScheme:
     """Tags of a span labelling: "O" and, for each label, its B, I (and E, S) tags.
 
     labels: span labels, in the order that fixes the tags' numbers.
-    tag_format: "BIOES" (J section 5.1) tells a span's end and single tokens apart; "BIO"
+    tag_format: "BIOES" (Wei2020 section 5.1) tells a span's end and single tokens apart; "BIO"
     (IOB2) does not.
     """
 

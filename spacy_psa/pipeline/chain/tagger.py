@@ -1,4 +1,4 @@
-"""`crf_tagger`: part-of-speech tags by a linear-chain CRF (J Table 3)."""
+"""`crf_tagger`: part-of-speech tags by a linear-chain CRF (Wei2020 Table 3)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ class TagPrediction(NamedTuple):
 
 
 class CRFTagger(SequenceLabeler):
-    """Writes token.tag_: the most probable tags of each sentence (J Table 3).
+    """Writes token.tag_: the most probable tags of each sentence (Wei2020 Table 3).
 
     overwrite: false keeps the tags that stand on a doc, and the others are the best that
     agree with them. confidence: whether each token gets token._.tag_confidence, the

@@ -20,7 +20,7 @@ def tree_loss(
     scores: Sequence[Floats2d], batch: Sequence[int], gold: Gold, loss: Loss
 ) -> tuple[float, list[Floats2d]]:
     """The share of the sentences `batch` in the mean over all that have trees, and its
-    gradient with respect to the scores of their spans (K-1, or the tree CRF's likelihood)."""
+    gradient with respect to the scores of their spans (Kitaev2018 section 2.1, or the tree CRF's likelihood)."""
 
     def share(flat: Tensor) -> Tensor:
         dist = span_tree(flat, [gold.sentences[i] for i in batch])

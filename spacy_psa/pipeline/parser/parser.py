@@ -1,4 +1,4 @@
-"""`constituency_parser`: constituency trees by a chart over labelled spans (K)."""
+"""`constituency_parser`: constituency trees by a chart over labelled spans (Kitaev2018)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -86,7 +86,7 @@ class Parse(NamedTuple):
 
 
 class ConstituencyParser(StructuredPipe):
-    """Writes doc.spans["constituents"], the best tree of each sentence (K section 2.1), or
+    """Writes doc.spans["constituents"], the best tree of each sentence (Kitaev2018 section 2.1), or
     of the whole doc where no sentence boundaries are set.
 
     `labels` are those of the chart, unary chains joined ("S VP"), the one that most
@@ -95,15 +95,15 @@ class ConstituencyParser(StructuredPipe):
     model: Model[List[Doc], List[Floats2d]] with n (n + 1) / 2 rows for a sentence of n
     tokens, as `spacy-psa.ChartParser.v1` makes it; its nO is the number of labels. With a tag
     head, the ref "tags", the parser also writes `token.tag_` of all words that it parses.
-    loss: "max_margin", the hinge loss with Hamming cost (K section 2.1), or
+    loss: "max_margin", the hinge loss with Hamming cost (Kitaev2018 section 2.1), or
     "log_likelihood" of the tree CRF, whose posteriors are then trained ones.
     max_length: a sentence of more tokens is not parsed. It gets the first label over all
     its words and a warning that names the doc; in training it is left out.
-    max_grad_norm: limit of the joint L2 norm of the gradients; 0 for none, as in K.
+    max_grad_norm: limit of the joint L2 norm of the gradients; 0 for none, as in Kitaev2018.
     batch_spans: spans that go through the chart at once, n (n + 1) / 2 for a sentence;
     bounds the memory, in training too, but for models that listen to a component before.
     tag_weight: of the tags' loss, a mean over tokens, beside the trees', a mean over
-    sentences (K's later code: 5).
+    sentences (Kitaev2018's later code: 5).
     confidence: also compute the posterior of each constituent, for
     `Span._.constituent_confidence`; kept in `doc.spans["constituents"].attrs["scores"]`.
     """
