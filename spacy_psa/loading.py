@@ -1,4 +1,4 @@
-"""Opening a pipeline for a command."""
+"""Opens a trained pipeline for a command."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +12,14 @@ if TYPE_CHECKING:
 
 
 def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
-    """`spacy.load(model)` on the CPU (`gpu_id` -1) or on that GPU.
+    """Open a pipeline as `spacy.load` does, on the CPU or on a GPU.
+
+    Args:
+        model: the folder of a pipeline, or the name of an installed package.
+        gpu_id: the number of the GPU; -1 for the CPU.
 
     Raises:
-        InputError: there is no such GPU or no such pipeline.
+        InputError: if there is no such GPU or no such pipeline.
     """
     import spacy
 
@@ -23,7 +27,7 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
     try:
         return spacy.load(model)
     except OSError as error:
-        # spaCy's own words are of use only where there is something at the path.
+        # spaCy's message helps only if the path exists.
         reason = str(error) if Path(model).exists() else "there is no such folder or package"
         raise InputError(
             f"{model}: no pipeline to open ({reason}); give the folder that `spacy train` wrote "
@@ -32,25 +36,32 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
 
 
 def use_device(gpu_id: int) -> None:
-    """Compute on the CPU (`gpu_id` -1) or on that GPU.
+    """Compute on the CPU or on a GPU.
+
+    Args:
+        gpu_id: the number of the GPU; -1 for the CPU.
 
     Raises:
-        InputError: there is no such GPU.
+        InputError: if there is no such GPU.
     """
     from thinc.api import require_gpu
 
     if gpu_id >= 0:
         try:
             require_gpu(gpu_id)
-        except Exception as error:  # CuPy and torch each have errors of their own
+        except Exception as error:  # CuPy and torch raise errors of different types
             raise InputError(f"--gpu-id {gpu_id}: {error}") from error
 
 
 def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
-    """The `crf_ner` or `crf_chunker` of that name, or the only one, made to write confidences.
+    """Find a `crf_ner` or `crf_chunker` and make it write confidences.
+
+    Args:
+        nlp: the pipeline.
+        name: the name of the component; None if the pipeline has only one.
 
     Raises:
-        InputError: there is none of that name, there is none, or which of several is not said.
+        InputError: if the pipeline has no such component, or has several and `name` is None.
     """
     from spacy_psa.pipeline.chain.extensions import register
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from typing import Any
@@ -129,11 +130,12 @@ class TorchShim(Shim):
 
     def to_bytes(self) -> bytes:
         buffer = BytesIO()
-        state = None if self._model is None else self._model.state_dict()
+        # Plain and without shared strings, so that equal weights give equal bytes.
+        state = None if self._model is None else dict(self._model.state_dict())
         message = {
             "format": FORMAT,
             "make": self.make.__name__,
-            "arguments": self.cfg,
+            "arguments": json.loads(json.dumps(self.cfg)),
             "state": state,
             "int8": self.int8,
         }

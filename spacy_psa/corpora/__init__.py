@@ -1,20 +1,24 @@
-"""Corpora: one reader a format, each giving one sentence a `Doc`, and the conversion to `.spacy`.
+"""Corpora: a reader for each format, and the conversion to spaCy's `.spacy` files.
 
-| module | what |
+Each reader yields one `Doc` for each sentence.
+
+| module | contents |
 | --- | --- |
-| `conll` | the four columns of CoNLL-2003, also as the reader `spacy-psa.Conll2003.v1` |
-| `conll2000` | three columns with chunks, `spacy-psa.Conll2000.v1` |
+| `conll` | the four columns of CoNLL-2003; registered as `spacy-psa.Conll2003.v1` |
+| `conll2000` | the three columns of CoNLL-2000, with chunks; `spacy-psa.Conll2000.v1` |
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
-| `ptb` | the Penn Treebank's .mrg files; a bracketed tree a line |
-| `bmes` | Chinese names, a character a line, `spacy-psa.Bmes.v1` |
-| `jsonl` | the layered JSON lines of the sample corpus |
+| `ptb` | the `.mrg` files of the Penn Treebank; files with one bracketed tree a line |
+| `bmes` | Chinese names, one character a line; `spacy-psa.Bmes.v1` |
+| `jsonl` | the JSON lines of the sample corpus |
+| `tree_corpus` | trees to train a parser on; `spacy-psa.TreeCorpus.v1` |
 | `sample`, `sample_grammar`, `sample_words` | the generator of the sample corpus |
 | `glove` | pretrained vectors for `spacy init vectors` |
-| `schemes`, `bracketing`, `trees` | tag schemes and constituency trees |
+| `tag_schemes` | IOB1, IOB2 and BIOES tags |
+| `bracketing`, `trees` | constituency trees in brackets |
 | `archives`, `lines`, `columns`, `sections`, `make_doc`, `readers` | shared by the readers |
 | `layouts` | the files of each corpus in a project |
-| `docbin`, `atomic` | writing: a file appears whole or not at all |
+| `docbin`, `atomic` | writing; a file appears complete or not at all |
 
-Whatever a user can mend is raised as `spacy_psa.errors.InputError`
-"FILE:LINE: reason; what to do".
+The readers raise `spacy_psa.errors.InputError` for every error that a user can correct. Its
+message has the form "FILE:LINE: reason; what to do".
 """

@@ -1,4 +1,4 @@
-"""The files of a corpus, whether in a folder or in an archive."""
+"""The files of a corpus, in a folder or in an archive."""
 
 import lzma
 import tarfile
@@ -15,24 +15,27 @@ TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txz")
 
 
 def is_collection(source: Path) -> bool:
-    """Whether `source` is a folder or has the name of an archive."""
+    """Tell whether `source` is a folder or has the file name of an archive."""
     return source.is_dir() or source.name.endswith((".zip", *TARS))
 
 
 def open_files(
     source: Path, wanted: Callable[[str], bool], what: str
 ) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Yield (name, lines) of each wanted file, streaming; read each before the next.
+    """Yield the name and the lines of each wanted file.
 
-    Files of a folder or .zip come sorted by name, of a .tar as they stand in it.
-    A `source` that is itself a file, plain or .gz, is the one that comes.
+    The files are streamed: read the lines of one file before you take the next file. The files
+    of a folder or a .zip archive come sorted by name; those of a .tar archive come in its order.
+    If `source` is itself a plain or gzipped file, it is the only file.
 
     Args:
-        wanted: says of a path below `source`, with forward slashes.
-        what: is wanted, for the error when there is none.
+        source: a folder, a .zip or .tar archive (also .tar.gz, .tar.bz2 or .tar.xz), or a file.
+        wanted: tells whether a file is read. It gets the path below `source`, with forward
+            slashes.
+        what: what `wanted` looks for, for the error message.
 
     Raises:
-        InputError: `source` cannot be read, is a broken archive, or has no wanted file.
+        InputError: if `source` cannot be read, is a broken archive, or has no wanted file.
     """
     if source.is_dir():
         opened = _in_folder(source, wanted)
@@ -52,7 +55,7 @@ def open_files(
 
 
 def _visible(name: str) -> bool:
-    """macOS packs files of its own, named ._NAME, beside the real ones."""
+    """Leave out hidden files: macOS packs files of its own, named ._NAME, next to the real ones."""
     return not PurePosixPath(name).name.startswith(".")
 
 
@@ -74,7 +77,7 @@ def _in_zip(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, It
 
 
 def _in_tar(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Iterable[bytes]]]:
-    # "r|*" reads on and never back, so that the archive is unpacked once.
+    # Mode "r|*" never seeks back, so the archive is unpacked only once.
     with _broken(path), tarfile.open(path, "r|*") as archive:
         for member in archive:
             if member.isfile() and _visible(member.name) and wanted(member.name):
@@ -89,13 +92,14 @@ def _plain(path: Path) -> Iterator[bytes]:
 
 
 def _guarded(path: Path, stream: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines: they are unpacked, and so found broken, only as they are read."""
+    """Pass on the lines; an archive is unpacked, and its defects show, only while it is read."""
     with _broken(path):
         yield from stream
 
 
 @contextmanager
 def _broken(path: Path) -> Iterator[None]:
+    """Turn the errors of a broken or unreadable archive into InputError."""
     try:
         yield
     except (
@@ -106,7 +110,7 @@ def _broken(path: Path) -> Iterator[None]:
         EOFError,
         NotImplementedError,  # a zip with a compression that Python lacks
     ) as error:
-        raise InputError(f"{path}: the archive is broken ({error}); fetch it again") from error
+        raise InputError(f"{path}: the archive is broken ({error}); download it again") from error
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error

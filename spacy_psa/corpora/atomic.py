@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders that appear complete or not at all."""
 
 import os
 import shutil
@@ -11,24 +11,24 @@ from spacy_psa.errors import InputError
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well.
+    """Yield a temporary path next to `path`; it replaces `path` if the block ends without an error.
 
-    The folder is made if it is missing. Where the block raises, the temporary
-    file is removed and what was at `path` before stays.
+    A missing folder is made. If the block raises an error, the temporary file is removed and the
+    former file at `path` stays.
 
     Raises:
-        InputError: `path` is a folder, or writing fails (no permission, disk full).
+        InputError: if `path` is a folder, or writing fails (no permission, disk full).
     """
     if path.is_dir():
-        raise InputError(f"{path}: is a folder; name a file to write")
-    # The same folder, since os.replace is atomic only within one file system.
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    # In the same folder, because os.replace is atomic only within one file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()  # an unwritable folder shows before the work is done
+        temporary.touch()  # an unwritable folder is found before the work is done
         yield temporary
         os.replace(temporary, path)
-    except OSError as error:  # readers turn their own into InputError
+    except OSError as error:  # not of a reader: readers raise InputError
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be written ({reason}); check the path") from error
     finally:
@@ -38,12 +38,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """An empty temporary folder beside `path` that takes its name when the block ends well.
+    """Yield an empty temporary folder that becomes `path` if the block ends without an error.
 
-    Where the block raises, the temporary folder is removed.
+    If the block raises an error, the temporary folder is removed.
 
     Raises:
-        InputError: there is something at `path` other than an empty folder, or writing fails.
+        InputError: if `path` exists and is not an empty folder, or if writing fails.
     """
     check_free(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -59,6 +59,10 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def check_free(path: Path) -> None:
-    """Raises InputError where there is something at `path` other than an empty folder."""
+    """Check that `path` does not exist or is an empty folder.
+
+    Raises:
+        InputError: if `path` is a file or a folder that is not empty.
+    """
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InputError(f"{path}: is there already; name a folder that is new or empty")

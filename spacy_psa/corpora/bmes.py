@@ -1,8 +1,9 @@
-"""Chinese names, one character and its tag a line: Resume (Zhang and Yang, 2018) in BMES, Weibo
-(Peng and Dredze, 2015; second edition, He and Sun, 2017) in BIO.
+"""Chinese names, one character and its tag on each line.
 
-Weibo's characters carry a number, their place in the word that a segmenter found,
-which is left out. Its types tell names (PER.NAM) from nominal mentions (PER.NOM).
+Resume (Zhang and Yang, 2018) is tagged in BMES. Weibo (Peng and Dredze, 2015; second edition:
+He and Sun, 2017) is tagged in BIO. A number follows each character of Weibo: its position in
+the word that a segmenter found. The number is left out. The types of Weibo distinguish names
+(PER.NAM) from nominal mentions (PER.NOM).
 """
 
 import re
@@ -24,23 +25,31 @@ from spacy_psa.errors import InputError
 COLUMNS = ("character", "entity")
 KIND = re.compile(r"\.(NAM|NOM)$")
 FIRST, LAST = {"M": "B", "I": "B", "E": "S"}, {"B": "S", "M": "E", "I": "E"}
-"""What a tag at the edge of a sentence becomes where its name runs over that edge."""
-# U+FFFD twice is what an earlier conversion left of an emoji.
+"""Prefixes that replace others at the beginning and the end of a sentence that cuts a name."""
+# An earlier conversion of the file has turned each emoji into two U+FFFD.
 PLAIN, NUMBERED = re.compile("(.|\ufffd{2})"), re.compile("(.|\ufffd{2})[0-9]+")
 
 
 class Format(NamedTuple):
-    """How a file is written: the scheme of its tags, and whether numbers follow its characters."""
+    """How a file is written: its tag scheme, and whether a number follows each character."""
 
     scheme: TagScheme
     numbered: bool
 
 
 def resolve_format(path: Path, scheme: TagScheme | Literal["auto"] = "auto") -> Format:
-    """Read a file once to see how it is written; its first line tells of numbers.
+    """Find out how a file is written.
+
+    The first line shows whether a number follows each character. If `scheme` is "auto", the whole
+    file is read to detect it.
+
+    Args:
+        path: the file, plain or .gz.
+        scheme: the scheme of the tags; "auto" detects it.
 
     Raises:
-        InputError: an unknown scheme; a line has not two columns; no sentences.
+        InputError: if the scheme is unknown, a line does not have two columns, or the file has no
+            sentences.
     """
     if scheme not in (*SCHEMES, "auto"):
         raise InputError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}, auto")
@@ -59,16 +68,20 @@ def read_docs(
     repairs: Counter[str] | None = None,
     join_types: bool = False,
 ) -> Iterator[Doc]:
-    """Yield one `Doc` a sentence, each character a token and no spaces, with `doc.ents`.
+    """Yield one `Doc` for each sentence, with `doc.ents`.
+
+    Each character is a token, and no spaces follow the tokens.
 
     Args:
-        vocab: of the language "zh".
-        written: see `resolve_format`.
-        join_types: make one type of PER.NAM and PER.NOM, and so on.
+        path: the file, plain or .gz.
+        vocab: the vocabulary of the docs, of the language "zh".
+        written: how the file is written, from `resolve_format`.
+        repairs: counts the repairs, if given.
+        join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
 
     Raises:
-        InputError: a line has not two columns or more than one character, a tag is
-            one that the scheme forbids, or there are no sentences.
+        InputError: if a line does not have two columns or has more than one character, if the
+            scheme forbids a tag, or if there are no sentences.
     """
     repairs = Counter() if repairs is None else repairs
     for rows in _read(path, repairs):
@@ -76,7 +89,7 @@ def read_docs(
         if written.scheme == "bioes":
             _mend(rows[0], FIRST, repairs)
             _mend(rows[-1], LAST, repairs)
-        advice = "correct it or give another --scheme"
+        advice = "correct the tag or give another --scheme"
         ents = column_spans(str(path), rows, 1, written.scheme, "entity", advice)
         if join_types:
             ents = [(start, end, KIND.sub("", label)) for start, end, label in ents]
@@ -84,12 +97,12 @@ def read_docs(
 
 
 def _read(path: Path, repairs: Counter[str]) -> Iterator[list[Row]]:
-    # Tabs are as usual as blanks in these files, so that they count as no repair.
+    # Tabs are as usual as blanks in these files, so they are not counted as repairs.
     return read_rows(str(path), read_lines(path, repairs), COLUMNS, Counter())
 
 
 def _mend(row: Row, edge: dict[str, str], repairs: Counter[str]) -> None:
-    """Two names of Resume's training set are cut in two by an empty line."""
+    """Correct a tag at the edge of a sentence: two names of Resume's training set run over one."""
     prefix, dash, label = row.columns[1].partition("-")
     if dash and prefix in edge:
         row.columns[1] = f"{edge[prefix]}-{label}"
@@ -102,7 +115,8 @@ def _character(path: Path, row: Row, numbered: bool, repairs: Counter[str]) -> s
     if not found:
         what = "one character and its segmentation number" if numbered else "one character"
         raise InputError(
-            f"{path}:{row.line}: {text!r} is not {what}; correct it or convert as another format"
+            f"{path}:{row.line}: {text!r} is not {what}; "
+            "correct the line or convert the file as another format"
         )
     if len(found[1]) > 1:
         repairs["lost character(s), written twice, as one"] += 1
@@ -115,18 +129,18 @@ def read_bmes(
     join_types: bool = False,
     limit: int = 0,
 ) -> Reader:
-    """The reader `spacy-psa.Bmes.v1`: train straight from a file, over characters.
+    """The reader `spacy-psa.Bmes.v1`: trains directly from a file, with characters as tokens.
 
     Args:
-        path: the file.
-        scheme: of the tags; BMES is "bioes".
-        join_types: make one type of PER.NAM and PER.NOM, and so on.
-        limit: read so many sentences only; 0 for all.
+        path: the file, plain or .gz.
+        scheme: the scheme of the tags; BMES is "bioes", and "auto" detects the scheme.
+        join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
+        limit: the number of sentences to read; 0 means all.
 
     Raises:
-        InputError: when read, as `read_docs`.
+        InputError: as `read_docs`, when the reader is called.
     """
-    path = Path(path)  # configs hand on the string that they checked
+    path = Path(path)  # a config passes on the string that it has checked
     return make_reader(
         path,
         lambda vocab, repairs: read_docs(

@@ -1,7 +1,7 @@
-"""Constituency trees bracket by bracket, without recursion or a tree in memory.
+"""Bracketed constituency trees, read bracket by bracket, without recursion or a tree in memory.
 
-Constituents come in the order that `trees` describes: preorder, the outermost of
-a unary chain first, the root (TOP, ROOT, S1 or no label) left out.
+The constituents come in the order that `spacy_psa.corpora.trees` describes: preorder, the
+outermost of a unary chain first, and without the root (TOP, ROOT, S1 or no label).
 """
 
 import re
@@ -19,50 +19,72 @@ EMPTY = "-NONE-"
 
 
 class BracketError(ValueError):
-    """Brackets, labels and words that form no tree."""
+    """Brackets, labels and words that do not form a tree."""
 
 
 def unescape(word: str) -> str:
-    r"""The word of the text: -LRB- is (, \/ is /, \* is *, also inside words."""
+    r"""Give the word as it is in the text: -LRB- is (, \/ is / and \* is *, also inside a word.
+
+    Examples:
+        >>> unescape("-LRB-415-RRB-"), unescape("1\\/2")
+        ('(415)', '1/2')
+    """
     if "-" in word:
         word = _BRACKETS.sub(lambda found: BRACKETS[found[0]], word)
     return word.replace("\\/", "/").replace("\\*", "*")
 
 
 def bare(label: str) -> str:
-    """The category alone: NP-SBJ-1 and NP=2 are NP, and ADVP|PRT, an annotator's doubt, is ADVP.
+    """Give the category of a label without its function tags and indices.
 
-    EVALB holds ADVP and PRT equal. Labels that begin with a dash (-LRB-) are kept.
+    NP-SBJ-1 and NP=2 are NP. ADVP|PRT, where an annotator was in doubt, is ADVP; EVALB treats
+    ADVP and PRT as equal. A label that begins with a dash (-LRB-) stays as it is.
+
+    Examples:
+        >>> [bare(label) for label in ("NP-SBJ-1", "NP=2", "ADVP|PRT", "-LRB-")]
+        ['NP', 'NP', 'ADVP', '-LRB-']
     """
     return label if label.startswith("-") else _DECORATION.split(label, maxsplit=1)[0]
 
 
 class TreeBuilder:
-    """Collects one tree after the other.
+    """Builds trees, one after the other, from brackets, labels and words.
 
     Args:
-        clean: leave out empty elements (-NONE-) and the constituents that they
-            leave empty, take the bare labels, and make one constituent of several
-            with one label over the same words, as those where a trace stood
-            (NP over NP) are. This is the usual preparation of the Penn Treebank.
-        keep_empty: take empty elements for words, and trees without a word, as "(())",
-            for trees. This is what a scorer needs, which counts sentences.
+        clean: whether to prepare the trees as is usual for the Penn Treebank. Empty elements
+            (-NONE-) and the constituents that become empty without them are left out. Labels are
+            bare (see `bare`). Constituents with the same label over the same words, such as NP over
+            NP after a trace is removed, become one constituent.
+        keep_empty: whether empty elements count as words, and a tree without words, "(())", counts
+            as a tree. A scorer needs this, because it counts sentences.
+
+    Examples:
+        >>> builder = TreeBuilder()
+        >>> builder.open("S")
+        >>> builder.leaf("UH", "Yes")
+        >>> builder.close()
+        >>> builder.finish()
+        Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
     """
 
     def __init__(self, clean: bool = False, keep_empty: bool = False) -> None:
         self.clean = clean
         self.keep_empty = keep_empty
         self._parsed = Parsed([], [], [])
-        # Of each open bracket: label, first word, place of its constituent.
+        # For each open bracket: its label, first word, and index in the constituents.
         self._open: list[tuple[str, int, int]] = []
 
     @property
     def depth(self) -> int:
-        """How many brackets are open; a tree is complete when it is 0 again."""
+        """The number of open brackets; the tree is complete when it is 0 again."""
         return len(self._open)
 
     def open(self, label: str) -> None:
-        """An opening bracket. Raises BracketError for a second tree, or a node without label."""
+        """Take an opening bracket and its label.
+
+        Raises:
+            BracketError: if a second tree begins, or a node inside the tree has no label.
+        """
         if not self._open and self._parsed.words:
             raise BracketError("a second tree begins where the first has ended")
         if not label and self._open:
@@ -70,7 +92,12 @@ class TreeBuilder:
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
-        """A word and its part of speech. Raises BracketError for a trace that is not cleaned."""
+        """Take a word and its part of speech.
+
+        Raises:
+            BracketError: if the word is an empty element and neither `clean` nor `keep_empty`
+                is set.
+        """
         if tag == EMPTY and not self.keep_empty:
             if self.clean:
                 return
@@ -79,7 +106,11 @@ class TreeBuilder:
         self._parsed.tags.append(bare(tag) if self.clean else tag)
 
     def close(self) -> None:
-        """A closing bracket. Raises BracketError where none is open."""
+        """Take a closing bracket.
+
+        Raises:
+            BracketError: if no bracket is open.
+        """
         if not self._open:
             raise BracketError("a closing bracket too many")
         label, start, place = self._open.pop()
@@ -91,7 +122,11 @@ class TreeBuilder:
             constituents.insert(place, span)
 
     def finish(self) -> Parsed:
-        """The tree; the next one may begin. Raises BracketError where it is not closed."""
+        """Give the tree that is complete now; the next tree may begin.
+
+        Raises:
+            BracketError: if a bracket is still open.
+        """
         if self._open:
             raise BracketError(f"{len(self._open)} bracket(s) are not closed")
         done, self._parsed = self._parsed, Parsed([], [], [])
@@ -99,17 +134,18 @@ class TreeBuilder:
 
 
 class _Tokens:
-    """Tells a label from a part of speech, which only the token after it shows."""
+    """Distinguishes labels from parts of speech, which only the next token shows."""
 
     def __init__(self, builder: TreeBuilder) -> None:
         self.builder = builder
-        self.pending: list[str] = []  # "(", "( label" or "( tag word"
+        self.pending: list[str] = []  # ["("], ["(", label] or ["(", tag, word]
 
     def inside(self) -> bool:
-        """Whether a tree has begun and not ended."""
+        """Tell whether a tree has begun and not ended."""
         return bool(self.pending or self.builder.depth)
 
     def take(self, token: str) -> None:
+        """Take one token: a bracket, a label, a part of speech or a word."""
         pending = self.pending
         if token == "(":
             if len(pending) == 3:
@@ -141,18 +177,27 @@ def read_trees(
     one_a_line: bool = False,
     keep_empty: bool = False,
 ) -> Iterator[tuple[int, Parsed]]:
-    """Yield (line where it begins, tree), streaming.
+    """Yield each tree with the number of the line where it begins, as a stream.
 
-    Trees without words are left out and counted in `repairs`, unless `keep_empty`.
+    Trees without words are left out and counted in `repairs`, unless `keep_empty` is set.
 
     Args:
-        name: of the file, for errors.
-        lines: as `decode_lines` yields them.
-        clean, keep_empty: see `TreeBuilder`.
-        one_a_line: a tree must end on its line, alone; else it may take several.
+        name: the name of the file, for errors.
+        lines: numbered lines, as `decode_lines` yields them.
+        repairs: counts the repairs.
+        clean: see `TreeBuilder`.
+        one_a_line: whether each tree must be alone on its line; otherwise it may take several
+            lines.
+        keep_empty: see `TreeBuilder`.
 
     Raises:
-        InputError: what stands there is no bracketed tree, with the line.
+        InputError: if a line is not part of a bracketed tree, or if there are no trees.
+
+    Examples:
+        >>> lines = [(1, "(TOP (S (NP (PRP I))"), (2, "        (VP (VBD came))))")]
+        >>> for line, tree in read_trees("trees.mrg", lines, Counter()):
+        ...     print(line, tree.words, tree.constituents)
+        1 ['I', 'came'] [(0, 2, 'S'), (0, 1, 'NP'), (1, 2, 'VP')]
     """
     builder = TreeBuilder(clean, keep_empty)
     tokens = _Tokens(builder)
@@ -173,14 +218,14 @@ def read_trees(
                     else:
                         repairs["tree(s) without words left out"] += 1
             if one_a_line and tokens.inside():
-                raise BracketError("the tree is not closed on its line; has it several?")
+                raise BracketError("the tree is not closed on its line, which must hold one tree")
         if tokens.inside():
             number = begin
             raise BracketError("the tree that begins here is not closed")
     except BracketError as error:
         since = "" if begin == number else f", in the tree of line {begin}"
         raise InputError(
-            f"{name}:{number}: {error}{since}; correct it or convert as another format"
+            f"{name}:{number}: {error}{since}; correct the line or convert as another format"
         ) from error
     if not found:
         raise InputError(f"{name}:1: no trees in the file; check that it is complete")

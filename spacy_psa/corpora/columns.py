@@ -1,4 +1,4 @@
-"""Sentences as rows of columns, an empty line after each."""
+"""Sentences as rows of columns, with an empty line after each sentence."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from spacy_psa.errors import InputError
 
 
 class Row(NamedTuple):
-    """One token; `line` counts from 1."""
+    """One token; `line` is the number of its line, from 1."""
 
     line: int
     columns: list[str]
@@ -22,15 +22,22 @@ def read_rows(
     columns: tuple[str, ...],
     repairs: Counter[str],
 ) -> Iterator[list[Row]]:
-    """Yield the rows of each sentence, streaming.
+    """Yield the rows of each sentence, as a stream.
 
     Args:
-        name: of the file, for errors.
-        lines: as `decode_lines` yields them.
-        columns: what each of them holds.
+        name: the name of the file, for errors.
+        lines: numbered lines, as `decode_lines` yields them.
+        columns: the names of the columns, for errors.
+        repairs: counts the repairs.
 
     Raises:
-        InputError: a line has more or fewer columns, or there are no sentences.
+        InputError: if a line has more or fewer columns, or if there are no sentences.
+
+    Examples:
+        >>> lines = [(1, "Rome NNP"), (2, "fell VBD"), (3, "")]
+        >>> for rows in read_rows("train.txt", lines, ("word", "part of speech"), Counter()):
+        ...     print([row.columns for row in rows])
+        [['Rome', 'NNP'], ['fell', 'VBD']]
     """
     rows: list[Row] = []
     found = False
@@ -44,7 +51,7 @@ def read_rows(
         if len(row) != len(columns):
             raise InputError(
                 f"{name}:{number}: {len(row)} column(s) instead of {len(columns)} "
-                f"({', '.join(columns)}); correct the line or convert as another format"
+                f"({', '.join(columns)}); correct the line or convert the file as another format"
             )
         rows.append(Row(number, row))
         found = True
@@ -57,10 +64,18 @@ def read_rows(
 def column_spans(
     name: str, rows: list[Row], column: int, scheme: TagScheme, what: str, advice: str
 ) -> list[Span]:
-    """The spans that the tags of a column mark.
+    """Read the spans that the tags of a column mark.
+
+    Args:
+        name: the name of the file, for errors.
+        rows: the rows of one sentence.
+        column: the index of the column, from 0.
+        scheme: the scheme of its tags.
+        what: the name of the column, for errors.
+        advice: what the user can do about an illegal tag, for errors.
 
     Raises:
-        InputError: a tag that the scheme lacks or a move that it forbids.
+        InputError: if a tag is not one of the scheme, or the scheme forbids its place.
     """
     try:
         return tags_to_spans([row.columns[column] for row in rows], scheme)

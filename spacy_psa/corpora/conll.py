@@ -1,7 +1,7 @@
 """CoNLL-2003 columns: word, part of speech, chunk, entity (Tjong Kim Sang and De Meulder, 2003).
 
-Sentences are separated by empty lines, documents by `-DOCSTART-` lines, which
-are no sentences. The published files use IOB1 in both span columns.
+Empty lines separate sentences. `-DOCSTART-` lines separate documents and are not sentences.
+The published files use IOB1 in both span columns.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ COLUMNS = ("word", "part of speech", "chunk", "entity")
 
 
 class Row(NamedTuple):
-    """One token; `line` counts from 1."""
+    """One token; `line` is the number of its line, from 1."""
 
     line: int
     word: str
@@ -38,17 +38,21 @@ class Row(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """Rows of one sentence; `document` counts from 1, and is 1 where no -DOCSTART- stands."""
+    """The rows of one sentence, and the number of its document, from 1 (1 without -DOCSTART-)."""
 
     document: int
     rows: list[Row]
 
 
 def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
-    """Yield the sentences of a file, streaming; repairs are counted, see `read_lines`.
+    """Yield the sentences of a file, as a stream.
+
+    Args:
+        path: the file, plain or .gz.
+        repairs: counts the repairs, see `read_lines`.
 
     Raises:
-        InputError: a line has not four columns, or the file has no sentences.
+        InputError: if a line does not have four columns, or the file has no sentences.
     """
     rows: list[Row] = []
     document, found = 0, False
@@ -75,10 +79,10 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
 
 
 def resolve_scheme(path: Path, scheme: TagScheme | Literal["auto"]) -> TagScheme:
-    """The scheme of the entity column; "auto" reads the file once to find it.
+    """Give the scheme of the entity column; "auto" reads the file once to detect it.
 
     Raises:
-        InputError: an unknown scheme, and as `read_sentences`.
+        InputError: if the scheme is unknown, and as `read_sentences`.
     """
     if scheme == "auto":
         sentences = read_sentences(path, Counter())
@@ -91,18 +95,20 @@ def resolve_scheme(path: Path, scheme: TagScheme | Literal["auto"]) -> TagScheme
 def read_docs(
     path: Path, vocab: Vocab, scheme: TagScheme, repairs: Counter[str] | None = None
 ) -> Iterator[Doc]:
-    """Yield one `Doc` a sentence.
+    """Yield one `Doc` for each sentence.
 
-    The part of speech is in `token.tag_`, entities in `doc.ents`, chunks in
-    `doc.spans["chunks"]` and the number of the document, from 1, in
-    `doc.user_data["document"]`. Chunks are read as IOB1, which reads IOB2 alike.
+    The part of speech is in `token.tag_`, entities in `doc.ents`, chunks in `doc.spans["chunks"]`,
+    and the number of the document, from 1, in `doc.user_data["document"]`. Chunks are read as IOB1,
+    which reads legal IOB2 tags correctly too.
 
     Args:
-        scheme: of the entity column, see `resolve_scheme`.
-        repairs: counts what was repaired.
+        path: the file, plain or .gz.
+        vocab: the vocabulary of the docs.
+        scheme: the scheme of the entity column, see `resolve_scheme`.
+        repairs: counts the repairs, if given.
 
     Raises:
-        InputError: as `read_sentences`, and for a tag that the scheme forbids.
+        InputError: as `read_sentences`, and if a tag is not legal in its scheme.
     """
     for document, rows in read_sentences(path, Counter() if repairs is None else repairs):
         chunks = _spans(path, rows, "chunk", "iob1")
@@ -137,19 +143,19 @@ def read_conll2003(
     scheme: Literal["iob1", "iob2", "bioes", "auto"] = "auto",
     limit: int = 0,
 ) -> Reader:
-    """The reader `spacy-psa.Conll2003.v1`: train straight from a column file.
+    """The reader `spacy-psa.Conll2003.v1`: trains directly from a column file.
 
-    Each example predicts over the gold words of one sentence.
+    Each example is one sentence, and its prediction starts from the gold words.
 
     Args:
-        path: the column file.
-        scheme: of the entity column.
-        limit: read so many sentences only; 0 for all.
+        path: the column file, plain or .gz.
+        scheme: the scheme of the entity column; "auto" detects it.
+        limit: the number of sentences to read; 0 means all.
 
     Raises:
-        InputError: when read, as `read_docs`.
+        InputError: as `read_docs`, when the reader is called.
     """
-    path = Path(path)  # configs hand on the string that they checked
+    path = Path(path)  # a config passes on the string that it has checked
     return make_reader(
         path,
         lambda vocab, repairs: read_docs(path, vocab, resolve_scheme(path, scheme), repairs),

@@ -1,7 +1,7 @@
 """CoNLL-2000 columns: word, part of speech, chunk (Tjong Kim Sang and Buchholz, 2000).
 
-Sentences are separated by empty lines; the chunk column is IOB2. The shared task
-has no development set: papers draw 1,000 sentences from the training set at random.
+Empty lines separate sentences. The chunk column is IOB2. The shared task has no development
+set; papers draw 1,000 sentences from the training set at random.
 """
 
 import random
@@ -26,15 +26,16 @@ COLUMNS = ("word", "part of speech", "chunk")
 def read_sentences(
     path: Path, repairs: Counter[str], member: str | None = None
 ) -> Iterator[tuple[str, list[Row]]]:
-    """Yield (file, rows) of each sentence, streaming.
+    """Yield the file name and the rows of each sentence, as a stream.
 
     Args:
-        path: a plain or .gz file, or the archive that is published.
-        member: the file inside the archive, by its last name, as "train.txt".
+        path: a plain or .gz file, or the archive as it is published.
+        repairs: counts the repairs, see `decode_lines`.
+        member: the file inside the archive, without its folders ("train.txt").
 
     Raises:
-        InputError: a line has not three columns, the file has no sentences, or
-            `member` is missing or given for a file that is no archive.
+        InputError: if a line does not have three columns, the file has no sentences, `member` is
+            missing for an archive, or `member` is given for a file that is not an archive.
     """
     if is_collection(path) and not member:
         raise InputError(f"{path}: choose a file in it with --member train.txt or test.txt")
@@ -47,10 +48,16 @@ def read_sentences(
 
 
 def draw(path: Path, count: int, seed: int, member: str | None = None) -> frozenset[int]:
-    """Which sentences, counted from 0, a development set of `count` consists of.
+    """Draw the sentences of a development set at random; they are counted from 0.
+
+    Args:
+        path: as for `read_sentences`.
+        count: the number of sentences to draw.
+        seed: the seed of the draw.
+        member: as for `read_sentences`.
 
     Raises:
-        InputError: the file has not more than `count` sentences; and as `read_sentences`.
+        InputError: if the file does not have more than `count` sentences, and as `read_sentences`.
     """
     there = sum(1 for _ in read_sentences(path, Counter(), member))
     if not 0 < count < there:
@@ -67,15 +74,20 @@ def read_docs(
     seed: int = 0,
     part: Literal["train", "dev"] = "train",
 ) -> Iterator[Doc]:
-    """Yield one `Doc` a sentence: `token.tag_` and `doc.spans["chunks"]`.
+    """Yield one `Doc` for each sentence, with `token.tag_` and `doc.spans["chunks"]`.
 
     Args:
-        dev: draw so many sentences at random for a development set; 0 for none.
+        path: a plain or .gz file, or the archive as it is published.
+        vocab: the vocabulary of the docs.
+        repairs: counts the repairs, if given.
+        member: the file inside the archive, without its folders ("train.txt").
+        dev: the number of sentences to draw at random for a development set; 0 draws none.
+        seed: the seed of the draw.
         part: "dev" for the drawn sentences, "train" for the others.
 
     Raises:
-        InputError: as `read_sentences` and `draw`; a tag that is not IOB2; "dev"
-            where none are drawn.
+        InputError: as `read_sentences` and `draw`; if a chunk tag is not legal; if `part` is "dev"
+            and `dev` is 0.
     """
     if part == "dev" and not dev:
         raise InputError("--part dev needs the number of sentences to draw: give --dev 1000")
@@ -84,23 +96,24 @@ def read_docs(
     for i, (name, rows) in enumerate(sentences):
         if (i in drawn) != (part == "dev"):
             continue
-        # IOB1 reads IOB2 alike, and what other releases of the corpus have.
+        # IOB1 reads legal IOB2 tags correctly, and also the tags of other releases.
         chunks = column_spans(name, rows, 2, "iob1", "chunk", "correct it")
         words, tags = ([row.columns[column] for row in rows] for column in (0, 1))
         yield make_doc(vocab, words, tags, chunks=chunks)
 
 
 def read_conll2000(path: Path, member: str | None = None, limit: int = 0) -> Reader:
-    """The reader `spacy-psa.Conll2000.v1`: train straight from a column file.
+    """The reader `spacy-psa.Conll2000.v1`: trains directly from a column file.
 
-    Each example predicts over the gold words of one sentence.
+    Each example is one sentence, and its prediction starts from the gold words.
 
     Args:
-        path: the column file, or an archive with `member` in it.
-        limit: read so many sentences only; 0 for all.
+        path: the column file, or an archive that contains `member`.
+        member: the file inside the archive, without its folders ("train.txt").
+        limit: the number of sentences to read; 0 means all.
 
     Raises:
-        InputError: when read, as `read_docs`.
+        InputError: as `read_docs`, when the reader is called.
     """
-    path = Path(path)  # configs hand on the string that they checked
+    path = Path(path)  # a config passes on the string that it has checked
     return make_reader(path, lambda vocab, repairs: read_docs(path, vocab, repairs, member), limit)

@@ -1,4 +1,4 @@
-"""Docs to and from spaCy's binary training format."""
+"""Docs to and from `.spacy` files, spaCy's binary training format."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,33 +13,37 @@ from spacy_psa.errors import InputError
 
 
 def check_docbin_path(path: Path) -> None:
-    """Raises InputError unless spaCy's corpus reader would take a file of this name."""
+    """Check that spaCy's corpus reader accepts a file of this name.
+
+    Raises:
+        InputError: if the name does not end in `.spacy`.
+    """
     if path.suffix != ".spacy":
-        raise InputError(f"{path}: the output must end in .spacy, or spaCy does not read it")
+        raise InputError(f"{path}: the name must end in .spacy, or spaCy does not read the file")
 
 
 def write_docbin(docs: Iterable[Doc], path: Path) -> None:
-    """Write `docs` to the `.spacy` file `path`, whole or not at all.
+    """Write `docs` to the `.spacy` file `path`, which appears complete or not at all.
 
     Span groups, entities, sentence starts and `user_data` are kept.
 
     Raises:
-        InputError: the name does not end in `.spacy`, there are no docs, or the
-            folder cannot be written; and whatever the iteration of `docs` raises.
+        InputError: if the name does not end in `.spacy`, there are no docs, or the file cannot be
+            written. Errors of the iterator `docs` pass through.
     """
     check_docbin_path(path)
     with atomic_path(path) as temporary, codecs_known():
         docbin = DocBin(docs=docs, store_user_data=True)
         if not len(docbin):
-            raise InputError(f"{path}: nothing to write, the input has no sentences")
+            raise InputError(f"{path}: nothing to write; the input has no sentences")
         docbin.to_disk(temporary)
 
 
 def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
-    """The docs of a `.spacy` file.
+    """Read the docs of a `.spacy` file.
 
     Raises:
-        InputError: there is no such file, or it is not one.
+        InputError: if there is no such file, or it is not a `.spacy` file.
     """
     try:
         with codecs_known():
@@ -53,9 +57,11 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
 
 @contextmanager
 def codecs_known() -> Iterator[None]:
-    """srsly asks all installed packages for codecs of msgpack each time that it packs or
-    unpacks something, and so for every span group of a Doc, which takes most of the time of
-    reading one. In this block it does not, unless there are some.
+    """Make reading and writing of docs faster within this block.
+
+    srsly asks all installed packages for codecs of msgpack each time that it packs or unpacks
+    something, so also for every span group of a `Doc`. This takes most of the time of reading a
+    `Doc`. In this block srsly does not ask, unless a package has such codecs.
     """
     quiet = [r for r in (msgpack_encoders, msgpack_decoders) if not r.get_entry_points()]
     before = [registry.entry_points for registry in quiet]

@@ -11,7 +11,7 @@ from spacy_psa.corpora.lines import open_input
 from spacy_psa.errors import InputError
 
 Watch = Callable[[Iterator[bytes], str], Iterator[bytes]]
-"""Wraps the lines of a pass, to show progress; the string says what is done."""
+"""Wraps the lines of a pass, to show the progress; the string names the pass."""
 
 
 def prepare_vectors(
@@ -21,21 +21,24 @@ def prepare_vectors(
     member: str | None = None,
     watch: Watch = lambda lines, _: lines,
 ) -> int:
-    """Check a vector file and write it in word2vec's text format, header "rows dim" first.
+    """Check a vector file and write it in word2vec's text format, with the header "rows dim".
 
-    Streams in two passes, since the header needs the number of rows.
+    The file is streamed twice, because the header needs the number of rows.
 
     Args:
-        source: a .zip (the official archive), .gz or plain text file, one word
-            and `dim` numbers a line, with or without a header.
-        member: the file inside the .zip; None for the one of the width `dim`.
+        source: a .zip (the official archive), .gz or plain text file, with one word and `dim`
+            numbers on each line, with or without a header.
+        target: the file to write.
+        dim: the number of components of each vector.
+        member: the file inside the .zip; None takes the file whose name ends in ".{dim}d.txt".
+        watch: wraps the lines of each of the two passes, to show the progress.
 
     Returns:
         The number of rows.
 
     Raises:
-        InputError: a line of another width or with something that is no finite
-            number, with its file and line; a broken archive; no such member.
+        InputError: if a line has another number of components or something that is not a finite
+            number, if the archive is broken, or if it has no such member.
     """
     if source.suffix == ".zip":
         member = member or _choose_member(source, dim)
@@ -44,7 +47,7 @@ def prepare_vectors(
     name = f"{source}/{member}" if member else str(source)
     rows = sum(1 for _ in _rows(name, watch(_lines(source, member), "checking"), dim))
     if not rows:
-        raise InputError(f"{name}:1: no vectors in the file; fetch it again")
+        raise InputError(f"{name}:1: no vectors in the file; download it again")
     with atomic_path(target) as temporary, open(temporary, "wb") as output:
         output.write(f"{rows} {dim}\n".encode())
         for number, line in enumerate(watch(_lines(source, member), "writing"), 1):
@@ -54,33 +57,35 @@ def prepare_vectors(
 
 
 def _rows(name: str, lines: Iterator[bytes], dim: int) -> Iterator[None]:
-    """One item for each vector that stands the check."""
+    """Yield one item for each vector that passes the check."""
     for number, line in enumerate(lines, 1):
         try:
             text = line.rstrip(b"\r\n").decode("utf8")
         except UnicodeDecodeError as error:
-            raise InputError(f"{name}:{number}: not UTF-8; fetch the file again") from error
+            raise InputError(f"{name}:{number}: not UTF-8; download the file again") from error
         if number == 1 and _is_header(line):
             width = int(text.split()[1])
             if width != dim:
                 raise InputError(f"{name}:1: the header says {width} numbers; give --dim {width}")
             continue
         word, *values = text.rsplit(" ", dim)
-        # Some releases have words with spaces: what is left of the last `dim`
-        # fields is a wrong width only where it ends in a number.
+        # Some releases have words with spaces. If the text before the last `dim` fields ends in
+        # a number, the line has too many numbers.
         spare = word.split(" ")[1:]
         if len(values) != dim or (spare and _number(spare[-1]) is not None):
             width = text.count(" ")
             raise InputError(
                 f"{name}:{number}: {width} numbers instead of {dim}; "
-                "give the right --dim, or fetch the file again"
+                "give the right --dim, or download the file again"
             )
         if not word:
-            raise InputError(f"{name}:{number}: no word before the numbers; fetch the file again")
+            raise InputError(
+                f"{name}:{number}: no word before the numbers; download the file again"
+            )
         for value in values:
             if _number(value) is None:
                 raise InputError(
-                    f"{name}:{number}: {value!r} is no finite number; fetch the file again"
+                    f"{name}:{number}: {value!r} is no finite number; download the file again"
                 )
         yield None
 
@@ -112,10 +117,11 @@ def _choose_member(archive: Path, dim: int) -> str:
 
 @contextmanager
 def _broken_zip(archive: Path) -> Iterator[None]:
+    """Turn the errors of a broken or unreadable .zip file into InputError."""
     try:
         yield
     except zipfile.BadZipFile as error:
-        raise InputError(f"{archive}: the zip is broken ({error}); fetch it again") from error
+        raise InputError(f"{archive}: the zip is broken ({error}); download it again") from error
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{archive}: cannot be read ({reason}); check the path") from error

@@ -1,9 +1,9 @@
-"""The layered JSON lines of the sample corpus: one sentence a line, all layers side by side.
+"""The JSON lines of the sample corpus: one sentence on each line, with all its annotation layers.
 
     {"words": [...], "spaces": [true, ...], "tags": [...], "chunks": [[start, end, "NP"], ...],
      "ents": [[start, end, "PER"], ...], "tree": "(S (NP ...) ...)"}
 
-Offsets count tokens, the end is excluded.
+Offsets count tokens; the end is excluded.
 """
 
 import json
@@ -24,14 +24,18 @@ LAYERS = ("words", "spaces", "tags", "chunks", "ents", "tree")
 
 
 def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> Iterator[Doc]:
-    """Yield one `Doc` a line, with words, spaces, `token.tag_` and `doc.ents`.
+    """Yield one `Doc` for each line, with words, spaces, `token.tag_` and `doc.ents`.
 
-    Chunks are in `doc.spans["chunks"]`, constituents in preorder, with unary
-    chains as several spans, in `doc.spans["constituents"]`. Empty lines are
-    skipped.
+    Chunks are in `doc.spans["chunks"]`. Constituents are in `doc.spans["constituents"]` in
+    preorder, with a span for each constituent of a unary chain. Empty lines are skipped.
+
+    Args:
+        path: the file, plain or .gz.
+        vocab: the vocabulary of the docs.
+        repairs: counts the repairs, if given.
 
     Raises:
-        InputError: a line is no such record, or its layers contradict each other.
+        InputError: if a line is not such a record, or its layers contradict each other.
     """
     found = False
     for number, text in read_lines(path, Counter() if repairs is None else repairs):
@@ -57,9 +61,9 @@ def _doc(vocab: Vocab, record: Any) -> Doc:
     words, tags, spaces = record["words"], record["tags"], record["spaces"]
     for layer in ("words", "tags", "spaces"):
         if not isinstance(record[layer], list) or len(record[layer]) != len(words):
-            raise ValueError(f"{layer} is not a list of {len(words)}, one a word")
+            raise ValueError(f"{layer} is not a list of {len(words)}, one for each word")
     if not words or not all(isinstance(item, str) and item for item in words + tags):
-        raise ValueError("words and tags must be strings, not empty, one at least")
+        raise ValueError("words and tags must be strings that are not empty, at least one of each")
     ents, chunks = _spans(record["ents"], len(words)), _spans(record["chunks"], len(words))
     tree = parse_tree(record["tree"])
     if tree.words != words or tree.tags != tags:
@@ -82,5 +86,5 @@ def _spans(layer: Any, length: int) -> list[tuple[int, int, str]]:
         if [type(item) for item in span] != [int, int, str]:
             raise ValueError(f"{span!r} is no [start, end, label]")
     spans = [tuple(span) for span in layer]
-    spans_to_tags(spans, length, "iob2")  # raises where they overlap or lie outside
+    spans_to_tags(spans, length, "iob2")  # raises ValueError for spans that overlap or lie outside
     return spans

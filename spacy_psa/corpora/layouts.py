@@ -1,4 +1,4 @@
-"""Which files a project needs for a corpus, so that one variable can name it."""
+"""The files of each corpus in a project, so that one variable can name the corpus."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -8,22 +8,22 @@ from spacy_psa.errors import InputError
 
 @dataclass(frozen=True)
 class Part:
-    """One of train, dev and test."""
+    """One part of a corpus: train, dev or test."""
 
     file: str
-    """Path in the project's folder `assets`."""
+    """Its path in the project's folder `assets`."""
     options: tuple[str, ...] = ()
-    """Of `spacy-psa convert`, besides the files."""
+    """Options of `spacy-psa convert`."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What `spacy-psa prepare` makes of a corpus."""
+    """The files of a corpus, and how `spacy-psa prepare` converts them."""
 
     format: str
-    """The command of `spacy-psa convert`."""
+    """The subcommand of `spacy-psa convert`."""
     tasks: tuple[str, ...]
-    """What its documents are annotated with: folders of `configs`, the usual one first."""
+    """The tasks that the corpus is annotated for: folders of `configs`, the usual one first."""
     train: Part
     dev: Part
     test: Part
@@ -31,7 +31,7 @@ class Layout:
     """An archive of GloVe vectors to train with, in the project's folder `assets`."""
 
     def files(self) -> list[PurePosixPath]:
-        """All that must be there."""
+        """List all files that the corpus needs."""
         names = [self.train.file, self.dev.file, self.test.file, self.vectors]
         return [PurePosixPath(name) for name in dict.fromkeys(names) if name]
 
@@ -58,7 +58,7 @@ LAYOUTS = {
         Part("conll2003/eng.testb"),
         vectors=GLOVE,
     ),
-    # The corpus has no development set: 1,000 sentences of the training set are drawn.
+    # The corpus has no development set; 1,000 sentences of the training set are drawn for it.
     "conll2000": Layout(
         "conll2000",
         ("chunker", "tagger"),
@@ -75,7 +75,7 @@ LAYOUTS = {
         Part(ONTONOTES, ("--folder", "v4/data/test")),
         vectors=GLOVE,
     ),
-    # Sections as for part-of-speech tagging.
+    # The sections that are usual for part-of-speech tagging.
     "wsj": Layout(
         "ontonotes",
         ("tagger", "ner", "parser"),
@@ -84,7 +84,7 @@ LAYOUTS = {
         Part(WSJ, ("--sections", "22-24")),
         vectors=GLOVE,
     ),
-    # Sections as for parsing.
+    # The sections that are usual for parsing.
     "wsj_trees": Layout(
         "ontonotes",
         ("parser",),
@@ -110,7 +110,17 @@ LAYOUTS = {
 
 
 def layout(corpus: str) -> Layout:
-    """Raises InputError for a corpus that is not known."""
+    """Give the layout of a corpus.
+
+    Raises:
+        InputError: if the corpus is unknown.
+
+    Examples:
+        >>> layout("conll2003").tasks
+        ('ner', 'tagger', 'chunker')
+        >>> print(layout("conll2003").train.file)
+        conll2003/eng.train
+    """
     if corpus not in LAYOUTS:
         raise InputError(f"unknown corpus {corpus!r}; choose from {', '.join(LAYOUTS)}")
     return LAYOUTS[corpus]

@@ -1,4 +1,4 @@
-"""Lines of a text corpus, repaired where that is safe, each repair counted."""
+"""Lines of a text corpus; defects that are safe to repair are repaired and counted."""
 
 import gzip
 import re
@@ -12,7 +12,7 @@ from typing import IO
 from spacy_psa.errors import InputError
 
 BOM = b"\xef\xbb\xbf"
-BLANKS = re.compile(r"[ \t]+")  # str.split() would also split at a no-break space in a word
+BLANKS = re.compile(r"[ \t]+")  # str.split() would also split a word at a no-break space
 
 
 @contextmanager
@@ -20,25 +20,29 @@ def open_input(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Open a plain or gzipped (`.gz`) file for reading.
 
     Raises:
-        InputError: the file is missing, unreadable, or a broken archive, also
-            where that shows only while it is read.
+        InputError: if the file is missing, unreadable or a broken archive, also if this shows only
+            while the file is read.
     """
     try:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rb") as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path}: the gzip file is broken ({error}); fetch it again") from error
+        raise InputError(f"{path}: the gzip file is broken ({error}); download it again") from error
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
 
 
 def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text) of a plain or gzipped file, see `decode_lines`.
+    """Yield the line number, from 1, and the text of each line of a plain or gzipped file.
+
+    Args:
+        path: the file.
+        repairs: counts the repairs, see `decode_lines`.
 
     Raises:
-        InputError: the file cannot be read or is not text.
+        InputError: if the file cannot be read or is not text.
     """
     with open_input(path) as stream:
         yield from decode_lines(str(path), stream, repairs)
@@ -47,16 +51,26 @@ def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
 def decode_lines(
     name: str, stream: Iterable[bytes], repairs: Counter[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without line end or trailing blanks), streaming.
+    r"""Yield the number, from 1, and the text of each line, as a stream.
 
-    A byte order mark, CRLF ends, trailing blanks and lines in Latin-1 instead of
-    UTF-8 are repaired and counted in `repairs`.
+    The text has no line end and no trailing blanks. These defects are repaired and counted in
+    `repairs`: a byte order mark, CRLF line ends, trailing blanks, and lines in Latin-1 instead of
+    UTF-8.
 
     Args:
-        name: of the file, for errors.
+        name: the name of the file, for errors.
+        stream: the lines.
+        repairs: counts the repairs.
 
     Raises:
-        InputError: the lines are not text.
+        InputError: if the lines are not text.
+
+    Examples:
+        >>> repairs = Counter()
+        >>> list(decode_lines("eng.train", [b"EU NNP\r\n", b"caf\xe9 NN\n"], repairs))
+        [(1, 'EU NNP'), (2, 'café NN')]
+        >>> print(describe_repairs("eng.train", repairs))
+        eng.train: repaired: 1 line(s) read as Latin-1, 1 line(s) with CRLF
     """
     for number, raw in enumerate(stream, 1):
         if number == 1 and raw.startswith(BOM):
@@ -82,9 +96,19 @@ def decode_lines(
 
 
 def split_columns(text: str, count: int, repairs: Counter[str]) -> list[str]:
-    """Split a line at blanks; at tabs alone where that gives `count` columns.
+    r"""Split a line at blanks, or at tabs alone if this gives `count` columns.
 
-    So a word may hold a space in a file with tabs. The caller checks the number.
+    A word of a file with tabs may therefore contain a space. The caller checks the number of
+    columns.
+
+    Args:
+        text: the line.
+        count: the number of columns that the format has.
+        repairs: counts lines with tabs.
+
+    Examples:
+        >>> split_columns("New York\tNNP", 2, Counter())
+        ['New York', 'NNP']
     """
     if "\t" in text:
         repairs["line(s) with tabs"] += 1
@@ -95,6 +119,6 @@ def split_columns(text: str, count: int, repairs: Counter[str]) -> list[str]:
 
 
 def describe_repairs(path: Path, repairs: Counter[str]) -> str:
-    """One line for the user: what was repaired, how often."""
+    """Tell the user in one line what was repaired and how often."""
     counts = ", ".join(f"{count:,} {what}" for what, count in sorted(repairs.items()))
     return f"{path}: repaired: {counts}"

@@ -1,4 +1,4 @@
-"""One sentence with its layers as a `Doc`."""
+"""One sentence with its annotation layers as a `Doc`."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,21 @@ def make_doc(
     spaces: Sequence[bool] | None = None,
     **groups: Sequence[schemes.Span],
 ) -> Doc:
-    """A `Doc` of one sentence of n words.
+    """Make a `Doc` of one sentence of n words.
 
     Args:
-        tags: (n,) parts of speech, for `token.tag_`.
-        ents: that do not overlap; None where the corpus has none marked, which
-            is not the same as a sentence without any.
-        spaces: (n,) whether a space follows; None where the corpus does not say.
-        groups: spans that may overlap, for `doc.spans`, by name.
+        vocab: the vocabulary of the doc.
+        words: (n,) the words.
+        tags: (n,) parts of speech, for `token.tag_`; None for none.
+        ents: entities that do not overlap. None means that the corpus does not mark entities; an
+            empty list means that the sentence has none.
+        spaces: (n,) whether a space follows each word; None if the corpus does not tell.
+        groups: spans that may overlap, for `doc.spans`; the keyword is the name of the group.
+
+    Examples:
+        >>> doc = make_doc(Vocab(), ["Ada", "left"], ["NNP", "VBD"], [(0, 1, "PER")])
+        >>> [(ent.text, ent.label_) for ent in doc.ents]
+        [('Ada', 'PER')]
     """
     doc = Doc(
         vocab,

@@ -1,7 +1,7 @@
-"""OntoNotes 5 as the CoNLL-2012 shared task has it (Pradhan et al., 2012).
+"""OntoNotes 5 in the format of the CoNLL-2012 shared task (Pradhan et al., 2012).
 
-A document begins with `#begin document (ID); part N`. Of its columns, word, part
-of speech, tree and names are read.
+A document begins with `#begin document (ID); part N`. Four of its columns are read: word, part
+of speech, tree and names.
 """
 
 import re
@@ -23,16 +23,18 @@ from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import InputError
 
 COLUMNS = 12
-"""At least: document, part, number, word, part of speech, tree, 4 more, names, coreference."""
+"""The least number of columns.
+
+They are document, part, number, word, part of speech, tree, 4 others, names, coreference."""
 BEGIN = re.compile(r"#begin document \((.+)\); part (\d+)")
 NAMES = re.compile(r"(?:\(([^()*]+))?(?:\*(\)?)|(\)))")
 PUNCTUATION = {"/.": ".", "/?": "?", "/-": "-"}
-"""How transcripts of speech escape what would otherwise end a sentence."""
+"""Punctuation that transcripts of speech escape, because it would otherwise end a sentence."""
 NEW_TESTAMENT = "pt/nt/"
 
 
 class Sentence(NamedTuple):
-    """One sentence; `document` is as "nw/wsj/02/wsj_0203", its parts count from 0."""
+    """One sentence; `document` is its ID ("nw/wsj/02/wsj_0203"), `part` counts from 0."""
 
     document: str
     part: int
@@ -49,15 +51,18 @@ def read_sentences(
 ) -> Iterator[Sentence]:
     """Yield the sentences of the *_conll files in a folder or archive, or of one file.
 
-    Files of predicted layers (*_auto_conll) are left out.
+    Files with predicted layers (*_auto_conll) are left out.
 
     Args:
-        folder: only files below it, as "v4/data/train"; "" for all.
-        sections: only Wall Street Journal documents of these; None for all documents.
-        new_testament: also the documents of the New Testament, which have no names.
+        source: the folder, archive or file.
+        repairs: counts the repairs, see `decode_lines`.
+        folder: reads only the files below this folder ("v4/data/train"); "" reads all.
+        sections: reads only the Wall Street Journal documents of these sections; None reads all
+            documents.
+        new_testament: whether to read the documents of the New Testament too, which have no names.
 
     Raises:
-        InputError: no such files, or one that is no whole CoNLL-2012 document.
+        InputError: if there are no such files, or if one is not a complete CoNLL-2012 document.
     """
 
     def wanted(name: str) -> bool:
@@ -89,7 +94,7 @@ class _Row(NamedTuple):
 def _read_file(
     name: str, lines: Iterable[tuple[int, str]], chosen: Callable[[str], bool]
 ) -> Iterator[tuple[str, int, list[_Row]]]:
-    """(document, part, rows) of each sentence in the documents that are chosen."""
+    """Yield the document, the part and the rows of each sentence in the chosen documents."""
     document, part, skip = "", 0, False
     rows: list[_Row] = []
     number = 1
@@ -109,8 +114,8 @@ def _read_file(
             continue
         if not document:
             raise InputError(
-                f"{name}:{number}: no '#begin document' line before it, as a CoNLL-2012 file "
-                "has; check the format"
+                f"{name}:{number}: no '#begin document' line before it, which a CoNLL-2012 file "
+                "must have; check the format"
             )
         if skip:
             continue
@@ -123,7 +128,7 @@ def _read_file(
         if columns[2] != str(len(rows)):
             raise InputError(
                 f"{name}:{number}: word number {columns[2]!r} where {len(rows)} is due; "
-                "a line or an empty line is missing or too many"
+                "a line or an empty line is missing, or there is one too many"
             )
         rows.append(_Row(number, columns))
     if document or rows:
@@ -140,8 +145,8 @@ def _read_layers(name: str, rows: list[_Row]) -> tuple[Parsed, list[Span]]:
             _, _, _, word, tag, tree, *_, name_bits, _ = row.columns
             if word == "[WORD]":
                 raise BracketError(
-                    "a file without its words; fill them in from OntoNotes with the shared "
-                    "task's skeleton2conll"
+                    "the file is without its words; fill them in from OntoNotes with "
+                    "skeleton2conll of the shared task"
                 )
             _take_bits(builder, tree, tag, PUNCTUATION.get(word, word))
             bits = NAMES.fullmatch(name_bits)
@@ -162,7 +167,7 @@ def _read_layers(name: str, rows: list[_Row]) -> tuple[Parsed, list[Span]]:
 
 
 def _take_bits(builder: TreeBuilder, bits: str, tag: str, word: str) -> None:
-    """Add a word; `bits` is the tree column, as "(NP(NP*" or "*))", a star for the word."""
+    """Add a word; `bits` is the tree column, "(NP(NP*" or "*))", where the star is the word."""
     before, star, after = bits.partition("*")
     if not star or before[:1] not in ("", "(") or after.strip(")"):
         raise BracketError(f"tree column: {bits!r} has not one * for the word")
@@ -179,12 +184,19 @@ def read_docs(
     source: Path, vocab: Vocab, repairs: Counter[str] | None = None,
     folder: str = "", sections: Collection[int] | None = None, new_testament: bool = False,
 ) -> Iterator[Doc]:  # fmt: skip
-    """Yield one `Doc` a sentence of those that `read_sentences` chooses.
+    """Yield one `Doc` for each sentence that `read_sentences` chooses.
 
-    The part of speech is in `token.tag_`, names in `doc.ents`, constituents in
-    preorder, with unary chains as several spans, in `doc.spans["constituents"]`,
-    and the document and its part in `doc.user_data` "document" and "part".
-    Words are unescaped.
+    The part of speech is in `token.tag_`, and names are in `doc.ents`. Constituents are in
+    `doc.spans["constituents"]` in preorder, with a span for each constituent of a unary chain. The
+    document and its part are in `doc.user_data` under "document" and "part". Words are unescaped.
+
+    Args:
+        source: the folder, archive or file.
+        vocab: the vocabulary of the docs.
+        repairs: counts the repairs, if given.
+        folder: see `read_sentences`.
+        sections: see `read_sentences`.
+        new_testament: see `read_sentences`.
 
     Raises:
         InputError: as `read_sentences`.

@@ -1,5 +1,5 @@
-"""Constituency trees in brackets: the Penn Treebank's .mrg files (Marcus et al., 1993), or a
-tree a line.
+"""Constituency trees in brackets: the Penn Treebank's .mrg files (Marcus et al., 1993), or files
+with one tree on each line.
 """
 
 from collections import Counter
@@ -20,15 +20,19 @@ from spacy_psa.corpora.trees import Parsed
 def read_treebank(
     source: Path, repairs: Counter[str], sections: Collection[int] | None = None
 ) -> Iterator[tuple[str, Parsed]]:
-    """Yield (document, tree) of the .mrg files in a folder or archive, or of one file.
+    """Yield the document and the tree of each sentence of the .mrg files in a folder or archive.
 
-    Empty elements are removed and labels bare, see `TreeBuilder`.
+    `source` may also be a single file. Empty elements are removed and labels are bare, see
+    `TreeBuilder`.
 
     Args:
-        sections: of the Wall Street Journal, by the file's number; None for all files.
+        source: the folder, archive or file.
+        repairs: counts the repairs, see `read_trees`.
+        sections: reads only the files of these sections of the Wall Street Journal, by the number
+            in the file name; None reads all files.
 
     Raises:
-        InputError: no such files, or one that holds no bracketed trees.
+        InputError: if there are no such files, or if one does not contain bracketed trees.
     """
 
     def wanted(name: str) -> bool:
@@ -38,7 +42,7 @@ def read_treebank(
     what = ".mrg files" if sections is None else ".mrg files of those sections"
     for name, stream in open_files(source, wanted, what):
         document = PurePosixPath(name.removesuffix(".gz")).stem
-        # Blanks at the end of a line belong to the format; they are no repair.
+        # Blanks at the end of a line belong to the format, so they are not counted as repairs.
         lines = decode_lines(name, (line.rstrip() for line in stream), repairs)
         for _, parsed in read_trees(name, lines, repairs, clean=True):
             yield document, parsed
@@ -50,11 +54,17 @@ def read_docs(
     repairs: Counter[str] | None = None,
     sections: Collection[int] | None = None,
 ) -> Iterator[Doc]:
-    """Yield one `Doc` a tree of the Penn Treebank, see `read_treebank`.
+    """Yield one `Doc` for each tree of the Penn Treebank, see `read_treebank`.
 
-    The part of speech is in `token.tag_`, constituents in preorder, with unary
-    chains as several spans, in `doc.spans["constituents"]` and the document
-    (wsj_0001) in `doc.user_data["document"]`. Words are unescaped.
+    The part of speech is in `token.tag_`. Constituents are in `doc.spans["constituents"]` in
+    preorder, with a span for each constituent of a unary chain. The document (wsj_0001) is in
+    `doc.user_data["document"]`. Words are unescaped.
+
+    Args:
+        source: the folder, archive or file.
+        vocab: the vocabulary of the docs.
+        repairs: counts the repairs, if given.
+        sections: see `read_treebank`.
 
     Raises:
         InputError: as `read_treebank`.
@@ -69,10 +79,17 @@ def read_docs(
 def read_bracket_docs(
     path: Path, vocab: Vocab, repairs: Counter[str] | None = None
 ) -> Iterator[Doc]:
-    """Yield one `Doc` a line, each a tree with its labels as they stand; else as `read_docs`.
+    """Yield one `Doc` for each line, which contains one bracketed tree; its labels are kept.
+
+    The layers of a `Doc` are those of `read_docs`, without the document.
+
+    Args:
+        path: the file, plain or .gz.
+        vocab: the vocabulary of the docs.
+        repairs: counts the repairs, if given.
 
     Raises:
-        InputError: a line is not one bracketed tree, or has an empty element.
+        InputError: if a line is not exactly one bracketed tree, or has an empty element.
     """
     repairs = Counter() if repairs is None else repairs
     trees = read_trees(str(path), read_lines(path, repairs), repairs, one_a_line=True)

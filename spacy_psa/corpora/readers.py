@@ -1,4 +1,4 @@
-"""Training straight from a corpus file: what the registered readers share."""
+"""Training directly from a corpus file: the part that the registered readers share."""
 
 import warnings
 from collections import Counter
@@ -19,11 +19,21 @@ Reader = Callable[[Language], Iterable[Example]]
 def make_reader(
     path: Path, docs: Callable[[Vocab, Counter[str]], Iterator[Doc]], limit: int
 ) -> Reader:
-    """A reader whose examples predict over the gold words of one sentence each.
+    """Make a reader; each of its examples is one sentence, predicted from the gold words.
 
     Args:
-        docs: gives the sentences and counts repairs, of which one warning tells.
-        limit: read so many sentences only; 0 for all.
+        path: the corpus file, for the warning.
+        docs: yields the sentences and counts the repairs; one warning reports the repairs.
+        limit: the number of sentences to read; 0 means all.
+
+    Examples:
+        >>> import spacy
+        >>> def docs(vocab, repairs):
+        ...     yield Doc(vocab, words=["Ada", "left"], tags=["NNP", "VBD"])
+        >>> read = make_reader(Path("train.txt"), docs, limit=0)
+        >>> [example] = read(spacy.blank("en"))
+        >>> [token.tag_ for token in example.reference], [t.tag_ for t in example.predicted]
+        (['NNP', 'VBD'], ['', ''])
     """
 
     def read(nlp: Language) -> Iterator[Example]:

@@ -1,9 +1,9 @@
-"""The sample corpus: sentences of a grammar of ours, with words, tags, chunks, entities, trees.
+"""Generates the sample corpus: sentences of a grammar, with words, tags, chunks, entities, trees.
 
     python -m spacy_psa.corpora.sample OUTDIR --seed 0
 
-The same seed gives the same bytes in every process and on every machine.
-`sample_grammar` says what the corpus is made to teach.
+The same seed gives the same bytes in every process and on every machine. The module
+`sample_grammar` describes what makes the corpus hard.
 """
 
 import json
@@ -22,7 +22,7 @@ from spacy_psa.corpora.trees import ESCAPES
 
 SIZES = {"train": 2000, "dev": 300, "test": 300}
 LONGEST = 40
-"""Sentences with more tokens are drawn again."""
+"""The largest number of tokens in a sentence; longer sentences are drawn again."""
 
 STYLES = {"S.headline": str.upper, "S.chat": str.lower}
 CLOSED_LEFT = {",", ".", "''", "POS", "-RRB-"}
@@ -32,7 +32,7 @@ VERBAL = {"VB", "VBD", "VBP", "VBZ", "VBG", "MD", "TO", "RB"}
 
 @dataclass
 class Word:
-    """A leaf. The words of one entity share one `ent` object."""
+    """A leaf of a tree. All words of one entity share one `ent` object."""
 
     text: str
     tag: str
@@ -48,6 +48,7 @@ class Node:
     children: list["Node | Word"] = field(default_factory=list)
 
     def words(self) -> Iterator[Word]:
+        """Yield the words of the constituent."""
         for child in self.children:
             if isinstance(child, Node):
                 yield from child.words()
@@ -65,7 +66,15 @@ def _bracketed(child: Node | Word) -> str:
 
 
 def read_productions(text: str) -> dict[str, tuple[list[int], list[list[str]]]]:
-    """{left: (weights, right sides)} of a grammar written as in `sample_grammar`."""
+    """Read a grammar that is written as in `sample_grammar`.
+
+    Returns:
+        {left side: (weights, right sides)}.
+
+    Examples:
+        >>> read_productions("NP.name 4 -> _fullname=PER")
+        {'NP.name': ([4], [['_fullname=PER']])}
+    """
     productions: dict[str, tuple[list[int], list[list[str]]]] = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
@@ -77,14 +86,14 @@ def read_productions(text: str) -> dict[str, tuple[list[int], list[list[str]]]]:
 
 
 def lexicon(seed: int, split: str) -> dict[str, list[str]]:
-    """The word lists that one split draws from, invented names among them."""
+    """Make the word lists, with invented names, from which one split draws."""
     lists = {name: words.split() for name, words in vocabulary.WORDS.items()}
     held_out = {"dev": 8, "test": 9}
     for name in vocabulary.OPEN:
         hidden = [rest for part, rest in held_out.items() if part != split]
         lists[name] = [word for i, word in enumerate(lists[name]) if i % 10 not in hidden]
     taken = {word for words in lists.values() for word in words}
-    for part in ("all", *SIZES):  # in one order for every split, so that no name is in two
+    for part in ("all", *SIZES):  # the same order for every split, so that no name is in two splits
         rng = random.Random(f"names {seed} {part}")
         for name, count in vocabulary.INVENTED.items():
             for _ in range(count):
@@ -107,7 +116,17 @@ def _invent(rng: random.Random, kind: str) -> str:
 
 
 class Generator:
-    """Draws sentences of one split; `next` gives one record as in the JSON lines."""
+    """Draws the sentences of one split without end; each is a record as in the JSON lines.
+
+    Args:
+        seed: the seed of the sentences and of the invented names.
+        split: "train", "dev" or "test".
+
+    Examples:
+        >>> record = next(Generator(0, "train"))
+        >>> sorted(record)
+        ['chunks', 'ents', 'spaces', 'tags', 'tree', 'words']
+    """
 
     def __init__(self, seed: int, split: str) -> None:
         self.rng = random.Random(f"sentences {seed} {split}")
@@ -131,7 +150,7 @@ class Generator:
         return self.rng.choices(sides, weights)[0]
 
     def _expand(self, symbol: str) -> list[Node | Word]:
-        """The nodes and words of a symbol; several where it has no constituent."""
+        """Expand a symbol to nodes and words; a part without a constituent gives several."""
         if "/" in symbol:
             text, _, tag = symbol.rpartition("/")
             return [Word(text, tag)]
@@ -148,20 +167,20 @@ class Generator:
                 word.ent = mark
         if symbol.startswith("_"):
             return children
-        # NP.agent -> NP.person is a choice of the grammar, no constituent of English.
+        # NP.agent -> NP.person is a choice of the grammar and not a constituent of English.
         only = children[0] if len(children) == 1 else None
         return [only if isinstance(only, Node) and only.label == node.label else node]
 
 
 def _record(root: Node, words: list[Word], symbol: str) -> dict[str, Any]:
-    """Finish the surface, then read every layer off the tree."""
+    """Finish the surface of a sentence, then read every layer from the tree."""
     _drop_comma_before_stop(root)
     words = list(root.words())
     for word, following in pairwise(words):
         if word.text == "a" and following.text[0].lower() in "aeiou":
             word.text = "an"
     first = next(word for word in words if word.tag not in CLOSED_RIGHT)
-    if first.ent is None or first.tag != "NNP":  # "ebay" stays "ebay"
+    if first.ent is None or first.tag != "NNP":  # the name "ebay" stays in lower case
         first.text = first.text[0].upper() + first.text[1:]
     style = STYLES.get(symbol)
     if style is not None:
@@ -183,7 +202,7 @@ def _record(root: Node, words: list[Word], symbol: str) -> dict[str, Any]:
 
 
 def _drop_comma_before_stop(node: Node) -> None:
-    """Drop the comma that closes an apposition where another mark follows, as in print."""
+    """Drop the comma that closes an apposition if another mark follows, as is usual in print."""
     words = list(node.words())
     doomed = {
         id(left) for left, right in pairwise(words) if left.tag == "," and right.tag in (",", ".")
@@ -201,12 +220,11 @@ def _drop_comma_before_stop(node: Node) -> None:
 
 
 def _mark_chunks(node: Node, verb_group: int, outer: int = 0) -> None:
-    """Set `word.chunk` after the rules of the CoNLL-2000 chunks.
+    """Set `word.chunk` by the rules of the CoNLL-2000 chunks.
 
-    A chunk is a run of words under one constituent, without what follows an
-    inner constituent. Verbs of nested VPs, as in "wanted to visit", are one
-    chunk; a possessive 's begins the chunk of what is owned; "and" is inside
-    a chunk only where it joins bare words.
+    A chunk is a run of words under one constituent; it ends where an inner constituent begins. The
+    verbs of nested VPs ("wanted to visit") are one chunk. A possessive 's begins the chunk of the
+    thing that is owned. "and" is inside a chunk only if it joins bare words.
     """
     label, own = node.label, id(node)
     nested = any(isinstance(child, Node) for child in node.children)
@@ -228,7 +246,7 @@ def _mark_chunks(node: Node, verb_group: int, outer: int = 0) -> None:
 
 
 def _runs(keys: list[tuple[str, int] | None]) -> list[Span]:
-    """Neighbours with one key, as (start, end, label)."""
+    """Give runs of equal keys as (start, end, label)."""
     spans: list[Span] = []
     start = 0
     for i in range(1, len(keys) + 1):
@@ -241,7 +259,7 @@ def _runs(keys: list[tuple[str, int] | None]) -> list[Span]:
 
 
 def generate(seed: int = 0) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield (split, records) for train, dev and test; no sentence comes twice."""
+    """Yield train, dev and test with their records; no sentence comes twice."""
     seen: set[str] = set()
     for split, size in SIZES.items():
         records: list[dict[str, Any]] = []
@@ -259,7 +277,7 @@ def write_sample(folder: Path, seed: int = 0) -> None:
     """Write train.jsonl, dev.jsonl and test.jsonl into `folder`.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: if the folder cannot be written.
     """
     for split, records in generate(seed):
         lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records]

@@ -1,22 +1,25 @@
-"""The grammar of the sample corpus: data only, read by `sample`.
+"""The grammar of the sample corpus; `sample` reads this data.
 
-A production is `LEFT weight -> RIGHT ...`. A symbol is one of
+A production is `LEFT weight -> RIGHT ...`. A symbol on the right is one of
 
-- `NP.role`: a constituent; its label is what stands before the dot.
-- `_name`: a part without a constituent of its own.
+- `NP.role`: a constituent; its label is the part before the dot.
+- `_name`: a part that is not a constituent.
 - `NN:job`: a word from the list `job` of `sample_words`, tagged NN.
 - `of/IN`: the word itself with its tag.
 
-and `=PER` after either of the first two makes an entity of all its words.
+`=PER` after either of the first two makes all its words one entity.
 
-What makes the corpus hard, each on purpose: names that are also common words
-(`common_word_first`, `common_word_last`, `city`, `brand`); one surface as
-place, team and person (`either`, `city`); capitals that mean nothing (sentence
-beginnings, S.headline, titles) and brands without them; names that only one
-split has; and in S.duo the pattern of Li et al. (2020), section 6.1: "Key and Peele" and "You
-and I" are works of art, "Key and I" and "You and Peele" are not, which
-no token's left or right context alone can tell. In S.either the type is
-random, so no model reaches F1 100.
+These features make the corpus hard, on purpose:
+
+- Some names are also common words (`common_word_first`, `common_word_last`, `city`, `brand`).
+- Some names are a place, a team and a person (`either`, `city`).
+- Some capitals mean nothing (the beginning of a sentence, S.headline, titles), and some brands
+  have no capitals.
+- Some names are in only one split.
+- S.duo has the pattern of Li et al. (2020), section 6.1: "Key and Peele" and "You and I" are
+  works of art, but "Key and I" and "You and Peele" are not. Neither the left nor the right
+  context of a token alone can tell them apart.
+- In S.either the type is random, so no model reaches F1 100.
 """
 
 PRODUCTIONS = """
@@ -57,12 +60,12 @@ S.market 2 -> NP.shares VP.moved ./.
 S.market 1 -> NP.company VP.moved ./.
 S.market 1 -> NP.shares VP.movedwhen ./.
 S.market 1 -> NP.shares VP.moved ,/, NP.speaker VP.said ./.
-# A common word that opens the sentence, and is a name elsewhere.
+# A common word that begins the sentence, and is a name elsewhere.
 S.common 2 -> NP.common VP.cost ./.
 S.common 2 -> S.gerund VP.helped ./.
 S.common 1 -> NP.common VP.cost ,/, NP.speaker VP.said ./.
 S.gerund 1 -> VP.gerund
-# The type of the name is random: a bound that no model passes.
+# The type of the name is random, so no model can predict all of them.
 S.either 2 -> NP.either VP.react ./.
 S.either 2 -> NP.agent VP.chose ./.
 S.either 1 -> PP.time ,/, NP.either VP.react ./.

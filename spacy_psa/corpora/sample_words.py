@@ -1,4 +1,4 @@
-"""The words of the sample corpus, and the syllables of its invented names: data only."""
+"""The words of the sample corpus, and the syllables of its invented names, as data."""
 
 WORDS = {
     "first": "Anna John Maria Peter Laura David Elena Robert Nadia Thomas Ingrid Paulo Sara Omar",
@@ -93,15 +93,16 @@ WORDS = {
     "chose": "chose picked backed mentioned preferred",
     "pleased": "pleased bored surprised amused",
 }
-"""Word lists, separated by blanks; a word that stands twice is twice as likely."""
+"""Word lists, separated by blanks. A word that is listed twice is twice as likely."""
 
 OPEN = ("adjective", "bought", "job", "people", "praised", "thing", "things")
-"""Lists of which dev and test each have a tenth of their own."""
+"""Lists in which dev and test each have a tenth of the words for themselves."""
 
 INVENTED = {"first": 16, "last": 40, "city": 24, "country": 6, "company": 24, "either": 4}
-"""How many names each list gains by syllables: so many for all splits, and so many for each."""
+"""The number of invented names that each list gets: for all splits together, and for each split."""
 
-# Syllables of the invented names; "-" is none. Endings overlap, as in life: -ton is four kinds.
+# Syllables of the invented names; "-" stands for no coda. Endings overlap, as in real names: -ton
+# ends the names of four kinds.
 ONSETS = "b br d dr f g gr h k kl l m n p r s st t tr v w z"
 NUCLEI = "a e i o u ae ei ou"
 CODAS = "l n r s nd rk lm - - - -"

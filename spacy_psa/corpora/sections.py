@@ -9,10 +9,14 @@ _WSJ = re.compile(r"wsj_(\d\d)\d\d(?!\d)")
 
 
 def parse_sections(text: str) -> frozenset[int]:
-    """Read "02-21", "22" or "0-18,24".
+    """Read the numbers of sections from text: "02-21", "22" or "0-18,24".
 
     Raises:
-        InputError: text of another form, or a section that is not one of 0 to 24.
+        InputError: if the text has another form, or a section is not one of 0 to 24.
+
+    Examples:
+        >>> sorted(parse_sections("00-02,24"))
+        [0, 1, 2, 24]
     """
     sections: set[int] = set()
     for part in text.split(","):
@@ -28,6 +32,11 @@ def parse_sections(text: str) -> frozenset[int]:
 
 
 def section_of(document: str) -> int | None:
-    """The section that the name of a document tells; None where it is not of the corpus."""
+    """Give the section in the name of a document; None if it is not a Wall Street Journal document.
+
+    Examples:
+        >>> section_of("nw/wsj/02/wsj_0203"), section_of("bn/cnn/00/cnn_0001")
+        (2, None)
+    """
     found = _WSJ.search(document)
     return int(found[1]) if found else None

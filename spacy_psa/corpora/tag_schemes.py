@@ -1,27 +1,33 @@
-"""Tag schemes: IOB1, IOB2 and BIOES tags to spans and back.
+"""Tag schemes: converts IOB1, IOB2 and BIOES tags to spans and back.
 
-- IOB1 (CoNLL-2003): `I-` inside a span; `B-` only where a span follows another
-  of its own label without a gap.
-- IOB2: `B-` begins every span, `I-` continues it.
-- BIOES: `B-` `I-` `E-` for spans of several tokens, `S-` for one. `L-` and `U-`
-  (BILUO) are read as `E-` and `S-`, `M-` (BMES) as `I-`.
+- IOB1 (CoNLL-2003): `I-` stands for each token of a span. `B-` stands only for the first token
+  of a span that directly follows another span with the same label.
+- IOB2: `B-` stands for the first token of each span, `I-` for the others.
+- BIOES: `B-`, `I-` and `E-` stand for the first, the inner and the last tokens of a span, `S-`
+  for a span of one token. `L-` and `U-` (of BILUO) are read as `E-` and `S-`, `M-` (of BMES) as
+  `I-`.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 Span = tuple[int, int, str]
-"""(start, end, label): token offsets, `end` excluded."""
+"""(start, end, label): token offsets; `end` is excluded."""
 
 TagScheme = Literal["iob1", "iob2", "bioes"]
 SCHEMES: tuple[TagScheme, ...] = ("iob1", "iob2", "bioes")
 
-_SYNONYMS = {"L": "E", "U": "S", "M": "I"}  # of BIOES
+_SYNONYMS = {"L": "E", "U": "S", "M": "I"}  # in BIOES
 _PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 
 
 class TagError(ValueError):
-    """An illegal tag: `index` is its place in the sentence, `reason` says why."""
+    """An illegal tag.
+
+    Args:
+        index: the index of the token in the sentence, from 0.
+        reason: why the tag is illegal.
+    """
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(f"token {index}: {reason}")
@@ -30,7 +36,7 @@ class TagError(ValueError):
 
 
 def _split(tag: str) -> tuple[str, str]:
-    """(prefix, label); ("", "") where the tag has another form."""
+    """Give the prefix and the label of a tag, or ("", "") if the tag has another form."""
     if tag == "O":
         return "O", ""
     prefix, dash, label = tag.partition("-")
@@ -38,15 +44,23 @@ def _split(tag: str) -> tuple[str, str]:
 
 
 def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
-    """Read spans, in order, from the tags of one sentence.
+    """Read the spans, in order, from the tags of one sentence.
 
-    IOB1 is read so that `B-` always begins a span, also where it need not stand:
-    the published CoNLL-2003 training file has two of those.
+    In IOB1, `B-` always begins a span, also if it directly follows no span of its label; the
+    published CoNLL-2003 training file has two such tags.
+
+    Args:
+        tags: the tags of the sentence.
+        scheme: their scheme.
 
     Raises:
-        TagError: a tag that the scheme lacks, or a move that it forbids (IOB2:
-            `I-X` not after `B-X` or `I-X`; BIOES: a span opened and not closed,
-            or continued and not opened).
+        TagError: if the scheme does not have a tag, or forbids it after the tag before (IOB2: `I-X`
+            that does not follow `B-X` or `I-X`; BIOES: a span that is begun but not ended, or
+            continued but not begun).
+
+    Examples:
+        >>> tags_to_spans(["B-PER", "E-PER", "O", "S-LOC"], "bioes")
+        [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
     spans: list[Span] = []
     start, open_label = 0, ""
@@ -77,10 +91,21 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: TagScheme) -> list[str]:
-    """Write spans that do not overlap as the tags of a sentence of `length` tokens.
+    """Write spans that do not overlap as the tags of a sentence.
+
+    Args:
+        spans: the spans, in any order.
+        length: the number of tokens of the sentence.
+        scheme: the scheme of the tags.
 
     Raises:
-        ValueError: a span is empty, outside the sentence or overlaps another.
+        ValueError: if a span is empty, lies outside the sentence or overlaps another.
+
+    Examples:
+        >>> spans_to_tags([(0, 2, "PER"), (3, 4, "LOC")], 4, "bioes")
+        ['B-PER', 'E-PER', 'O', 'S-LOC']
+        >>> spans_to_tags([(0, 1, "PER"), (1, 2, "PER")], 3, "iob1")
+        ['I-PER', 'B-PER', 'O']
     """
     tags = ["O"] * length
     ended: dict[int, str] = {}
@@ -97,11 +122,15 @@ def spans_to_tags(spans: Iterable[Span], length: int, scheme: TagScheme) -> list
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> TagScheme:
-    """The scheme that the tags of a whole file are in.
+    """Detect the scheme from the tags of a whole file.
 
-    BIOES where any tag has one of its own prefixes, else IOB1 where any `I-`
-    begins a span, else IOB2 (which IOB1 reads alike). Illegal tags are left to
+    It is BIOES if any tag has a prefix that only BIOES has. Otherwise it is IOB1 if any `I-` begins
+    a span. Otherwise it is IOB2, and IOB1 would read the same spans. Illegal tags are left to
     `tags_to_spans`.
+
+    Examples:
+        >>> detect_scheme([["O", "I-PER"], ["B-LOC"]])
+        'iob1'
     """
     scheme: TagScheme = "iob2"
     for tags in sentences:

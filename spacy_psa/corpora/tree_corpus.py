@@ -1,7 +1,7 @@
-"""`spacy-psa.TreeCorpus.v1`: trees to train a parser on, one sentence a Doc.
+"""The reader `spacy-psa.TreeCorpus.v1`: trees to train a parser on, one sentence in each `Doc`.
 
-spaCy's own corpus reader hands docs over as they are, or splits them and so loses the
-constituents (`Span.as_doc` drops span groups).
+spaCy's own corpus reader keeps docs of several sentences, or splits them and loses the
+constituents, because `Span.as_doc` drops span groups.
 """
 
 import warnings
@@ -27,21 +27,28 @@ KEY = "constituents"
 def read_tree_corpus(
     path: Path | None, max_length: int = 0, limit: int = 0, gold_tags: bool = False
 ) -> Reader:
-    """The registered reader. Its examples predict over the gold words of one sentence each.
+    """The reader `spacy-psa.TreeCorpus.v1`: trains a parser on the trees of a file.
 
-    path: a `.spacy` file or a folder of them, with doc.spans["constituents"]; or `.mrg`,
-    a file of CoNLL-2012 (`*_conll`), else a bracketed tree a line; these also as `.gz`.
-    Docs of several sentences are split. One warning a pass tells of how many, and of what
-    was left out.
-    max_length: leave out sentences of more tokens; 0 for none.
-    limit: read so many sentences only; 0 for all.
-    gold_tags: the docs to parse have the gold `token.tag_`, for `TagEmbed.v1` without a
-    tagger in the pipeline (Kitaev2018 Table 4 with gold tags).
+    Each example is one sentence, and its prediction starts from the gold words.
 
-    Errors: InputError for a path of null, for a file that is none of these, for a
-    constituent that crosses the end of its sentence, and where no sentence has a tree.
+    Docs of several sentences are split. A warning for each pass reports how many were split, and
+    which sentences were left out.
+
+    Args:
+        path: the trees. A `.spacy` file, or a folder of them, has them in
+            doc.spans["constituents"]. Other files, plain or .gz, are read by their name: `*.mrg`
+            is a file of the Penn Treebank, `*_conll` a file of CoNLL-2012, and any other name a
+            file with one bracketed tree on each line.
+        max_length: leaves out sentences with more tokens; 0 leaves out none.
+        limit: the number of sentences to read; 0 means all.
+        gold_tags: whether the docs to parse have the gold `token.tag_`. `TagEmbed.v1` then needs no
+            tagger in the pipeline (Kitaev2018 Table 4 with gold tags).
+
+    Raises:
+        InputError: if `path` is None; and, when the reader is called, if a file is not in its
+            format, a constituent crosses the end of its sentence, or no sentence has a tree.
     """
-    if path is None:  # a config whose paths are still to be given, which spaCy may fill in
+    if path is None:  # spaCy may fill in a config whose paths are not set yet
         raise InputError("TreeCorpus.v1: path is null: set [paths.train] and [paths.dev]")
 
     def read(nlp: Language) -> Iterator[Example]:
@@ -87,7 +94,7 @@ def _read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
 
 
 def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Doc]:
-    """The sentences that have trees, each as a Doc."""
+    """Yield each sentence that has a tree as a `Doc`."""
     for number, doc in enumerate(docs, 1):
         if KEY not in doc.spans:
             counts["docs without trees left out"] += 1
@@ -109,7 +116,7 @@ def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Do
                         f"{span.text!r} crosses the end of its sentence; correct the data"
                     )
             part = doc[start:end].as_doc()
-            # Keys that are no strings are those of spans and tokens of the whole doc.
+            # Keys that are not strings belong to spans and tokens of the whole doc.
             kept = {k: v for k, v in doc.user_data.items() if isinstance(k, str)}
             part.user_data.update(kept)
             part.spans[KEY] = [Span(part, s.start - start, s.end - start, s.label) for s in inside]
@@ -117,7 +124,7 @@ def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Do
 
 
 def _fits(doc: Doc, max_length: int, counts: Counter[str]) -> bool:
-    """Whether to learn from a sentence; it is counted if not."""
+    """Tell whether a sentence is used for training; count it if not because of its length."""
     if max_length and len(doc) > max_length:
         counts[f"sentences of more than {max_length} tokens left out"] += 1
         return False
@@ -125,6 +132,7 @@ def _fits(doc: Doc, max_length: int, counts: Counter[str]) -> bool:
 
 
 def _unannotated(doc: Doc, gold_tags: bool) -> Doc:
+    """Copy the words, spaces and, if asked for, the tags of a doc."""
     return Doc(
         doc.vocab,
         words=[token.text for token in doc],

@@ -1,9 +1,8 @@
-"""Bracketed constituency trees to labelled spans and back.
+"""Converts bracketed constituency trees to labelled spans and back.
 
-A constituent is (start, end, label). Constituents stand in preorder, so the
-parts of a unary chain are several constituents with the same offsets, the
-outermost first. Part-of-speech nodes and the root (TOP, ROOT, S1 or no label)
-are no constituents.
+A constituent is (start, end, label). Constituents are in preorder: the parts of a unary chain
+are several constituents with the same offsets, the outermost first. Part-of-speech nodes and
+the root (TOP, ROOT, S1 or no label) are not constituents.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spacy_psa.corpora.tag_schemes import Span
 
-if TYPE_CHECKING:  # nltk takes a second to import: only when a tree is read or built
+if TYPE_CHECKING:  # nltk takes a second to import, so it is imported only when needed
     from nltk import Tree
 
 ROOTS = ("TOP", "ROOT", "S1", "")
@@ -24,7 +23,7 @@ _BRACKET = re.compile("[][(){}]")
 
 
 class Parsed(NamedTuple):
-    """A tree by its parts: words with brackets unescaped, tags, constituents in preorder."""
+    """The parts of a tree: unescaped words, parts of speech, and constituents in preorder."""
 
     words: list[str]
     tags: list[str]
@@ -32,29 +31,52 @@ class Parsed(NamedTuple):
 
 
 def escape(text: str) -> str:
-    """A word or a tag as it stands in a bracketed tree: -LRB- for (, also inside a word,
-    and _ for white space inside it."""
+    """Write a word or a tag as it stands in a bracketed tree.
+
+    A bracket becomes its escape (-LRB- for an opening parenthesis), also inside a word, and white
+    space inside a word becomes _.
+
+    Examples:
+        >>> escape("(415)"), escape("New York")
+        ('-LRB-415-RRB-', 'New_York')
+    """
     return "_".join(_BRACKET.sub(lambda found: ESCAPES[found[0]], text).split())
 
 
 def parse_tree(text: str) -> Parsed:
-    """Read one bracketed tree, as "(S (NP (PRP I)) (VP (VBD came)) (. .))".
+    """Read one bracketed tree.
 
     Raises:
-        ValueError: the brackets do not match, a word has no part of speech, or
-            a node mixes words and nodes.
+        ValueError: if the brackets do not match, a word has no part of speech, or a node has both
+            words and nodes.
+
+    Examples:
+        >>> tree = parse_tree("(S (NP (PRP I)) (VP (VBD came)) (. .))")
+        >>> tree.words, tree.tags
+        (['I', 'came', '.'], ['PRP', 'VBD', '.'])
+        >>> tree.constituents
+        [(0, 3, 'S'), (0, 1, 'NP'), (1, 2, 'VP')]
     """
     from nltk import Tree
 
     try:
         tree = Tree.fromstring(text)
-    except ValueError as error:  # nltk's message has several lines
-        raise ValueError(f"no bracketed tree: {str(error).splitlines()[0]}") from error
+    except ValueError as error:  # the message of nltk has several lines
+        raise ValueError(f"not a bracketed tree: {str(error).splitlines()[0]}") from error
     return take_apart(tree)
 
 
 def take_apart(tree: Tree) -> Parsed:
-    """As `parse_tree`, of an nltk tree whose leaves are strings."""
+    """Give the parts of an nltk tree whose leaves are strings.
+
+    Raises:
+        ValueError: as `parse_tree`.
+
+    Examples:
+        >>> from nltk import Tree
+        >>> take_apart(Tree.fromstring("(S (UH Yes))"))
+        Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
+    """
     parsed = Parsed([], [], [])
 
     def visit(node: Tree | str, root: bool) -> None:
@@ -78,14 +100,23 @@ def take_apart(tree: Tree) -> Parsed:
 
 
 def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable[Span]) -> Tree:
-    """The tree of a sentence; under TOP where not one constituent covers it all. Words
-    and tags are escaped.
+    """Build the nltk tree of a sentence of n words.
+
+    The root is TOP, unless one constituent covers the whole sentence. Words and tags are escaped.
 
     Args:
-        constituents: in preorder, see the module.
+        words: (n,) the words.
+        tags: (n,) their parts of speech.
+        constituents: (start, end, label) in preorder; the first of several with the same offsets is
+            the outermost.
 
     Raises:
-        ValueError: constituents cross, are empty, or are not in preorder.
+        ValueError: if constituents cross, are empty, or are not in preorder.
+
+    Examples:
+        >>> constituents = [(0, 2, "S"), (0, 1, "NP"), (1, 2, "VP")]
+        >>> print(build_tree(["I", "came"], ["PRP", "VBD"], constituents))
+        (S (NP (PRP I)) (VP (VBD came)))
     """
     from nltk import Tree
 

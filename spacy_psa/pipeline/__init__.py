@@ -1,1 +1,1 @@
-"""Components: Docs in, annotated Docs out; models, distributions and spaCy meet here."""
+"""The spaCy components, which join models, distributions and docs."""

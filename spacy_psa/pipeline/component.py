@@ -1,4 +1,4 @@
-"""What the structured components share: labels, weights, training steps, streams, saving."""
+"""The base class of all components: labels, weights, training steps, streams and saving."""
 
 import multiprocessing
 from abc import ABC, abstractmethod
@@ -22,20 +22,33 @@ from thinc.types import Floats2d
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, SettingError
 
-INIT_SAMPLE = 10
+INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
 
 
 class StructuredPipe(TrainablePipe, ABC):
-    """A trainable component whose model gives scores for a structured distribution.
+    """Base class of the components whose model scores a structured distribution.
 
-    A subclass says how many scores there are (`outputs`), finds labels in gold docs
-    (`find_labels`), predicts (`predict`), writes to docs (`set_annotations`) and
-    compares with gold docs (`get_loss`).
+    A subclass counts the scores (`outputs`), finds labels in gold docs (`find_labels`), predicts
+    (`predict`), writes to docs (`set_annotations`) and compares scores with gold docs
+    (`get_loss`).
 
-    model: Model[List[Doc], List[Floats2d]] with one array for each sentence.
-    max_grad_norm: limit of the joint L2 norm of the model's gradients in an update;
-    0 for none.
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] that gives one array for each sentence.
+        name: the name of the component in the pipeline.
+        scorer: called with the examples in `score`; None for no scores.
+        max_grad_norm: largest joint L2 norm of the model's gradients in an update; 0 for no limit.
+
+    Examples:
+        >>> import spacy
+        >>> tagger = spacy.blank("en").add_pipe("crf_tagger")
+        >>> isinstance(tagger, StructuredPipe)
+        True
+        >>> tagger.add_label("NOUN"), tagger.add_label("NOUN")
+        (1, 0)
+        >>> tagger.labels
+        ('NOUN',)
     """
 
     def __init__(
@@ -57,28 +70,36 @@ class StructuredPipe(TrainablePipe, ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """The number of labels, or of tags, that the model scores: its nO."""
+        """The number of labels or tags that the model scores, its dimension nO."""
 
     @abstractmethod
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        """The labels in the examples' reference docs, in the order that numbers them."""
+        """Find the labels in the examples' reference docs.
+
+        Returns:
+            The labels in the order of their numbers.
+        """
 
     # Labels
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels, in the order that fixes their numbers."""
+        """The labels in the order of their numbers."""
         return tuple(self.cfg["labels"])
 
     @property
     def label_data(self) -> list[str]:
-        """What `spacy init labels` writes and `initialize` takes."""
+        """The labels as `spacy init labels` writes them and `initialize` takes them."""
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label before initialization. Returns 0 where it is there already.
+        """Add a label; this is possible until the model is initialized.
 
-        Errors: ValueError for what is no string, or once the model has weights.
+        Returns:
+            1 if the label is new, 0 if the component has it already.
+
+        Raises:
+            ValueError: if the label is not a string, or if it is new and the model has weights.
         """
         if not isinstance(label, str):
             raise ValueError(Errors.E187)
@@ -97,9 +118,16 @@ class StructuredPipe(TrainablePipe, ABC):
         nlp: Language | None = None,
         labels: Iterable[str] | None = None,
     ) -> None:
-        """Fix the labels, given or found in the examples, and make the weights.
+        """Fix the labels and make the weights.
 
-        Errors: InputError where there is no label, ValueError where there is no token.
+        Args:
+            get_examples: gives the training examples.
+            nlp: the pipeline, which spaCy passes; it is not used.
+            labels: the labels; None to find them in the examples.
+
+        Raises:
+            InputError: if there is no label.
+            ValueError: if the examples have no token.
         """
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         found = self.find_labels(get_examples()) if labels is None else labels
@@ -118,14 +146,24 @@ class StructuredPipe(TrainablePipe, ABC):
         self.model.initialize(X=sample)
 
     def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
-        """Docs that the model can be initialized with."""
+        """Select the docs that the model can be initialized with."""
         return (eg.predicted for eg in examples if len(eg.predicted))
 
     # Inference
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Annotate a stream of docs. Where a batch fails, its docs are taken one by one,
-        so that only those that fail themselves go to the error handler."""
+        """Annotate a stream of docs.
+
+        If the prediction of a batch fails, its docs are annotated one by one, so that only the docs
+        that fail themselves go to the error handler.
+
+        Args:
+            stream: the docs.
+            batch_size: number of docs that are annotated together.
+
+        Yields:
+            The annotated docs, in order.
+        """
         if multiprocessing.parent_process() is not None:
             # torch's threads do not survive the fork of nlp.pipe(n_process=...).
             torch.set_num_threads(1)
@@ -166,7 +204,18 @@ class StructuredPipe(TrainablePipe, ABC):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Learn from a batch of examples. `drop` reaches spaCy's own layers only."""
+        """Learn from a batch of examples.
+
+        Args:
+            examples: predicted docs with their references.
+            drop: dropout rate of spaCy's own layers. The dropout rates of this package's layers are
+                settings of their architectures; `drop` does not change them.
+            sgd: the optimizer; None to add up gradients and keep the weights as they are.
+            losses: the losses so far, by component; the loss of the batch is added to them.
+
+        Returns:
+            The losses.
+        """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
@@ -180,14 +229,14 @@ class StructuredPipe(TrainablePipe, ABC):
         return losses
 
     def accumulate(self, examples: list[Example]) -> float:
-        """The loss of a batch, its gradients added to the model's."""
+        """Compute the loss of a batch and add its gradients to those of the model."""
         scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
         loss, d_scores = self.get_loss(examples, scores)
         backprop(d_scores)
         return loss
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Clip the gradients of the whole model by their joint norm, then update it."""
+        """Clip the gradients of the whole model by their joint L2 norm, then update the weights."""
         if self.max_grad_norm:
             clip_gradients(self.model, self.max_grad_norm)
         self.model.finish_update(sgd)
@@ -196,7 +245,7 @@ class StructuredPipe(TrainablePipe, ABC):
 
     @contextmanager
     def _naming_itself(self) -> Iterator[None]:
-        """An error about a setting names the component."""
+        """Put the component's name before the message of an error about a setting."""
         try:
             yield
         except SettingError as error:
@@ -205,17 +254,30 @@ class StructuredPipe(TrainablePipe, ABC):
     # Serialisation
 
     def from_bytes(self: Self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
-        """Load from `to_bytes`. Where that fails, the component stays as it was.
+        """Load what `to_bytes` saved; if that fails, the component stays as it was.
 
-        Errors: InputError for damaged data or another architecture's weights."""
+        Args:
+            bytes_data: the saved bytes.
+            exclude: names of parts to leave out.
+
+        Raises:
+            InputError: if the data are damaged, or belong to another architecture.
+        """
         with self._all_or_nothing():
             super().from_bytes(bytes_data, exclude=tuple(exclude))
         return self
 
     def from_disk(self: Self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
-        """Load from `to_disk`. Where that fails, the component stays as it was.
+        """Load what `to_disk` saved; if that fails, the component stays as it was.
 
-        Errors: InputError for damaged files or another architecture's weights."""
+        Args:
+            path: the folder of the component.
+            exclude: names of parts to leave out.
+
+        Raises:
+            InputError: if the files are damaged, or belong to another architecture.
+            FileNotFoundError: if a file is missing.
+        """
         with self._all_or_nothing():
             super().from_disk(path, exclude=tuple(exclude))
         return self
@@ -235,7 +297,7 @@ class StructuredPipe(TrainablePipe, ABC):
         except Exception as error:
             self.cfg = cfg
             self.model.from_bytes(model)
-            for node, dim in open_dims:  # thinc keeps those that were loaded
+            for node, dim in open_dims:  # thinc does not unset the dimensions that were loaded
                 node.set_dim(dim, None, force=True)  # type: ignore[arg-type]
             if isinstance(error, FileNotFoundError):
                 raise
@@ -243,8 +305,22 @@ class StructuredPipe(TrainablePipe, ABC):
 
 
 def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:
-    """Indices of the items that are not empty, the largest first, in batches of as many as
-    fit the budget if all were of the size of the first (one item may exceed it alone)."""
+    """Group items of similar size into batches, the largest items first.
+
+    A batch holds as many items as fit the budget if each of them had the size of the first. One
+    item alone may exceed the budget. Empty items are left out.
+
+    Args:
+        sizes: the size of each item.
+        budget: largest product of the number of items in a batch and the size of its first item.
+
+    Yields:
+        The indices of the items in a batch.
+
+    Examples:
+        >>> list(batches_by_size([3, 0, 5, 2], budget=6))
+        [[2], [0, 3]]
+    """
     order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i])
     start = 0
     while start < len(order):

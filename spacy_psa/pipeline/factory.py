@@ -20,14 +20,21 @@ def component_factory(
     assigns: Iterable[str],
     score_weights: dict[str, float | None],
 ) -> Callable[..., Any]:
-    """Register the factory of a component and give the function that makes it.
+    """Register the factory of a component.
 
-    The settings that a config may have, their types and their defaults are the keyword
-    arguments of the component's constructor.
+    The keyword arguments of the component's constructor are the settings that a config may have,
+    with their types and defaults.
 
-    model: the default model, as the block [model] of a config.
-    scorer: the registered name of the default scorer.
-    assigns, score_weights: see spaCy's `Language.factory`.
+    Args:
+        factory: the name of the factory, such as "crf_ner".
+        component: the class of the component.
+        model: the default model, as the text of the block [model] of a config.
+        scorer: the registered name of the default scorer; None for no scorer.
+        assigns: the attributes that the component writes; see spaCy's `Language.factory`.
+        score_weights: the default weight of each score; see spaCy's `Language.factory`.
+
+    Returns:
+        The function that makes the component, for the entry point of the package.
     """
     arguments = list(inspect.signature(component).parameters.values())
     settings = [p for p in arguments if p.kind is Parameter.KEYWORD_ONLY]
@@ -45,7 +52,7 @@ def component_factory(
         return_annotation=component,
     )
     make.__name__ = make.__qualname__ = f"make_{factory}"
-    make.__doc__ = f"The factory `{factory}`; see `{component.__name__}` for its settings."
+    make.__doc__ = f"Make a `{factory}`; `{component.__name__}` describes the settings."
     defaults = {setting.name: setting.default for setting in settings}
     defaults["model"] = Config().from_str(model)["model"]
     defaults["scorer"] = None if scorer is None else {"@scorers": scorer}

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from spacy_psa.cli.app import app
 from spacy_psa.scoring.provenance import checksums
+from tests.helpers.pipelines import TEXTS, entities, make_examples, small_model, train
 
 
 def run(*arguments: object) -> Result:
@@ -24,9 +25,9 @@ def model(trained_path, tmp_path) -> Path:
 
 
 @pytest.fixture
-def dev(tools, trained, tmp_path) -> Path:
+def dev(trained, tmp_path) -> Path:
     """Sentences that the pipeline knows, but the truth of one of them is another."""
-    docs = [eg.reference for eg in tools.make_examples(trained)]
+    docs = [eg.reference for eg in make_examples(trained)]
     docs[0].set_ents([])
     DocBin(docs=docs).to_disk(tmp_path / "dev.spacy")
     return tmp_path / "dev.spacy"
@@ -54,15 +55,15 @@ def test_without_output_only_the_settings_of_the_component_are_replaced(model, d
     assert temperature(model) > 1.05
 
 
-def test_the_same_entities_are_found_with_other_confidences(model, dev, tmp_path, tools):
+def test_the_same_entities_are_found_with_other_confidences(model, dev, tmp_path):
     assert run(model, dev, "--output", tmp_path / "new").exit_code == 0
     scores = []
     for path in (model, tmp_path / "new"):
         nlp = spacy.load(path, config={"components.ner.confidence": True})
-        docs = list(nlp.pipe(tools.texts))
+        docs = list(nlp.pipe(TEXTS))
         scores.append([doc.spans["ner"].attrs["scores"].tolist() for doc in docs])
-        found = [tools.entities(doc) for doc in docs]
-        assert found == [tools.entities(doc) for doc in spacy.load(model).pipe(tools.texts)]
+        found = [entities(doc) for doc in docs]
+        assert found == [entities(doc) for doc in spacy.load(model).pipe(TEXTS)]
     assert [len(s) for s in scores[0]] == [len(s) for s in scores[1]]
     assert scores[0] != scores[1]
 
@@ -103,14 +104,14 @@ def test_the_diagram_is_an_image(model, dev, tmp_path):
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_chunks_are_calibrated_by_the_name_of_their_component(tools, tmp_path):
+def test_chunks_are_calibrated_by_the_name_of_their_component(tmp_path):
     nlp = spacy.blank("en")
-    config = {"model": tools.small_model(), "spans_key": "base"}
+    config = {"model": small_model(), "spans_key": "base"}
     nlp.add_pipe("crf_chunker", name="phrases", config=config)
-    examples = tools.make_examples(nlp)
+    examples = make_examples(nlp)
     for eg in examples:
         eg.reference.spans["base"] = list(eg.reference.ents)
-    tools.train(nlp, steps=10, examples=examples)
+    train(nlp, steps=10, examples=examples)
     nlp.to_disk(tmp_path / "model")
     DocBin(docs=[eg.reference for eg in examples]).to_disk(tmp_path / "dev.spacy")
     result = run(tmp_path / "model", tmp_path / "dev.spacy")

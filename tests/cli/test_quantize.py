@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.cli.app import app
+from tests.helpers.pipelines import make_examples
 
 
 def run(*arguments):
@@ -22,10 +23,8 @@ def shims(nlp):
 
 
 @pytest.fixture
-def data(tools, trained, tmp_path):
-    DocBin(docs=[eg.reference for eg in tools.make_examples(trained)]).to_disk(
-        tmp_path / "dev.spacy"
-    )
+def data(trained, tmp_path):
+    DocBin(docs=[eg.reference for eg in make_examples(trained)]).to_disk(tmp_path / "dev.spacy")
     return tmp_path / "dev.spacy"
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from spacy_psa.cli.app import app
 from spacy_psa.cli.visualize import PALETTE
+from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
 
 MARKS = """[...document.querySelectorAll('mark')].map(mark => {
     const box = mark.getBoundingClientRect(), style = getComputedStyle(mark);
@@ -27,9 +28,9 @@ def run(*arguments: object, stdin: str | None = None) -> Result:
 
 
 @pytest.fixture
-def text(tools, tmp_path) -> Path:
+def text(tmp_path) -> Path:
     path = tmp_path / "in.txt"
-    path.write_text("\n".join(tools.texts) + "\n", encoding="utf8")
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
     return path
 
 
@@ -48,10 +49,10 @@ def marks(page: Path) -> list[tuple[str, str]]:
     return [(text, label) for text, label in found]
 
 
-def test_each_entity_has_its_probability_beside_its_label(trained_path, page, tools):
+def test_each_entity_has_its_probability_beside_its_label(trained_path, page):
     nlp = spacy.load(trained_path, config={"components.ner.confidence": True})
     expected = []
-    for doc in nlp.pipe(tools.texts):
+    for doc in nlp.pipe(TEXTS):
         scores = doc.spans["ner"].attrs["scores"]
         expected += [(e.text, f"{e.label_} {p:.2f}") for e, p in zip(doc.ents, scores, strict=True)]
     assert marks(page) == expected
@@ -92,13 +93,13 @@ def test_a_threshold_draws_spans_that_overlap(trained_path, text, tmp_path):
         assert f"{span.label_}\N{NO-BREAK SPACE}{score:.2f}" in source
 
 
-def test_chunks_are_drawn_by_the_name_of_their_component(tools, text, tmp_path):
-    nlp = tools.make_nlp()
-    nlp.add_pipe("crf_chunker", name="phrases", config={"model": tools.small_model()})
-    examples = tools.make_examples(nlp)
+def test_chunks_are_drawn_by_the_name_of_their_component(text, tmp_path):
+    nlp = make_nlp()
+    nlp.add_pipe("crf_chunker", name="phrases", config={"model": small_model()})
+    examples = make_examples(nlp)
     for eg in examples:
         eg.reference.spans["chunks"] = list(eg.reference.ents)
-    tools.train(nlp, steps=1, examples=examples)
+    train(nlp, steps=1, examples=examples)
     nlp.to_disk(tmp_path / "model")
     assert run(tmp_path / "model", text, tmp_path / "out.html", "--pipe", "phrases").exit_code == 0
     assert "Confidence of phrases" in (tmp_path / "out.html").read_text()

@@ -10,6 +10,7 @@ pytest.importorskip("numba")
 
 from spacy_psa.kernels.attention import _pairs, attend
 from spacy_psa.modules.psa import additive_attention
+from tests.helpers.modules import with_gradients
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -28,10 +29,8 @@ def inputs(lengths, width, rows, dtype, seed=0, scale=1.0):
     )  # fmt: skip
 
 
-def with_gradients(function, tensors, lengths, **options):
-    s = function(*tensors, torch.tensor(lengths), **options)
-    weight = torch.linspace(-1, 1, s.numel(), dtype=s.dtype).view_as(s)
-    return [s, *torch.autograd.grad((s * weight).sum(), tensors)]
+def run(function, tensors, lengths, **options):
+    return with_gradients(function(*tensors, torch.tensor(lengths), **options), tensors)
 
 
 @settings(max_examples=60, deadline=None)
@@ -51,8 +50,8 @@ def test_kernel_equals_torch_forward_and_backward(
     rows = 2 * radius + 1 if signed else radius + 1
     tensors = inputs(lengths, width, rows, dtype, seed, scale=0.5)
     options = {"activation": activation, "signed": signed, "masked": masked, "band": 24}
-    compiled = with_gradients(attend, tensors, lengths, **options)
-    plain = with_gradients(additive_attention, tensors, lengths, **options)
+    compiled = run(attend, tensors, lengths, **options)
+    plain = run(additive_attention, tensors, lengths, **options)
     for ours, theirs in zip(compiled, plain, strict=True):
         tolerance = TOLERANCE[dtype] * max(1.0, theirs.abs().max().item())
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=0)
@@ -86,12 +85,12 @@ def test_pairs_outside_the_band_have_no_weight(signed):
     lengths, band = [9, 2], 3
     tensors = inputs(lengths, 4, 5, torch.float64)
     options = {"activation": "tanh", "signed": signed, "masked": True}
-    banded = with_gradients(attend, tensors, lengths, band=band, **options)
+    banded = run(attend, tensors, lengths, band=band, **options)
     cut = list(tensors)
     cut[4] = tensors[4].detach().clone()
     cut[4][band + 1 :] = -1e4
     cut[4].requires_grad_()
-    full = with_gradients(additive_attention, cut, lengths, band=9, **options)
+    full = run(additive_attention, cut, lengths, band=9, **options)
     torch.testing.assert_close(banded, full)
 
 
@@ -102,8 +101,8 @@ def test_saturated_units_do_not_overflow(dtype, scale):
     a, c, w, table, distance, x = inputs(lengths, 8, 3, dtype, scale=0.5)
     tensors = ((a * scale).detach().requires_grad_(), c, w, table, distance, x)
     options = {"activation": "tanh", "signed": False, "masked": True, "band": 5}
-    compiled = with_gradients(attend, tensors, lengths, **options)
-    plain = with_gradients(additive_attention, tensors, lengths, **options)
+    compiled = run(attend, tensors, lengths, **options)
+    plain = run(additive_attention, tensors, lengths, **options)
     torch.testing.assert_close(compiled, plain, atol=10 * TOLERANCE[dtype], rtol=0)
 
 
@@ -124,6 +123,6 @@ def test_layout_of_the_inputs_does_not_matter():
     options = {"activation": "tanh", "signed": False, "masked": True, "band": 4}
     strided = [t.detach().T.contiguous().T.requires_grad_() if t.dim() == 2 else t for t in tensors]
     torch.testing.assert_close(
-        with_gradients(attend, strided, lengths, **options),
-        with_gradients(attend, tensors, lengths, **options),
+        run(attend, strided, lengths, **options),
+        run(attend, tensors, lengths, **options),
     )

@@ -1,4 +1,4 @@
-"""The encoder of K against plain loops over heads, tokens and halves."""
+"""The encoder of Kitaev2018 against plain loops over heads, tokens and halves."""
 
 import math
 
@@ -11,13 +11,15 @@ from torch.nn import functional as F
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
 from spacy_psa.modules.factored_transformer import (
+    FactoredAttention,
     FactoredTransformer,
-    KAttention,
     SentenceDropout,
     SplitLinear,
 )
+from tests.helpers.modules import randomised
+from tests.helpers.ragged import batch, one_by_one
 
-LENGTHS = torch.tensor([3, 1, 5])
+LENGTHS = [3, 1, 5]
 MODES = {
     "factored": {},
     "plain": {"factored": False},
@@ -27,20 +29,10 @@ MODES = {
 NO_DROPOUT = {"attention_dropout": 0.0, "relu_dropout": 0.0, "residual_dropout": 0.0}
 
 
-def batch(width, lengths=LENGTHS, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(int(lengths.sum()), width, generator=generator, dtype=torch.float64)
-
-
-def built(width=4, **options):
-    """A small encoder, its parameters all random, so that none hides a mistake."""
-    sizes = {"model_width": 8, "heads": 2, "head_width": 6, "layers": 3, "feedforward": 10}
-    module = FactoredTransformer(width, **{**sizes, "max_length": 9, **options})
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
-    return module.double().eval()
+def built(input_width=4, **options):
+    """A small encoder."""
+    sizes = {"width": 8, "heads": 2, "head_width": 6, "layers": 3, "ffn_dim": 10, "max_length": 9}
+    return randomised(FactoredTransformer(input_width, **{**sizes, **options}), scale=0.6)
 
 
 def matrix(layer):
@@ -124,46 +116,45 @@ def expected(module, x, lengths, **options):
 @pytest.mark.parametrize("mode", MODES)
 def test_each_mode_is_the_plain_loop(mode, boundaries):
     module = built(**MODES[mode], boundaries=boundaries)
-    x = batch(4)
-    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+    x, lengths = batch(LENGTHS, 4)
+    torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))
 
 
 def test_position_only_layers_attend_by_the_embeddings_of_position():
-    module, x = built(**MODES["plain"], position_only=2), batch(4)
-    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+    module, (x, lengths) = built(**MODES["plain"], position_only=2), batch(LENGTHS, 4)
+    torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))
 
 
 def test_without_the_norm_of_the_input():
-    module, x = built(input_norm=False), batch(4)
-    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+    module, (x, lengths) = built(input_norm=False), batch(LENGTHS, 4)
+    torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))
 
 
 @pytest.mark.parametrize("width", [4, 7])
 def test_only_inputs_of_another_width_than_the_content_are_projected(width):
-    module, x = built(width), batch(width)
+    module, (x, lengths) = built(width), batch(LENGTHS, width)
     assert (module.project is None) == (width == 4)
-    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+    torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))
 
 
 @pytest.mark.parametrize("content", [set(), {0}, {1, 2}, {0, 1, 2}], ids=str)
 @pytest.mark.parametrize("position", [set(), {0, 2}, {0, 1, 2}], ids=str)
 def test_switches_leave_content_or_position_out_of_some_layers(content, position):
-    module, x = built(), batch(4)
-    untouched = module(x, LENGTHS)
+    module, (x, lengths) = built(), batch(LENGTHS, 4)
+    untouched = module(x, lengths)
     module.disable_content, module.disable_position = content, position
-    switched = module(x, LENGTHS)
-    torch.testing.assert_close(switched, expected(module, x, LENGTHS))
+    switched = module(x, lengths)
+    torch.testing.assert_close(switched, expected(module, x, lengths))
     assert torch.equal(switched, untouched) == (not content and not position)
     module.disable_content = module.disable_position = set()
-    assert torch.equal(module(x, LENGTHS), untouched)
+    assert torch.equal(module(x, lengths), untouched)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("relaxed", [True, False])
 @pytest.mark.parametrize("window", [1, 2, 4])
 def test_windows_bound_what_is_attended(window, relaxed, mode):
-    module, lengths = built(**MODES[mode]), torch.tensor([8, 2, 1])
-    x = batch(4, lengths)
+    module, (x, lengths) = built(**MODES[mode]), batch([8, 2, 1], 4)
     module.window, module.relaxed = window, relaxed
     found = module(x, lengths).split(lengths.tolist())
     for rows, words in zip(found, x.split(lengths.tolist())):
@@ -177,16 +168,16 @@ def test_windows_bound_what_is_attended(window, relaxed, mode):
 
 
 def test_a_window_of_the_sentences_length_is_none():
-    module, x = built(), batch(4)
-    free = module(x, LENGTHS)
+    module, (x, lengths) = built(), batch(LENGTHS, 4)
+    free = module(x, lengths)
     for relaxed in (True, False):
-        module.window, module.relaxed = int(LENGTHS.max()) + 1, relaxed
-        torch.testing.assert_close(module(x, LENGTHS), free)
+        module.window, module.relaxed = max(LENGTHS) + 1, relaxed
+        torch.testing.assert_close(module(x, lengths), free)
 
 
 def test_windows_in_chunks_are_windows(monkeypatch):
-    module, lengths = built(window=2), torch.tensor([8, 3])
-    x = batch(4, lengths).requires_grad_()
+    module, (x, lengths) = built(window=2), batch([8, 3], 4)
+    x.requires_grad_()
     whole = module(x, lengths)
     gradient = torch.autograd.grad(whole.square().sum(), x)
     monkeypatch.setattr(transformer, "CHUNK_BYTES", 1000)
@@ -198,7 +189,7 @@ def test_windows_in_chunks_are_windows(monkeypatch):
 @pytest.mark.parametrize("bias", [True, False])
 def test_split_linear_is_a_matrix_with_zero_blocks(bias):
     layer = SplitLinear(6, 8, bias=bias).double()
-    x = batch(6)
+    x, _ = batch(LENGTHS, 6)
     dense = torch.block_diag(layer.content.weight, layer.position.weight)
     added = torch.cat([layer.content.bias, layer.position.bias]) if bias else None
     torch.testing.assert_close(layer(x), F.linear(x, dense, added))
@@ -210,8 +201,8 @@ def test_split_linear_is_a_matrix_with_zero_blocks(bias):
 def test_scores_of_factored_attention_are_sums_of_both_halves():
     """With one value visible a content value depends on position through weights alone."""
     torch.manual_seed(0)
-    attention = KAttention(8, 2, 4, factored=True).double().eval()
-    x, length = batch(8, torch.tensor([3])), torch.tensor([3])
+    attention = FactoredAttention(8, 2, 4, factored=True).double().eval()
+    x, length = batch([3], 8)
     jacobian = torch.autograd.functional.jacobian(lambda x: attention(x, length), x)
     assert jacobian[:, :4, :, 4:].abs().max() > 0  # through the weights
     uniform = torch.autograd.functional.jacobian(
@@ -229,8 +220,7 @@ def test_factoring_halves_the_weights_of_the_layers():
 
 
 def test_longer_sentences_share_the_last_position():
-    module, lengths = built(max_length=3), torch.tensor([7])
-    x = batch(4, lengths)
+    module, (x, lengths) = built(max_length=3), batch([7], 4)
     torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))
     assert len(module.positions) == 5
 
@@ -238,19 +228,17 @@ def test_longer_sentences_share_the_last_position():
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.sampled_from(sorted(MODES)))
 def test_a_sentence_is_encoded_alike_alone_and_in_a_batch(sizes, mode):
-    module, lengths = built(**MODES[mode], window=2, boundaries=True), torch.tensor(sizes)
-    x = batch(4, lengths)
-    alone = [module(part, torch.tensor([len(part)])) for part in x.split(sizes)]
+    module, (x, lengths) = built(**MODES[mode], window=2, boundaries=True), batch(sizes, 4)
     together = module(x, lengths)
-    torch.testing.assert_close(together, torch.cat(alone))
+    torch.testing.assert_close(together, one_by_one(module, x, lengths))
     assert torch.equal(module.out_lengths(lengths), lengths + 2)
     assert len(together) == int(module.out_lengths(lengths).sum())
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_gradients_are_right_and_reach_every_parameter(mode):
-    module, lengths = built(**MODES[mode], layers=2, boundaries=True), torch.tensor([2, 1])
-    x = batch(4, lengths).requires_grad_()
+    module, (x, lengths) = built(**MODES[mode], layers=2, boundaries=True), batch([2, 1], 4)
+    x.requires_grad_()
     assert torch.autograd.gradcheck(lambda x: module(x, lengths), (x,))
     module(x, lengths).square().sum().backward()
     assert all(p.grad is not None and p.grad.any() for p in module.parameters())
@@ -271,12 +259,12 @@ def test_dropout_takes_a_feature_from_a_whole_sentence():
 
 @pytest.mark.parametrize("rate", NO_DROPOUT)
 def test_each_dropout_acts_in_training_alone(rate):
-    module = FactoredTransformer(4, model_width=8, heads=2, head_width=4, layers=1,
-                                 feedforward=8, **{**NO_DROPOUT, rate: 0.5})  # fmt: skip
-    x = batch(4).float()
+    module = FactoredTransformer(4, width=8, heads=2, head_width=4, layers=1,
+                                 ffn_dim=8, **{**NO_DROPOUT, rate: 0.5})  # fmt: skip
+    x, lengths = batch(LENGTHS, 4, dtype=torch.float32)
     torch.manual_seed(0)
-    assert not torch.equal(module.train()(x, LENGTHS), module(x, LENGTHS))
-    assert torch.equal(module.eval()(x, LENGTHS), module(x, LENGTHS))
+    assert not torch.equal(module.train()(x, lengths), module(x, lengths))
+    assert torch.equal(module.eval()(x, lengths), module(x, lengths))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -285,9 +273,9 @@ def test_sixteen_bits_are_near_thirty_two(mode):
     found = {}
     for precision in ("float32", "bfloat16"):
         torch.manual_seed(0)
-        options = {"model_width": 64, "layers": 2, "window": 3, "precision": precision}
+        options = {"width": 64, "layers": 2, "window": 3, "precision": precision}
         module = FactoredTransformer(32, **options, **MODES[mode], **NO_DROPOUT)
-        out = module(batch(32).float(), LENGTHS)
+        out = module(*batch(LENGTHS, 32, dtype=torch.float32))
         assert out.dtype == torch.float32
         out.square().sum().backward()
         found[precision] = out, module.ends.grad
@@ -299,10 +287,10 @@ def test_sixteen_bits_are_near_thirty_two(mode):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model_width": 7}, "even numbers"),
+        ({"width": 7}, "even numbers"),
         ({"head_width": 3}, "even numbers"),
-        ({"feedforward": 9}, "even numbers"),
-        ({"model_width": 7, **MODES["concat"]}, "even numbers"),
+        ({"ffn_dim": 9}, "even numbers"),
+        ({"width": 7, **MODES["concat"]}, "even numbers"),
         ({"position_only": 1}, "position_only needs factored = false"),
         ({"position_only": 1, **MODES["concat"]}, "concat not true"),
         ({"disable_content": [0], **MODES["plain"]}, "need factored = true"),
@@ -317,5 +305,8 @@ def test_options_that_do_not_fit_are_refused(options, message):
 
 
 def test_plain_encoders_take_odd_sizes():
-    module, x = built(model_width=7, head_width=3, feedforward=9, **MODES["plain"]), batch(4)
-    torch.testing.assert_close(module(x, LENGTHS), expected(module, x, LENGTHS))
+    module, (x, lengths) = (
+        built(width=7, head_width=3, ffn_dim=9, **MODES["plain"]),
+        batch(LENGTHS, 4),
+    )
+    torch.testing.assert_close(module(x, lengths), expected(module, x, lengths))

@@ -1,5 +1,7 @@
 """Iterated dilated convolutions against torch's, sentence by sentence."""
 
+import re
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,26 +10,16 @@ from torch.nn import functional as F
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.idcnn import IDCNN, DilatedConvolution, neighbours
+from tests.helpers.modules import EXACT, gradcheck, parameter_count, randomised
+from tests.helpers.ragged import batch, one_by_one
 
-LENGTHS = torch.tensor([4, 1, 9])
-
-
-def batch(width=3, lengths=LENGTHS, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(int(lengths.sum()), width, generator=generator, dtype=torch.float64)
-
-
-def randomised(module, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
-    return module.double().eval()
+LENGTHS = [4, 1, 9]
+DRY = {"input_dropout": 0.0, "block_dropout": 0.0, "output_dropout": 0.0}
 
 
 def conv1d(convolution, x):
     """One sentence (n, width) by torch's convolution with zeros around."""
-    padding = convolution.size // 2 * convolution.dilation
+    padding = convolution.kernel_size // 2 * convolution.dilation
     return F.conv1d(
         x.T[None],
         convolution.weight,
@@ -40,49 +32,50 @@ def conv1d(convolution, x):
 @settings(max_examples=30, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 8), min_size=1, max_size=4),
-    size=st.sampled_from([1, 3, 5]),
+    kernel_size=st.sampled_from([1, 3, 5]),
     dilation=st.integers(1, 4),
 )
-def test_a_convolution_equals_torchs_on_each_sentence(lengths, size, dilation):
-    lengths = torch.tensor(lengths)
-    convolution = randomised(DilatedConvolution(3, 4, size, dilation))
-    x = batch(3, lengths)
-    expected = torch.cat([conv1d(convolution, part) for part in x.split(lengths.tolist())])
-    out = convolution(x, neighbours(lengths, size, dilation))
-    torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
+def test_a_convolution_equals_torchs_on_each_sentence(lengths, kernel_size, dilation):
+    convolution = randomised(DilatedConvolution(3, 4, kernel_size, dilation))
+    x, n = batch(lengths, 3)
+    expected = torch.cat([conv1d(convolution, part) for part in x.split(lengths)])
+    out = convolution(x, neighbours(n, kernel_size, dilation))
+    torch.testing.assert_close(out, expected, **EXACT)
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 4])
 def test_the_block_is_applied_again_and_again_with_the_same_weights(iterations):
-    module = randomised(IDCNN(3, kernels=5, dilations=(1, 2, 1), iterations=iterations))
-    x = batch()
+    module = randomised(IDCNN(3, filters=5, dilations=(1, 2, 1), iterations=iterations))
+    x, lengths = batch(LENGTHS, 3)
     expected = []
-    for part in x.split(LENGTHS.tolist()):
+    for part in x.split(LENGTHS):
         h = torch.relu(conv1d(module.input, part))
         for _ in range(iterations):
             for convolution in module.block:
                 h = torch.relu(conv1d(convolution, h))
         expected.append(h)
-    torch.testing.assert_close(module(x, LENGTHS), torch.cat(expected), rtol=0, atol=1e-10)
+    torch.testing.assert_close(module(x, lengths), torch.cat(expected), **EXACT)
 
 
 def test_iterations_add_no_parameters():
-    once, often = (IDCNN(3, kernels=5, iterations=i) for i in (1, 6))
+    once, often = (IDCNN(3, filters=5, iterations=i) for i in (1, 6))
     assert {k: v.shape for k, v in once.state_dict().items()} == {
         k: v.shape for k, v in often.state_dict().items()
     }
-    assert sum(p.numel() for p in once.parameters()) == 5 * (3 * 3 + 1) + 3 * 5 * (5 * 3 + 1)
+    assert parameter_count(once) == 5 * (3 * 3 + 1) + 3 * 5 * (5 * 3 + 1)
 
 
 @pytest.mark.parametrize(
-    ("size", "dilations", "iterations"),
+    ("kernel_size", "dilations", "iterations"),
     [(3, (1, 2, 1), 1), (3, (1, 2, 1), 2), (3, (1, 1, 2), 2), (5, (1, 2), 1), (1, (3,), 2)],
 )
-def test_a_token_sees_as_far_as_the_convolutions_reach_and_no_farther(size, dilations, iterations):
+def test_a_token_sees_as_far_as_the_convolutions_reach_and_no_farther(
+    kernel_size, dilations, iterations
+):
     """Weights above 0 and inputs above 0, so that nothing is lost in relu."""
-    reach = size // 2 * (1 + iterations * sum(dilations))
+    reach = kernel_size // 2 * (1 + iterations * sum(dilations))
     n, middle = 2 * reach + 5, reach + 2
-    module = IDCNN(2, kernels=3, size=size, dilations=dilations, iterations=iterations).double()
+    module = IDCNN(2, 3, kernel_size, dilations, iterations).double()
     for parameter in module.parameters():
         torch.nn.init.constant_(parameter, 0.1)
     x = torch.rand(n, 2, dtype=torch.float64) + 0.1
@@ -93,52 +86,48 @@ def test_a_token_sees_as_far_as_the_convolutions_reach_and_no_farther(size, dila
 
 
 def test_no_sentence_sees_another():
-    module = randomised(IDCNN(3, kernels=5))
-    x = batch()
-    alone = [module(part, torch.tensor([len(part)])) for part in x.split(LENGTHS.tolist())]
-    torch.testing.assert_close(module(x, LENGTHS), torch.cat(alone), rtol=0, atol=1e-10)
+    module = randomised(IDCNN(3, filters=5))
+    x, lengths = batch(LENGTHS, 3)
+    torch.testing.assert_close(module(x, lengths), one_by_one(module, x, lengths), **EXACT)
 
 
 def test_the_block_starts_as_the_identity():
-    module = IDCNN(3, kernels=5, iterations=3).double().eval()
-    x = batch()
-    first = torch.cat([conv1d(module.input, part) for part in x.split(LENGTHS.tolist())])
-    torch.testing.assert_close(module(x, LENGTHS), torch.relu(first))
+    module = IDCNN(3, filters=5, iterations=3).double().eval()
+    x, lengths = batch(LENGTHS, 3)
+    first = torch.cat([conv1d(module.input, part) for part in x.split(LENGTHS)])
+    torch.testing.assert_close(module(x, lengths), torch.relu(first))
     assert module.input.weight.any()
 
 
 def test_gradients_are_right():
-    lengths = torch.tensor([3, 1])
-    module = randomised(IDCNN(2, kernels=3))
-    names = [name for name, _ in module.named_parameters()]
-
-    def run(x, *parameters):
-        return torch.func.functional_call(module, dict(zip(names, parameters)), (x, lengths))
-
-    x = batch(2, lengths).requires_grad_()
-    assert torch.autograd.gradcheck(run, (x, *module.parameters()), fast_mode=True)
+    assert gradcheck(randomised(IDCNN(2, filters=3)), *batch([3, 1], 2))
 
 
 @pytest.mark.parametrize("option", ["input_dropout", "block_dropout", "output_dropout"])
 def test_each_dropout_is_active_in_training_only(option):
-    module = randomised(IDCNN(3, kernels=20, **{option: 0.5}))
-    x = batch()
-    assert torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+    module = randomised(IDCNN(3, filters=20, **{**DRY, option: 0.5}))
+    x, lengths = batch(LENGTHS, 3)
+    assert torch.equal(module(x, lengths), module(x, lengths))
     module.train()
-    assert not torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+    assert not torch.equal(module(x, lengths), module(x, lengths))
 
 
 def test_the_last_application_of_the_block_has_no_block_dropout():
-    module = randomised(IDCNN(3, kernels=20, block_dropout=0.5, iterations=1)).train()
-    x = batch()
-    assert torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+    module = randomised(IDCNN(3, filters=20, **{**DRY, "block_dropout": 0.5}, iterations=1)).train()
+    x, lengths = batch(LENGTHS, 3)
+    assert torch.equal(module(x, lengths), module(x, lengths))
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"kernels": 0}, {"size": 2}, {"size": 0}, {"dilations": (1, 0)}, {"iterations": 0}],
-    ids=str,
+    ("option", "value", "advice"),
+    [
+        ("filters", 0, "1 or more"),
+        ("kernel_size", 2, "an odd number"),
+        ("kernel_size", 0, "1 or more"),
+        ("dilations", [1, 0], "numbers of 1 or more"),
+        ("iterations", 0, "1 or more"),
+    ],
 )
-def test_architectures_that_cannot_be_are_refused(options):
-    with pytest.raises(InputError, match="take 1 or more, and an odd size"):
-        IDCNN(3, **options)
+def test_architectures_that_cannot_be_are_refused(option, value, advice):
+    with pytest.raises(InputError, match=re.escape(f"{option} is {value}: take {advice}")):
+        IDCNN(3, **{option: value})

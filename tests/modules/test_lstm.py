@@ -9,24 +9,20 @@ from hypothesis import strategies as st
 from torch import nn
 
 from spacy_psa.modules.lstm import BiLSTM
+from tests.helpers.modules import EXACT, gradcheck, randomised, with_gradients
+from tests.helpers.ragged import batch
 
 LENGTHS = [[4, 1, 6, 1, 3], [5], [1], [1, 1, 1], [2, 2, 2], [1, 2, 3, 4]]
-exact = {"rtol": 0, "atol": 1e-10}
+DRY = {"input_dropout": 0.0, "output_dropout": 0.0}
 
 
 def double(width=3, hidden=2, seed=0, **options):
-    """A module in float64 with no parameter at 0, which could hide a mistake."""
-    torch.manual_seed(seed)
-    module = BiLSTM(width, hidden, **options).double().eval()
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.7)
-    return module
+    return randomised(BiLSTM(width, hidden, **{**DRY, **options}), seed, scale=0.7)
 
 
 def tokens(lengths, width=3, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(sum(lengths), width, generator=generator, dtype=torch.float64)
-    return x.requires_grad_(), torch.tensor(lengths)
+    x, lengths = batch(lengths, width, seed)
+    return x.requires_grad_(), lengths
 
 
 def sentence_by_sentence(module, x, lengths):
@@ -47,8 +43,7 @@ def final_states(module, x, lengths):
 
 
 def gradients(output, module, x):
-    weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(2)).double()
-    return torch.autograd.grad((output * weights).sum(), [x, *module.parameters()])
+    return with_gradients(output, [x, *module.parameters()])[1:]
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
@@ -57,9 +52,8 @@ def test_states_and_gradients_equal_torch_lstm_on_each_sentence(lengths, layers)
     module = double(layers=layers)
     x, n = tokens(lengths)
     ours, theirs = module(x, n), sentence_by_sentence(module, x, n)
-    torch.testing.assert_close(ours, theirs, **exact)
-    for got, expected in zip(*(gradients(y, module, x) for y in (ours, theirs)), strict=True):
-        torch.testing.assert_close(got, expected, **exact)
+    torch.testing.assert_close(ours, theirs, **EXACT)
+    torch.testing.assert_close(gradients(ours, module, x), gradients(theirs, module, x), **EXACT)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
@@ -67,9 +61,8 @@ def test_final_states_and_gradients_equal_those_of_torch_lstm(lengths):
     module = double()
     x, n = tokens(lengths)
     ours, theirs = module.final(x, n), final_states(module, x, n)
-    torch.testing.assert_close(ours, theirs, **exact)
-    for got, expected in zip(*(gradients(y, module, x) for y in (ours, theirs)), strict=True):
-        torch.testing.assert_close(got, expected, **exact)
+    torch.testing.assert_close(ours, theirs, **EXACT)
+    torch.testing.assert_close(gradients(ours, module, x), gradients(theirs, module, x), **EXACT)
 
 
 @settings(deadline=None, max_examples=30)
@@ -77,18 +70,12 @@ def test_final_states_and_gradients_equal_those_of_torch_lstm(lengths):
 def test_any_batch_equals_its_sentences(lengths, seed):
     module = double(seed=seed)
     x, n = tokens(lengths, seed=seed)
-    torch.testing.assert_close(module(x, n), sentence_by_sentence(module, x, n), **exact)
+    torch.testing.assert_close(module(x, n), sentence_by_sentence(module, x, n), **EXACT)
 
 
 def test_gradients_equal_finite_differences():
     module = double(width=2, layers=2)
-    x, n = tokens([2, 3, 1], width=2)
-    names = [name for name, _ in module.named_parameters()]
-
-    def run(x, *parameters):
-        return torch.func.functional_call(module, dict(zip(names, parameters)), (x, n))
-
-    assert torch.autograd.gradcheck(run, (x, *module.parameters()))
+    assert gradcheck(module, *tokens([2, 3, 1], width=2), fast_mode=False)
 
 
 def test_a_gradient_is_right_where_only_some_states_are_used():
@@ -96,7 +83,7 @@ def test_a_gradient_is_right_where_only_some_states_are_used():
     x, n = tokens([3, 2])
     ours, theirs = module(x, n)[3], sentence_by_sentence(module, x, n)[3]
     got, expected = (torch.autograd.grad(y.sum(), x)[0] for y in (ours, theirs))
-    torch.testing.assert_close(got, expected, **exact)
+    torch.testing.assert_close(got, expected, **EXACT)
     assert not got[:3].any() and got[3:].all()
 
 
@@ -107,7 +94,7 @@ def test_the_order_of_sentences_does_not_matter(order):
     x, n = tokens([3, 1, 5, 2])
     sentences, states = x.split(n.tolist()), module(x, n).split(n.tolist())
     shuffled = module(torch.cat([sentences[i] for i in order]), n[list(order)])
-    torch.testing.assert_close(shuffled, torch.cat([states[i] for i in order]), **exact)
+    torch.testing.assert_close(shuffled, torch.cat([states[i] for i in order]), **EXACT)
 
 
 def test_a_sentence_does_not_feel_the_others():
@@ -119,7 +106,7 @@ def test_a_sentence_does_not_feel_the_others():
         healthy, ill = run(x, n), run(spoilt, n)
         keep = torch.ones(len(healthy), dtype=torch.bool)
         keep[slice(4, 6) if run is module else 1] = False
-        torch.testing.assert_close(ill[keep], healthy[keep], **exact)
+        torch.testing.assert_close(ill[keep], healthy[keep], **EXACT)
         assert ill[~keep].isnan().all()
 
 
@@ -128,9 +115,8 @@ def test_inputs_need_not_be_contiguous():
     x, n = tokens([3, 2])
     columns = x.detach().t().contiguous().t().requires_grad_()
     assert not columns.is_contiguous()
-    got = gradients(module(columns, n), module, columns)
-    for mine, expected in zip(got, gradients(module(x, n), module, x), strict=True):
-        torch.testing.assert_close(mine, expected, **exact)
+    got, expected = (gradients(module(each, n), module, each) for each in (columns, x))
+    torch.testing.assert_close(got, expected, **EXACT)
 
 
 def test_single_precision_is_kept():
@@ -141,7 +127,7 @@ def test_single_precision_is_kept():
 def test_dropout_is_off_in_evaluation():
     module = double(input_dropout=0.9, output_dropout=0.9)
     x, n = tokens([3, 4])
-    torch.testing.assert_close(module(x, n), sentence_by_sentence(module, x, n), **exact)
+    torch.testing.assert_close(module(x, n), sentence_by_sentence(module, x, n), **EXACT)
 
 
 def test_output_dropout_drops_and_scales_states_in_training():
@@ -151,13 +137,13 @@ def test_output_dropout_drops_and_scales_states_in_training():
     dropped = module.train()(x, n)
     kept = dropped != 0
     assert 0.4 < kept.double().mean() < 0.6
-    torch.testing.assert_close(dropped[kept], 2 * expected[kept], **exact)
+    torch.testing.assert_close(dropped[kept], 2 * expected[kept], **EXACT)
 
 
 def test_input_dropout_falls_on_the_input_in_training():
     module = double(input_dropout=1.0)
     x, n = tokens([3, 4])
-    torch.testing.assert_close(module.train()(x, n), module(torch.zeros_like(x), n), **exact)
+    torch.testing.assert_close(module.train()(x, n), module(torch.zeros_like(x), n), **EXACT)
     assert not torch.equal(module(x, n), module.eval()(x, n))
 
 

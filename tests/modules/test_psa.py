@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from spacy_psa.kernels import available
 from spacy_psa.modules import psa
 from spacy_psa.modules.distinct import Distinct
-from spacy_psa.modules.position_bias import gaussian_bias
 from spacy_psa.modules.psa import ContextFusion, PositionAwareAttention
-from spacy_psa.modules.sinusoids import SinusoidalPositions
+from tests.helpers.modules import randomised
+from tests.helpers.ragged import batch, one_by_one
 
 SWITCHES = ("use_psi", "use_mask", "use_token_bias", "use_gaussian")
 VERSIONS = ("journal", "arxiv")
@@ -29,26 +29,20 @@ def path(request, monkeypatch):
     monkeypatch.setattr(psa, "available", lambda: request.param == "kernel")
 
 
-def randomised(module, seed=0, scale=0.7):
-    """All parameters random, so that none of them is 0 and hides a mistake."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
-    return module.eval()
+def single(module, scale=0.7):
+    """With random weights of the type that the kernels are for."""
+    return randomised(module, scale=scale, dtype=torch.float32)
 
 
-def batch(lengths, width, seed=1, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(sum(lengths), width, generator=generator, dtype=dtype)
-    return x, torch.tensor(lengths)
+def tokens(lengths, width):
+    return batch(lengths, width, dtype=torch.float32)
 
 
 def off_diagonal(n):
     return [(i, j) for i in range(n) for j in range(n) if i != j]
 
 
-# Algorithm 1 of J, one sentence, numbers and loops only
+# Algorithm 1 of Wei2020, one sentence, numbers and loops only
 
 
 def dot(u, v):
@@ -122,8 +116,8 @@ def numbers(module, prefix=""):
 @pytest.mark.parametrize("off", [c for n in range(5) for c in itertools.combinations(SWITCHES, n)])
 def test_layer_equals_algorithm_1_for_every_switch(version, off):
     on = {name: name not in off for name in SWITCHES}
-    layer = randomised(ContextFusion(3, window=2, version=version, **on))
-    x, lengths = batch([1, 5, 2], 3)
+    layer = single(ContextFusion(3, window=2, version=version, **on))
+    x, lengths = tokens([1, 5, 2], 3)
     result = layer(x, lengths)
     attention = layer.inspect(x, lengths).attention
     p = numbers(layer)
@@ -141,8 +135,8 @@ def test_layer_equals_algorithm_1_for_every_switch(version, off):
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("activation", SIGMA)
 def test_attention_equals_double_loop_for_every_activation(version, activation):
-    layer = randomised(PositionAwareAttention(4, window=3, version=version, activation=activation))
-    x, lengths = batch([6], 4)
+    layer = single(PositionAwareAttention(4, window=3, version=version, activation=activation))
+    x, lengths = tokens([6], 4)
     on = dict.fromkeys(SWITCHES, True)
     weights, s = attend_loop(numbers(layer), x.tolist(), 3, version, on, SIGMA[activation])
     torch.testing.assert_close(layer(x, lengths), torch.tensor(s), atol=1e-5, rtol=0)
@@ -175,8 +169,8 @@ def test_three_tokens_by_hand():
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), version=st.sampled_from(VERSIONS)
 )
 def test_rows_sum_to_one_over_the_sentence_and_the_diagonal_is_zero(lengths, version):
-    layer = randomised(PositionAwareAttention(4, window=3, version=version))
-    attention = layer.weights(*batch(lengths, 4))
+    layer = single(PositionAwareAttention(4, window=3, version=version))
+    attention = layer.weights(*tokens(lengths, 4))
     for b, n in enumerate(lengths):
         sums = torch.full((n,), float(n > 1))
         torch.testing.assert_close(attention[b, :n, :n].sum(1), sums)
@@ -185,34 +179,27 @@ def test_rows_sum_to_one_over_the_sentence_and_the_diagonal_is_zero(lengths, ver
 
 
 def test_forward_is_the_weighted_sum_of_the_inputs_themselves():
-    layer = randomised(PositionAwareAttention(4))
-    x, lengths = batch([7], 4)
+    layer = single(PositionAwareAttention(4))
+    x, lengths = tokens([7], 4)
     torch.testing.assert_close(layer(x, lengths), layer.weights(x, lengths)[0] @ x)
-
-
-def test_gaussian_bias_of_the_paper():
-    bias = gaussian_bias(11, window=10)
-    assert bias[0] == 0
-    assert bias[1] == pytest.approx(-0.02)
-    assert bias[10] == pytest.approx(-2.0)
 
 
 def test_gaussian_bias_enters_the_scores_with_weight_alpha():
     layer = PositionAwareAttention(2, use_token_bias=False)
     layer.score.data.zero_()
-    log = layer.weights(*batch([11], 2))[0].log()
+    log = layer.weights(*tokens([11], 2))[0].log()
     assert (log[0, 10] - log[0, 1]).item() == pytest.approx(0.5 * (-2.0 + 0.02), abs=1e-5)
 
 
 def token_bias_only(version, window=3):
-    layer = randomised(PositionAwareAttention(2, window=window, version=version))
+    layer = single(PositionAwareAttention(2, window=window, version=version))
     layer.gaussian = False
     layer.score.data.zero_()
     return layer
 
 
 def test_journal_distances_are_unsigned_and_clipped():
-    log = token_bias_only("journal").weights(*batch([12], 2))[0].log().detach()
+    log = token_bias_only("journal").weights(*tokens([12], 2))[0].log().detach()
     for i, j in off_diagonal(12):
         mirrored = 2 * i - j
         if 0 <= mirrored < 12:
@@ -223,7 +210,7 @@ def test_journal_distances_are_unsigned_and_clipped():
 
 def test_arxiv_distances_are_signed_and_clipped():
     layer = token_bias_only("arxiv")
-    x, lengths = batch([9], 2)
+    x, lengths = tokens([9], 2)
     log = layer.weights(x, lengths)[0].log()
     assert all(abs(log[i, i - 1] - log[i, i + 1]) > 1e-3 for i in range(1, 8))
     torch.testing.assert_close(log[8, :6], log[8, 5].expand(6))  # i-j >= 3
@@ -243,7 +230,7 @@ def test_weights_of_the_biases_start_neutral_and_learn(version):
     gaussian, token = layer.shares()
     start = 0.5 if version == "journal" else 1 / 3
     assert gaussian.item() == pytest.approx(start) and token.item() == pytest.approx(start)
-    x, lengths = batch([6, 3], 4)
+    x, lengths = tokens([6, 3], 4)
     layer(x, lengths).square().sum().backward()
     assert (layer.mix.grad != 0).all()
 
@@ -254,7 +241,7 @@ def test_the_mask_is_not_scaled(version, extreme):
     layer = PositionAwareAttention(4, version=version)
     with torch.no_grad():
         layer.mix.view(-1)[0] = extreme  # α, or α1 of M: 0 or 1
-    x, lengths = batch([6, 1], 4)
+    x, lengths = tokens([6, 1], 4)
     attention = layer.weights(x, lengths)
     assert (attention.diagonal(dim1=1, dim2=2) == 0).all()
     assert torch.isfinite(layer(x, lengths)).all() and torch.isfinite(attention).all()
@@ -267,7 +254,7 @@ def test_the_mask_is_not_scaled(version, extreme):
 @pytest.mark.parametrize("lengths", [[1], [1, 1], [1, 4, 1]])
 def test_one_token_sentences_are_finite_with_finite_gradients(version, lengths):
     layer = ContextFusion(4, version=version)
-    x, lengths = batch(lengths, 4)
+    x, lengths = tokens(lengths, 4)
     x.requires_grad_()
     s = layer.attention(x, lengths)
     assert (s[0] == 0).all()
@@ -278,17 +265,15 @@ def test_one_token_sentences_are_finite_with_finite_gradients(version, lengths):
 @settings(max_examples=20, deadline=None)
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_sentence_does_not_depend_on_its_batch(lengths):
-    layer = randomised(ContextFusion(4, window=3), scale=0.5)
-    x, sizes = batch(lengths, 4)
-    together = layer(x, sizes).split(lengths)
-    for part, result in zip(x.split(lengths), together, strict=True):
-        alone = layer(part, torch.tensor([len(part)]))
-        torch.testing.assert_close(result, alone, atol=1e-6, rtol=0)
+    layer = single(ContextFusion(4, window=3), scale=0.5)
+    x, sizes = tokens(lengths, 4)
+    alone = one_by_one(layer, x, sizes)
+    torch.testing.assert_close(layer(x, sizes), alone, atol=1e-6, rtol=0)
 
 
 def test_rows_worked_on_in_chunks_change_nothing(monkeypatch):
-    layer = randomised(PositionAwareAttention(5, window=2, activation="relu")).double()
-    x, lengths = batch([13, 4], 5, dtype=torch.float64)
+    layer = randomised(PositionAwareAttention(5, window=2, activation="relu"), scale=0.7)
+    x, lengths = batch([13, 4], 5)
     x.requires_grad_()
     whole = layer(x, lengths), layer.weights(x, lengths)
     grads = torch.autograd.grad(whole[0].square().sum(), [x, *layer.parameters()])
@@ -302,9 +287,9 @@ def test_rows_worked_on_in_chunks_change_nothing(monkeypatch):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_long_document_is_read_in_a_band(version):
     """n² scores of 30,000 tokens would take 3.6 GB; a token needs its surroundings only."""
-    layer = randomised(PositionAwareAttention(2, window=4, version=version))
+    layer = single(PositionAwareAttention(2, window=4, version=version))
     layer.mix.data.zero_()
-    x, lengths = batch([30_000], 2)
+    x, lengths = tokens([30_000], 2)
     with torch.no_grad():
         s = layer(x, lengths)
         part = layer(x[14_800:15_200], torch.tensor([400]))
@@ -342,9 +327,9 @@ def test_reach_is_everything_when_no_bound_holds(share, spread):
 
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
 def test_banded_equals_unbanded(activation, monkeypatch):
-    layer = randomised(PositionAwareAttention(3, window=1, activation=activation), scale=0.3)
+    layer = single(PositionAwareAttention(3, window=1, activation=activation), scale=0.3)
     layer.mix.data.fill_(3.0)
-    x, lengths = batch([300, 20], 3)
+    x, lengths = tokens([300, 20], 3)
     x.requires_grad_()
     assert layer._band(layer._parts(Distinct(x), 300), 300) < 20
     banded = layer(x, lengths)
@@ -360,8 +345,8 @@ def test_banded_equals_unbanded(activation, monkeypatch):
 
 
 def test_gate_is_a_proper_fraction_and_can_be_inspected():
-    layer = randomised(ContextFusion(4))
-    x, lengths = batch([5, 2], 4)
+    layer = single(ContextFusion(4))
+    x, lengths = tokens([5, 2], 4)
     attention, gate = layer.inspect(x, lengths)
     assert attention.shape == (2, 5, 5) and gate.shape == (7, 4)
     assert ((gate > 0) & (gate < 1)).all()
@@ -370,16 +355,16 @@ def test_gate_is_a_proper_fraction_and_can_be_inspected():
 
 @pytest.mark.parametrize(("logit", "identity"), [(100.0, True), (-100.0, False)])
 def test_an_open_gate_gives_the_input_a_closed_one_the_context(logit, identity):
-    layer = randomised(ContextFusion(4))
+    layer = single(ContextFusion(4))
     layer.gate.register_forward_hook(lambda *_: torch.full((7, 4), logit))
-    x, lengths = batch([5, 2], 4)
+    x, lengths = tokens([5, 2], 4)
     context = torch.tanh(layer.outer(torch.tanh(layer.inner(layer.attention(x, lengths)))))
     torch.testing.assert_close(layer(x, lengths), x if identity else context)
 
 
 def test_dropout_is_on_the_attention_output_in_training_only():
-    layer = randomised(ContextFusion(4, dropout=1.0))
-    x, lengths = batch([5], 4)
+    layer = single(ContextFusion(4, dropout=1.0))
+    x, lengths = tokens([5], 4)
     kept = layer(x, lengths)
     layer.attention.register_forward_hook(lambda *_: torch.zeros(5, 4))
     without = layer(x, lengths)
@@ -422,7 +407,7 @@ def test_attention_has_no_value_matrix():
 def test_every_parameter_learns(version):
     """Except the two that cancel as the paper has them: b0, and R_0 under the mask."""
     layer = ContextFusion(4, window=3, version=version, dropout=0.0)
-    x, lengths = batch([7, 3], 4)
+    x, lengths = tokens([7, 3], 4)
     layer(x, lengths).square().sum().backward()
     for name, parameter in layer.named_parameters():
         if name == "attention.global_bias":
@@ -457,22 +442,3 @@ def test_bad_options_are_refused(options):
         PositionAwareAttention(4, **options)
     with pytest.raises(ValueError, match="width"):
         PositionAwareAttention(0)
-
-
-# Absolute positions
-
-
-@pytest.mark.parametrize("width", [1, 6, 7])
-def test_sinusoidal_positions_restart_in_each_sentence(width):
-    x, lengths = batch([5, 3], width)
-    added = SinusoidalPositions(width)(x, lengths) - x
-    places = [*range(5), *range(3)]
-    for row, place in zip(added.tolist(), places, strict=True):
-        for column, value in enumerate(row):
-            angle = place / 10000 ** (2 * (column // 2) / width)
-            expected = math.cos(angle) if column % 2 else math.sin(angle)
-            assert value == pytest.approx(expected, abs=1e-5)
-
-
-def test_sinusoidal_positions_have_no_parameters():
-    assert not SinusoidalPositions(8).state_dict()

@@ -14,25 +14,17 @@ from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
+from tests.helpers.modules import randomised
+from tests.helpers.ragged import batch, one_by_one
 
 WIDTH, HIDDEN = 4, 3
+LENGTHS = (3, 1, 5)
 KINDS = ("attention", "bilstm", "none")
 SAN, LSTM, NONE = KINDS
 
 
 def encoder(**options):
-    """In evaluation, with no parameter at 0, which could hide a mistake."""
-    torch.manual_seed(0)
-    module = PSABiLSTM(WIDTH, HIDDEN, **options).double().eval()
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return module
-
-
-def batch(lengths=(3, 1, 5), seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(sum(lengths), WIDTH, generator=generator, dtype=torch.float64)
-    return x, torch.tensor(lengths)
+    return randomised(PSABiLSTM(WIDTH, HIDDEN, **options))
 
 
 def kinds(module):
@@ -65,7 +57,7 @@ def test_any_choice_of_slots_runs_and_learns(slots):
     module = encoder(**dict(zip(("bottom", "middle", "top"), slots)))
     assert kinds(module) == tuple(slot for slot in slots if slot != NONE)
     assert module.output_width == (2 * HIDDEN if LSTM in slots else WIDTH)
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     x.requires_grad_()
     output = module(x, n)
     assert output.shape == (9, module.output_width)
@@ -78,36 +70,35 @@ def test_any_choice_of_slots_runs_and_learns(slots):
 @pytest.mark.parametrize("version", ["journal", "arxiv"])
 def test_forward_is_the_slots_one_after_the_other(version):
     module = encoder(version=version)
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     first, middle, second = module.slots
     torch.testing.assert_close(module(x, n), second(middle(first(x, n), n), n))
 
 
 def test_no_slots_at_all_change_nothing():
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     assert torch.equal(encoder(bottom=NONE, middle=NONE, top=NONE)(x, n), x)
 
 
 def test_a_sentence_does_not_depend_on_its_batch():
     module = encoder()
-    x, n = batch()
-    alone = [module(part, torch.tensor([len(part)])) for part in x.split(n.tolist())]
-    torch.testing.assert_close(module(x, n), torch.cat(alone))
+    x, n = batch(LENGTHS, WIDTH)
+    torch.testing.assert_close(module(x, n), one_by_one(module, x, n))
 
 
 def test_dropout_is_active_in_training_only():
     module = encoder()
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     assert torch.equal(module(x, n), module(x, n))
     module.train()
     assert not torch.equal(module(x, n), module(x, n))
 
 
-# Positions (J Table 6)
+# Positions (Wei2020 Table 6)
 
 
 def test_absolute_positions_are_added_before_the_first_slot():
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     absolute, none = encoder(position="absolute"), encoder(position="none")
     encoded = SinusoidalPositions(WIDTH)(x, n)
     torch.testing.assert_close(absolute(x, n), none(encoded, n))
@@ -115,7 +106,7 @@ def test_absolute_positions_are_added_before_the_first_slot():
 
 
 def test_absolute_positions_reach_what_is_seen_inside():
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     encoded = SinusoidalPositions(WIDTH)(x, n)
     seen, expected = (
         encoder(position=position).inspect(inputs, n)
@@ -127,7 +118,7 @@ def test_absolute_positions_reach_what_is_seen_inside():
 
 
 def test_without_positions_attention_does_not_see_the_order_of_tokens():
-    x, n = batch((5,))
+    x, n = batch((5,), WIDTH)
     order = torch.tensor([3, 0, 4, 1, 2])
     slots = {"bottom": SAN, "middle": NONE, "top": SAN}
     for position, blind in (("none", True), ("absolute", False), ("psa", False)):
@@ -209,7 +200,7 @@ def test_every_system_of_the_tables_can_be_built(system):
     options, decoder, slots, parts = SYSTEMS[system]
     module = encoder(**options)
     head = decoder(module.output_width, 3).double()
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     scores = head(module(x, n), n)
     if decoder is Emission:
         chain = LinearChain.from_emissions(pad(scores, n), n)
@@ -233,13 +224,12 @@ def test_both_versions_of_the_paper_are_there(version, rows):
 @pytest.mark.parametrize("version", ["journal", "arxiv"])
 def test_attention_and_gates_can_be_seen(version):
     module = encoder(version=version)
-    lengths = (3, 1, 5)
-    x, n = batch(lengths)
+    x, n = batch(LENGTHS, WIDTH)
     seen = module.inspect(x, n)
     assert [fusion.gate.shape for fusion in seen] == [(9, WIDTH), (9, 2 * HIDDEN)]
     for attention, gate in seen:
         assert attention.shape == (3, 5, 5)
-        for weights, length in zip(attention, lengths, strict=True):
+        for weights, length in zip(attention, LENGTHS, strict=True):
             # A token that is alone has nothing to look at.
             total = torch.zeros(5, dtype=torch.float64)
             total[:length] = float(length > 1)
@@ -251,7 +241,7 @@ def test_attention_and_gates_can_be_seen(version):
 
 def test_what_is_seen_is_what_the_layers_do():
     module = encoder()
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     first, middle, second = module.slots
     seen = module.inspect(x, n)
     below = middle(first(x, n), n)
@@ -261,7 +251,7 @@ def test_what_is_seen_is_what_the_layers_do():
 
 
 def test_a_bilstm_alone_has_no_attention_to_see():
-    x, n = batch()
+    x, n = batch(LENGTHS, WIDTH)
     assert encoder(bottom=NONE, top=NONE).inspect(x, n) == []
 
 
@@ -290,8 +280,10 @@ def test_an_unknown_option_is_one_clear_error(options):
 
 @pytest.mark.parametrize("bottom", KINDS)
 def test_input_dropout_falls_on_the_first_slots_input_in_training(bottom):
-    module = encoder(bottom=bottom, input_dropout=0.5, lstm_input_dropout=0.0, dropout=0.0)
-    x, lengths = batch()
+    module = encoder(
+        bottom=bottom, input_dropout=0.5, lstm_input_dropout=0.0, attention_dropout=0.0
+    )
+    x, lengths = batch(LENGTHS, WIDTH)
     seen = []
     module.slots[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     module(x, lengths)

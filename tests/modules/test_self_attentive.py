@@ -1,4 +1,4 @@
-"""The self-attention of X section 4 against a double loop over tokens."""
+"""The self-attention of Li2019 section 4 against a double loop over tokens."""
 
 import math
 
@@ -6,29 +6,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spacy.util import registry
 from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.chain_potentials import Emission
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
+from tests.helpers.modules import EXACT, randomised, with_gradients
+from tests.helpers.ragged import batch, one_by_one
 
 WIDTH, HIDDEN, HEADS = 3, 6, 4
-exact = {"rtol": 0, "atol": 1e-10}
+DRY = {"input_dropout": 0.0, "output_dropout": 0.0}
 
 
 def double(seed=0, **options):
-    torch.manual_seed(seed)
-    module = SelfAttentiveBiLSTM(WIDTH, HIDDEN, heads=HEADS, **options).double().eval()
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.6)
-    return module
+    module = SelfAttentiveBiLSTM(WIDTH, HIDDEN, heads=HEADS, **{**DRY, **options})
+    return randomised(module, seed, scale=0.6)
 
 
 def tokens(lengths, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(sum(lengths), WIDTH, generator=generator, dtype=torch.float64)
-    return x.requires_grad_(), torch.tensor(lengths)
+    x, lengths = batch(lengths, WIDTH, seed)
+    return x.requires_grad_(), lengths
 
 
 def by_loops(module, x, lengths):
@@ -55,13 +52,10 @@ def by_loops(module, x, lengths):
 def test_output_and_gradients_equal_a_double_loop(lengths):
     module = double()
     x, n = tokens(lengths)
-    ours, (theirs, _) = module(x, n), by_loops(module, x, n)
-    torch.testing.assert_close(ours, theirs, **exact)
-    weights = torch.randn(ours.shape, dtype=torch.float64)
-    wanted = [x, *module.parameters()]
-    got, expected = (torch.autograd.grad((y * weights).sum(), wanted) for y in (ours, theirs))
-    for mine, right in zip(got, expected, strict=True):
-        torch.testing.assert_close(mine, right, **exact)
+    inputs = [x, *module.parameters()]
+    ours = with_gradients(module(x, n), inputs)
+    theirs = with_gradients(by_loops(module, x, n)[0], inputs)
+    torch.testing.assert_close(ours, theirs, **EXACT)
 
 
 def test_weights_equal_a_double_loop():
@@ -70,7 +64,7 @@ def test_weights_equal_a_double_loop():
     (layer,) = module.inspect(x, n)
     assert layer.attention.shape == (3, HEADS, 4, 4)
     for seen, expected, size in zip(layer.attention, by_loops(module, x, n)[1], n):
-        torch.testing.assert_close(seen[:, :size, :size], expected, **exact)
+        torch.testing.assert_close(seen[:, :size, :size], expected, **EXACT)
         assert not seen[:, :, size:].any()
 
 
@@ -79,8 +73,7 @@ def test_weights_equal_a_double_loop():
 def test_a_batch_equals_its_sentences(lengths, separate, seed):
     module = double(seed, separate=separate)
     x, n = tokens(lengths, seed)
-    alone = [module(s, torch.tensor([len(s)])) for s in x.split(lengths)]
-    torch.testing.assert_close(module(x, n), torch.cat(alone), **exact)
+    torch.testing.assert_close(module(x, n), one_by_one(module, x, n), **EXACT)
 
 
 def test_every_token_sees_both_sides_though_the_directions_are_apart():
@@ -119,7 +112,7 @@ def test_zeroing_blocks_takes_their_terms_out_of_the_logits(silent):
         for name, block in module.blocks.items()
         if name not in silent
     )
-    torch.testing.assert_close(head(module(x, n), n), torch.log_softmax(logits, 1), **exact)
+    torch.testing.assert_close(head(module(x, n), n), torch.log_softmax(logits, 1), **EXACT)
 
 
 def test_what_is_zeroed_is_no_part_of_the_weights():
@@ -134,7 +127,7 @@ def test_dropout_falls_on_the_lstm_alone_and_is_off_in_evaluation():
     module = double(input_dropout=0.5, output_dropout=0.5)
     x, n = tokens([20])
     plain = module(x, n)
-    torch.testing.assert_close(plain, by_loops(module, x, n)[0], **exact)
+    torch.testing.assert_close(plain, by_loops(module, x, n)[0], **EXACT)
     dropped = module.train()(x, n)
     states, context = dropped[:, : 2 * HIDDEN], dropped[:, 2 * HIDDEN :]
     assert 0.35 < (states == 0).double().mean() < 0.65
@@ -142,23 +135,7 @@ def test_dropout_falls_on_the_lstm_alone_and_is_off_in_evaluation():
 
 
 @pytest.mark.parametrize("heads", [0, 5, 24])
-def test_heads_that_do_not_divide_the_states_are_refused_when_the_model_is_built(heads):
-    build = registry.architectures.get("spacy-psa.SelfAttentiveBiLSTM.v1")
-    with pytest.raises(InputError, match=f"{heads} heads do not divide 2 \\* hidden = 12"):
-        build(hidden=HIDDEN, heads=heads)
-    with pytest.raises(InputError, match="do not divide"):
+def test_heads_that_do_not_divide_the_states_are_refused(heads):
+    message = rf"heads is {heads}: take a number that divides 2 \* hidden, 12"
+    with pytest.raises(InputError, match=message):
         SelfAttentiveBiLSTM(WIDTH, HIDDEN, heads=heads)
-
-
-def test_the_builder_takes_the_settings_of_the_paper():
-    model = registry.architectures.get("spacy-psa.SelfAttentiveBiLSTM.v1")()
-    assert model.get_dim("nO") == 400
-    model.initialize(X=[model.ops.alloc2f(3, 7)])
-    module = model.shims[0].module
-    assert (module.heads, module.lstm.separate, len(module.lstm.layers)) == (5, True, 2)
-    assert (module.lstm.input_dropout.p, module.lstm.output_dropout.p) == (0.35, 0.35)
-    again = registry.architectures.get("spacy-psa.SelfAttentiveBiLSTM.v1")()
-    again.from_bytes(model.to_bytes())
-    x = [model.ops.xp.ones((3, 7), dtype="float32")]
-    assert (again.predict(x)[0] == model.predict(x)[0]).all()
-    assert model.predict(x)[0].shape == (3, 400)

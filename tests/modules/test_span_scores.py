@@ -8,23 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.modules.span_scores import Sides, SpanScores, span_counts, span_fenceposts
-from spacy_psa.ragged import with_boundaries
+from tests.helpers.modules import gradcheck, randomised
+from tests.helpers.ragged import batch, one_by_one
 
-LENGTHS = torch.tensor([3, 1, 5])
+LENGTHS = [3, 1, 5]
 
 
 def built(width=6, labels=4, hidden=5, boundaries=False, sides="even_odd"):
-    torch.manual_seed(0)
-    module = SpanScores(width, labels, hidden, boundaries, sides).double()
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.normal_()
-    return module
-
-
-def rows(lengths, width=6, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(int(lengths.sum()), width, generator=generator, dtype=torch.float64)
+    return randomised(SpanScores(width, labels, hidden, boundaries, sides), scale=1.0)
 
 
 def plain(module, sentence, sides="even_odd"):
@@ -48,8 +39,8 @@ def plain(module, sentence, sides="even_odd"):
 @pytest.mark.parametrize("sides", get_args(Sides))
 @pytest.mark.parametrize("width", [6, 7])
 def test_scores_are_the_formula_with_boundary_rows(width, sides):
-    module, longer = built(width, boundaries=True, sides=sides), LENGTHS + 2
-    y = rows(longer, width)
+    module = built(width, boundaries=True, sides=sides)
+    y, longer = batch([n + 2 for n in LENGTHS], width)
     parts = y.split(longer.tolist())
     expected = torch.cat([plain(module, sentence, sides) for sentence in parts])
     torch.testing.assert_close(module(y, longer), expected)
@@ -58,18 +49,17 @@ def test_scores_are_the_formula_with_boundary_rows(width, sides):
 @pytest.mark.parametrize("width", [6, 7])
 def test_without_boundary_rows_start_and_stop_are_the_modules_own(width):
     module = built(width)
-    y = rows(LENGTHS, width)
+    y, lengths = batch(LENGTHS, width)
     start, stop = module.ends
-    sentences = [torch.cat([start[None], s, stop[None]]) for s in y.split(LENGTHS.tolist())]
+    sentences = [torch.cat([start[None], s, stop[None]]) for s in y.split(LENGTHS)]
     expected = torch.cat([plain(module, sentence) for sentence in sentences])
-    torch.testing.assert_close(module(y, LENGTHS), expected)
+    torch.testing.assert_close(module(y, lengths), expected)
 
 
 @pytest.mark.parametrize("boundaries", [True, False])
 def test_gradients_are_right(boundaries):
-    module, lengths = built(4, 2, 3, boundaries), torch.tensor([4, 3])
-    y = rows(lengths, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: module(x, lengths), (y,))
+    module, (y, lengths) = built(4, 2, 3, boundaries), batch([4, 3], 4)
+    assert gradcheck(module, y, lengths, fast_mode=False)
     module(y, lengths).sum().backward()
     assert all(p.grad is not None for p in module.parameters())
 
@@ -88,7 +78,7 @@ def test_counts_say_how_many_rows_come_out(sizes, boundaries):
     lengths = torch.tensor(sizes)
     module = built(boundaries=boundaries)
     taken = lengths + 2 if boundaries else lengths
-    out = module(rows(taken), taken)
+    out = module(*batch(taken, 6))
     assert torch.equal(module.out_lengths(taken), span_counts(lengths))
     assert out.shape == (int(span_counts(lengths).sum()), 4)
     assert span_counts(lengths).tolist() == [n * (n + 1) // 2 for n in sizes]
@@ -97,11 +87,5 @@ def test_counts_say_how_many_rows_come_out(sizes, boundaries):
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5))
 def test_a_sentence_scores_alike_alone_and_in_a_batch(sizes):
-    lengths, module = torch.tensor(sizes), built()
-    y = rows(lengths)
-    alone = [module(part, torch.tensor([len(part)])) for part in y.split(sizes)]
-    torch.testing.assert_close(module(y, lengths), torch.cat(alone))
-
-
-def test_boundary_rows_stand_around_each_sentence():
-    assert with_boundaries(torch.tensor([2, 1])).tolist() == [3, 0, 1, 4, 3, 2, 4]
+    module, (y, lengths) = built(), batch(sizes, 6)
+    torch.testing.assert_close(module(y, lengths), one_by_one(module, y, lengths))

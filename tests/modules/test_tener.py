@@ -13,26 +13,15 @@ from spacy_psa.modules import transformer
 from spacy_psa.modules.sinusoids import SinusoidalPositions, sinusoids
 from spacy_psa.modules.tener import TENER, RelativeAttention, relative_scores, relative_shift
 from spacy_psa.modules.transformer import EncoderLayer
+from tests.helpers.modules import EXACT, gradcheck, parameter_count, randomised
+from tests.helpers.ragged import batch, one_by_one
 
 WIDTH, HEADS = 8, 2
-LENGTHS = torch.tensor([3, 1, 6])
+LENGTHS = [3, 1, 6]
 SWITCHES = ("scale", "key_projection", "key_relative_bias")
 COMBINATIONS = [
     dict(zip(SWITCHES, on)) for on in itertools.product([False, True], repeat=len(SWITCHES))
 ]
-
-
-def batch(lengths=LENGTHS, width=WIDTH, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(int(lengths.sum()), width, generator=generator, dtype=torch.float64)
-
-
-def randomised(module, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
-    return module.double().eval()
 
 
 def dot(a, b):
@@ -82,11 +71,11 @@ def attend_loop(module, x, lengths):
 def test_attention_equals_the_double_loop_however_it_is_cut(monkeypatch, switches, chunk):
     monkeypatch.setattr(transformer, "CHUNK_BYTES", chunk)
     module = randomised(RelativeAttention(WIDTH, HEADS, **switches))
-    x = batch()
-    expected = attend_loop(module, x, LENGTHS)
-    torch.testing.assert_close(module(x, LENGTHS), expected, rtol=0, atol=1e-10)
+    x, lengths = batch(LENGTHS, WIDTH)
+    expected = attend_loop(module, x, lengths)
+    torch.testing.assert_close(module(x, lengths), expected, **EXACT)
     with torch.no_grad():
-        torch.testing.assert_close(module(x, LENGTHS), expected, rtol=0, atol=1e-10)
+        torch.testing.assert_close(module(x, lengths), expected, **EXACT)
 
 
 @settings(max_examples=25, deadline=None)
@@ -98,11 +87,8 @@ def test_attention_equals_the_double_loop_however_it_is_cut(monkeypatch, switche
 )
 def test_attention_equals_the_double_loop_for_any_sizes(lengths, heads, dk, seed):
     module = randomised(RelativeAttention(heads * dk, heads, key_relative_bias=True), seed)
-    lengths = torch.tensor(lengths)
-    x = batch(lengths, heads * dk, seed)
-    torch.testing.assert_close(
-        module(x, lengths), attend_loop(module, x, lengths), rtol=0, atol=1e-10
-    )
+    x, lengths = batch(lengths, heads * dk, seed)
+    torch.testing.assert_close(module(x, lengths), attend_loop(module, x, lengths), **EXACT)
 
 
 @settings(max_examples=50, deadline=None)
@@ -123,7 +109,7 @@ def test_relative_scores_of_any_rows_and_columns_are_those_of_their_offsets(data
     rows = data.draw(st.integers(1, n - row))
     columns = data.draw(st.integers(1, n - column))
     table = sinusoids(torch.arange(n - 1, -n - 1, -1), 4)
-    x = batch(torch.tensor([rows]), 4)
+    x, _ = batch([rows], 4)
     scores = relative_scores(x, table, row, column, columns)
     for i, j in itertools.product(range(rows), range(columns)):
         expected = dot(x[i].tolist(), encoding((row + i) - (column + j), 4))
@@ -131,20 +117,13 @@ def test_relative_scores_of_any_rows_and_columns_are_those_of_their_offsets(data
 
 
 def test_gradients_are_right():
-    lengths = torch.tensor([3, 1])
     module = randomised(
         RelativeAttention(4, 2, scale=True, key_projection=True, key_relative_bias=True)
     )
-    names = [name for name, _ in module.named_parameters()]
-
-    def run(x, *parameters):
-        return torch.func.functional_call(module, dict(zip(names, parameters)), (x, lengths))
-
-    x = batch(lengths, 4).requires_grad_()
-    assert torch.autograd.gradcheck(run, (x, *module.parameters()), fast_mode=True)
+    assert gradcheck(module, *batch([3, 1], 4))
 
 
-# Properties 1 and 2 and Eq. 20 (T section 3.2.1)
+# Properties 1 and 2 and Eq. 20 (Yan2019 section 3.2.1)
 
 
 def position(t, width):
@@ -186,8 +165,7 @@ def test_relative_encodings_of_opposite_offsets_differ_in_the_sign_of_the_sines(
 def test_the_attention_knows_direction():
     """A token sees the same neighbour differently on its left and on its right."""
     module = randomised(RelativeAttention(WIDTH, HEADS))
-    word, neighbour = batch(torch.tensor([2]))
-    two = torch.tensor([2])
+    (word, neighbour), two = batch([2], WIDTH)
     left = module(torch.stack([neighbour, word]), two)[1]
     right = module(torch.stack([word, neighbour]), two)[0]
     assert not torch.allclose(left, right)
@@ -199,8 +177,8 @@ def test_places_do_not_matter_but_offsets():
     module.query.weight.data.zero_()
     module.u.data.zero_()
     module.v.data.zero_()  # all attention is uniform, so only V is left
-    x = batch(torch.tensor([4]))
-    out = module(x, torch.tensor([4]))
+    x, lengths = batch([4], WIDTH)
+    out = module(x, lengths)
     torch.testing.assert_close(out, module.value(x).mean(0).expand(4, -1))
 
 
@@ -229,9 +207,9 @@ def test_u_and_v_are_of_each_head():
 
 
 def test_a_layer_has_the_parameters_of_the_paper():
-    """T section 6.1 counts 6,600 for its character encoder, with a linear layer of 930."""
+    """Yan2019 section 6.1 counts 6,600 for its character encoder, with a linear layer of 930."""
     layer = EncoderLayer(RelativeAttention(30, 3), 30, 60)
-    assert sum(p.numel() for p in layer.parameters()) == 6600 - 930
+    assert parameter_count(layer) == 6600 - 930
 
 
 def test_layers_share_no_weights():
@@ -241,7 +219,7 @@ def test_layers_share_no_weights():
 
 
 def test_heads_that_do_not_share_the_width_are_refused():
-    with pytest.raises(InputError, match="3 heads cannot share a width of 8"):
+    with pytest.raises(InputError, match="heads is 3: take a number that divides the width, 8"):
         RelativeAttention(8, 3)
 
 
@@ -250,29 +228,28 @@ def test_heads_that_do_not_share_the_width_are_refused():
 
 def test_the_encoder_is_projection_and_layers_without_absolute_positions():
     module = randomised(TENER(4, heads=2, head_width=3, layers=2, scale=True))
-    x = batch(width=4)
+    x, lengths = batch(LENGTHS, 4)
     expected = module.project(x)
     for layer in module.layers:
         assert layer.attention.scale == 3**-0.5
         assert layer.inner.out_features == 12
-        attended = attend_loop(layer.attention, expected, LENGTHS)
+        attended = attend_loop(layer.attention, expected, lengths)
         h = layer.attention_norm(expected + attended)
         expected = layer.feedforward_norm(h + layer.outer(torch.relu(layer.inner(h))))
     assert module.output_width == 6
-    torch.testing.assert_close(module(x, LENGTHS), expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(module(x, lengths), expected, **EXACT)
 
 
 def test_a_sentence_does_not_depend_on_its_batch():
     module = randomised(TENER(4, heads=2, head_width=3, layers=2, key_relative_bias=True))
-    x = batch(width=4)
-    alone = [module(part, torch.tensor([len(part)])) for part in x.split(LENGTHS.tolist())]
-    torch.testing.assert_close(module(x, LENGTHS), torch.cat(alone), rtol=0, atol=1e-10)
+    x, lengths = batch(LENGTHS, 4)
+    torch.testing.assert_close(module(x, lengths), one_by_one(module, x, lengths), **EXACT)
 
 
 def test_the_only_token_of_a_sentence_attends_to_itself():
     module = randomised(RelativeAttention(WIDTH, HEADS))
-    one = torch.tensor([1])
-    x = batch(one).requires_grad_()
+    x, one = batch([1], WIDTH)
+    x.requires_grad_()
     torch.testing.assert_close(module(x, one), module.value(x))
     module(x, one).sum().backward()
     assert x.grad.isfinite().all()
@@ -284,14 +261,14 @@ def test_chunks_have_the_gradients_of_the_whole(monkeypatch):
     for size in (1 << 30, 1):
         monkeypatch.setattr(transformer, "CHUNK_BYTES", size)
         module.zero_grad()
-        module(batch(width=4), LENGTHS).square().sum().backward()
+        module(*batch(LENGTHS, 4)).square().sum().backward()
         gradients.append([p.grad.clone() for p in module.parameters()])
-    torch.testing.assert_close(*gradients, rtol=0, atol=1e-10)
+    torch.testing.assert_close(*gradients, **EXACT)
 
 
 def test_dropout_is_active_in_training_only():
     module = randomised(RelativeAttention(WIDTH, HEADS, dropout=0.5))
-    x = batch()
-    assert torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+    x, lengths = batch(LENGTHS, WIDTH)
+    assert torch.equal(module(x, lengths), module(x, lengths))
     module.train()
-    assert not torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+    assert not torch.equal(module(x, lengths), module(x, lengths))

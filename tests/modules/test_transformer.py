@@ -20,27 +20,16 @@ from spacy_psa.modules.transformer import (
     split_heads,
 )
 from spacy_psa.ragged import pad, unpad
+from tests.helpers.modules import EXACT, gradcheck, parameter_count, randomised
+from tests.helpers.ragged import batch, one_by_one
 
 WIDTH, HEADS = 6, 2
-LENGTHS = torch.tensor([3, 1, 5])
-
-
-def batch(width=WIDTH, lengths=LENGTHS, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(int(lengths.sum()), width, generator=generator, dtype=torch.float64)
-
-
-def randomised(module, seed=0):
-    """All parameters random, so that none of them is 0 or 1 and hides a mistake."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
-    return module.double().eval()
+LENGTHS = [3, 1, 5]
+DRY = {"dropout": 0.0, "input_dropout": 0.0, "output_dropout": 0.0}
 
 
 def encoder(**options):
-    sizes = {"heads": HEADS, "head_width": 3, "layers": 2, "feedforward": 8}
+    sizes = {"heads": HEADS, "head_width": 3, "layers": 2, "ffn_dim": 8}
     return randomised(Transformer(4, **{**sizes, **options}))
 
 
@@ -78,44 +67,34 @@ def run_torchs(encoder, x, lengths):
 @pytest.mark.parametrize(("heads", "head_width"), [(1, 5), (2, 3), (4, 2)])
 def test_the_encoder_equals_torchs(heads, head_width):
     module = encoder(heads=heads, head_width=head_width)
-    x = batch(4)
-    torch.testing.assert_close(
-        module(x, LENGTHS), run_torchs(module, x, LENGTHS), rtol=0, atol=1e-10
-    )
+    x, lengths = batch(LENGTHS, 4)
+    torch.testing.assert_close(module(x, lengths), run_torchs(module, x, lengths), **EXACT)
 
 
 def test_gradients_equal_those_through_torchs_layers():
     module = encoder()
-    x, y = batch(4).requires_grad_(), batch(4).requires_grad_()
-    module(x, LENGTHS).square().sum().backward()
-    run_torchs(module, y, LENGTHS).square().sum().backward()
+    x, lengths = batch(LENGTHS, 4)
+    y = x.clone().requires_grad_()
+    module(x.requires_grad_(), lengths).square().sum().backward()
+    run_torchs(module, y, lengths).square().sum().backward()
     torch.testing.assert_close(x.grad, y.grad, rtol=0, atol=1e-9)
 
 
 def test_gradients_are_right():
     attention = randomised(MultiHeadAttention(4, 2))
     layer = randomised(EncoderLayer(attention, 4, 5))
-    x = batch(4, torch.tensor([2, 1])).requires_grad_()
-    weights = tuple(layer.parameters())
-    names = [name for name, _ in layer.named_parameters()]
-
-    def run(x, *parameters):
-        arguments = x, torch.tensor([2, 1])
-        return torch.func.functional_call(layer, dict(zip(names, parameters)), arguments)
-
-    assert torch.autograd.gradcheck(run, (x, *weights), fast_mode=True)
+    assert gradcheck(layer, *batch([2, 1], 4))
 
 
 def test_a_sentence_does_not_depend_on_its_batch():
     module = encoder()
-    x = batch(4)
-    alone = [module(part, torch.tensor([len(part)])) for part in x.split(LENGTHS.tolist())]
-    torch.testing.assert_close(module(x, LENGTHS), torch.cat(alone), rtol=0, atol=1e-10)
+    x, lengths = batch(LENGTHS, 4)
+    torch.testing.assert_close(module(x, lengths), one_by_one(module, x, lengths), **EXACT)
 
 
 def test_the_order_of_words_matters_through_positions_alone():
     module = encoder()
-    x, lengths = batch(4, torch.tensor([4])), torch.tensor([4])
+    x, lengths = batch([4], 4)
     turned = module(x.flip(0), lengths).flip(0)
     assert not torch.allclose(module(x, lengths), turned)
     module.positions = None
@@ -125,17 +104,17 @@ def test_the_order_of_words_matters_through_positions_alone():
 
 def test_the_only_token_of_a_sentence_attends_to_itself():
     attention = randomised(MultiHeadAttention(WIDTH, HEADS))
-    x = batch(lengths=torch.tensor([1]))
+    x, lengths = batch([1], WIDTH)
     expected = attention.output(attention.value(x))
-    torch.testing.assert_close(attention(x, torch.tensor([1])), expected)
+    torch.testing.assert_close(attention(x, lengths), expected)
 
 
 def test_heads_are_slices():
-    x = batch()
-    heads = split_heads(x, LENGTHS, HEADS)
+    x, lengths = batch(LENGTHS, WIDTH)
+    heads = split_heads(x, lengths, HEADS)
     assert heads.shape == (3, HEADS, 5, WIDTH // HEADS)
     torch.testing.assert_close(heads[0, 1, :3], x[:3, 3:])
-    assert torch.equal(join_heads(heads, LENGTHS), x)
+    assert torch.equal(join_heads(heads, lengths), x)
 
 
 # `attend`
@@ -160,9 +139,10 @@ def attend_loop(q, k, v, lengths, scale, bias, masked):
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("grad", [False, True])
 def test_attend_equals_a_double_loop_however_it_is_cut(monkeypatch, step, masked, grad):
-    q, k, v = (split_heads(batch(seed=s), LENGTHS, HEADS) for s in (1, 2, 3))
+    q, k, v = (split_heads(*batch(LENGTHS, WIDTH, s), HEADS) for s in (1, 2, 3))
     bias = torch.randn(3, HEADS, 5, 5, dtype=torch.float64)
-    expected = attend_loop(q, k, v, LENGTHS, 0.3, bias, masked)
+    lengths = torch.tensor(LENGTHS)
+    expected = attend_loop(q, k, v, lengths, 0.3, bias, masked)
     row_bytes = 3 * HEADS * 5 * 8
     monkeypatch.setattr(transformer, "CHUNK_BYTES", step * row_bytes)
     asked = []
@@ -172,12 +152,10 @@ def test_attend_equals_a_double_loop_however_it_is_cut(monkeypatch, step, masked
         return bias[:, :, start:stop]
 
     with torch.set_grad_enabled(grad):
-        out = attend(q, k, v, LENGTHS, scale=0.3, bias=rows, masked=masked)
+        out = attend(q, k, v, lengths, scale=0.3, bias=rows, masked=masked)
     assert asked[0] == (0, min(5, step))
     # Padded rows mean nothing.
-    torch.testing.assert_close(
-        join_heads(out, LENGTHS), join_heads(expected, LENGTHS), rtol=0, atol=1e-10
-    )
+    torch.testing.assert_close(join_heads(out, lengths), join_heads(expected, lengths), **EXACT)
 
 
 def test_chunks_have_the_gradients_of_the_whole(monkeypatch):
@@ -186,30 +164,31 @@ def test_chunks_have_the_gradients_of_the_whole(monkeypatch):
     for size in (1 << 30, 1):
         monkeypatch.setattr(transformer, "CHUNK_BYTES", size)
         module.zero_grad()
-        module(batch(4), LENGTHS).square().sum().backward()
+        module(*batch(LENGTHS, 4)).square().sum().backward()
         gradients.append([p.grad.clone() for p in module.parameters()])
-    torch.testing.assert_close(*gradients, rtol=0, atol=1e-10)
+    torch.testing.assert_close(*gradients, **EXACT)
 
 
 def test_chunks_with_dropout_have_the_gradients_of_what_they_computed(monkeypatch):
     """The weights that a chunk makes again for the backward pass drop the same pairs."""
     monkeypatch.setattr(transformer, "CHUNK_BYTES", 1)
-    q, k, v = (split_heads(batch(seed=s), LENGTHS, HEADS) for s in (1, 2, 3))
+    q, k, v = (split_heads(*batch(LENGTHS, WIDTH, s), HEADS) for s in (1, 2, 3))
+    lengths = torch.tensor(LENGTHS)
     v.requires_grad_()
     torch.manual_seed(0)
-    out = attend(q, k, v, LENGTHS, scale=1.0, dropout=0.5)
+    out = attend(q, k, v, lengths, scale=1.0, dropout=0.5)
     direction = torch.randn_like(v)
     (gradient,) = torch.autograd.grad(out.sum(), v)
     torch.manual_seed(0)
     with torch.no_grad():
-        moved = attend(q, k, v + direction, LENGTHS, scale=1.0, dropout=0.5)
+        moved = attend(q, k, v + direction, lengths, scale=1.0, dropout=0.5)
     # The output is linear in v for one choice of what is dropped.
     torch.testing.assert_close((moved - out).sum(), (gradient * direction).sum())
 
 
 def test_a_batch_of_tokens_alone_under_the_mask_is_zero_with_finite_gradients():
     lengths = torch.tensor([1, 1])
-    parts = [split_heads(batch(lengths=lengths, seed=s), lengths, HEADS) for s in (1, 2, 3)]
+    parts = [split_heads(*batch(lengths, WIDTH, s), HEADS) for s in (1, 2, 3)]
     for part in parts:
         part.requires_grad_()
     out = attend(*parts, lengths, scale=1.0, masked=True)
@@ -222,9 +201,9 @@ def test_a_batch_of_tokens_alone_under_the_mask_is_zero_with_finite_gradients():
 
 
 def test_a_layer_has_the_parameters_of_the_paper():
-    """T section 6.1 counts 8,460 for its character encoder, with a linear layer of 930."""
+    """Yan2019 section 6.1 counts 8,460 for its character encoder, with a linear layer of 930."""
     layer = EncoderLayer(MultiHeadAttention(30, 3), 30, 60)
-    assert sum(p.numel() for p in layer.parameters()) == 8460 - 930
+    assert parameter_count(layer) == 8460 - 930
 
 
 def test_the_feed_forward_part_is_twice_as_wide_unless_told():
@@ -232,21 +211,22 @@ def test_the_feed_forward_part_is_twice_as_wide_unless_told():
 
 
 def test_dropout_is_active_in_training_only_and_everywhere_it_is_said():
-    x = batch(4)
-    for option in ("dropout", "input_dropout", "output_dropout"):
-        rates = {"dropout": 0.0, "input_dropout": 0.0, "output_dropout": 0.0, option: 0.5}
-        module = encoder(**rates)
-        assert torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+    x, lengths = batch(LENGTHS, 4)
+    for option in DRY:
+        module = encoder(**{**DRY, option: 0.5})
+        assert torch.equal(module(x, lengths), module(x, lengths))
         module.train()
-        assert not torch.equal(module(x, LENGTHS), module(x, LENGTHS))
+        assert not torch.equal(module(x, lengths), module(x, lengths))
     for part in (0, 1):
         module = randomised(MultiHeadAttention(WIDTH, HEADS, dropout=0.5 * part)).train()
-        assert torch.equal(*(module(batch(), LENGTHS) for _ in "ab")) == (not part)
+        assert torch.equal(*(module(*batch(LENGTHS, WIDTH)) for _ in "ab")) == (not part)
 
 
 @pytest.mark.parametrize(("width", "heads"), [(7, 2), (6, 0), (0, 1)])
 def test_heads_that_do_not_share_the_width_are_refused(width, heads):
-    with pytest.raises(InputError, match=f"{heads} heads"):
+    with pytest.raises(
+        InputError, match=f"heads is {heads}: take a number that divides the width, {width}"
+    ):
         MultiHeadAttention(width, heads)
 
 
@@ -254,7 +234,7 @@ def test_heads_that_do_not_share_the_width_are_refused(width, heads):
 def test_bfloat16_changes_digits_and_no_more(make):
     """Products have 8 bits; the output and all gradients are float32, and near."""
     torch.manual_seed(0)
-    module = make(6, heads=2, head_width=8, layers=2, dropout=0.0)
+    module = make(6, heads=2, head_width=8, layers=2, **DRY)
     lengths = torch.tensor([5, 1, 9])
     x = torch.randn(15, 6)
     found = []

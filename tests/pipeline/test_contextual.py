@@ -17,9 +17,10 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from spacy_psa.architectures.crf import crf
+from tests.helpers.pipelines import TEXTS, make_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "ner"
-LAYERS = {"none": set(), "psa": {"psa_bilstm"}, "tener": {"tener"}}
+LAYERS = {"none": set(), "psa": {"PSABiLSTM"}, "tener": {"TENER"}}
 SMALL = {
     "layer.psa.encode.hidden": 8,
     "layer.tener.encode.heads": 2,
@@ -54,12 +55,12 @@ def quiet():
 
 
 @pytest.fixture(scope="module")
-def bert(tools, tmp_path_factory):
+def bert(tmp_path_factory):
     """A folder with a BERT of random weights and a tokenizer of some pieces of words."""
     transformers = pytest.importorskip("transformers", reason="needs the extra `transformers`")
     pytest.importorskip("spacy_transformers", reason="needs the extra `transformers`")
     folder = tmp_path_factory.mktemp("bert")
-    words = sorted({word for text in tools.texts for word in text.split()})
+    words = sorted({word for text in TEXTS for word in text.split()})
     whole = [word for word in words if not word.endswith("ace")]
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "Love", "##lace", *whole]
     (folder / "vocab.txt").write_text("\n".join(pieces))
@@ -79,9 +80,9 @@ def bert(tools, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def corpus(tools, tmp_path_factory):
+def corpus(tmp_path_factory):
     """A file of documents, of one sentence and of two."""
-    docs = [example.reference for example in tools.make_examples(spacy.blank("en"))] * 4
+    docs = [example.reference for example in make_examples(spacy.blank("en"))] * 4
     docs += [Doc.from_docs(docs[i : i + 2]) for i in (0, 2, 6)]
     for doc in docs:
         starts = {0} | {i for i, token in enumerate(doc) if i and doc[i - 1].text == "."}
@@ -150,7 +151,7 @@ def test_gradients_reach_the_transformer(pipelines):
 def test_the_layer_between_is_there(pipelines):
     layer, _, nlp = pipelines
     names = {node.name for node in nlp.get_pipe("ner").model.walk()}
-    assert names & {"psa_bilstm", "tener"} == LAYERS[layer]
+    assert names & {"PSABiLSTM", "TENER"} == LAYERS[layer]
     assert "transformer-listener" in names
 
 

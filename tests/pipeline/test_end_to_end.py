@@ -18,6 +18,16 @@ from spacy.tokens import DocBin
 from thinc.api import Config
 from typer.testing import CliRunner
 
+from tests.helpers.pipelines import (
+    LOAD_AND_ANNOTATE,
+    MARKED,
+    TEXTS,
+    annotate,
+    entities,
+    make_examples,
+)
+from tests.helpers.processes import run_elsewhere
+
 CONFIG = Path(__file__).parents[2] / "configs" / "ner" / "psa.cfg"
 TOK2VEC = "components.ner.model.tok2vec"
 SMALL = {
@@ -35,12 +45,12 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def folder(tools, tmp_path_factory):
+def folder(tmp_path_factory):
     """A folder with `train.spacy`, `dev.spacy`, and `model`, trained on them."""
     path = tmp_path_factory.mktemp("project")
     nlp = spacy.blank("en")
     for name, times in (("train", 15), ("dev", 2)):
-        docs = [example.reference for example in tools.make_examples(nlp, tools.marked * times)]
+        docs = [example.reference for example in make_examples(nlp, MARKED * times)]
         DocBin(docs=docs).to_disk(path / f"{name}.spacy")
     run_training(path, "model")
     return path
@@ -75,12 +85,12 @@ def files(path):
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
-def test_training_from_the_config_learns(tools, model):
+def test_training_from_the_config_learns(model):
     performance = srsly.read_json(model / "meta.json")["performance"]
     assert performance["ents_f"] > 0.5
     nlp = spacy.load(model)
     assert nlp.get_pipe("ner").labels == ("LOC", "ORG", "PER")
-    assert sum(len(doc.ents) for doc in nlp.pipe(tools.texts)) > 5
+    assert sum(len(doc.ents) for doc in nlp.pipe(TEXTS)) > 5
 
 
 def test_two_trainings_with_one_seed_write_the_same_bytes(folder, model):
@@ -114,7 +124,7 @@ def test_averages_of_the_weights_are_what_is_saved(folder, model):
     assert 0.5 * norms[0] < norms[1] < norms[0]
 
 
-def test_init_labels_writes_what_training_reads(folder, tools):
+def test_init_labels_writes_what_training_reads(folder):
     command("init", "labels", CONFIG, folder / "labels", options=overrides(folder))
     assert srsly.read_json(folder / "labels" / "ner.json") == ["LOC", "ORG", "PER"]
     config = Config().from_disk(CONFIG, interpolate=False)
@@ -127,13 +137,13 @@ def test_init_labels_writes_what_training_reads(folder, tools):
     assert labelled.get_pipe("ner").labels == ("LOC", "ORG", "PER")
 
 
-def test_trained_model_trains_on_with_its_own_optimizer(model, tools):
+def test_trained_model_trains_on_with_its_own_optimizer(model):
     """The optimizer of a config resolves without the rest of it."""
     nlp = spacy.load(model)
     optimizer = nlp.resume_training()
     assert optimizer.learn_rate == SMALL["training.optimizer.learn_rate.initial_rate"]
     before = nlp.get_pipe("ner").model.to_bytes()
-    nlp.update(tools.make_examples(nlp), sgd=optimizer)
+    nlp.update(make_examples(nlp), sgd=optimizer)
     assert nlp.get_pipe("ner").model.to_bytes() != before
 
 
@@ -163,7 +173,7 @@ def test_debug_data_reads_the_corpus(folder, filled):
     assert "120 training docs" in output and "16 evaluation docs" in output
 
 
-def test_assemble_takes_the_component_from_a_trained_model(folder, model, tools):
+def test_assemble_takes_the_component_from_a_trained_model(folder, model):
     config = {
         "paths": {"train": None, "dev": None},
         "nlp": {"lang": "en", "pipeline": ["sentencizer", "ner"]},
@@ -176,8 +186,8 @@ def test_assemble_takes_the_component_from_a_trained_model(folder, model, tools)
     command("assemble", folder / "assemble.cfg", folder / "assembled")
     nlp, trained = spacy.load(folder / "assembled"), spacy.load(model)
     assert nlp.pipe_names == ["sentencizer", "ner"]
-    for text in tools.texts:
-        assert tools.entities(nlp(text)) == tools.entities(trained(text))
+    for text in TEXTS:
+        assert entities(nlp(text)) == entities(trained(text))
 
 
 def test_filled_config_of_a_trained_model_trains_the_same(folder, model):
@@ -193,7 +203,7 @@ del sys.argv[2]
 """
 
 
-def test_packaged_and_installed_model_gives_the_same(tools, folder, model):
+def test_packaged_and_installed_model_gives_the_same(folder, model):
     packages = folder / "packages"
     packages.mkdir()
     command(
@@ -209,11 +219,11 @@ def test_packaged_and_installed_model_gives_the_same(tools, folder, model):
     subprocess.run(
         [*pip, "install", *offline, "-t", folder / "site", wheel], check=True, timeout=120
     )
-    code = LOAD_INSTALLED + tools.load_and_annotate
-    got = tools.run_elsewhere(
-        code, "en_psa_test", folder / "site", *tools.texts, PYTHONPATH=str(folder / "site")
+    code = LOAD_INSTALLED + LOAD_AND_ANNOTATE
+    got = run_elsewhere(
+        code, "en_psa_test", folder / "site", *TEXTS, PYTHONPATH=str(folder / "site")
     )
-    assert got == tools.annotate(spacy.load(model), tools.texts)
+    assert got == annotate(spacy.load(model), TEXTS)
     assert sum(map(len, got["entities"])) > 5
 
 

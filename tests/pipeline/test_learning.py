@@ -4,6 +4,7 @@ import itertools
 
 import numpy
 import pytest
+import spacy
 import torch
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -12,6 +13,16 @@ from thinc.api import Adam, Optimizer
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.training.optimizers import sgd
+from tests.helpers.pipelines import (
+    MARKED,
+    hash_embed,
+    make_examples,
+    make_nlp,
+    random_nlp,
+    small_model,
+    train,
+)
+from tests.helpers.tasks import task_model, train_tasks
 
 HEADS = ["label_pair", "transition", "softmax"]
 
@@ -29,11 +40,11 @@ def missing_example(nlp, tags):
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("head", HEADS)
-def test_gradient_of_the_loss_is_the_finite_difference(tools, head, reduction):
-    nlp = tools.random_nlp(head=head)
+def test_gradient_of_the_loss_is_the_finite_difference(head, reduction):
+    nlp = random_nlp(head=head)
     ner = nlp.get_pipe("ner")
     ner.reduction = reduction
-    examples = tools.make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
+    examples = make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
     examples.append(missing_example(nlp, ["B-PER", "I-PER", "-", "-"]))
     scores = [array.astype("float64") for array in scores_of(ner, examples)]
     _, gradient = ner.get_loss(examples, scores)
@@ -48,23 +59,23 @@ def test_gradient_of_the_loss_is_the_finite_difference(tools, head, reduction):
     assert gradient[1].shape[0] == 0
 
 
-def test_mean_is_the_sum_over_the_number_of_sentences(tools):
-    nlp = tools.random_nlp()
+def test_mean_is_the_sum_over_the_number_of_sentences():
+    nlp = random_nlp()
     ner = nlp.get_pipe("ner")
-    examples = tools.make_examples(nlp, [*tools.marked, ""])
+    examples = make_examples(nlp, [*MARKED, ""])
     scores = scores_of(ner, examples)
     mean, d_mean = ner.get_loss(examples, scores)
     ner.reduction = "sum"
     total, d_total = ner.get_loss(examples, scores)
-    count = len(tools.marked)
+    count = len(MARKED)
     assert total == pytest.approx(count * mean)
     numpy.testing.assert_allclose(d_total[0], count * d_mean[0], rtol=1e-5)
     parts = [ner.get_loss([eg], [s])[0] for eg, s in zip(examples[:-1], scores)]
     assert sum(parts) == pytest.approx(total)
 
 
-def test_example_without_annotation_has_no_loss_and_no_gradient(tools):
-    nlp = tools.random_nlp()
+def test_example_without_annotation_has_no_loss_and_no_gradient():
+    nlp = random_nlp()
     ner = nlp.get_pipe("ner")
     example = missing_example(nlp, ["-"] * 6)
     loss, (gradient,) = ner.get_loss([example], scores_of(ner, [example]))
@@ -80,19 +91,19 @@ def sequence_score(potentials, tags):
     return float(score)
 
 
-def test_missing_annotation_is_summed_out(tools):
-    nlp = tools.make_nlp()
-    nlp.initialize(lambda: tools.make_examples(nlp, ["[Ada|PER] [Bath|LOC]"]))
+def test_missing_annotation_is_summed_out():
+    nlp = make_nlp()
+    nlp.initialize(lambda: make_examples(nlp, ["[Ada|PER] [Bath|LOC]"]))
     ner = nlp.get_pipe("ner")
     k, n = len(ner.tags), 4
     potentials = numpy.random.default_rng(3).normal(size=(n, k * k))
-    moves, start, end = ner.legal()
+    transitions, start, end = ner.legal()
     legal = [
         tags
         for tags in itertools.product(range(k), repeat=n)
         if start[tags[0]]
         and end[tags[-1]]
-        and all(moves[a, b] for a, b in itertools.pairwise(tags))
+        and all(transitions[a, b] for a, b in itertools.pairwise(tags))
     ]
     everything = numpy.logaddexp.reduce([sequence_score(potentials, tags) for tags in legal])
     for known in (["B-PER", "I-PER", "-", "-"], ["-", "O", "-", "B-LOC"], ["-", "-", "-", "O"]):
@@ -124,13 +135,13 @@ class Recorder(Optimizer):
         return weights, gradient * 0
 
 
-def test_gradients_are_clipped_by_the_norm_of_all_layers_together(tools):
+def test_gradients_are_clipped_by_the_norm_of_all_layers_together():
     seen = {}
     for limit in (0.0, 0.5, 1e6):
-        nlp = tools.make_nlp(tools.small_model(embed=tools.hash_embed()), max_grad_norm=limit)
-        tools.train(nlp, steps=0)
+        nlp = make_nlp(small_model(embed=hash_embed()), max_grad_norm=limit)
+        train(nlp, steps=0)
         recorder = Recorder()
-        nlp.update(tools.make_examples(nlp), sgd=recorder, drop=0.0)
+        nlp.update(make_examples(nlp), sgd=recorder, drop=0.0)
         seen[limit] = [recorder.gradients[key] for key in sorted(recorder.gradients)]
     names = {name for _, name in recorder.gradients}
     assert {"E", "pair.weight"} <= names  # a parameter of thinc's and one of torch's
@@ -151,9 +162,9 @@ def test_gradients_are_clipped_by_the_norm_of_all_layers_together(tools):
     [sgd(0.05, use_averages=True), Adam(0.01, use_averages=True)],
     ids=["SGD.v1", "Adam.v1"],
 )
-def test_averaged_weights_are_used_within_use_params(tools, optimizer):
-    nlp = tools.make_nlp()
-    examples = tools.make_examples(nlp)
+def test_averaged_weights_are_used_within_use_params(optimizer):
+    nlp = make_nlp()
+    examples = make_examples(nlp)
     nlp.initialize(lambda: examples)
     ner = nlp.get_pipe("ner")
 
@@ -177,18 +188,30 @@ def test_averaged_weights_are_used_within_use_params(tools, optimizer):
     torch.testing.assert_close(ner.distribution(docs).marginals, before)
 
 
-def test_gradients_of_several_updates_add_up_before_a_step(tools):
+def test_gradients_of_several_updates_add_up_before_a_step():
     def weights(nlp):
         return nlp.get_pipe("ner").model.get_ref("head").shims[0].module.pair.weight.detach()
 
     trained = []
     for parts in ([slice(0, 8)], [slice(0, 3), slice(3, 8)]):
-        nlp = tools.make_nlp(reduction="sum", max_grad_norm=0.0)
-        tools.train(nlp, steps=0)
-        examples = tools.make_examples(nlp)
+        nlp = make_nlp(reduction="sum", max_grad_norm=0.0)
+        train(nlp, steps=0)
+        examples = make_examples(nlp)
         nlp.update(examples, sgd=sgd(0.001, 0.0))  # all words have their rows
         for part in parts:
             nlp.update(examples[part], sgd=False)
         nlp.get_pipe("ner").finish_update(sgd(0.001, 0.0))
         trained.append(weights(nlp))
     torch.testing.assert_close(trained[0], trained[1], rtol=1e-4, atol=1e-6)
+
+
+def test_three_components_train_over_one_shared_encoder():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": task_model()["tok2vec"]})
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 24, "upstream": "*"}
+    head = {"@architectures": "spacy-psa.CRF.v1", "potentials": "transition", "tok2vec": listener}
+    for name in ("crf_tagger", "crf_chunker", "crf_ner"):
+        nlp.add_pipe(name, config={"model": head})
+    examples = train_tasks(nlp, steps=120)
+    scores = nlp.evaluate(examples)
+    assert (scores["tag_acc"], scores["chunks_f"], scores["ents_f"]) == (1.0, 1.0, 1.0)

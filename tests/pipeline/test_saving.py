@@ -4,59 +4,75 @@ import io
 import pickle
 
 import pytest
+import spacy
 import srsly
 import torch
+from spacy.tokens import Doc, DocBin
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.optimizers import sgd
+from tests.helpers.pipelines import (
+    LOAD_AND_ANNOTATE,
+    TEXTS,
+    annotate,
+    hash_embed,
+    make_examples,
+    make_nlp,
+    small_encoder,
+    small_model,
+    spans_of,
+    train,
+)
+from tests.helpers.processes import run_elsewhere
+from tests.helpers.tasks import make_task_nlp, task_model, train_tasks
 
 
-def test_a_new_process_gives_the_same_entities_and_marginals(tools, trained, trained_path):
-    got = tools.run_elsewhere(tools.load_and_annotate, trained_path, *tools.texts)
-    assert got == tools.annotate(trained, tools.texts)
+def test_a_new_process_gives_the_same_entities_and_marginals(trained, trained_path):
+    got = run_elsewhere(LOAD_AND_ANNOTATE, trained_path, *TEXTS)
+    assert got == annotate(trained, TEXTS)
     assert sum(map(len, got["entities"])) > 10
 
 
-def test_bytes_load_before_initialize_and_give_the_same(tools, trained):
-    again = tools.make_nlp().from_bytes(trained.to_bytes())
+def test_bytes_load_before_initialize_and_give_the_same(trained):
+    again = make_nlp().from_bytes(trained.to_bytes())
     assert again.get_pipe("ner").labels == trained.get_pipe("ner").labels
-    assert tools.annotate(again, tools.texts) == tools.annotate(trained, tools.texts)
+    assert annotate(again, TEXTS) == annotate(trained, TEXTS)
     assert again.to_bytes() == trained.to_bytes()
 
 
-def test_pickle_gives_the_same(tools, trained):
+def test_pickle_gives_the_same(trained):
     again = pickle.loads(pickle.dumps(trained))
-    assert tools.annotate(again, tools.texts) == tools.annotate(trained, tools.texts)
+    assert annotate(again, TEXTS) == annotate(trained, TEXTS)
 
 
-def test_copied_model_gives_the_same_and_is_its_own(tools, trained):
-    expected = tools.annotate(trained, tools.texts)
+def test_copied_model_gives_the_same_and_is_its_own(trained):
+    expected = annotate(trained, TEXTS)
     ner = trained.get_pipe("ner")
     original, ner.model = ner.model, ner.model.copy()
-    assert tools.annotate(trained, tools.texts) == expected
-    trained.update(tools.make_examples(trained), sgd=sgd(0.5))
-    assert tools.annotate(trained, tools.texts) != expected
+    assert annotate(trained, TEXTS) == expected
+    trained.update(make_examples(trained), sgd=sgd(0.5))
+    assert annotate(trained, TEXTS) != expected
     ner.model = original
-    assert tools.annotate(trained, tools.texts) == expected
+    assert annotate(trained, TEXTS) == expected
 
 
-def test_component_that_was_never_initialized_is_saved_and_loaded(tools, tmp_path):
-    nlp = tools.make_nlp()
+def test_component_that_was_never_initialized_is_saved_and_loaded(tmp_path):
+    nlp = make_nlp()
     nlp.to_disk(tmp_path / "model")
-    again = tools.make_nlp().from_disk(tmp_path / "model")
-    assert tools.train(again, 3, Adam(0.02))[-1] > 0
+    again = make_nlp().from_disk(tmp_path / "model")
+    assert train(again, 3, Adam(0.02))[-1] > 0
 
 
-def test_loaded_pipeline_trains_on(tools, trained):
-    again = tools.make_nlp().from_bytes(trained.to_bytes())
+def test_loaded_pipeline_trains_on(trained):
+    again = make_nlp().from_bytes(trained.to_bytes())
     optimizer = again.resume_training(sgd=sgd(0.05))
-    examples = tools.make_examples(again, ["[Mary|PER] left [Acme|ORG] ."])
+    examples = make_examples(again, ["[Mary|PER] left [Acme|ORG] ."])
     losses = [again.update(examples, sgd=optimizer)["ner"] for _ in range(15)]
     assert losses[-1] < losses[0]
 
 
-def damaged(kind, tools, trained):
+def damaged(kind, trained):
     """The bytes of a component that cannot be loaded."""
     data = trained.get_pipe("ner").to_bytes()
     if kind == "truncated":
@@ -76,14 +92,14 @@ def damaged(kind, tools, trained):
         message["cfg"] = srsly.json_dumps({"labels": ["PER"]})
         return srsly.msgpack_dumps(message)
     models = {
-        "another encoder": tools.small_model(encoder=tools.small_encoder("BiLSTM")),
-        "another head": tools.small_model("transition"),
-        "another head of emissions": tools.small_model("softmax"),
-        "another embedder": tools.small_model(embed=tools.hash_embed()),
-        "another size": tools.small_model(encoder=tools.small_encoder(hidden=12)),
+        "another encoder": small_model(encoder=small_encoder("BiLSTM")),
+        "another head": small_model("transition"),
+        "another head of emissions": small_model("softmax"),
+        "another embedder": small_model(embed=hash_embed()),
+        "another size": small_model(encoder=small_encoder(hidden=12)),
     }
-    nlp = tools.make_nlp(models[kind])
-    tools.train(nlp, steps=0)
+    nlp = make_nlp(models[kind])
+    train(nlp, steps=0)
     return nlp.get_pipe("ner").to_bytes()
 
 
@@ -101,29 +117,27 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_damaged_or_foreign_weights_are_one_error_and_change_nothing(tools, trained, kind):
-    data = damaged(kind, tools, trained)
+def test_damaged_or_foreign_weights_are_one_error_and_change_nothing(trained, kind):
+    data = damaged(kind, trained)
     ner = trained.get_pipe("ner")
-    expected = tools.annotate(trained, tools.texts)
+    expected = annotate(trained, TEXTS)
     with pytest.raises(InputError, match="'ner' cannot be loaded") as caught:
         ner.from_bytes(data)
     assert "\n" not in str(caught.value)
-    assert tools.annotate(trained, tools.texts) == expected
+    assert annotate(trained, TEXTS) == expected
 
-    blank = tools.make_nlp()
+    blank = make_nlp()
     before = blank.get_pipe("ner").model.to_bytes()
     with pytest.raises(InputError, match="'ner' cannot be loaded"):
         blank.get_pipe("ner").from_bytes(data)
     assert blank.get_pipe("ner").model.to_bytes() == before
     assert not blank.get_pipe("ner").labels
-    tools.train(blank, 2, Adam(0.01))  # it can still be initialized
+    train(blank, 2, Adam(0.01))  # it can still be initialized
     assert len(blank("Ada left Bath")) == 3
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-def test_folder_with_truncated_weights_does_not_load(tools, trained, tmp_path, share):
-    import spacy
-
+def test_folder_with_truncated_weights_does_not_load(trained, tmp_path, share):
     trained.to_disk(tmp_path / "model")
     path = tmp_path / "model" / "ner" / "model"
     data = path.read_bytes()
@@ -133,15 +147,13 @@ def test_folder_with_truncated_weights_does_not_load(tools, trained, tmp_path, s
 
 
 def test_folder_without_weights_does_not_load(trained, tmp_path):
-    import spacy
-
     trained.to_disk(tmp_path / "model")
     (tmp_path / "model" / "ner" / "model").unlink()
     with pytest.raises(OSError, match="model"):
         spacy.load(tmp_path / "model")
 
 
-def test_code_in_a_weights_file_is_not_run(tools, trained, tmp_path):
+def test_code_in_a_weights_file_is_not_run(trained, tmp_path):
     """Weights are data: a pickle that calls something is refused."""
 
     class Evil:
@@ -157,3 +169,16 @@ def test_code_in_a_weights_file_is_not_run(tools, trained, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         trained.get_pipe("ner").from_bytes(srsly.msgpack_dumps(data))
     assert not (tmp_path / "ran").exists()
+
+
+def test_tags_and_chunks_survive_disk_and_docbin(tmp_path):
+    nlp = make_task_nlp("crf_tagger")
+    nlp.add_pipe("crf_chunker", config={"model": task_model()})
+    train_tasks(nlp)
+    nlp.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    doc = loaded(Doc(loaded.vocab, words=["the", "cat", "sleeps"]))
+    assert [token.tag_ for token in doc] == ["DT", "NN", "VBZ"]
+    data = DocBin(docs=[doc]).to_bytes()
+    (back,) = DocBin().from_bytes(data).get_docs(loaded.vocab)
+    assert spans_of(back.spans["chunks"]) == [(0, 2, "NP"), (2, 3, "VP")]

@@ -18,6 +18,8 @@ optuna = pytest.importorskip("optuna", reason="needs the extra `search`")
 from optuna.trial import TrialState  # noqa: E402
 
 from spacy_psa.search.study import Search  # noqa: E402
+from tests.helpers.pipelines import make_examples
+from tests.helpers.processes import run_elsewhere
 
 ROOT = Path(__file__).parents[2]
 NER = ROOT / "configs" / "ner"
@@ -57,10 +59,10 @@ lower = {{type = "categorical", choices = [true, false]}}
 
 
 @pytest.fixture(scope="module")
-def folder(tools, tmp_path_factory):
+def folder(tmp_path_factory):
     """A folder with `space.toml` and `train.spacy`, for train and dev."""
     path = tmp_path_factory.mktemp("search")
-    docs = [example.reference for example in tools.make_examples(spacy.blank("en"))]
+    docs = [example.reference for example in make_examples(spacy.blank("en"))]
     DocBin(docs=docs * 2).to_disk(path / "train.spacy")
     (path / "space.toml").write_text(SPACE)
     return path
@@ -254,7 +256,7 @@ def test_bad_arguments_give_one_line_and_code_2(folder, tmp_path, monkeypatch, w
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_without_optuna_there_is_one_line(folder, tmp_path, tools):
+def test_without_optuna_there_is_one_line(folder, tmp_path):
     code = (
         "import sys, json; sys.modules['optuna'] = None\n"
         "from typer.testing import CliRunner\n"
@@ -262,7 +264,7 @@ def test_without_optuna_there_is_one_line(folder, tmp_path, tools):
         "result = CliRunner().invoke(app, ['search', *sys.argv[1:]])\n"
         "print(json.dumps([result.exit_code, result.stderr]))"
     )
-    code, stderr = tools.run_elsewhere(code, NER / "psa.cfg", folder / "space.toml")
+    code, stderr = run_elsewhere(code, NER / "psa.cfg", folder / "space.toml")
     assert code == 2 and "spacy-psa[search]" in stderr and stderr.count("\n") == 1
 
 

@@ -20,8 +20,30 @@ from spacy_psa.pipeline.factory import component_factory
 
 
 def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> dict[str, Any]:
-    """`chunks_p`, `chunks_r`, `chunks_f` and `chunks_per_type`: exact matches of labelled
-    chunks, as conlleval counts them, over the docs whose reference has chunks."""
+    """Score predicted chunks by exact match of offsets and labels, as conlleval counts them.
+
+    Only docs whose reference has chunks count.
+
+    Args:
+        examples: predicted docs with their references.
+        spans_key: the key of `doc.spans` that holds the chunks.
+
+    Returns:
+        The scores `chunks_p`, `chunks_r` and `chunks_f`, from 0 to 1, and `chunks_per_type`, the
+        same for each label. They are None if no reference has chunks.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.tokens import Span
+        >>> from spacy.training import Example
+        >>> nlp = spacy.blank("en")
+        >>> predicted, reference = nlp("The rain stopped"), nlp("The rain stopped")
+        >>> predicted.spans["chunks"] = [Span(predicted, 0, 2, "NP")]
+        >>> reference.spans["chunks"] = [Span(reference, 0, 2, "NP"), Span(reference, 2, 3, "VP")]
+        >>> scores = score_chunks([Example(predicted, reference)], spans_key="chunks")
+        >>> scores["chunks_p"], scores["chunks_r"]
+        (1.0, 0.5)
+    """
     return Scorer.score_spans(
         examples,
         "chunks",
@@ -32,19 +54,79 @@ def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> di
 
 
 def chunk_scorer(spans_key: str = "chunks") -> Callable[..., dict[str, Any]]:
-    """`spacy-psa.chunk_scorer.v1`: see `score_chunks`."""
+    """Make the registered scorer `spacy-psa.chunk_scorer.v1`.
+
+    Args:
+        spans_key: the key of `doc.spans` that holds the chunks.
+
+    Returns:
+        A function from examples to scores; see `score_chunks`.
+    """
     return partial(score_chunks, spans_key=spans_key)
 
 
 class CRFChunker(SpanLabeler):
-    """Writes doc.spans[spans_key]: the most probable chunks of each sentence (Wei2020 Table 4).
+    """Finds base phrases (chunks) and writes them to `doc.spans[spans_key]`.
 
-    spans_key: where gold chunks are read and predicted ones written.
-    Other settings: see `SpanLabeler` and `SequenceLabeler`.
+    The component `crf_chunker` predicts the most probable chunks of each sentence under a
+    linear-chain CRF (Wei2020 Table 4). A doc without sentence boundaries is one sentence.
 
-    A reference doc without that key has no annotation to learn from. Chunks that stand on a
-    doc before the component runs are kept, and the rest of the analysis is the best that
-    agrees with them, unless overwrite is true.
+    Chunks that are on a doc before the component runs are evidence: the component keeps them and
+    predicts the best analysis that agrees with them. It also keeps chunks whose labels the model
+    does not know, and predicts nothing over them. Its own earlier predictions are not evidence.
+
+    In training, a reference doc without the key `spans_key` has no annotation to learn from.
+
+    Scores: `chunks_p`, `chunks_r`, `chunks_f` and `chunks_per_type` (see `score_chunks`); with
+    `decode = "threshold"` also the scores of `doc.spans[name]` (see `score`).
+
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] that gives one array of potentials for each
+            sentence, as `spacy-psa.CRF.v1` and `spacy-psa.Softmax.v1` do. The default is
+            PSA-BiLSTM-CRF.
+        name: the name of the component in the pipeline.
+        spans_key: the key of `doc.spans` where gold chunks are read and predicted ones written.
+        scheme: "BIOES" tells the end of a chunk and single tokens apart (Wei2020 section 5.1);
+            "BIO" does not.
+        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
+            section 5.2: 5.0); 0 for no limit.
+        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
+            log likelihoods (Wei2020 Eq. 3 has the sum).
+        batch_tokens: number of tokens, padding included, that go through the model together in
+            prediction.
+        confidence: whether `doc.spans[name]` gets the predicted chunks too, with the probability
+            of each given the doc in `attrs["scores"]`; `span._.confidence` reads it.
+        decode: "viterbi" predicts the most probable analysis, "mbr" the chunks with the highest
+            expected F1 over the doc (minimum Bayes risk). "threshold" writes all chunks whose
+            probability is at least `threshold` to `doc.spans[name]` with their scores,
+            overlapping ones too, and leaves `doc.spans[spans_key]` as it is.
+        threshold: a probability from 0 to 1, for `decode = "threshold"`.
+        overwrite: True to ignore and replace the chunks that are on a doc; False to take them as
+            evidence.
+        scorer: called with the examples in `score`; None for no scores.
+
+    Raises:
+        InputError: if a setting has a value that is not possible.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.tokens import Span
+        >>> from spacy.training import Example
+        >>> nlp = spacy.blank("en")
+        >>> chunker = nlp.add_pipe(
+        ...     "crf_chunker", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> reference = nlp.make_doc("The rain stopped")
+        >>> reference.spans["chunks"] = [Span(reference, 0, 2, "NP"), Span(reference, 2, 3, "VP")]
+        >>> example = Example(nlp.make_doc("The rain stopped"), reference)
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> optimizer.learn_rate = 0.01
+        >>> for _ in range(10):
+        ...     losses = nlp.update([example], sgd=optimizer)
+        >>> doc = nlp("The rain stopped")
+        >>> [(chunk.text, chunk.label_) for chunk in doc.spans["chunks"]]
+        [('The rain', 'NP'), ('stopped', 'VP')]
     """
 
     def __init__(

@@ -17,43 +17,58 @@ from spacy_psa.structs.chain import LinearChain
 
 Decode = Literal["viterbi", "mbr", "threshold"]
 Infer = Callable[[list[Doc], Callable[[LinearChain], Iterable[Any]]], list[list[tuple[int, Any]]]]
-MBR_DOCS = 256  # whose potentials are held at a time
+MBR_DOCS = 256  # docs whose potentials are in memory at a time
 
 
 class SpanPrediction(NamedTuple):
-    """The spans that are predicted for a doc, or a sentence."""
+    """The spans that are predicted for a doc or a sentence."""
 
     spans: Spans
+    """(start, end, label) of each span, over the tokens of the doc or the sentence."""
     scores: list[float] | None = None
-    """The probability of each span; None where it was not asked for."""
+    """The probability of each span; None if it was not asked for."""
     entropy: float | None = None
-    """Of the distribution over the analyses, nats; None where it was not asked for."""
+    """The entropy of the distribution over the analyses, in nats. If it was not asked for,
+    None for a sentence and 0 for a doc."""
 
 
 class SpanDecoder(ABC):
-    """A way to choose spans.
+    """Base class of the ways to choose spans.
 
-    scores, entropy: whether predictions have them.
+    A subclass chooses the spans of each sentence (`read`).
+
+    Args:
+        scores: whether predictions have the probability of each span.
+        entropy: whether predictions have the entropy of the distribution.
+
+    Examples:
+        >>> decoder = make_decoder("viterbi", 0.5, scores=True, entropy=False)
+        >>> isinstance(decoder, SpanDecoder), decoder.overlapping
+        (True, False)
     """
 
     overlapping: ClassVar[bool] = False
-    """Whether its spans may overlap, so that they are no analysis of the doc."""
+    """Whether the spans may overlap. If so, they are not one analysis of the doc."""
 
     def __init__(self, *, scores: bool, entropy: bool):
         self.scores = scores
         self.entropy = entropy
 
     def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
-        """The spans of each doc.
+        """Choose the spans of each doc.
 
-        infer: see `ChainQueries.infer`. scheme: what the tags of its distributions mean.
+        Args:
+            docs: the docs.
+            infer: gives the distribution of the docs' sentences to a function; see
+                `ChainQueries.infer`.
+            scheme: the meaning of the tags in these distributions.
         """
         found = infer(docs, lambda chain: self.read(chain, scheme))
         return [joined(parts) for parts in found]
 
     @abstractmethod
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
-        """The spans of each sentence of a chain."""
+        """Choose the spans of each sentence of a chain."""
 
     def _finish(
         self, chain: LinearChain, spans: list[Spans], scores: list[list[float]] | list[None]
@@ -63,7 +78,21 @@ class SpanDecoder(ABC):
 
 
 class ViterbiDecoder(SpanDecoder):
-    """The spans of the most probable analysis."""
+    """Chooses the spans of the most probable analysis of each sentence.
+
+    Args:
+        scores: whether predictions have the probability of each span.
+        entropy: whether predictions have the entropy of the distribution.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> ViterbiDecoder(scores=False, entropy=False).read(chain, scheme)
+        [SpanPrediction(spans=[(0, 1, 'PER')], scores=None, entropy=None)]
+    """
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
         spans = [scheme.decode(tags.tolist()) for tags in chain.argmax]
@@ -74,7 +103,22 @@ class ViterbiDecoder(SpanDecoder):
 
 
 class ExpectedF1Decoder(SpanDecoder):
-    """The spans of the highest expected F1 over the doc (minimum Bayes risk)."""
+    """Chooses the spans with the highest expected F1 over the whole doc (minimum Bayes risk).
+
+    Args:
+        scores: whether predictions have the probability of each span.
+        entropy: whether predictions have the entropy of the distribution.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> (prediction,) = ExpectedF1Decoder(scores=True, entropy=False).read(chain, scheme)
+        >>> prediction.spans, [round(score, 2) for score in prediction.scores]
+        ([(0, 1, 'PER')], [0.71])
+    """
 
     def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
         return [
@@ -99,7 +143,24 @@ class ExpectedF1Decoder(SpanDecoder):
 
 
 class ThresholdDecoder(SpanDecoder):
-    """All spans whose probability is at least `threshold`, overlapping ones too."""
+    """Chooses all spans whose probability is at least a threshold, overlapping ones too.
+
+    Args:
+        threshold: a probability from 0 to 1.
+        scores: whether predictions have the probability of each span.
+        entropy: whether predictions have the entropy of the distribution.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> decoder = ThresholdDecoder(0.15, scores=True, entropy=False)
+        >>> (prediction,) = decoder.read(chain, scheme)
+        >>> prediction.spans, [round(score, 2) for score in prediction.scores]
+        ([(0, 1, 'PER'), (0, 2, 'PER'), (1, 2, 'PER')], [0.71, 0.19, 0.22])
+    """
 
     overlapping = True
 
@@ -118,12 +179,22 @@ class ThresholdDecoder(SpanDecoder):
 
 
 def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: bool) -> SpanDecoder:
-    """The decoder of that name.
+    """Make the decoder with a name.
 
-    threshold: of "threshold". scores, entropy: see `SpanDecoder`; "mbr" and "threshold" always
-    have scores.
+    Args:
+        decode: "viterbi", "mbr" or "threshold".
+        threshold: a probability from 0 to 1, for "threshold".
+        scores: whether predictions have the probability of each span; those of "mbr" and
+            "threshold" always have it.
+        entropy: whether predictions have the entropy of the distribution.
 
-    Raises SettingError for another name, and a threshold that is not from 0 to 1.
+    Raises:
+        SettingError: if there is no decoder with this name, or if the threshold is not from 0
+            to 1.
+
+    Examples:
+        >>> type(make_decoder("mbr", 0.5, scores=False, entropy=False)).__name__
+        'ExpectedF1Decoder'
     """
     if not 0 <= threshold <= 1:
         raise SettingError("threshold", threshold, "take a number from 0 to 1")
@@ -137,7 +208,11 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
 
 
 def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
-    """What is predicted for a doc, from the first token and the prediction of each sentence."""
+    """Join the predictions for the sentences of a doc.
+
+    Args:
+        parts: the first token and the prediction of each sentence.
+    """
     spans = [(start + s, start + e, label) for start, part in parts for s, e, label in part.spans]
     scores = [score for _, part in parts for score in part.scores or ()]
     entropies = [part.entropy for _, part in parts if part.entropy is not None]
@@ -155,10 +230,11 @@ def _scores(
 
 
 def _potentials(chain: LinearChain) -> list[Tensor]:
-    """The log potentials (n, K, K) of each sentence.
+    """Give the log potentials (n, K, K) of each sentence, in float64.
 
-    Raises ValueError where a sentence has no analysis.
+    Raises:
+        ValueError: if a sentence has no analysis.
     """
-    _ = chain.argmax
+    _ = chain.argmax  # raises if no analysis is possible
     potentials = chain.potentials.double()
     return [rows[:n] for rows, n in zip(potentials, chain.lengths.tolist())]

@@ -1,7 +1,8 @@
-"""The model of a chain component whose config names none."""
+"""The default model of the chain components: PSA-BiLSTM-CRF over words and characters."""
 
-# The embedders' block is thinc's: spaCy merges a user's block into a default block of the
-# same function, which would leave the default's embedders beside the user's.
+# The embedders stand in thinc's concatenate.v1, not in ConcatEmbed.v1. spaCy merges a user's
+# block into a default block of the same function; the default embedders would then stay beside
+# those of a user's ConcatEmbed.v1.
 DEFAULT_MODEL = """
 [model]
 @architectures = "spacy-psa.CRF.v1"

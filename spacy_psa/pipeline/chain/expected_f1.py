@@ -1,17 +1,21 @@
-"""Minimum Bayes risk: the spans whose expected F1 is the highest.
+"""Minimum Bayes risk decoding: the set of spans with the highest expected F1.
 
-S is a set of spans that do not overlap, T the true one, distributed as the chain says.
-F1(S, T) = 2 |S ∩ T| / (|S| + |T|), and 1 where both are empty. Then
+Let S be a set of spans that do not overlap, and T the true set, which is distributed as the chain
+says. F1(S, T) = 2 |S ∩ T| / (|S| + |T|), and 1 if both sets are empty. For a set S of k > 0 spans
 
-    E[F1(S, T)] = Σ_{s in S} w_k(s),   k = |S| > 0,   w_k(s) = E[2 [s in T] / (k + |T|)],
+    E[F1(S, T)] = Σ_{s in S} w_k(s),   w_k(s) = E[2 [s in T] / (k + |T|)],
 
-and P(T is empty) for the empty S. So the best S of each size k is found by dynamic
-programming over spans in order, and the best of these is the best of all (the general scheme
-is that of Jansche 2007 and of Ye et al. 2012).
+and for the empty set the expectation is P(T is empty). Dynamic programming over the spans in order
+finds the best set of each size k; the best of these sets is the best of all. The general scheme is
+by Jansche (2007) and Ye et al. (2012).
 
-The weights come from 1 / (k + m) = ∫₀¹ x^(k + m - 1) dx: the expectation of [s in T] x^|T|
-is P(s) Z under the chain in which each span's beginning is multiplied by x. The integrand is
-a polynomial in x, so that Gauss-Legendre quadrature of enough points has no error.
+The weights come from the integral
+
+    1 / (k + m) = ∫₀¹ x^(k + m - 1) dx.
+
+Let P_x and Z_x belong to the chain in which the beginning of each span is multiplied by x. Then
+E[[s in T] x^|T|] = P_x(s) Z_x / Z. The integrand is a polynomial in x, so Gauss-Legendre quadrature
+with enough points is exact.
 """
 
 import numpy
@@ -22,24 +26,39 @@ from spacy_psa.pipeline.chain.span_posteriors import Floats, SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
-NODES = 64  # exact to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800
-ELEMENTS = 10_000_000  # of the tilted potentials that are made at a time
+NODES = 64  # exact up to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800
+ELEMENTS = 10_000_000  # numbers in the tilted potentials that are in memory at a time
 Integers = NDArray[numpy.int64]
 
 
 def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[int, int, int]]]:
-    """The set of spans of highest expected F1 over the sentences of one doc together.
+    """Find the set of spans with the highest expected F1 over all sentences of one doc together.
 
-    chain: the distribution over legal tag sequences of the doc's sentences, under the
-    evidence. Returns for each sentence its spans (start, end, place of the label), in order.
+    Let n be the number of tokens of the doc and F the expected F1 of any set. A span whose
+    posterior is below F / 2n cannot be in the best set, since the set would be better without it.
+    So only spans above that bound are considered, and no span of the best set is lost.
 
-    A span of posterior p cannot be in the best set of a doc of n tokens unless p is at least
-    F / 2n, with F the expected F1 of any set: without it, the rest would be better. So only
-    spans above that bound are looked at, and nothing is lost.
+    Args:
+        chain: the distribution over legal tag sequences of the doc's sentences, given the
+            evidence.
+        scheme: the meaning of the tags.
+
+    Returns:
+        The spans of each sentence in order, as (start, end, index of the label).
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
+        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> best_expected_f1(chain, scheme)
+        [[(0, 1, 0)]]
     """
     best, log_prob = _most_probable(chain, scheme)
     count = sum(map(len, best))
-    # Another set than T is at most 2v / (2v + 1) right where T is the most probable, of v.
+    # If the true set is the most probable one, of v spans, the F1 of any other set is at most
+    # 2v / (2v + 1). Above this probability no other set can be better.
     if log_prob >= numpy.log((2 * count + 1) / (2 * count + 2)):
         return best
     tokens = int(chain.lengths.sum())
@@ -58,7 +77,7 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
 def _most_probable(
     chain: LinearChain, scheme: SpanScheme
 ) -> tuple[list[list[tuple[int, int, int]]], float]:
-    """The spans of the most probable analysis, and its log probability."""
+    """Find the spans of the most probable analysis, and its log probability."""
     best = chain.argmax
     found = [
         [
@@ -71,6 +90,7 @@ def _most_probable(
 
 
 def _probability_of_none(chain: LinearChain) -> float:
+    """Compute P(T is empty)."""
     outside = torch.zeros(chain.potentials.shape[:2], dtype=torch.int64)
     return float(chain.log_prob(outside).sum().exp())
 
@@ -78,7 +98,7 @@ def _probability_of_none(chain: LinearChain) -> float:
 def _weights(
     chain: LinearChain, scheme: SpanScheme, spans: Integers, largest: int, tokens: int
 ) -> Floats:
-    """w_k(s), (largest, spans), of k from 1 on."""
+    """Compute w_k(s) for k from 1 on, as an array (largest, spans)."""
     count = min(NODES, (largest + tokens + 1) // 2)
     nodes, shares = numpy.polynomial.legendre.leggauss(count)
     nodes, shares = (nodes + 1) / 2, shares / 2
@@ -91,7 +111,7 @@ def _weights(
 
 
 def _joint(chain: LinearChain, scheme: SpanScheme, spans: Integers, nodes: Floats) -> Floats:
-    """E[[s in T] x^|T|], (nodes, spans)."""
+    """Compute E[[s in T] x^|T|] for each node x, as an array (nodes, spans)."""
     batch = len(chain.lengths)
     begins = torch.zeros(chain.potentials.shape[-1], dtype=torch.float64)
     begins[numpy.concatenate([scheme.columns("B"), scheme.columns("S")])] = 1.0
@@ -107,7 +127,7 @@ def _joint(chain: LinearChain, scheme: SpanScheme, spans: Integers, nodes: Float
 
 
 def _most_apart(starts: Integers, ends: Integers) -> int:
-    """The size of the largest set of spans that do not overlap."""
+    """Compute the size of the largest set of spans that do not overlap."""
     count, after = 0, 0
     for i in numpy.argsort(ends, kind="stable"):
         if starts[i] >= after:
@@ -118,14 +138,16 @@ def _most_apart(starts: Integers, ends: Integers) -> int:
 def _best_set(
     weights: Floats, starts: Integers, ends: Integers, tokens: int, empty: float
 ) -> list[int]:
-    """The spans, none overlapping another, of the highest Σ w_k, k their number; none of
-    them where that is no more than `empty`."""
+    """Find the set of spans without overlap that has the highest Σ w_k, where k is its size.
+
+    The set is empty if no other one is worth more than `empty`.
+    """
     best, chosen = empty, list[int]()
     bounds = [numpy.sort(row)[::-1][: k + 1].sum() for k, row in enumerate(weights)]
     for k in numpy.argsort(-numpy.array(bounds), kind="stable").tolist():
         if bounds[k] <= best:
             break
-        # A span of less is worth less than the rest gains without it.
+        # A set with a span of a lower weight gains more than that weight without the span.
         useful = numpy.flatnonzero(weights[k] >= best / (k + 1 + tokens))
         value, picked = _best_of_size(
             k + 1, weights[k, useful], starts[useful], ends[useful], tokens
@@ -138,8 +160,9 @@ def _best_set(
 def _best_of_size(
     size: int, weights: Floats, starts: Integers, ends: Integers, tokens: int
 ) -> tuple[float, list[int]]:
-    """The highest sum of the weights of `size` spans that do not overlap, and the spans."""
-    # best[i, c]: of c spans that end at i or before; last[i, c]: the last of them, at i.
+    """Find `size` spans without overlap with the highest sum of weights, and this sum."""
+    # best[i, c]: the highest sum of c spans that end at i or before. last[i, c]: the last of
+    # these spans if it ends at i, else -1.
     best = numpy.full((tokens + 1, size + 1), -numpy.inf)
     last = numpy.full((tokens + 1, size + 1), -1)
     best[:, 0] = 0.0

@@ -1,8 +1,8 @@
-"""Custom attributes that say how sure a component was: of spans, tokens and docs.
+"""Custom attributes for the confidence of predictions, on spans, tokens and docs.
 
-`Span._.confidence` and `Doc._.confidence` are read from the span groups of the doc, where
-`attrs["scores"]` holds them. A value stored for a span would be shared by all spans of its
-offsets, whatever their labels, and the groups survive where user data does not.
+`Span._.confidence` and `Doc._.confidence` are read from `attrs["scores"]` of the span groups in
+`doc.spans`. A value stored on a span would be shared by all spans with the same offsets, whatever
+their labels; and span groups are kept where user data is lost.
 """
 
 import warnings
@@ -13,11 +13,21 @@ from spacy.tokens import Doc, Span, Token
 
 
 def register() -> None:
-    """Make `Span._.confidence`, `Doc._.confidence`, `Doc._.ner_uncertainty` and
-    `Token._.tag_confidence`. Components with `confidence = true` do it when they are made;
-    call it to read saved docs without one.
+    """Add the custom attributes for confidence.
 
-    Warns where something else has an attribute of that name, and leaves it alone.
+    - `Span._.confidence`: the probability of the span with its label; see `span_confidence`.
+    - `Doc._.confidence`: the scores of all span groups; see `doc_confidence`.
+    - `Doc._.ner_uncertainty`: the entropy that `crf_ner` writes, in nats; None before.
+    - `Token._.tag_confidence`: the probability that `crf_tagger` writes; None before.
+
+    Components with `confidence = true` call this function when they are made. Call it to read
+    saved docs without such a component. If there is another attribute with one of these names, it
+    stays, and a warning says so.
+
+    Examples:
+        >>> register()
+        >>> Span.has_extension("confidence"), Doc.has_extension("ner_uncertainty")
+        (True, True)
     """
     _register(Span, "confidence", getter=span_confidence)
     _register(Doc, "confidence", getter=doc_confidence, setter=set_doc_confidence)
@@ -26,8 +36,23 @@ def register() -> None:
 
 
 def span_confidence(span: Span) -> float | None:
-    """The probability of a span with its label: that of the same span in the first of
-    doc.spans' groups that has it with a score; None where none has."""
+    """Find the probability of a span with its label, for `Span._.confidence`.
+
+    This is the score of the same span, with the same label, in the first group of `doc.spans` that
+    has a score for it.
+
+    Returns:
+        The probability; None if no group has it.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.tokens import SpanGroup
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> ada = Span(doc, 0, 1, "PER")
+        >>> doc.spans["ner"] = SpanGroup(doc, attrs={"scores": [0.9]}, spans=[ada])
+        >>> span_confidence(ada)
+        0.9
+    """
     for group in span.doc.spans.values():
         scores = group.attrs.get("scores")
         if scores is None or len(scores) != len(group):
@@ -39,9 +64,14 @@ def span_confidence(span: Span) -> float | None:
 
 
 def doc_confidence(doc: Doc) -> dict[str, list[float]]:
-    """The scores of each group of doc.spans that has them. As an attribute of the doc, it
-    takes them through `Doc.to_json(underscore=["confidence"])` and `Doc.from_json`, which
-    leave the attrs of span groups behind."""
+    """Collect the scores of the span groups of a doc, for `Doc._.confidence`.
+
+    As an attribute of the doc, they pass through `Doc.to_json(underscore=["confidence"])` and
+    `Doc.from_json`, which leave out the attrs of span groups.
+
+    Returns:
+        The scores of each group that has scores, by the group's key in `doc.spans`.
+    """
     return {
         key: numpy.asarray(group.attrs["scores"]).tolist()
         for key, group in doc.spans.items()
@@ -50,9 +80,15 @@ def doc_confidence(doc: Doc) -> dict[str, list[float]]:
 
 
 def set_doc_confidence(doc: Doc, scores: dict[str, list[float]]) -> None:
-    """Give the groups of doc.spans their scores.
+    """Give the span groups of a doc their scores, as the setter of `Doc._.confidence`.
 
-    Errors: ValueError where a group is missing or has another number of spans."""
+    Args:
+        doc: a doc with the span groups.
+        scores: the scores of the spans of each group, by the group's key in `doc.spans`.
+
+    Raises:
+        ValueError: if a group is missing, or has another number of spans.
+    """
     for key, values in scores.items():
         if key not in doc.spans or len(doc.spans[key]) != len(values):
             raise ValueError(f'doc.spans["{key}"] has not the {len(values)} spans of the scores')

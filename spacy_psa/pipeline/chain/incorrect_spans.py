@@ -1,4 +1,4 @@
-"""Spans that are known to be wrong: a chain without the analyses that have one of them."""
+"""Leaves the analyses that have a span known to be wrong out of a chain."""
 
 import torch
 
@@ -7,19 +7,34 @@ from spacy_psa.structs.chain import LinearChain
 
 
 def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) -> LinearChain:
-    """The distribution over the analyses that have none of the wrong spans.
+    """Leave out the analyses that have one of the wrong spans.
 
-    chain: a distribution over the K tags of B sentences, under what else is known.
-    wrong: for each sentence, spans (start, end, label), which may overlap and share ends.
+    The log partition is exactly that of the remaining analyses, and gradients flow to the
+    potentials of the given chain.
 
-    Its log partition is that of what is left, exactly; gradients flow to the chain's
-    potentials. Its sequences are over more than K tags: whether the span that ends here is a
-    wrong one depends on where it began, so the I tag of a label gets a copy for each start of
-    a wrong span of that label. Such a span walks through the copy, with the potentials of I,
-    and the moves out of the copy that would end it at a wrong place are not there. Nothing is
-    subtracted, so no digits are lost however probable the wrong spans were.
+    The sequences of the result are over more than K tags. Whether a span that ends at a token is
+    wrong depends on where it began. So the I tag of a label gets a copy for each start of a wrong
+    span with that label. A span that begins there walks through the copy, with the potentials of
+    I. The transitions out of the copy that would end the span at a wrong place are excluded.
+    Nothing is subtracted, so no digits are lost, however probable the wrong spans were.
 
-    Raises ValueError for a span that is not within its sentence.
+    Args:
+        chain: a distribution over the K tags of B sentences, given everything else that is known.
+        scheme: the meaning of the tags.
+        wrong: for each sentence, spans (start, end, label), which may overlap and share ends.
+
+    Raises:
+        ValueError: if a span is not within its sentence.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> chain.log_partition.exp()  # the analyses of two tokens
+        tensor([5.])
+        >>> without_spans(chain, scheme, [[(0, 2, "PER")]]).log_partition.exp()
+        tensor([4.])
     """
     batch, longest, k, _ = chain.potentials.shape
     for row, length in enumerate(chain.lengths.tolist()):
@@ -28,7 +43,7 @@ def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) ->
                 raise ValueError(f"{(start, end, label)} is no span of a sentence of {length}")
     starts = [sorted({(s, label) for s, e, label in spans if e - s > 1}) for spans in wrong]
     copies = max(map(len, starts))
-    base = torch.arange(k + copies).repeat(batch, 1)  # the tag whose potentials one has
+    base = torch.arange(k + copies).repeat(batch, 1)  # the tag whose potentials each one has
     base[:, k:] = 0
     there = torch.zeros(batch, longest, k + copies, k + copies, dtype=torch.bool)
     there[:, :, :k, :k] = True
@@ -62,7 +77,17 @@ def _forbid(
     copy: int,
     length: int,
 ) -> None:
-    """Take the moves that end a wrong span out of a sentence's moves (n, K', K')."""
+    """Exclude the transitions that end a wrong span.
+
+    Args:
+        there: (n, K', K') bool, the transitions of a sentence that are possible; changed in place.
+        scheme: the meaning of the tags.
+        start: the first token of the span.
+        end: the token after its last one.
+        label: its label.
+        copy: the copy of the I tag for spans that begin at `start`.
+        length: the number of tokens of the sentence.
+    """
     begin, inside = scheme.tag("B", label), scheme.tag("I", label)
     if scheme.tag_format == "BIOES":
         if end - start == 1:

@@ -1,4 +1,4 @@
-"""`crf_ner`: named entities by a linear-chain CRF."""
+"""`crf_ner`: named entities by a linear-chain CRF (Wei2020 section 3)."""
 
 from collections.abc import Callable, Iterable
 
@@ -22,21 +22,81 @@ from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 
-BEGIN, UNKNOWN = 3, 0  # Token.ent_iob
+BEGIN, UNKNOWN = 3, 0  # values of Token.ent_iob
 
 
 class CRFEntityRecognizer(SpanLabeler):
-    """Writes doc.ents: the most probable legal analysis of each sentence (Wei2020 section 3).
+    """Finds named entities and writes them to `doc.ents`.
 
-    incorrect_spans_key: the key of reference.spans with spans that are known to be wrong,
-    as of spaCy's `ner`: training lowers the probability of the analyses that have one.
-    Other settings: see `SpanLabeler` and `SequenceLabeler`. `labels` are entity types,
-    `tags` the tag set. With confidence = true, doc._.ner_uncertainty is the entropy of the
-    distribution over the doc's analyses, in nats.
+    The component `crf_ner` predicts the most probable legal analysis of each sentence under a
+    linear-chain CRF (Wei2020 section 3). A doc without sentence boundaries is one sentence.
 
-    Entities that stand on a doc before the component runs are kept, as is what is marked
-    as blocked, and the rest of the analysis is the best that agrees with them; with
-    overwrite = true they are not looked at. decode = "threshold" leaves doc.ents alone.
+    Entities and blocked tokens that are on a doc before the component runs are evidence: the
+    component keeps them and predicts the best analysis that agrees with them. It also keeps
+    entities whose labels the model does not know, and predicts nothing over them. Tokens that are
+    O or have no annotation say nothing, and the component's own earlier predictions are not
+    evidence.
+
+    In training, tokens without annotation (`-` in spaCy's scheme) are summed out.
+
+    Scores: `ents_p`, `ents_r`, `ents_f` and `ents_per_type`; with `decode = "threshold"` also the
+    scores of `doc.spans[name]` (see `score`).
+
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] that gives one array of potentials for each
+            sentence, as `spacy-psa.CRF.v1` and `spacy-psa.Softmax.v1` do. The default is
+            PSA-BiLSTM-CRF.
+        name: the name of the component in the pipeline.
+        scheme: "BIOES" tells the end of an entity and single tokens apart (Wei2020 section 5.1);
+            "BIO" does not.
+        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
+            section 5.2: 5.0); 0 for no limit.
+        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
+            log likelihoods (Wei2020 Eq. 3 has the sum).
+        batch_tokens: number of tokens, padding included, that go through the model together in
+            prediction.
+        confidence: whether `doc.spans[name]` gets the predicted entities too, with the
+            probability of each given the doc in `attrs["scores"]`, which `span._.confidence`
+            reads. `doc._.ner_uncertainty` then gets the entropy of the distribution over the
+            doc's analyses, in nats.
+        decode: "viterbi" predicts the most probable analysis, "mbr" the entities with the highest
+            expected F1 over the doc (minimum Bayes risk). "threshold" writes all spans whose
+            probability is at least `threshold` to `doc.spans[name]` with their scores,
+            overlapping ones too, and leaves `doc.ents` as it is.
+        threshold: a probability from 0 to 1, for `decode = "threshold"`.
+        overwrite: True to ignore and replace the entities that are on a doc; False to take them
+            as evidence.
+        incorrect_spans_key: the key of `reference.spans` with spans that are known to be wrong,
+            as in spaCy's `ner`; training lowers the probability of the analyses that have one of
+            them. None for no such spans.
+        scorer: called with the examples in `score`; None for no scores.
+
+    Raises:
+        InputError: if a setting has a value that is not possible.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.training import Example
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> doc = nlp.make_doc("Ada met Bob")
+        >>> gold = {"entities": [(0, 3, "PER"), (8, 11, "PER")]}
+        >>> example = Example.from_dict(doc, gold)
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> optimizer.learn_rate = 0.01
+        >>> for _ in range(10):
+        ...     losses = nlp.update([example], sgd=optimizer)
+        >>> doc = nlp("Ada met Bob")
+        >>> [(ent.text, ent.label_) for ent in doc.ents]
+        [('Ada', 'PER'), ('Bob', 'PER')]
+        >>> bool((ner.posterior(doc.ents) > 0.5).all())
+        True
+        >>> (log_prob, best), *others = ner.kbest(doc, 3)
+        >>> best
+        [Ada, Bob]
     """
 
     uncertainty = "ner_uncertainty"
@@ -108,6 +168,20 @@ class CRFEntityRecognizer(SpanLabeler):
     # Spans known to be wrong
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
+        """Compute the log probability of what is annotated, without analyses that have a wrong span.
+
+        Args:
+            chain: the distributions of B sentences.
+            gold: (B, n) tags, MISSING if a token has no annotation.
+            examples: the examples that the sentences are from.
+
+        Returns:
+            (B,) log probabilities.
+
+        Raises:
+            InputError: if every analysis of a sentence that agrees with its gold entities has a
+                wrong span.
+        """
         wrong = [spans for example in examples for spans in self.wrong_spans(example)]
         rows = [row for row, spans in enumerate(wrong) if spans]
         if not rows:
@@ -125,10 +199,14 @@ class CRFEntityRecognizer(SpanLabeler):
         return known.log_partition.index_copy(0, at, left) - chain.log_partition
 
     def wrong_spans(self, example: Example) -> list[Spans]:
-        """For each sentence of the predicted doc that has tokens, the spans that the
-        reference says are wrong.
+        """Read the spans that are known to be wrong.
 
-        Errors: InputError for one that is also a gold entity, or whose label is unknown."""
+        Returns:
+            The spans (start, end, label) of each sentence of the predicted doc that has tokens.
+
+        Raises:
+            InputError: if a wrong span is also a gold entity, or if its label is not known.
+        """
         bounds = [bound for bound in sentence_bounds(example.predicted) if bound[0] < bound[1]]
         found: list[Spans] = [[] for _ in bounds]
         group = example.reference.spans.get(self.incorrect_spans_key or "") or []

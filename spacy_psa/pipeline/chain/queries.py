@@ -1,4 +1,4 @@
-"""What can be asked of a component's distribution over the analyses of a doc."""
+"""Questions to the distribution of a component over the analyses of a doc."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -19,10 +19,27 @@ Marginals = NDArray[numpy.float64]
 
 
 class ChainQueries(ABC):
-    """Exact answers about a doc, given the evidence on it.
+    """Answers questions about the analyses of a doc, exactly and given the evidence on it.
 
-    A component gives the distributions (`infer`) and says in names what their tags mean
-    (`named`, `analysis`).
+    A component gives the distributions (`infer`) and the meaning of their tags (`named`,
+    `analysis`).
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> tagger = nlp.add_pipe(
+        ...     "crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> for tag in ("NOUN", "VERB"):
+        ...     _ = tagger.add_label(tag)
+        >>> optimizer = nlp.initialize()
+        >>> doc = nlp.make_doc("fish swim")
+        >>> tagger.marginals(doc).sum(axis=1).round(6)
+        array([1., 1.])
+        >>> len(tagger.kbest(doc, k=10))  # two tags for each of two tokens
+        4
+        >>> 0 <= tagger.entropy(doc) < 1.3863  # log 4
+        True
     """
 
     name: str
@@ -36,46 +53,79 @@ class ChainQueries(ABC):
     def infer(
         self, docs: list[Doc], read: Callable[[LinearChain], Iterable[Answer]]
     ) -> list[list[tuple[int, Answer]]]:
-        """For each doc, the first token of each of its sentences and what `read` says of it.
+        """Read an answer for each sentence of some docs from its distribution.
 
-        read: from the distribution over a batch of sentences to something for each of them.
+        Args:
+            docs: the docs.
+            read: called with the distribution of a batch of sentences; gives an answer for each of
+                them.
+
+        Returns:
+            For each doc, the first token of each sentence and the answer for it.
         """
 
     @abstractmethod
     def named(self, tags: Any, start: int) -> list[Any]:
-        """What a sentence's tags say, in names; `start` is its first token."""
+        """Translate the tags of a sentence into names.
+
+        Args:
+            tags: (length,) the numbers of the tags.
+            start: the first token of the sentence.
+        """
 
     @abstractmethod
     def analysis(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
-        """An analysis of a doc, from what `named` gave for its sentences."""
+        """Join the output of `named` for the sentences of a doc into an analysis of the doc."""
 
     def marginals(self, doc: Doc) -> Marginals:
-        """P(tag | doc), (tokens, K) float64; the columns are `tags`."""
+        """Compute P(tag | doc) for each token of a doc.
+
+        Returns:
+            (tokens, K) float64; the columns are `tags`.
+        """
         parts = self.infer([doc], lambda chain: cut(exact(chain).marginals, chain.lengths))
         rows = [numpy.zeros((0, len(self.tags))), *(part for _, part in parts[0])]
         return numpy.concatenate(rows)
 
     def entropy(self, doc: Doc) -> float:
-        """The entropy of the distribution over the analyses of a doc, in nats.
+        """Compute the entropy of the distribution over the analyses of a doc, in nats.
 
-        It is the sum of its sentences' entropies, 0 where there is no doubt.
+        It is the sum of the entropies of the doc's sentences, and 0 if only one analysis is
+        possible.
         """
         parts = self.infer([doc], lambda chain: exact(chain).entropy.tolist())
         return float(sum(entropy for _, entropy in parts[0]))
 
     def kbest(self, doc: Doc, k: int) -> list[tuple[float, list[Any]]]:
-        """The k most probable analyses of a doc, best first, as (log probability, spans or
-        tags).
+        """Find the k most probable analyses of a doc.
 
-        They are distinct, and the log probabilities are under the distribution over all
-        analyses of the whole doc. There are fewer where the doc has fewer.
+        Args:
+            doc: the doc.
+            k: how many analyses to find, at least 1.
 
-        Raises InputError for k < 1.
+        Returns:
+            Pairs of a log probability and the spans or tags of the analysis, best first. The
+            analyses are distinct, and the log probabilities are under the distribution over all
+            analyses of the whole doc. There are fewer than k if the doc has fewer analyses.
+
+        Raises:
+            InputError: if k is below 1.
         """
         return self.kbest_batch([doc], k)[0]
 
     def kbest_batch(self, docs: Iterable[Doc], k: int) -> list[list[tuple[float, list[Any]]]]:
-        """`kbest` of each of some docs, which go through the model together."""
+        """Find the k most probable analyses of several docs, which go through the model together.
+
+        Args:
+            docs: the docs.
+            k: how many analyses to find, at least 1.
+
+        Returns:
+            For each doc, the output of `kbest`.
+
+        Raises:
+            InputError: if k is below 1.
+        """
         if k < 1:
             raise InputError(f"{self.name}: k is {k}: ask for 1 analysis or more")
         docs = list(docs)
@@ -93,20 +143,21 @@ class ChainQueries(ABC):
         return results
 
     def nbest(self, doc: Doc, n: int) -> list[tuple[float, list[Any]]]:
-        """The name of `kbest` in version 0.1."""
+        """Find the n most probable analyses; the name of `kbest` in version 0.1."""
         warnings.warn("nbest is now kbest", DeprecationWarning, stacklevel=2)
         return self.kbest(doc, n)
 
     def nbest_batch(self, docs: Iterable[Doc], n: int) -> list[list[tuple[float, list[Any]]]]:
-        """The name of `kbest_batch` in version 0.1."""
+        """Find the n most probable analyses of docs; the name of `kbest_batch` in version 0.1."""
         warnings.warn("nbest_batch is now kbest_batch", DeprecationWarning, stacklevel=2)
         return self.kbest_batch(docs, n)
 
 
 def exact(chain: LinearChain) -> LinearChain:
-    """A chain that answers in double precision.
+    """Convert a chain to double precision.
 
-    Raises ValueError where a sentence has no analysis.
+    Raises:
+        ValueError: if a sentence has no analysis.
     """
     chain = LinearChain(chain.potentials.double(), chain.lengths)
     if (chain.log_partition == -torch.inf).any():
@@ -115,5 +166,10 @@ def exact(chain: LinearChain) -> LinearChain:
 
 
 def cut(padded: torch.Tensor, lengths: torch.Tensor) -> list[NDArray[Any]]:
-    """The rows of a (B, n, ...) tensor, each as long as its sentence."""
+    """Cut the rows of a (B, n, ...) tensor to the lengths of their sentences.
+
+    Args:
+        padded: (B, n, ...) the values of B sentences.
+        lengths: (B,) int64, the number of tokens of each sentence.
+    """
     return [row[:n] for row, n in zip(padded.cpu().numpy(), lengths.tolist(), strict=True)]

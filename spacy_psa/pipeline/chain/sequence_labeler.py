@@ -1,4 +1,4 @@
-"""What the labelling components share: from docs to a chain distribution, and learning."""
+"""The base class of the chain components: from docs to a chain distribution, and learning."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -34,20 +34,43 @@ NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
 class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
-    """A component that gives each token one of K tags, by a linear chain over sentences.
+    """Base class of the components that give each token one of K tags by a linear chain.
 
-    A subclass says what its tags are and what may follow what (`tags`, `legal`), finds
-    labels in gold docs (`find_labels`), reads gold tags (`gold_tags`) and what is known
-    already (`known_tags`), and writes tags to docs (`set_annotations`).
+    A subclass has tags (`tags`) and says which sequences of them are legal (`legal`), finds labels
+    in gold docs (`find_labels`), reads gold tags (`gold_tags`) and evidence (`known_tags`), and
+    writes tags to docs (`set_annotations`).
 
-    model: Model[List[Doc], List[Floats2d]] with one array of potentials for each
-    sentence: K * K log potentials or K log probabilities a token.
-    max_grad_norm: limit of the joint L2 norm of the model's gradients in an update
-    (Wei2020 section 5.2: 5.0); 0 for none.
-    reduction: whether an update follows the "mean" or the "sum" of its sentences'
-    negative log likelihoods (Wei2020 Eq 3 writes the sum).
-    batch_tokens: tokens, padding counted, that go through the model at once in prediction.
-    confidence: whether predictions are written with their probabilities.
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] that gives one array of potentials for each
+            sentence, with K * K log potentials or K log probabilities for each token.
+        name: the name of the component in the pipeline.
+        scorer: called with the examples in `score`; None for no scores.
+        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
+            section 5.2: 5.0); 0 for no limit.
+        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
+            log likelihoods (Wei2020 Eq. 3 has the sum).
+        batch_tokens: number of tokens, padding included, that go through the model together in
+            prediction.
+        confidence: whether predictions are written with their probabilities.
+
+    Raises:
+        InputError: if there is no such `reduction`.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> isinstance(ner, SequenceLabeler)
+        True
+        >>> ner.add_label("PER")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> chain = ner.distribution([nlp.make_doc("Ada met Bob")])
+        >>> chain.marginals.shape  # sentences, tokens, tags
+        torch.Size([1, 3, 5])
     """
 
     def __init__(
@@ -82,17 +105,33 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
 
     @abstractmethod
     def legal(self) -> LegalTransitions:
-        """What a tag sequence may do."""
+        """The legal transitions between tags, and the legal first and last tags."""
 
     @abstractmethod
     def gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
-        """The gold tags of each sentence of the predicted doc, MISSING where there is
-        no annotation; legal where nothing is missing."""
+        """Read the gold tags of an example.
+
+        Args:
+            example: a predicted doc with its reference.
+            bounds: the sentences of the predicted doc.
+
+        Returns:
+            (length,) the tags of each sentence, MISSING if a token has no annotation. A sequence
+            without missing tags is legal.
+        """
 
     @abstractmethod
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
-        """For each sentence, the tags (n, K) that what stands on the doc allows; None
-        where it says nothing."""
+        """Read the evidence on a doc.
+
+        Args:
+            doc: the doc.
+            bounds: its sentences.
+
+        Returns:
+            For each sentence, the tags that the annotation already on the doc allows, as a bool
+            array (n, K); None if the doc has no such annotation.
+        """
 
     @property
     def outputs(self) -> int:
@@ -101,10 +140,18 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     # Inference
 
     def distribution(self, docs: Iterable[Doc]) -> LinearChain:
-        """The distribution over legal tag sequences of the docs' sentences, one row each,
-        given what stands on the docs already. Sentences without tokens are left out.
+        """Give the distribution over the legal tag sequences of the docs' sentences.
 
-        Errors: ValueError where the docs have no token or the component no weights.
+        It takes account of the annotation that is already on the docs.
+
+        Args:
+            docs: the docs.
+
+        Returns:
+            A chain with one row for each sentence that has tokens.
+
+        Raises:
+            ValueError: if the docs have no token, or the component has no weights.
         """
         split = SplitDocs(docs)
         if not any(len(doc) for doc in split.docs):
@@ -117,19 +164,25 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     def infer(
         self, docs: list[Doc], read: Callable[[LinearChain], Iterable[Answer]]
     ) -> list[list[tuple[int, Answer]]]:
-        """For each doc, the first token of each of its sentences and what `read` says of it.
+        """Read an answer for each sentence of some docs from its distribution.
 
-        read: gives, for the distribution over a batch of sentences under the evidence on
-        their docs, something for each of them. Sentences without tokens are left out.
+        Sentences go through the model in order of length, `batch_tokens` at a time, so that a long
+        sentence does not pad many short ones. Sentences without tokens are left out.
 
-        Sentences go through the model in order of length, `batch_tokens` at a time, so
-        a long one does not pad the rest.
+        Args:
+            docs: the docs.
+            read: called with the distribution of a batch of sentences, given the evidence on their
+                docs; gives an answer for each of them.
 
-        Raises InputError naming a sentence of which nothing legal agrees with the evidence.
+        Returns:
+            For each doc, the first token of each sentence and the answer for it.
+
+        Raises:
+            InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         split = SplitDocs(docs)
         known, inputs = self._known(split), split.sentences
-        # A listener hands over what the upstream component computed for whole docs.
+        # A listener gives what the upstream component computed for whole docs.
         ready = self._potentials(split.docs) if listens(self.model) else None
         found: dict[int, Answer] = {}
         for batch in batches_by_size(split.sizes, self.batch_tokens):
@@ -147,14 +200,17 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         ]
 
     def _known(self, split: SplitDocs) -> list[Allowed | None]:
+        """Read the evidence for each sentence of the docs; see `known_tags`."""
         both = zip(split.docs, split.bounds)
         return [allowed for doc, bounds in both for allowed in self.known_tags(doc, bounds)]
 
     def _inputs(self, split: SplitDocs) -> list[Doc]:
+        """Give what the model takes: whole docs if it listens to a component, else sentences."""
         return split.docs if listens(self.model) else split.sentences
 
     @contextmanager
     def _naming_the_impossible(self, chain: LinearChain, inputs: Sentences) -> Iterator[None]:
+        """Name the first sentence without a legal analysis in an error that is raised inside."""
         try:
             yield
         except ValueError as error:
@@ -167,7 +223,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
             ) from error
 
     def _chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
-        """(N, K) or (N, K * K) scores of a ragged batch as a distribution."""
+        """Make a distribution from the (N, K) or (N, K * K) scores of a ragged batch."""
         k = len(self.tags)
         if flat.shape[1] == k:
             return LinearChain.from_emissions(pad(flat, lengths), lengths)
@@ -197,7 +253,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         with super()._all_or_nothing():
-            self.cfg.pop("temperature", None)  # what is loaded may have none
+            self.cfg.pop("temperature", None)  # the saved settings may have none
             yield
             self._checked_temperature(self.cfg.get("temperature", 1.0))
 
@@ -206,11 +262,22 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """The negative log likelihood of what is annotated (Wei2020 Eq 3), and its gradient
-        with respect to the potentials. Tokens without annotation are summed out.
+        """Compute the negative log likelihood of the annotation (Wei2020 Eq. 3), and its gradient.
 
-        A CRF is normalised over legal sequences, which are all that it ever predicts;
-        independent tags are normalised token by token (Wei2020 Table 9, model 5)."""
+        Tokens without annotation are summed out. A CRF is normalised over the legal sequences,
+        since it predicts no others. Independent tags are normalised for each token (Wei2020 Table
+        9, model 5).
+
+        Args:
+            examples: predicted docs with their references.
+            scores: the output of the model for the predicted docs.
+
+        Returns:
+            The loss, and its gradient with respect to each array of `scores`.
+
+        Raises:
+            InputError: if the component does not know a gold label.
+        """
         examples = list(examples)
         gold = [
             tags for eg in examples for tags in self.gold_tags(eg, sentence_bounds(eg.predicted))
@@ -232,14 +299,28 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
-        """(B,) log probability of what is known of the B sentences of examples.
+        """Compute the log probability of what is annotated.
 
-        gold: (B, n) tags, MISSING where there is no annotation."""
+        Args:
+            chain: the distributions of B sentences.
+            gold: (B, n) tags, MISSING if a token has no annotation.
+            examples: the examples that the sentences are from.
+
+        Returns:
+            (B,) log probabilities.
+        """
         if not (gold == MISSING).any():
             return chain.log_prob(gold)
         return chain.constrain(self.gold_allowed(gold)).log_partition - chain.log_partition
 
     def gold_allowed(self, gold: Tensor) -> Tensor:
-        """(B, n, K) bool: the tags that agree with gold tags (B, n), all where MISSING."""
+        """Find the tags that agree with gold tags.
+
+        Args:
+            gold: (B, n) tags, MISSING if a token has no annotation.
+
+        Returns:
+            (B, n, K) bool, true for all tags of a token without annotation.
+        """
         known = torch.nn.functional.one_hot(gold.clamp(min=0), len(self.tags)).bool()
         return known | (gold == MISSING)[..., None]

@@ -1,4 +1,4 @@
-"""Labelling spans that do not overlap, by tags of their tokens."""
+"""The base class of the components that label spans without overlap by tags of their tokens."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -34,24 +34,58 @@ from spacy_psa.structs.chain import LinearChain
 
 
 class SpanLabeler(SequenceLabeler):
-    """A `SequenceLabeler` whose tags say where labelled spans begin and end.
+    """Base class of the components whose tags say where labelled spans begin and end.
 
-    scheme: "BIOES" (Wei2020 section 5.1) or "BIO". `labels` are span labels, `tags` the tag set.
-    confidence: whether doc.spans[<name of the component>] gets the predicted spans too, with
-    attrs["scores"], the probability of each given the doc; see `docs/confidence.md`.
-    decode: "viterbi" predicts the most probable analysis; "mbr" the spans of the highest
-    expected F1 over the doc; "threshold" writes all spans whose probability is at least
-    `threshold` to doc.spans[<name>] with their scores, overlapping ones too, and nothing else.
-    threshold: from 0 to 1, of decode = "threshold".
-    overwrite: false takes the spans that stand on a doc before the component runs as evidence:
-    they are kept, and the prediction is the best that agrees with them. true ignores them.
-    Other settings: see `SequenceLabeler`.
+    `labels` are the labels of spans, `tags` the tags of tokens that encode them.
 
-    A subclass reads gold spans (`gold_spans`) and what stands on a doc (`evidence`), and
-    writes spans (`write`).
+    A subclass reads gold spans (`gold_spans`, `reference_spans`) and the spans on a doc
+    (`evidence`), and writes spans (`write`).
+
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: see `SequenceLabeler`.
+        name: the name of the component in the pipeline.
+        scheme: "BIOES" tells the end of a span and single tokens apart (Wei2020 section 5.1);
+            "BIO" does not.
+        confidence: whether `doc.spans[name]` gets the predicted spans too, with the probability
+            of each given the doc in `attrs["scores"]`.
+        decode: "viterbi" predicts the most probable analysis, "mbr" the spans with the highest
+            expected F1 over the doc (minimum Bayes risk). "threshold" writes all spans whose
+            probability is at least `threshold` to `doc.spans[name]` with their scores,
+            overlapping ones too, and nothing else.
+        threshold: a probability from 0 to 1, for `decode = "threshold"`.
+        overwrite: False to take the spans that are on a doc before the component runs as
+            evidence; the component keeps them and predicts the best analysis that agrees with
+            them. True to ignore them.
+        max_grad_norm: see `SequenceLabeler`.
+        reduction: see `SequenceLabeler`.
+        batch_tokens: see `SequenceLabeler`.
+        scorer: called with the examples in `score`; None for no scores.
+
+    Raises:
+        InputError: if a setting has a value that is not possible.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> isinstance(ner, SpanLabeler)
+        True
+        >>> ner.add_label("PER")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> doc = nlp.make_doc("Ada met Bob")
+        >>> ada = Span(doc, 0, 1, "PER")
+        >>> doc.set_ents([ada], default="missing")  # evidence
+        >>> [(ent.text, ent.label_) for ent in ner(doc).ents][0]
+        ('Ada', 'PER')
+        >>> ner.posterior([ada]).round(6)
+        array([1.])
     """
 
-    uncertainty: ClassVar[str | None] = None  # the attribute of the doc for its entropy
+    uncertainty: ClassVar[str | None] = None  # the custom attribute of the doc for the entropy
 
     def __init__(
         self,
@@ -90,34 +124,50 @@ class SpanLabeler(SequenceLabeler):
 
     @property
     def decoder(self) -> SpanDecoder:
-        """How spans are chosen, by the settings as they are now.
+        """The way to choose spans, by the present settings `decode`, `threshold` and `confidence`.
 
-        Raises SettingError for a `decode` or `threshold` that there is not.
+        Raises:
+            SettingError: if there is no such `decode`, or if `threshold` is not from 0 to 1.
         """
         wanted = self.confidence and self.uncertainty is not None
         return make_decoder(self.decode, self.threshold, scores=self.confidence, entropy=wanted)
 
     @abstractmethod
     def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
-        """The gold spans over the predicted doc's tokens, and (n,) where annotation is
-        missing."""
+        """Read the gold spans of an example.
+
+        Returns:
+            The spans (start, end, label) over the tokens of the predicted doc, and a bool array
+            (n,) that is true for tokens without annotation.
+        """
 
     @abstractmethod
     def evidence(self, doc: Doc) -> tuple[list[Span], Allowed]:
-        """The spans that stand on a doc, and (n,) where it is known that there is none;
-        what this component has predicted itself is among them."""
+        """Read the spans on a doc, with what this component itself has predicted.
+
+        Returns:
+            The spans, and a bool array (n,) that is true for tokens that are known to be in no
+            span.
+        """
 
     @abstractmethod
     def write(self, doc: Doc, spans: list[Span], outside: Allowed) -> None:
-        """Make spans, in order, those that stand on the doc; `outside` as of `evidence`."""
+        """Write spans to a doc in place of those on it.
+
+        Args:
+            doc: the doc.
+            spans: the spans, in order.
+            outside: (n,) bool, the tokens that are known to be in no span, as `evidence` gives
+              them.
+        """
 
     @abstractmethod
     def reference_spans(self, reference: Doc) -> Iterable[Span] | None:
-        """The gold spans of a reference doc; None where it has no such annotation."""
+        """Read the gold spans of a reference doc; None if it has no such annotation."""
 
     @property
     def scheme(self) -> SpanScheme:
-        """How the component's spans become tags."""
+        """The translation between spans and tags."""
         if self._scheme.labels != self.labels:
             self._scheme = SpanScheme(self.labels, self._scheme.tag_format)
         return self._scheme
@@ -132,8 +182,13 @@ class SpanLabeler(SequenceLabeler):
     # Evidence
 
     def held(self, doc: Doc) -> tuple[list[Span], Allowed]:
-        """The evidence on a doc: the spans on it that are not this component's own
-        prediction, in order, and (n,) where it is known that there is none."""
+        """Read the evidence on a doc.
+
+        Returns:
+            The spans on the doc that this component has not predicted itself, in order, and a bool
+            array (n,) that is true for tokens that are known to be in no span. With
+            `overwrite = True` there is no evidence.
+        """
         if self.overwrite:
             return [], numpy.zeros(len(doc), dtype=bool)
         spans, outside = self.evidence(doc)
@@ -162,7 +217,7 @@ class SpanLabeler(SequenceLabeler):
             for _, after, label in inside:  # a known span does not go on
                 allowed[after : after + 1, self.scheme.tag("I", label)] = False
             fixed = known[start:end]
-            # Labels that the model does not know are outside to it.
+            # Spans with labels that the model does not know are tagged O.
             allowed[fixed] = numpy.eye(len(self.tags), dtype=bool)[tags[fixed]]
             found.append(allowed)
         return found
@@ -170,19 +225,25 @@ class SpanLabeler(SequenceLabeler):
     # Inference
 
     def predict(self, docs: Iterable[Doc]) -> list[SpanPrediction]:
-        """The spans of each doc, as the settings `decode` and `confidence` say.
+        """Predict the spans of each doc, by the settings `decode` and `confidence`.
 
-        Raises InputError naming a sentence of which nothing legal agrees with the evidence.
+        Raises:
+            InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         return self.decoder.predict(list(docs), self.infer, self.scheme)
 
     def posterior(self, spans: Iterable[Span]) -> NDArray[numpy.float64]:
-        """P(the span is in the analysis, with its label | doc), (spans,): exact, for any
-        spans of one doc, given the evidence on it. 0 for a span that crosses the bounds of
-        a sentence, or has no token.
+        """Compute P(the span with its label is in the analysis | doc), exactly, given the evidence.
 
-        Errors: InputError for spans of different docs, or a label that the model does not
-        know.
+        Args:
+            spans: any spans of one doc, predicted or not.
+
+        Returns:
+            (spans,) float64. The probability is 0 for a span that crosses the bounds of a sentence
+            or has no token.
+
+        Raises:
+            InputError: if the spans are of different docs, or if the model does not know a label.
         """
         spans = list(spans)
         if not spans:
@@ -218,7 +279,7 @@ class SpanLabeler(SequenceLabeler):
     # Annotation
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[SpanPrediction]) -> None:
-        """Write what `predict` gave, beside the evidence on the docs."""
+        """Write the predictions of `predict` beside the evidence on the docs."""
         decoder = self.decoder
         for doc, predicted in zip(docs, scores, strict=True):
             values = predicted.scores or [0.0] * len(predicted.spans)
@@ -235,13 +296,16 @@ class SpanLabeler(SequenceLabeler):
                 doc._.set(self.uncertainty, predicted.entropy)
 
     def _beside_evidence(self, doc: Doc, confidences: dict[Span, float]) -> dict[Span, float]:
-        """Write predicted spans and those that are known; gives both in order, with their
-        probabilities."""
+        """Write the predicted spans and the evidence.
+
+        Returns:
+            Both in order, with their probabilities.
+        """
         held, outside = self.held(doc)
         taken = {i for span in held for i in range(span.start, span.end)}
         confidences = {s: value for s, value in confidences.items() if s.start not in taken}
         set_own(self.name, doc, confidences)
-        confidences.update(dict.fromkeys(held, 1.0))  # they are known
+        confidences.update(dict.fromkeys(held, 1.0))  # evidence is certain
         ordered = sorted(confidences, key=lambda span: span.start)
         self.write(doc, ordered, outside)
         return {span: confidences[span] for span in ordered}
@@ -265,6 +329,11 @@ class SpanLabeler(SequenceLabeler):
         return gold
 
     def check_label(self, label: str) -> None:
+        """Check that the component knows a label of the training data.
+
+        Raises:
+            InputError: if it does not.
+        """
         if label not in self.labels:
             raise InputError(
                 f"{self.name}: the training data has the label {label!r}, which is not among "
@@ -274,7 +343,8 @@ class SpanLabeler(SequenceLabeler):
     def gold_allowed(self, gold: Tensor) -> Tensor:
         allowed = super().gold_allowed(gold)
         if self.scheme.tag_format == "BIO":
-            # In BIOES its own tags say that a gold span does not go on where gold is missing.
+            # The tags of BIOES say themselves that a gold span ends; after a span in BIO, a token
+            # without annotation must not go on with it.
             goes_on = torch.zeros(len(self.tags), len(self.tags), dtype=torch.bool)
             begins, insides = self.scheme.columns("B"), self.scheme.columns("I")
             goes_on[begins, insides] = goes_on[insides, insides] = True
@@ -285,8 +355,16 @@ class SpanLabeler(SequenceLabeler):
     # Evaluation
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
-        """The scorer's figures; with decode = "threshold" also spans_<name>_p, _r, _f and
-        _per_type of the spans in doc.spans[<name>], which `spacy find-threshold` can take."""
+        """Score predicted docs by the component's scorer.
+
+        With `decode = "threshold"`, the scores also have `spans_<name>_p`, `spans_<name>_r`,
+        `spans_<name>_f` and `spans_<name>_per_type` of the spans in `doc.spans[name]`, which
+        `spacy find-threshold` can use.
+
+        Args:
+            examples: predicted docs with their references.
+            settings: passed to the scorer.
+        """
         examples = list(examples)
         figures = dict(super().score(examples, **settings))
         if self.decoder.overlapping:
@@ -295,8 +373,20 @@ class SpanLabeler(SequenceLabeler):
 
 
 def clip(spans: Spans, start: int, end: int) -> Spans:
-    """The spans within a sentence, counted from its start; one that crosses its bounds
-    is cut at them."""
+    """Select the spans of a sentence, cut at its bounds.
+
+    Args:
+        spans: spans (start, end, label) of a doc.
+        start: the first token of the sentence.
+        end: the token after its last one.
+
+    Returns:
+        The spans, with offsets from the start of the sentence.
+
+    Examples:
+        >>> clip([(0, 1, "PER"), (2, 5, "ORG")], start=1, end=4)
+        [(1, 3, 'ORG')]
+    """
     return [
         (max(s, start) - start, min(e, end) - start, label)
         for s, e, label in spans
@@ -305,7 +395,7 @@ def clip(spans: Spans, start: int, end: int) -> Spans:
 
 
 def same_tokens(example: Example) -> bool:
-    """Whether the predicted and the reference doc have the same tokens."""
+    """Whether the predicted doc and the reference doc have the same tokens."""
     predicted, reference = example.predicted, example.reference
     return len(predicted) == len(reference) and numpy.array_equal(
         predicted.to_array(["ORTH"]), reference.to_array(["ORTH"])
@@ -313,7 +403,7 @@ def same_tokens(example: Example) -> bool:
 
 
 def labels_of(spans: Iterable[Any]) -> set[str]:
-    """The labels of spans, the empty one left out."""
+    """Collect the labels of spans, without the empty label."""
     return {span.label_ for span in spans if span.label}
 
 

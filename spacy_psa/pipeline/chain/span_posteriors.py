@@ -14,36 +14,51 @@ Integers = NDArray[numpy.int64]
 
 
 class SpanPosteriors:
-    """P(the analysis has this span with this label) for the spans of B sentences.
+    """Computes P(the analysis has a span with a label) for the spans of B sentences.
 
-    chain: the distribution over legal tag sequences, of B sentences of at most n tokens,
-    under whatever evidence there is.
-    scheme: what the tags mean.
+    A span is in the analysis if and only if its tokens have its tags (B I ... E, or S) and, in BIO,
+    the next token does not go on with it. A linear chain is a Markov chain, so the probability of
+    this path is the product of P(first tag) and P(tag | tag before) along it. A single
+    forward-backward pass gives these for all spans. The result is that of a constrained
+    partition, exp(log Z of the analyses with the span - log Z), and not a product of the tokens'
+    marginals.
 
-    A span is in the analysis if and only if its tokens have its tags (B I ... E, or S) and,
-    in BIO, the token after it does not go on with it. A linear chain is a Markov chain, so
-    the probability of that path is the product of P(first tag) and P(tag | tag before) along
-    it, which a single forward-backward pass gives for all spans: the value is that of a
-    constrained partition, exp(log Z of the analyses with the span - log Z), and is no product
-    of the tokens' marginals.
+    Args:
+        chain: the distribution over legal tag sequences of B sentences of at most n tokens, given
+            the evidence.
+        scheme: the meaning of the tags.
 
-    Errors: ValueError where a sentence has no analysis.
+    Raises:
+        ValueError: if a sentence has no analysis.
+
+    Examples:
+        >>> import torch
+        >>> scheme = SpanScheme(["PER"], "BIO")
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> posteriors = SpanPosteriors(chain, scheme)
+        >>> posteriors.of(0, 0, 2, 0).round(6).item()  # one of five analyses
+        0.2
+        >>> spans, probabilities = posteriors.above(0.3)
+        >>> spans.tolist(), probabilities.round(6).tolist()
+        ([[0, 0, 1, 0], [0, 1, 2, 0]], [0.4, 0.4])
     """
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
         marginals = _double(_array(chain.marginals))
-        pairs = _array(chain.pairwise_marginals)  # large: only what is read is made double
+        pairs = _array(chain.pairwise_marginals)  # large: only parts of it become double
         begins, insides, lasts = (scheme.columns(prefix) for prefix in "BIE")
         if not (marginals[:, 0].sum(1) > 0).all():
             raise ValueError("no tag sequence is possible for some sentence")
         self.lengths: Integers = chain.lengths.numpy()
-        # All (B, n, L): P(a longer span begins here) ...
+        # All are (B, n, L). P(a span of several tokens begins here):
         self.begin = numpy.minimum(marginals[..., begins], 1)
-        # ... and, after B (0) and after I (1), P(here is I | the tag before).
+        # P(the tag here is I | the tag before), after B (0) and after I (1):
         before = [_shift(marginals[..., tags]) for tags in (begins, insides)]
         goes_on = [_double(pairs[..., tags, insides]) for tags in (begins, insides)]
         self.inside = [_ratio(pair, given) for pair, given in zip(goes_on, before)]
-        # P(the span ends here | the tag before), and P(a span is this one token).
+        # P(the span ends here | the tag before), and P(a span is just this token):
         if scheme.tag_format == "BIOES":
             pairs_with_end = [_double(pairs[..., tags, lasts]) for tags in (begins, insides)]
             self.last = [_ratio(pair, given) for pair, given in zip(pairs_with_end, before)]
@@ -54,9 +69,10 @@ class SpanPosteriors:
             self.single = self.begin * ends[0]
 
     def _ends(self, pairs: Floats, tags: Integers, insides: Integers) -> Floats:
-        """(B, n, L) of BIO: P(the token after here is not I of the label | the tag here).
+        """Compute P(the token after here is not I of the label | the tag here) for BIO, (B, n, L).
 
-        Summed, since 1 - P(I) would lose the digits of small ones; 1 at the sentence's end.
+        It is summed, since 1 - P(I) would lose the digits of small values. It is 1 at the end of
+        the sentence.
         """
         after = _double(pairs[:, :, tags])  # (B, n, L, K)
         stays = numpy.take_along_axis(after, insides[None, None, :, None], 3)[..., 0]
@@ -69,9 +85,16 @@ class SpanPosteriors:
         return ends
 
     def of(self, rows: int | slice, start: int, end: int, label: int) -> Floats:
-        """The posterior of a span of the sentences `rows`, (rows,) or a number.
+        """Look up the posterior of a span.
 
-        label: its place among the scheme's labels. 0 for an empty span.
+        Args:
+            rows: a sentence, or several ones that all have the span.
+            start: the first token of the span.
+            end: the token after its last one. An empty span has the posterior 0.
+            label: the index of its label in the scheme.
+
+        Returns:
+            (rows,) float64, or a single number for a single sentence.
         """
         if end - start < 2:
             found = self.single[rows, start, label]
@@ -84,11 +107,17 @@ class SpanPosteriors:
         return begin * self.inside[0][rows, start + 1, label] * middle * last
 
     def above(self, floor: float) -> tuple[Integers, Floats]:
-        """All spans whose posterior is at least `floor` and more than 0.
+        """Find all spans whose posterior is at least `floor` and more than 0.
 
-        Returns (spans, 4) of row, start, end and label, in that order, and their posteriors
-        (spans,). What begins a span is no less probable than the span, so that only about
-        tokens / floor beginnings are followed.
+        The beginning of a span is at least as probable as the span, so only about tokens / floor
+        beginnings are followed.
+
+        Args:
+            floor: a probability from 0 to 1.
+
+        Returns:
+            (spans, 4) int64, the sentence, start, end and label of each span, sorted by these; and
+            the posteriors (spans,).
         """
         rows, starts, labels = numpy.nonzero(self.single > 0)
         spans, values = [(rows, starts, starts + 1, labels)], [self.single[rows, starts, labels]]
@@ -123,10 +152,10 @@ def _double(values: NDArray[Any]) -> Floats:
 
 
 def _shift(values: Floats) -> Floats:
-    """What stands one token before; 0 before the first."""
+    """Give each token the value of the token before it, and 0 to the first."""
     return numpy.concatenate([numpy.zeros_like(values[:, :1]), values[:, :-1]], 1)
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, 0 where the whole is 0; rounding never makes it more than 1."""
+    """Compute part / whole, 0 if the whole is 0, and never more than 1 by rounding."""
     return numpy.minimum(numpy.divide(part, whole, out=numpy.zeros_like(part), where=whole > 0), 1)

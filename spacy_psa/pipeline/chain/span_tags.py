@@ -1,4 +1,4 @@
-"""Span labels as token tags and back: BIOES and BIO, with the transitions that are legal."""
+"""Translates labelled spans into tags of tokens and back, with the transitions that are legal."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -8,23 +8,41 @@ from numpy.typing import NDArray
 
 TagFormat = Literal["BIOES", "BIO"]
 Spans = list[tuple[int, int, str]]
+"""Start, end and label of spans."""
 MISSING = -1
+"""The number that stands for the tag of a token without annotation."""
 
 
 class LegalTransitions(NamedTuple):
-    """What a legal tag sequence may do: bool arrays over K tags."""
+    """The transitions, first tags and last tags that are legal, over K tags."""
 
-    transitions: NDArray[numpy.bool_]  # (K, K), from the row's tag to the column's
-    start: NDArray[numpy.bool_]  # (K,)
-    end: NDArray[numpy.bool_]  # (K,)
+    transitions: NDArray[numpy.bool_]
+    """(K, K) bool, from the tag of the row to that of the column."""
+    start: NDArray[numpy.bool_]
+    """(K,) bool, the tags that a sentence may begin with."""
+    end: NDArray[numpy.bool_]
+    """(K,) bool, the tags that a sentence may end with."""
 
 
 class SpanScheme:
-    """Tags of a span labelling: "O" and, for each label, its B, I (and E, S) tags.
+    """Encodes labelled spans as tags of tokens.
 
-    labels: span labels, in the order that fixes the tags' numbers.
-    tag_format: "BIOES" (Wei2020 section 5.1) tells a span's end and single tokens apart; "BIO"
-    (IOB2) does not.
+    The tags are "O" and, for each label, its B and I tags, and in BIOES its E and S tags too.
+
+    Args:
+        labels: the labels of spans, in the order that numbers the tags.
+        tag_format: "BIOES" tells the end of a span and single tokens apart (Wei2020 section
+            5.1); "BIO" (IOB2) does not.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER", "ORG"], "BIO")
+        >>> scheme.tags
+        ('O', 'B-PER', 'I-PER', 'B-ORG', 'I-ORG')
+        >>> tags = scheme.encode(4, [(0, 2, "PER"), (3, 4, "ORG")])
+        >>> tags.tolist()
+        [1, 2, 0, 3]
+        >>> scheme.decode(tags.tolist())
+        [(0, 2, 'PER'), (3, 4, 'ORG')]
     """
 
     def __init__(self, labels: Sequence[str], tag_format: TagFormat = "BIOES"):
@@ -35,21 +53,45 @@ class SpanScheme:
         self._index = {label: i for i, label in enumerate(self.labels)}
 
     def tag(self, prefix: str, label: str) -> int:
-        """The number of a tag, for a prefix of BIES (in BIO, S is B and E is I)."""
+        """Find the number of a tag.
+
+        Args:
+            prefix: B, I, E or S; in BIO, S stands for B and E for I.
+            label: the label.
+        """
         if self.tag_format == "BIO":
             prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
         return 1 + self._index[label] * len(self.prefixes) + self.prefixes.index(prefix)
 
     def columns(self, prefix: str) -> NDArray[numpy.int64]:
-        """(labels,) the numbers of the labels' tags with a prefix of BIES, as in `tag`."""
+        """Find the numbers of the tags of all labels with a prefix.
+
+        Args:
+            prefix: B, I, E or S, as for `tag`.
+
+        Returns:
+            (labels,) int64.
+        """
         return numpy.array([self.tag(prefix, label) for label in self.labels], dtype="int64")
 
     def label_index(self, label: str) -> int:
-        """The place of a label among `labels`; KeyError for another."""
+        """Find the index of a label among `labels`.
+
+        Raises:
+            KeyError: if there is no such label.
+        """
         return self._index[label]
 
     def encode(self, length: int, spans: Spans) -> NDArray[numpy.int64]:
-        """(n,) tag numbers of spans (start, end, label) that do not overlap."""
+        """Encode spans that do not overlap as tags.
+
+        Args:
+            length: n, the number of tokens.
+            spans: the spans, as (start, end, label).
+
+        Returns:
+            (n,) int64, the numbers of the tags.
+        """
         tags = numpy.zeros(length, dtype="int64")
         for start, end, label in spans:
             if end - start == 1:
@@ -61,7 +103,14 @@ class SpanScheme:
         return tags
 
     def decode(self, tags: Sequence[int]) -> Spans:
-        """The spans of a legal tag sequence."""
+        """Decode the spans of a legal tag sequence.
+
+        Args:
+            tags: the number of each token's tag.
+
+        Returns:
+            The spans in order, as (start, end, label).
+        """
         spans, start = [], -1
         for i, tag in enumerate([*tags, 0]):
             prefix = "" if tag == 0 else self.prefixes[(tag - 1) % len(self.prefixes)]
@@ -74,8 +123,11 @@ class SpanScheme:
         return spans
 
     def legal(self) -> LegalTransitions:
-        """The legal transitions: a span starts with B or S, goes on with its own label's I,
-        and in BIOES ends with E before anything else may follow."""
+        """Give the legal transitions.
+
+        A span starts with B or S and goes on with I of its own label. In BIOES it ends with E
+        before anything else may follow.
+        """
         if self.tag_format == "BIO":
             opens = numpy.array([t[0] in "OB" for t in self.tags])
             closes = numpy.ones(len(self.tags), dtype=bool)

@@ -28,21 +28,65 @@ from spacy_psa.structs.chain import LinearChain
 
 
 class TagPrediction(NamedTuple):
-    """The tags that are predicted for a doc, or a sentence."""
+    """The tags that are predicted for a doc or a sentence."""
 
     tags: Tags
-    """(n,) the numbers of the tags."""
+    """(n,) int64, the number of each token's tag."""
     probabilities: NDArray[numpy.float64] | None = None
-    """(n,) of each of them; None where they were not asked for."""
+    """(n,) float64, the probability of each tag; None if it was not asked for."""
 
 
 class CRFTagger(SequenceLabeler):
-    """Writes token.tag_: the most probable tags of each sentence (Wei2020 Table 3).
+    """Predicts part-of-speech tags and writes them to `token.tag_`.
 
-    overwrite: false keeps the tags that stand on a doc, and the others are the best that
-    agree with them. confidence: whether each token gets token._.tag_confidence, the
-    probability of its tag given the doc. Other settings: see `SequenceLabeler`. `labels`
-    and `tags` are the same.
+    The component `crf_tagger` predicts the most probable tags of each sentence under a linear-chain
+    CRF (Wei2020 Table 3). A doc without sentence boundaries is one sentence. `labels` and `tags`
+    are the same.
+
+    With `overwrite = False`, tags that are on a doc before the component runs are evidence: the
+    component keeps them and predicts the best analysis that agrees with them. It also keeps tags
+    that the model does not know. Its own earlier predictions are not evidence.
+
+    In training, tokens without a tag are summed out.
+
+    Scores: `tag_acc`, the share of tokens with the right tag.
+
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] that gives one array of potentials for each
+            sentence, as `spacy-psa.CRF.v1` and `spacy-psa.Softmax.v1` do. The default is
+            PSA-BiLSTM-CRF.
+        name: the name of the component in the pipeline.
+        overwrite: True to ignore and replace the tags that are on a doc; False to take them as
+            evidence.
+        confidence: whether `token._.tag_confidence` gets the probability of the predicted tag
+            given the doc.
+        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
+            section 5.2: 5.0); 0 for no limit.
+        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
+            log likelihoods (Wei2020 Eq. 3 has the sum).
+        batch_tokens: number of tokens, padding included, that go through the model together in
+            prediction.
+        scorer: called with the examples in `score`; None for no scores.
+
+    Raises:
+        InputError: if a setting has a value that is not possible.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.training import Example
+        >>> nlp = spacy.blank("en")
+        >>> tagger = nlp.add_pipe(
+        ...     "crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> doc = nlp.make_doc("Dogs bark")
+        >>> example = Example.from_dict(doc, {"tags": ["NNS", "VBP"]})
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> optimizer.learn_rate = 0.01
+        >>> for _ in range(10):
+        ...     losses = nlp.update([example], sgd=optimizer)
+        >>> [token.tag_ for token in nlp("Dogs bark")]
+        ['NNS', 'VBP']
     """
 
     def __init__(
@@ -108,9 +152,10 @@ class CRFTagger(SequenceLabeler):
         return [allowed[start:end] for start, end in bounds]
 
     def predict(self, docs: Iterable[Doc]) -> list[TagPrediction]:
-        """The most probable tags of each doc; with confidence, their probabilities too.
+        """Predict the most probable tags of each doc; with `confidence`, their probabilities too.
 
-        Raises InputError naming a sentence of which nothing agrees with the evidence.
+        Raises:
+            InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         read = _tags_and_probabilities if self.confidence else _best_tags
         return [
@@ -130,14 +175,14 @@ class CRFTagger(SequenceLabeler):
         return [tag for part in parts for tag in part]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[TagPrediction]) -> None:
-        """Write the tags that `predict` gave, and their probabilities where it gave them."""
+        """Write the predicted tags of `predict`, and their probabilities if there are any."""
         for doc, predicted in zip(docs, scores, strict=True):
             own = []
             for token, tag in zip(doc, predicted.tags.tolist(), strict=True):
                 if self.overwrite or not token.tag or is_own(self.name, token):
                     token.tag_ = self.tags[tag]
                     own.append(token)
-            if not self.overwrite:  # else nothing is evidence
+            if not self.overwrite:  # otherwise there is no evidence
                 set_own(self.name, doc, own)
             if predicted.probabilities is not None:
                 for token, value in zip(doc, predicted.probabilities.tolist(), strict=True):

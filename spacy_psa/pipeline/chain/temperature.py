@@ -9,19 +9,30 @@ from spacy_psa.errors import InputError
 
 
 class Tempered:
-    """A component with a temperature, which is saved with it."""
+    """Gives a component a temperature, which is saved with it.
+
+    Examples:
+        >>> import spacy
+        >>> ner = spacy.blank("en").add_pipe("crf_ner")
+        >>> ner.temperature
+        1.0
+        >>> ner.temperature = 1.3
+        >>> ner.cfg["temperature"]
+        1.3
+    """
 
     name: str
     cfg: dict[str, Any]
 
     @property
     def temperature(self) -> float:
-        """What the log potentials are divided by before inference.
+        """The number that the log potentials are divided by before inference.
 
-        More than 1 makes the model less sure, less than 1 surer, 1 leaves it as trained.
-        The best analysis stays the same; training does not use it.
+        A value above 1 makes the model less sure, a value below 1 makes it surer, and 1 leaves it
+        as it was trained. The best analysis stays the same. Training does not use the temperature.
 
-        Raises InputError, when it is set, for what is not a finite number above 0.
+        Raises:
+            InputError: if it is set to something that is not a finite number above 0.
         """
         return float(self.cfg.get("temperature", 1.0))
 

@@ -1,0 +1,1 @@
+"""How well confidences fit the truth."""

@@ -1,0 +1,1 @@
+"""What confidences and n-best analyses cost."""

@@ -1,0 +1,1 @@
+"""PSA-BiLSTM-CRF and its baseline on CoNLL-2003."""

@@ -1,0 +1,1 @@
+"""Loading time, memory and growth."""

@@ -1,0 +1,1 @@
+"""The constituency parser on trees of the Wall Street Journal."""

@@ -1,0 +1,1 @@
+"""Sentences a second of the constituency parser."""

@@ -1,0 +1,1 @@
+"""PARSEVAL figures against those of EVALB."""

@@ -1,0 +1,1 @@
+"""Training with half of the entities hidden."""

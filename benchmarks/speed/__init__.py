@@ -1,0 +1,1 @@
+"""Pipelines timed side by side."""

@@ -1,0 +1,124 @@
+"""Make a record of the JSON file that a command of spacy-psa has written.
+
+`spacy-psa report`, `calibrate --json` and `benchmark speed` keep a JSON format of their own.
+This script puts their figures into the envelope of `benchmarks.record` and writes
+benchmarks/EXPERIMENT/results/NAME.json.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kinds import Kind
+from benchmarks.record import make_record, place_of, save_record
+from spacy_psa.errors import InputError
+
+SOURCE = ("date", "command", "commit", "modified", "data", "machine", "versions")
+SCORED = ("model", "test", "scores", "support", "speed")
+
+
+def training_results(
+    product: Mapping[str, Any], setup: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The results of a training.
+
+    Args:
+        product: what `spacy-psa report` writes, or the `dev` and `best` of it alone.
+        setup: what the experiment says of its data.
+    """
+    return {
+        **{key: product.get(key) for key in SCORED},
+        "dev": product["dev"],
+        "best": product["best"],
+        "setup": None if setup is None else dict(setup),
+    }
+
+
+def kind_of(product: Mapping[str, Any]) -> Kind:
+    """The kind of a product's results.
+
+    Raises:
+        InputError: if it is none of the three.
+    """
+    if "criterion" in product and "checksums" in product:
+        return "calibration"
+    if "dev" in product and "best" in product:
+        return "training"
+    if "settings" in product and "rows" in product:
+        return "speed"
+    raise InputError(
+        "this is none of the JSON files of spacy-psa report, calibrate and benchmark speed"
+    )
+
+
+def wrap(
+    product: Mapping[str, Any],
+    experiment: str,
+    name: str,
+    *,
+    command: str | None = None,
+    setup: Mapping[str, Any] | None = None,
+    note: str = "",
+) -> dict[str, Any]:
+    """A record of what a command of spacy-psa has written.
+
+    Args:
+        product: the JSON object.
+        experiment: the folder below `benchmarks`.
+        name: the name of the record.
+        command: the command, if `product` has none.
+        setup: what the experiment says of the data of a training.
+        note: what else is to be known.
+
+    Raises:
+        InputError: if `product` is not one of the three formats.
+    """
+    kind = kind_of(product)
+    source = {key: product.get(key) for key in SOURCE}
+    source["command"] = product.get("command") or command
+    if kind == "training":
+        results = training_results(product, setup)
+    elif kind == "calibration":
+        # Its `data` are figures, by file.
+        source["data"] = product["checksums"]
+        results = {k: product[k] for k in ("model", "criterion", "temperature", "data")}
+    else:
+        others = {*SOURCE, "format", "seed", "config", "note"}
+        results = {key: value for key, value in product.items() if key not in others}
+    return make_record(
+        experiment,
+        name,
+        kind,
+        results,
+        source=source,
+        seed=product.get("seed"),
+        config=product.get("config"),
+        note=" ".join(each for each in (product.get("note", ""), note) if each),
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.wrap",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("product", type=Path, metavar="PRODUCT.json")
+    found.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
+    found.add_argument("name", metavar="NAME", help="name of the record")
+    found.add_argument("--command", help="command that wrote it, if the file does not say")
+    found.add_argument("--note", default="", help="what else is to be known")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    product = json.loads(given.product.read_text(encoding="utf8"))
+    record = wrap(product, given.experiment, given.name, command=given.command, note=given.note)
+    save_record(record, place_of(record))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""spaCy's training loop, with checkpoints from which a killed training goes on."""
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from spacy.language import Language
+from spacy.schemas import ConfigSchemaTraining
+from spacy.training.loop import (
+    create_before_to_disk_callback,
+    create_evaluation_callback,
+    train_while_improving,
+    update_meta,
+)
+from spacy.util import registry, resolve_dot_names
+from thinc.api import Config, Optimizer, fix_random_seed, set_gpu_allocator
+
+from spacy_psa.errors import InputError
+from spacy_psa.training.checkpoint import Checkpoints, restore_training, training_state
+from spacy_psa.training.model_folders import ModelFolders
+from spacy_psa.training.resumable_batches import Batch, ResumableBatches
+
+Info = dict[str, Any]
+Evaluation = tuple[float, dict[str, float]]
+
+
+def train(
+    nlp: Language,
+    output: Path,
+    *,
+    resume: bool = False,
+    save_every: int = 0,
+    use_gpu: int = -1,
+    stdout: IO[str] = sys.stdout,
+    stderr: IO[str] = sys.stderr,
+) -> Path:
+    """Train a pipeline as `spacy train` does, and save checkpoints to go on from.
+
+    The steps, evaluations and the order of batches are spaCy's own. A training that was killed
+    and is resumed ends with the same weights as one that was not.
+
+    Args:
+        nlp: the initialized pipeline with its full config.
+        output: folder for model-best, model-last and checkpoints. Both models are written
+            aside and then renamed, so they are never half-written.
+        resume: go on from the last checkpoint, if there is one; else start again.
+        save_every: steps between checkpoints, beside those at evaluations; 0 for none.
+        use_gpu: number of the GPU, -1 for the CPU.
+
+    Returns:
+        The folder of model-last.
+
+    Raises:
+        InputError: a loss is not a finite number; a file cannot be written; the checkpoint
+            belongs to another config.
+    """
+    config = nlp.config.interpolate()
+    if config["training"]["seed"] is not None:
+        fix_random_seed(config["training"]["seed"])
+    if use_gpu >= 0 and config["training"]["gpu_allocator"]:
+        set_gpu_allocator(config["training"]["gpu_allocator"])
+    _remove_log(config["training"]["logger"])
+    settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+    checkpoints, folders = Checkpoints(output), ModelFolders(output)
+    if resume and checkpoints.complete:
+        stdout.write(f"The training in {output} is complete\n")
+        return folders.last
+    saved = checkpoints.load() if resume else None
+    if saved is None:
+        checkpoints.remove()
+        folders.remove()
+    else:
+        _check_config(config, saved)
+        folders.repair()
+    optimizer = settings["optimizer"]
+    run = _Run(nlp, settings, config, saved)
+    with nlp.select_pipes(disable=settings["frozen_components"]):
+        log_step, finalize_logger = settings["logger"](nlp, stdout, stderr)
+    before_to_disk = create_before_to_disk_callback(settings["before_to_disk"])
+    if saved is not None:
+        stdout.write(f"Resuming after step {saved['step']}\n")
+    try:
+        for batch, info, is_best in run.steps():
+            _check_losses(nlp, info, batch)
+            replayed = saved is not None and info["step"] <= saved["step"]
+            if is_best is not None and not replayed:
+                with nlp.select_pipes(disable=settings["frozen_components"]):
+                    update_meta(settings, nlp, info)
+                with nlp.use_params(optimizer.averages):
+                    folders.save(before_to_disk(nlp), is_best=is_best)
+            log_step(info if is_best is not None else None)
+            due = save_every and info["step"] and info["step"] % save_every == 0
+            if not replayed and (is_best is not None or due):
+                checkpoints.save(info["step"], run.state(config))
+        with nlp.use_params(optimizer.averages):
+            folders.save(before_to_disk(nlp), is_best=False)
+    finally:
+        finalize_logger()
+    checkpoints.finish()
+    return folders.last
+
+
+class _Run:
+    """spaCy's loop over batches; the steps up to a checkpoint are replayed without work."""
+
+    def __init__(
+        self,
+        nlp: Language,
+        settings: dict[str, Any],
+        config: dict[str, Any],
+        saved: dict[str, Any] | None,
+    ):
+        self.nlp = nlp
+        self.settings = settings
+        self.saved = saved
+        self.optimizer: Optimizer = settings["optimizer"]
+        names = [settings["train_corpus"], settings["dev_corpus"]]
+        train_corpus, dev_corpus = resolve_dot_names(Config(config), names)
+        self.batches = ResumableBatches(
+            nlp,
+            train_corpus,
+            settings["batcher"],
+            settings["max_epochs"],
+            None if saved is None else saved["batches"],
+        )
+        self.evaluate = create_evaluation_callback(nlp, dev_corpus, settings["score_weights"])
+        self.frozen = list(settings["frozen_components"])
+        self.replaying = saved is not None
+        # spaCy's loop reads this list at each step: what stands in it is not updated.
+        self.exclude = list(nlp.component_names) if self.replaying else list(self.frozen)
+        self.past: list[Info] = [] if saved is None else json.loads(saved["evaluations"])
+        self.evaluations: list[Info] = []
+        self.partial: Info = {}
+        self.words = 0
+        self.seconds = 0
+
+    def steps(self) -> Iterator[tuple[Batch, Info, bool | None]]:
+        """What spaCy's `train_while_improving` yields, from step 0 on."""
+        settings = self.settings
+        for batch, info, is_best in train_while_improving(
+            self.nlp,
+            self.optimizer,
+            self._batches(),
+            self._evaluate,
+            dropout=settings["dropout"],
+            eval_frequency=settings["eval_frequency"],
+            accumulate_gradient=settings["accumulate_gradient"],
+            patience=settings["patience"],
+            max_steps=settings["max_steps"],
+            exclude=self.exclude,
+            annotating_components=settings["annotating_components"],
+            before_update=self._before_update,
+        ):
+            self._complete(info, is_best is not None)
+            yield batch, info, is_best
+
+    def state(self, config: dict[str, Any]) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        return {
+            "config": json.dumps(config),
+            "batches": self.batches.state,
+            "evaluations": json.dumps(self.evaluations, default=float),
+            "partial": {name: float(loss) for name, loss in self.partial.items()},
+            "words": self.words,
+            "seconds": self.seconds,
+            **training_state(self.nlp, self.optimizer),
+        }
+
+    def _batches(self) -> Iterator[tuple[int, Batch]]:
+        if self.saved is not None:
+            for epoch in self._past_epochs(self.saved["step"]):
+                yield epoch, []
+            self._go_on(self.saved)
+        yield from self.batches
+
+    def _past_epochs(self, last: int) -> Iterator[int]:
+        """The epoch of each step up to the last; it is known where there was an evaluation."""
+        known = {info["step"]: info["epoch"] for info in self.past}
+        epoch = 0
+        for step in range(last + 1):
+            epoch = known.get(step, epoch)
+            yield epoch
+
+    def _go_on(self, saved: dict[str, Any]) -> None:
+        restore_training(self.nlp, self.optimizer, saved)
+        self.replaying = False
+        self.exclude[:] = self.frozen
+
+    def _evaluate(self) -> Evaluation:
+        if self.replaying:
+            past = self.past[len(self.evaluations)]
+            return past["score"], past["other_scores"]
+        return self.evaluate()
+
+    def _before_update(self, nlp: Language, step: dict[str, Any]) -> None:
+        if not self.replaying and self.settings["before_update"]:
+            self.settings["before_update"](nlp, step)
+
+    def _complete(self, info: Info, evaluated: bool) -> None:
+        """Bring what was logged before the checkpoint into the info of a step."""
+        if self.saved is not None and info["step"] <= self.saved["step"]:
+            if evaluated:
+                info.update(self.past[len(self.evaluations)])
+        else:
+            before = self.saved or {"partial": {}, "words": 0, "seconds": 0}
+            if len(self.evaluations) == len(self.past):  # the losses since the last evaluation
+                names = info["losses"].keys() | before["partial"].keys()
+                info["losses"] = {
+                    name: info["losses"].get(name, 0.0) + before["partial"].get(name, 0.0)
+                    for name in sorted(names)
+                }
+            info["words"] += before["words"]
+            info["seconds"] += before["seconds"]
+        self.words, self.seconds = info["words"], info["seconds"]
+        self.partial = {} if evaluated else info["losses"]
+        if evaluated:
+            kept = ("epoch", "step", "score", "other_scores", "losses", "seconds", "words")
+            self.evaluations.append({key: info[key] for key in kept})
+
+
+def _check_config(config: dict[str, Any], saved: dict[str, Any]) -> None:
+    """Raise InputError where a checkpoint was saved by a training with another config."""
+    before, now = json.loads(saved["config"]), json.loads(json.dumps(config))
+    for block in ("nlp", "components", "training", "corpora"):
+        if before[block] != now[block]:
+            changed = [
+                f"[{block}.{key}]" if isinstance(value, dict) else f"{key} of [{block}]"
+                for key, value in now[block].items()
+                if before[block].get(key) != value
+            ]
+            raise InputError(
+                f"the checkpoint is of another config ({', '.join(changed) or block} differs): "
+                "resume with the same config, or start again without --resume"
+            )
+
+
+def _check_losses(nlp: Language, info: Info, batch: Batch) -> None:
+    """Raise InputError where a loss of this step is infinite or not a number."""
+    wrong = [name for name, loss in info["losses"].items() if not math.isfinite(loss)]
+    if wrong:
+        texts = "; ".join(repr(example.text[:60]) for example in batch[:5])
+        raise InputError(
+            f"step {info['step']}: the loss of {', '.join(wrong)} is {info['losses'][wrong[0]]}. "
+            f"The batch has {len(batch)} documents: {texts}. Check their annotation and the "
+            "word vectors for values that are not finite, or lower the learning rate. The last "
+            "checkpoint and model-best are from before this step"
+        )
+
+
+def _remove_log(logger: dict[str, Any]) -> None:
+    """Remove the file of the logger, which spaCy would not write to; a resumed training logs
+    the evaluations before the checkpoint again."""
+    for key, value in logger.items():
+        if isinstance(value, dict):
+            _remove_log(value)
+        elif key == "output_file" and value:
+            Path(value).unlink(missing_ok=True)

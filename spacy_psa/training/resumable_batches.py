@@ -1,0 +1,107 @@
+"""Batches of a training corpus whose position can be saved and found again."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from spacy.errors import Errors
+from spacy.language import Language
+from spacy.training import Example
+
+from spacy_psa.training.random_states import get_random_states, set_random_states
+
+Batch = list[Example]
+
+
+class ResumableBatches:
+    """Yields (epoch, batch) as spaCy's own training loop does, and can go on in the middle.
+
+    Each epoch shuffles the examples and cuts them into batches. `state` says where the
+    iteration stands; an iterator that is made with this state yields the batches that the
+    first one would have yielded next.
+
+    Args:
+        nlp: the pipeline that is trained.
+        corpus: gives the examples of an epoch.
+        batcher: cuts them into batches.
+        max_epochs: number of epochs, 0 for no limit, -1 to stream the corpus from its reader
+            in each epoch without a shuffle. These are spaCy's meanings.
+        state: what `state` gave, or None to begin.
+
+    Raises:
+        ValueError: the corpus has no example, or another number of them than when the state
+            was saved.
+    """
+
+    def __init__(
+        self,
+        nlp: Language,
+        corpus: Callable[[Language], Iterable[Example]],
+        batcher: Callable[[Iterable[Example]], Iterable[Batch]],
+        max_epochs: int,
+        state: dict[str, Any] | None = None,
+    ):
+        self.nlp = nlp
+        self.corpus = corpus
+        self.batcher = batcher
+        self.max_epochs = max_epochs
+        self.epoch = 0
+        self.taken = 0
+        self.order: list[int] = []
+        self.at_start: dict[str, Any] = {}
+        self._saved = state
+        self._examples = [] if max_epochs < 0 else list(corpus(nlp))
+        if max_epochs >= 0 and not self._examples:
+            raise ValueError(Errors.E986)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The epoch, the order of its examples, the batches taken from it, and the states of
+        the random generators when its first batch was cut."""
+        return {
+            "epoch": self.epoch,
+            "taken": self.taken,
+            "order": list(self.order),
+            "at_start": self.at_start,
+        }
+
+    def __iter__(self) -> Iterator[tuple[int, Batch]]:
+        streams, examples = self.max_epochs < 0, self._examples
+        self.order = list(range(len(examples)))
+        if self._saved is not None:
+            if len(self._saved["order"]) != len(examples):
+                raise ValueError(
+                    f"the training corpus has {len(examples)} examples, and had "
+                    f"{len(self._saved['order'])} when the checkpoint was saved: train on the "
+                    "same corpus, or start again without --resume"
+                )
+            self.epoch, self.order = self._saved["epoch"], list(self._saved["order"])
+            yield from self._rest(examples)
+        while self.max_epochs < 1 or self.epoch != self.max_epochs:
+            if not streams:
+                random.shuffle(self.order)
+            self.at_start, self.taken = get_random_states(), 0
+            for batch in self._cut(examples):
+                self.taken += 1
+                yield self.epoch, batch
+            self.epoch += 1
+
+    def _cut(self, examples: list[Example]) -> Iterator[Batch]:
+        if self.max_epochs < 0:
+            return iter(self.batcher(self.corpus(self.nlp)))
+        return iter(self.batcher([examples[i] for i in self.order]))
+
+    def _rest(self, examples: list[Example]) -> Iterator[tuple[int, Batch]]:
+        """The batches of the saved epoch that were not taken yet."""
+        assert self._saved is not None
+        self.at_start, self.taken = self._saved["at_start"], self._saved["taken"]
+        now = get_random_states()
+        set_random_states(self.at_start)
+        batches = self._cut(examples)
+        for _ in range(self.taken):
+            next(batches)
+        set_random_states(now)
+        for batch in batches:
+            self.taken += 1
+            yield self.epoch, batch
+        self.epoch += 1

@@ -1,0 +1,160 @@
+"""Torch modules as thinc layers: values, gradients and widths."""
+
+import numpy
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thinc.api import Model
+
+from spacy_psa.bridge.layers import head_layer, run_shim
+from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
+from spacy_psa.modules.word_table import WordTable
+from tests.helpers.layers import (
+    ENCODERS,
+    WIDTH,
+    arrays,
+    assert_close,
+    bare_layer,
+    layer,
+    module_of,
+    same,
+    weights_of,
+)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("sizes", [[3, 1, 5], [2], [0, 3, 0, 0, 1, 0]], ids=str)
+def test_a_layer_equals_its_module_on_the_flat_batch(name, sizes):
+    make, settings = ENCODERS[name]
+    model, X = layer(make, **settings), arrays(sizes)
+    Y, backprop = model.begin_update(X)
+    dY = arrays(sizes, model.get_dim("nO"), seed=1)
+    dX = backprop(dY)
+
+    flat = torch.from_numpy(numpy.concatenate(X)).requires_grad_()
+    parameters = list(module_of(model).parameters())
+    got = [p.grad.clone() for p in parameters]
+    output = module_of(model)(flat, torch.tensor([n for n in sizes if n]))
+    seed = torch.from_numpy(numpy.concatenate(dY))
+    expected, *gradients = torch.autograd.grad(output, [flat, *parameters], seed)
+    assert [y.shape for y in Y] == [(n, model.get_dim("nO")) for n in sizes]
+    assert [d.shape for d in dX] == [(n, WIDTH) for n in sizes]
+    assert_close([numpy.concatenate(Y)], [output.detach()])
+    assert_close([numpy.concatenate(dX)], [expected])
+    assert_close(got, gradients)
+    assert_close(model.predict(X), Y)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
+def test_empty_docs_change_nothing_for_the_others(sizes):
+    model, X = layer(), arrays(sizes)
+    Y, backprop = model.begin_update(X)
+    dX = backprop(Y)
+    for x, y, dx in zip(X, Y, dX, strict=True):
+        alone, back = model.begin_update([x])
+        assert_close([y, dx], [alone[0], back(alone)[0]])
+
+
+@pytest.mark.parametrize("is_train", [True, False])
+def test_docs_that_are_all_empty_pass_through(is_train):
+    model, X = layer(), arrays([0, 0])
+    Y, backprop = model(X, is_train)
+    assert [y.shape for y in Y] == [(0, 6)] * 2
+    assert [d.shape for d in backprop(Y)] == [(0, WIDTH)] * 2
+    assert all(y.dtype == "float32" for y in Y)
+    assert all(p.grad is None for p in module_of(model).parameters())
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("sizes", [[3, 1], [3]], ids=str)
+def test_inputs_and_gradients_are_left_as_they_were(name, sizes):
+    make, settings = ENCODERS[name]
+    model, X = layer(make, **settings), arrays(sizes)
+    before = [x.copy() for x in X]
+    Y, backprop = model.begin_update(X)
+    dY = arrays(sizes, model.get_dim("nO"), seed=1)
+    given_gradients = [d.copy() for d in dY]
+    dX = backprop(dY)
+    assert same(X, before) and same(dY, given_gradients)
+    for array in (*Y, *dX):
+        array += 1
+    assert same(X, before) and same(dY, given_gradients)
+
+
+STRIDES = {
+    "rows reversed": lambda x: x[::-1],
+    "columns reversed": lambda x: x[:, ::-1],
+    "every second row": lambda x: numpy.repeat(x, 2, 0)[::2],
+    "fortran order": numpy.asfortranarray,
+    "read-only": lambda x: numpy.frombuffer(x.tobytes(), dtype="float32").reshape(x.shape),
+}
+
+
+@pytest.mark.parametrize("name", ["bilstm", "psa"])
+@pytest.mark.parametrize("view", STRIDES)
+def test_any_memory_layout_is_taken(name, view):
+    make, settings = ENCODERS[name]
+    model = layer(make, **settings)
+    X = [STRIDES[view](x) for x in arrays([3, 1, 4])]
+    Y, backprop = model.begin_update(X)
+    dX = backprop([STRIDES[view](y) for y in Y])
+    plain, plain_backprop = model.begin_update([numpy.array(x, order="C") for x in X])
+    assert_close(Y, plain)
+    assert_close(dX, plain_backprop([numpy.array(STRIDES[view](y), order="C") for y in plain]))
+
+
+def test_run_shim_gives_gradients_of_float_inputs_only():
+    model = Model(
+        "table", lambda *_: None, shims=[TorchShim(WordTable, {"num_embeddings": 5, "width": 2})]
+    )
+    model.shims[0].build()
+    pretrained = torch.ones(3, 2, requires_grad=True)
+    output, backprop = run_shim(model, (torch.tensor([1, 2, 2]), pretrained), True)
+    assert output.tolist() == [[1.0, 1.0]] * 3
+    d_rows, d_pretrained = backprop(numpy.full((3, 2), 2.0, dtype="float32"))
+    assert d_rows is None and d_pretrained.tolist() == [[2.0, 2.0]] * 3
+    assert module_of(model).table.weight.grad[:, 0].tolist() == [0, 2, 4, 0, 0]
+
+
+# Training and prediction
+
+
+# Initialization
+
+
+def test_an_encoder_finds_its_width_and_tells_its_own():
+    model = bare_layer()
+    assert not model.has_dim("nI") and not model.has_dim("nO")
+    model.initialize(X=arrays([2], width=7))
+    assert (model.get_dim("nI"), model.get_dim("nO")) == (7, 6)
+    assert module_of(model).layers[0].input_size == 7
+
+
+def test_initializing_again_keeps_the_weights():
+    model = layer()
+    before = weights_of(model)
+    model.initialize(X=arrays([2]))
+    assert same(weights_of(model), before)
+
+
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition, Emission])
+def test_a_head_takes_its_labels_from_the_node(make):
+    model = head_layer("head", make)
+    model.set_dim("nO", 3)
+    model.initialize(X=arrays([2]))
+    module = module_of(model)
+    X = arrays([0, 2, 0, 1, 0])
+    expected = module(torch.from_numpy(numpy.concatenate(X)), torch.tensor([2, 1])).detach()
+    assert expected.shape == (3, 3 if make is Emission else 9)
+    Y = model.predict(X)
+    assert [len(y) for y in Y] == [0, 2, 0, 1, 0]
+    assert_close([numpy.concatenate(Y)], [expected])
+
+
+def test_an_uninitialized_layer_says_what_to_do():
+    model = bare_layer()
+    with pytest.raises(ValueError, match=r"BiLSTM has no weights yet.*initialize"):
+        model.predict(arrays([2]))

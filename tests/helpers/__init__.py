@@ -1,0 +1,1 @@
+"""What several test files share: `from tests.helpers.ragged import batch`."""

@@ -1,0 +1,19 @@
+"""Words as the character encoders take them, and docs of made-up words."""
+
+from collections.abc import Sequence
+
+import torch
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from torch import Tensor, nn
+
+
+def encode_words(module: nn.Module, words: Sequence[Sequence[int]]) -> Tensor:
+    """The vectors that a character encoder gives for words, each a list of characters' rows."""
+    characters = [character for word in words for character in word]
+    return module(torch.tensor(characters), torch.tensor([len(word) for word in words]))
+
+
+def docs_of(vocab: Vocab, *lines: str) -> list[Doc]:
+    """A doc for each line, its words those between the spaces."""
+    return [Doc(vocab, words=line.split()) for line in lines]

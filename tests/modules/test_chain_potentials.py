@@ -1,0 +1,175 @@
+"""Potentials of the heads against their formulas, and the chains that they make."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
+from spacy_psa.ragged import pad
+from spacy_psa.structs.chain import LinearChain
+from tests.helpers.modules import gradcheck, parameter_count, randomised
+from tests.helpers.ragged import batch, one_by_one
+
+D, K = 4, 3
+batches = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+
+
+def head_of(make, labels=K):
+    return randomised(make(D, labels), scale=1.0)
+
+
+def by_pair(head):
+    """W[y', y] and b[y', y] of a `LabelPair`."""
+    return head.pair.weight.detach().view(K, K, D), head.pair.bias.detach().view(K, K)
+
+
+def of_start(head):
+    return head.start.weight.detach(), head.start.bias.detach()
+
+
+def chain_of(head, z, lengths, labels=K):
+    return LinearChain(pad(head(z, lengths).view(-1, labels, labels), lengths), lengths)
+
+
+def paired(lengths):
+    """(flat token, whether it is its sentence's first)."""
+    return enumerate(t == 0 for n in lengths for t in range(n))
+
+
+@settings(deadline=None, max_examples=30)
+@given(batches)
+def test_label_pair_potentials_equal_equation_2(lengths):
+    head = head_of(LabelPair)
+    z, n = batch(lengths, D)
+    potentials = head(z, n)
+    assert potentials.shape == (sum(lengths), K * K)
+    (weights, bias), (start_weights, start_bias) = by_pair(head), of_start(head)
+    for j, first in paired(lengths):
+        for before, tag in itertools.product(range(K), range(K)):
+            if first and before:
+                continue  # not read
+            w, b = weights[before, tag], bias[before, tag]
+            if first:  # the start is a label of its own
+                w, b = start_weights[tag], start_bias[tag]
+            expected = sum(float(w[d] * z[j, d]) for d in range(D)) + float(b)
+            assert potentials[j, before * K + tag].item() == pytest.approx(expected, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=30)
+@given(batches)
+def test_emission_and_transition_equal_a_chain_from_emissions(lengths):
+    head = head_of(EmissionTransition)
+    z, n = batch(lengths, D)
+    ours = chain_of(head, z, n)
+    emissions = pad(head.emission(z), n)
+    theirs = LinearChain.from_emissions(emissions, n, head.transition, head.start, head.end)
+    torch.testing.assert_close(ours.log_partition, theirs.log_partition, rtol=0, atol=1e-10)
+    torch.testing.assert_close(ours.marginals, theirs.marginals, rtol=0, atol=1e-10)
+    for mine, right in zip(ours.argmax, theirs.argmax, strict=True):
+        assert torch.equal(mine, right)
+
+
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition])
+def test_all_tag_sequences_of_four_tokens_sum_to_one(make):
+    z, n = batch([4], D)
+    chain = chain_of(head_of(make), z, n)
+    total = sum(
+        chain.log_prob(torch.tensor([tags])).exp().item()
+        for tags in itertools.product(range(K), repeat=4)
+    )
+    assert total == pytest.approx(1.0, abs=1e-10)
+
+
+def test_probability_of_a_sequence_equals_equation_1():
+    """p(y | z) = Π_j φ(y_{j-1}, y_j, z_j) / Σ_y' Π_j φ(y'_{j-1}, y'_j, z_j), by hand."""
+    head = head_of(LabelPair)
+    z, n = batch([3], D)
+    (weights, bias), (start_weights, start_bias) = by_pair(head), of_start(head)
+
+    def product(tags):
+        score = float(start_weights[tags[0]] @ z[0] + start_bias[tags[0]])
+        for j in (1, 2):
+            pair = tags[j - 1], tags[j]
+            score += float(weights[pair] @ z[j] + bias[pair])
+        return math.exp(score)
+
+    total = sum(product(tags) for tags in itertools.product(range(K), repeat=3))
+    expected = math.log(product((2, 0, 1)) / total)
+    got = chain_of(head, z, n).log_prob(torch.tensor([[2, 0, 1]])).item()
+    assert got == pytest.approx(expected, abs=1e-10)
+
+
+@settings(deadline=None, max_examples=20)
+@given(batches)
+def test_softmax_rows_are_log_probabilities(lengths):
+    head = head_of(Emission)
+    z, n = batch(lengths, D)
+    rows = head(z, n)
+    assert rows.shape == (sum(lengths), K)
+    torch.testing.assert_close(rows.exp().sum(1), torch.ones(len(z), dtype=torch.float64))
+    scores = head.emission(z)
+    torch.testing.assert_close(rows[:, 0] - rows[:, 1], scores[:, 0] - scores[:, 1])
+
+
+def test_softmax_tags_are_independent_in_their_chain():
+    head = head_of(Emission)
+    z, n = batch([3, 2], D)
+    chain = LinearChain.from_emissions(pad(head(z, n), n), n)
+    torch.testing.assert_close(chain.log_partition, torch.zeros(2, dtype=torch.float64))
+    torch.testing.assert_close(chain.marginals[0], head(z, n)[:3].exp())
+
+
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition, Emission])
+def test_a_sentence_does_not_depend_on_its_batch(make):
+    head = head_of(make)
+    z, n = batch([2, 1, 3], D)
+    torch.testing.assert_close(head(z, n), one_by_one(head, z, n))
+
+
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition])
+def test_every_parameter_learns_from_the_likelihood(make):
+    head = head_of(make)
+    z, n = batch([3, 1], D)
+    z.requires_grad_()
+    tags = torch.tensor([[0, 1, 2], [1, 0, 0]])
+    parameters = [z, *head.parameters()]
+    gradients = torch.autograd.grad(-chain_of(head, z, n).log_prob(tags).sum(), parameters)
+    for gradient in gradients:
+        assert gradient.isfinite().all() and gradient.any()
+
+
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition, Emission])
+def test_gradients_equal_finite_differences(make):
+    head = head_of(make)
+    z, n = batch([2, 1], D)
+    assert gradcheck(head, z, n, fast_mode=False)
+
+
+def test_weights_start_glorot_for_a_label_pair_and_biases_zero():
+    torch.manual_seed(0)
+    head = LabelPair(30, 20)
+    bound = math.sqrt(6 / (30 + 20))
+    for layer in (head.pair, head.start):
+        assert 0.97 * bound < layer.weight.detach().abs().max() <= bound
+        assert not layer.bias.any()
+
+
+def test_parameter_counts_are_those_of_the_docstrings():
+    assert parameter_count(EmissionTransition(D, K)) == K * (D + K + 3)
+    assert parameter_count(LabelPair(D, K)) == (K * K + K) * (D + 1)
+    assert parameter_count(Emission(D, K)) == K * (D + 1)
+
+
+@pytest.mark.parametrize("labels", [1, 73])
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition])
+def test_any_number_of_labels_makes_a_chain(make, labels):
+    z, n = batch([3, 2], D)
+    chain = chain_of(head_of(make, labels), z, n, labels)
+    torch.testing.assert_close(
+        chain.marginals.sum(2),
+        torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]], dtype=torch.float64),
+    )

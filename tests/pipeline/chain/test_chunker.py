@@ -1,0 +1,115 @@
+"""`crf_chunker`: chunks, their scores, and chunks that stand on a doc."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from thinc.api import Adam
+
+from spacy_psa.errors import InputError
+from tests.helpers.analyses import agrees, enumerate_doc
+from tests.helpers.pipelines import TEXTS, make_chunk_examples, small_model, spans_of
+from tests.helpers.tasks import SENTENCES, make_task_nlp, task_doc, train_tasks
+
+WORDS = ["Ada", "met", "Evans", "in", "Bath"]
+
+
+@pytest.fixture
+def chunker():
+    """A pipeline that has begun to learn, and its component."""
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("crf_chunker", config={"model": small_model()})
+    examples = make_chunk_examples(nlp)
+    nlp.initialize(lambda: examples)
+    for _ in range(3):
+        nlp.update(examples, sgd=Adam(0.05))
+    return nlp, pipe
+
+
+# Learning and scores
+
+
+@pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
+def test_chunks_are_learnt_by_heart(scheme):
+    nlp = make_task_nlp("crf_chunker", scheme=scheme)
+    examples = train_tasks(nlp)
+    scores = nlp.evaluate(examples)
+    assert scores["chunks_f"] == 1.0
+    assert set(scores["chunks_per_type"]) == {"NP", "VP", "PP"}
+
+
+def test_docs_without_chunks_are_not_learned_from():
+    nlp = make_task_nlp("crf_chunker")
+    train_tasks(nlp, steps=1)
+    chunker = nlp.get_pipe("crf_chunker")
+    bare = Example(Doc(nlp.vocab, words=["dogs"]), Doc(nlp.vocab, words=["dogs"]))
+    loss, _ = chunker.get_loss([bare], chunker.model.predict([bare.predicted]))
+    assert loss == pytest.approx(0, abs=1e-6)
+
+
+def test_chunk_scores_count_exact_labelled_spans():
+    nlp = make_task_nlp("crf_chunker")
+    train_tasks(nlp, steps=1)
+    text, tags, chunks = SENTENCES[0]
+    reference = task_doc(nlp.vocab, text, tags, chunks)
+    wrong = task_doc(nlp.vocab, text, tags, [(0, 1, "NP"), (1, 2, "NP"), (2, 4, "NP")])
+    scores = nlp.get_pipe("crf_chunker").score([Example(wrong, reference)])
+    assert (scores["chunks_p"], scores["chunks_r"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+
+
+# Confidences
+
+
+def test_confidences_are_written_beside_the_chunks():
+    nlp = spacy.blank("en")
+    config = {"model": small_model(), "confidence": True}
+    chunker = nlp.add_pipe("crf_chunker", config=config)
+    nlp.initialize(lambda: make_chunk_examples(nlp))
+    doc = nlp(TEXTS[0])
+    group = doc.spans["crf_chunker"]
+    assert spans_of(group) == spans_of(doc.spans["chunks"]) != []
+    posteriors = chunker.posterior(doc.spans["chunks"])
+    assert posteriors == pytest.approx(group.attrs["scores"], abs=1e-6)
+    assert "scores" not in doc.spans["chunks"].attrs
+
+
+def test_spans_above_a_threshold_leave_the_chunks_alone():
+    nlp = spacy.blank("en")
+    config = {"model": small_model(), "decode": "threshold", "threshold": 0.001}
+    chunker = nlp.add_pipe("crf_chunker", name="many", config=config)
+    examples = make_chunk_examples(nlp)
+    nlp.initialize(lambda: examples)
+    doc = nlp(TEXTS[0])
+    assert len(doc.spans["many"]) > len(doc) and "chunks" not in doc.spans
+    for example in examples:
+        example.predicted = nlp(example.predicted.text)
+    figures = chunker.score(examples)
+    assert figures["spans_many_r"] > figures["spans_many_p"] > 0 and "chunks_f" in figures
+
+
+# Evidence
+
+
+def test_chunks_on_a_doc_are_evidence(chunker):
+    nlp, pipe = chunker
+    doc = Doc(nlp.vocab, words=WORDS)
+    truth = enumerate_doc(pipe, doc).where(agrees([(1, 3, "ORG")], []))
+    doc.spans["chunks"] = [Span(doc, 1, 3, "ORG")]
+    pipe(doc)
+    chunks = tuple(spans_of(doc.spans["chunks"]))
+    assert chunks == truth.best and (1, 3, "ORG") in chunks
+    pipe.overwrite = True
+    pipe(doc)
+    assert (1, 3, "ORG") not in spans_of(doc.spans["chunks"])
+
+
+def test_overlapping_chunks_on_a_doc_are_one_error_and_the_others_go_on(chunker):
+    nlp, pipe = chunker
+    docs = [Doc(nlp.vocab, words=WORDS, sent_starts=[1, 0, 1, 0, 0]) for _ in range(3)]
+    docs[1].spans["chunks"] = [Span(docs[1], 3, 5, "ORG"), Span(docs[1], 2, 4, "PER")]
+    message = r"'Evans in' \(PER\) and 'in Bath' \(ORG\) overlap in the sentence 'Evans in Bath'"
+    with pytest.raises(InputError, match=message):
+        pipe(docs[1])
+    failed = []
+    pipe.set_error_handler(lambda name, proc, docs, error: failed.extend(docs))
+    assert list(pipe.pipe(docs)) == [docs[0], docs[2]] and failed == [docs[1]]

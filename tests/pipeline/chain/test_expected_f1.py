@@ -1,0 +1,74 @@
+"""The spans of the highest expected F1 against every set of spans."""
+
+import math
+
+import numpy
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
+from spacy_psa.structs.chain import LinearChain
+from tests.helpers.analyses import Truth, enumerate_all, random_chain
+
+LABELS = ["A", "B"]
+
+
+def f1(chosen, truth):
+    if not chosen and not truth:
+        return 1.0
+    return 2 * len(set(chosen) & set(truth)) / (len(chosen) + len(truth))
+
+
+def expected_f1(chosen, truth):
+    return sum(p * f1(chosen, value) for value, p in zip(truth.values, truth.probabilities))
+
+
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@settings(max_examples=12, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.3, 1.0, 3.0]),
+)
+def test_best_spans_have_the_highest_expected_f1_of_all_analyses(kind, lengths, seed, scale):
+    """Of a doc of one or two sentences, against every set of spans."""
+    scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
+    values, probabilities, offset = [()], numpy.ones(1), 0
+    for row, length in enumerate(lengths):
+        part = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
+        values = [
+            (*value, *((s + offset, e + offset, x) for s, e, x in more))
+            for value in values
+            for more in part.values
+        ]
+        probabilities = numpy.outer(probabilities, part.probabilities).ravel()
+        offset += length
+    truth = Truth(values, probabilities)
+    likely = [v for v, p in zip(values, probabilities) if p > 1e-12]
+    best = max(expected_f1(chosen, truth) for chosen in likely)
+    offsets = numpy.cumsum([0, *lengths])
+    found = [
+        (s + offsets[row], e + offsets[row], LABELS[label])
+        for row, spans in enumerate(best_expected_f1(chain, scheme))
+        for s, e, label in spans
+    ]
+    assert tuple(found) in values
+    assert expected_f1(found, truth) == pytest.approx(best, abs=1e-9)
+
+
+def test_best_spans_are_not_those_of_the_most_probable_analysis():
+    """Nothing, at 0.4; or A [0, 1), alone at 0.3 or with A [1, 2) at 0.3."""
+    scheme = SpanScheme(["A"], "BIO")
+    potentials = torch.full((1, 2, 3, 3), -torch.inf, dtype=torch.float64)
+    potentials[0, 0, 0, :2] = 0.0
+    potentials[0, 1, 0, 0] = math.log(0.4)
+    potentials[0, 1, 1, 0] = potentials[0, 1, 1, 1] = math.log(0.3)
+    chain = LinearChain(potentials, torch.tensor([2]))
+    assert chain.argmax[0].tolist() == [0, 0]
+    assert best_expected_f1(chain, scheme) == [[(0, 1, 0)]]  # 0.3 + 0.3 · 2/3
+    potentials[0, 1, 1, 2], potentials[0, 1, 1, 1] = math.log(0.3), -math.inf  # A [0, 2)
+    chain = LinearChain(potentials, torch.tensor([2]))
+    assert best_expected_f1(chain, scheme) == [[]]

@@ -1,0 +1,65 @@
+"""The temperature of a component: what it does to a distribution, and that it is saved."""
+
+import pytest
+import spacy
+
+from spacy_psa.errors import InputError
+from tests.helpers.analyses import Truth, enumerate_doc
+from tests.helpers.pipelines import (
+    entities,
+    make_examples,
+    make_nlp,
+    random_nlp,
+)
+
+# Posteriors
+
+
+# On docs
+
+
+def test_temperature_flattens_the_distribution_and_keeps_the_best():
+    nlp = random_nlp()
+    ner = nlp.get_pipe("ner")
+    text = "Ada met Evans"
+    truth = enumerate_doc(ner, nlp.make_doc(text))
+    best = entities(nlp(text))
+    for temperature in (0.5, 1.0, 4):
+        ner.temperature = temperature
+        weights = truth.probabilities ** (1 / temperature)
+        tempered = Truth(truth.values, weights / weights.sum())
+        assert ner.entropy(nlp.make_doc(text)) == pytest.approx(tempered.entropy, rel=1e-4)
+        assert entities(nlp(text)) == best
+    assert ner.temperature == 4.0
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "hot", None, True])
+def test_wrong_temperature_is_an_error_and_changes_nothing(value):
+    ner = make_nlp().get_pipe("ner")
+    ner.temperature = 2.0
+    with pytest.raises(InputError, match="temperature is"):
+        ner.temperature = value
+    assert ner.temperature == 2.0
+
+
+def test_temperature_is_saved_and_models_without_one_load(unsure, tmp_path):
+    nlp = unsure()
+    old = nlp.to_bytes()
+    assert "temperature" not in nlp.get_pipe("ner").cfg
+    nlp.get_pipe("ner").temperature = 1.5
+    assert unsure().from_bytes(nlp.to_bytes()).get_pipe("ner").temperature == 1.5
+    nlp.to_disk(tmp_path / "model")
+    assert spacy.load(tmp_path / "model").get_pipe("ner").temperature == 1.5
+    assert nlp.from_bytes(old).get_pipe("ner").temperature == 1.0
+    (tmp_path / "model" / "ner" / "cfg").write_text('{"labels": ["A"], "temperature": -1}')
+    with pytest.raises(InputError, match=r"'ner' cannot be loaded.*temperature is -1"):
+        spacy.load(tmp_path / "model")
+
+
+def test_temperature_is_not_for_training(unsure):
+    nlp = unsure()
+    examples = make_examples(nlp)
+    scores = nlp.get_pipe("ner").model.predict([eg.predicted for eg in examples])
+    cold, _ = nlp.get_pipe("ner").get_loss(examples, scores)
+    nlp.get_pipe("ner").temperature = 3.0
+    assert nlp.get_pipe("ner").get_loss(examples, scores)[0] == cold

@@ -1,0 +1,492 @@
+"""`constituency_parser`: labels, learning, distributions, sentences that break others."""
+
+import itertools
+import json
+import math
+import warnings
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+from spacy.util import registry
+from thinc.api import Adam
+from thinc.config import ConfigValidationError
+
+from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.errors import InputError
+from tests.helpers.parsers import (
+    chart_model,
+    make_listening_parser,
+    make_parser,
+    random_parser,
+    train_parser,
+    tree_examples,
+)
+from tests.helpers.processes import run_elsewhere
+from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
+
+SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "train.jsonl"
+ENCODERS = ["BiLSTM", "FactoredTransformer"]
+LOSSES = ["max_margin", "log_likelihood"]
+
+
+# Settings and labels
+
+
+def test_default_model_is_a_factored_one():
+    parser = spacy.blank("en").add_pipe("constituency_parser")
+    names = {node.name for node in parser.model.walk()}
+    assert {"span_scores", "FactoredTransformer", "word_embed", "CharBiLSTM"} <= names
+    assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 300, 0.0)
+
+
+@pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}])
+def test_bad_setting_is_an_error_that_names_it(setting):
+    with pytest.raises((InputError, ConfigValidationError), match=next(iter(setting))):
+        make_parser(**setting)
+
+
+def test_labels_are_chains_with_the_most_frequent_root_first():
+    nlp = make_parser()
+    train_parser(nlp)
+    parser = nlp.get_pipe("parser")
+    assert parser.labels[:4] == ("S", "TOP", "FRAG NP", "NP")  # at 2, 2, 1 and 1 roots
+    assert set(parser.labels[4:]) == {"PP", "PRN", "S VP", "VP"}
+    again = make_parser()
+    unannotated = [Example(nlp.make_doc("a"), nlp.make_doc("a"))]
+    again.get_pipe("parser").initialize(lambda: unannotated, labels=parser.label_data)
+    assert again.get_pipe("parser").labels == parser.labels
+
+
+def test_no_trees_is_an_error_that_says_what_to_do():
+    nlp = make_parser()
+    examples = [Example(nlp.make_doc("a b"), nlp.make_doc("a b"))]
+    with pytest.raises(InputError, match=r"no labels.*initialize\.components\.parser\.labels"):
+        nlp.initialize(lambda: examples)
+
+
+def test_label_that_appears_only_after_initialize_is_an_error():
+    nlp = make_parser()
+    train_parser(nlp)
+    with pytest.raises(InputError, match=r"'he came'.*'S NP'.*initialize with all labels"):
+        nlp.update(tree_examples(nlp, ["(S (NP (PRP he) (VBD came)))"]), sgd=Adam(0.01))
+
+
+def test_not_initialized():
+    nlp = make_parser()
+    parser = nlp.get_pipe("parser")
+    doc = nlp.make_doc("Ada met Evans")
+    uses = [nlp, lambda text: parser.predict([doc]), lambda text: parser.distribution([doc])]
+    for use in [*uses, lambda text: parser.kbest(doc, 2)]:
+        with pytest.raises(ValueError, match="initialize"):
+            use(doc.text)
+    with pytest.raises(ValueError):
+        nlp.update(tree_examples(nlp), sgd=Adam(0.01))
+
+
+# Learning
+
+
+@pytest.mark.parametrize(("loss", "encoder"), itertools.product(LOSSES, ENCODERS))
+def test_trees_are_learnt_by_heart(loss, encoder):
+    nlp = make_parser(chart_model(encoder), loss=loss)
+    history = train_parser(nlp, 90, rate=0.02)
+    assert history[-1] < 0.1 * history[0]
+    for text in BRACKETS:
+        doc = tree_doc(nlp.vocab, text, key="gold")
+        del doc.spans["gold"]
+        (tree,) = nlp(doc)._.parse_trees
+        assert flat(tree) == text
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_trees_of_the_sample_are_learnt_by_heart(loss):
+    lines = [json.loads(line)["tree"] for line in SAMPLE.read_text().splitlines()[:5]]
+    nlp = make_parser(loss=loss)
+    examples = tree_examples(nlp, lines)
+    train_parser(nlp, 60, 0.02, examples)
+    scores = nlp.evaluate(examples)
+    assert scores["constituents_f"] == scores["constituents_exact"] == 1.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_batches_of_spans_change_neither_loss_nor_gradient(loss):
+    nlp = random_parser(loss=loss)
+    parser, examples = nlp.get_pipe("parser"), tree_examples(nlp)
+    found = []
+    for budget in (1, 60, 10**6):
+        parser.batch_spans = budget
+        total = parser.update(examples)["parser"]
+        weights = parser.model.get_ref("head").shims[0].module.label.weight
+        found.append((total, weights.grad.clone()))
+        for node in parser.model.walk():
+            for shim in node.shims:
+                shim.module.zero_grad()
+    for total, gradient in found[1:]:
+        assert total == pytest.approx(found[0][0], rel=1e-4)
+        torch.testing.assert_close(gradient, found[0][1], rtol=1e-3, atol=1e-5)
+    assert found[0][0] > 0
+
+
+def test_loss_is_the_mean_over_sentences_with_trees():
+    nlp = random_parser(loss="log_likelihood")
+    parser, examples = nlp.get_pipe("parser"), tree_examples(nlp)
+    alone = [parser.update([eg])["parser"] for eg in examples]
+    without = Example(nlp.make_doc("no tree here"), nlp.make_doc("no tree here"))
+    together = parser.update([*examples, without])["parser"]
+    assert together == pytest.approx(numpy.mean(alone), rel=1e-4)
+    assert parser.update([without], sgd=Adam(0.1))["parser"] == 0.0
+
+
+def test_gradient_of_get_loss_is_that_of_update():
+    nlp = random_parser(loss="log_likelihood")
+    parser, examples = nlp.get_pipe("parser"), tree_examples(nlp)
+    scores = parser.model.predict([eg.predicted for eg in examples])
+    loss, gradients = parser.get_loss(examples, scores)
+    moved = [array.copy() for array in scores]
+    moved[1][2, 1] += 0.01
+    after, _ = parser.get_loss(examples, moved)
+    assert after - loss == pytest.approx(0.01 * gradients[1][2, 1], rel=0.05, abs=1e-5)
+    assert [g.shape for g in gradients] == [s.shape for s in scores]
+
+
+def test_gradients_are_clipped_by_their_joint_norm():
+    nlp = random_parser(max_grad_norm=0.01)
+    parser = nlp.get_pipe("parser")
+    norms = []
+
+    def measure(key, weights, gradient):
+        norms.append(float((gradient**2).sum()))
+        return weights, gradient * 0
+
+    parser.update(tree_examples(nlp), sgd=measure)
+    assert math.sqrt(sum(norms)) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_sentences_that_are_not_those_of_the_trees_are_left_out_with_a_warning():
+    nlp = random_parser()
+    reference = tree_doc(nlp.vocab, *BRACKETS[:2])
+    predicted = Doc(nlp.vocab, words=[t.text for t in reference])
+    with pytest.warns(UserWarning, match=r"1 sentence\(s\) of 'Ada met.*TreeCorpus"):
+        assert nlp.update([Example(predicted, reference)], sgd=Adam(0.1)) == {"parser": 0.0}
+    starts = [token.is_sent_start for token in reference]
+    bounded = Doc(nlp.vocab, words=[t.text for t in reference], sent_starts=starts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert nlp.update([Example(bounded, reference)], sgd=Adam(0.1))["parser"] > 0
+
+
+def test_too_long_sentence_is_left_out_of_training_with_a_warning():
+    nlp = make_parser(max_length=5)
+    with pytest.warns(UserWarning, match="'Ada met Evans in Bath .*left out of training"):
+        history = train_parser(nlp, 2)
+    assert history[0] > 0
+
+
+# Distributions
+
+
+def test_best_tree_is_the_first_of_kbest_and_of_the_distribution():
+    nlp = random_parser()
+    parser = nlp.get_pipe("parser")
+    doc = nlp(tree_doc(nlp.vocab, *BRACKETS[:4], key="gold"))
+    ranked = parser.kbest(doc, 5)
+    dist = parser.distribution([doc])
+    assert [best[0][1] for best in ranked] == doc._.parse_trees
+    assert dist.lengths.tolist() == [len(s) for s in doc.sents]
+    best = dist.log_prob(dist.argmax).tolist()
+    for row, trees in enumerate(ranked):
+        log_probs = [log_prob for log_prob, _ in trees]
+        assert log_probs[0] == pytest.approx(best[row], abs=1e-4)
+        assert log_probs == sorted(log_probs, reverse=True) and log_probs[0] <= 0
+        assert len({flat(tree) for _, tree in trees}) == 5
+    with pytest.raises(ValueError, match="k is 0"):
+        parser.kbest(doc, 0)
+
+
+def test_all_trees_of_two_words_have_probabilities_that_sum_to_one():
+    nlp = random_parser()
+    parser = nlp.get_pipe("parser")
+    for node in parser.model.walk():
+        for shim in node.shims:
+            for parameter in shim.module.parameters():
+                parameter.data.mul_(0.2)
+    k = len(parser.labels)
+    (ranked,) = parser.kbest(nlp.make_doc("Ada came"), 10**4)
+    assert len(ranked) == k * (k + 1) ** 2
+    assert sum(math.exp(log_prob) for log_prob, _ in ranked) == pytest.approx(1, abs=1e-4)
+    assert len({flat(tree) for _, tree in ranked}) == len(ranked)
+
+
+def test_confidence_is_the_share_of_trees_that_have_the_constituent():
+    nlp = random_parser(confidence=True)
+    parser = nlp.get_pipe("parser")
+    for node in parser.model.walk():
+        for shim in node.shims:
+            for parameter in shim.module.parameters():
+                parameter.data.mul_(0.3)
+    doc = nlp(nlp.make_doc("Ada came"))
+    (ranked,) = parser.kbest(doc, 10**4)
+    assert len(doc.spans["constituents"]) > 1
+    for span in doc.spans["constituents"]:
+        share = 0.0
+        for log_prob, tree in ranked:
+            spans = parse_tree(flat(tree)).constituents
+            share += math.exp(log_prob) * ((span.start, span.end, span.label_) in spans)
+        assert span._.constituent_confidence == pytest.approx(share, abs=1e-3)
+
+
+def test_distribution_without_words_is_an_error(parsing):
+    for text in ("", "  \n "):
+        with pytest.raises(ValueError, match="no words"):
+            parsing.get_pipe("parser").distribution([parsing.make_doc(text)])
+
+
+def test_prediction_does_not_depend_on_the_batch():
+    nlp = random_parser()
+    parser = nlp.get_pipe("parser")
+    rng = numpy.random.default_rng(0)
+    words = [word for text in BRACKETS for word in parse_tree(text).words]
+    docs = [Doc(nlp.vocab, words=rng.choice(words, n).tolist()) for n in rng.integers(0, 12, 12)]
+    alone = [parser.predict([doc])[0] for doc in docs]
+    for budget in (1, 50, 10**6):
+        parser.batch_spans = budget
+        assert parser.predict(docs) == alone
+
+
+def test_batches_stay_within_the_budget(monkeypatch):
+    nlp = random_parser()
+    parser = nlp.get_pipe("parser")
+    parser.batch_spans = 60
+    given = []
+    predict = type(parser.model).predict
+
+    def spy(model, docs):
+        if model is parser.model:
+            given.append([len(doc) * (len(doc) + 1) // 2 for doc in docs])
+        return predict(model, docs)
+
+    monkeypatch.setattr(type(parser.model), "predict", spy)
+    sizes = [3, 12, 0, 5, 4, 6, 5]
+    parser.predict([Doc(nlp.vocab, words=["a"] * n) for n in sizes])
+    assert sum(map(len, given)) == 6
+    assert all(len(batch) == 1 or sum(batch) <= 60 for batch in given) and len(given) == 3
+
+
+# Sentences that break others
+
+ODD = [
+    [" "],
+    ["\n\n"],
+    [" ", "Yes", "\n"],
+    ["Ada", "  ", "met", "\n", "Evans", " "],
+    ["."],
+    ["!", "?", "...", "-"],
+    ["(", ")", "[", "]", "{", "}"],
+    [":-)", "(a)", "-LRB-", "\U0001f642", "\u200b", "caf\u00e9"],
+    ["New York", "in\n", "a\u00a0b"],
+]
+
+
+@pytest.mark.parametrize("words", [[], *ODD])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_odd_sentence_is_parsed_and_read_back_from_its_brackets(encoder, words):
+    nlp = random_parser(chart_model(encoder), confidence=True)
+    doc = nlp(Doc(nlp.vocab, words=words))
+    filled = [word for word in words if word.strip()]
+    assert len(doc._.parse_trees) == bool(filled)
+    for tree in doc._.parse_trees:
+        parsed = parse_tree(flat(tree))
+        assert len(parsed.words) == len(filled)
+        assert doc[:]._.parse_string == flat(tree) or len(filled) == 1
+    for span in doc.spans["constituents"]:
+        assert doc[span.start].text.strip() and doc[span.end - 1].text.strip()
+        assert 0 <= span._.constituent_confidence <= 1.0001
+
+
+def test_white_space_does_not_part_the_tree_of_the_words(parsing):
+    text = "Ada met Evans in Bath ."
+    expected = parsing(Doc(parsing.vocab, words=text.split()))
+    words = ["\n", "Ada", "met", " ", "Evans", "in", "Bath", "\n\n", "."]
+    parser = parsing.get_pipe("parser")
+    (tree,) = parser(Doc(parsing.vocab, words=words))._.parse_trees
+    assert tree.leaves() == expected._.parse_trees[0].leaves()
+
+
+def test_white_space_takes_no_part_in_training():
+    nlp = make_parser(loss="log_likelihood")
+    reference = tree_doc(nlp.vocab, BRACKETS[0])
+    words = ["Ada", " ", "met", "\n", "Evans", "in", "Bath", " ", "."]
+    example = Example(Doc(nlp.vocab, words=words), reference)
+    train_parser(nlp, 40, 0.02, [example])
+    doc = nlp(Doc(nlp.vocab, words=words))
+    assert constituents(doc) == [
+        (0, 9, "S"), (0, 1, "NP"), (2, 7, "VP"), (4, 5, "NP"), (5, 7, "PP"), (6, 7, "NP"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_long_sentence_is_parsed_up_to_max_length(encoder):
+    nlp = random_parser(chart_model(encoder))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = nlp(Doc(nlp.vocab, words=["Ada", "met", "Leeds"] * 100))
+    assert len(doc.spans["constituents"]) > 100
+
+
+def test_too_long_sentence_gets_one_constituent_and_a_warning_that_names_the_doc():
+    nlp = random_parser(confidence=True)
+    parser = nlp.get_pipe("parser")
+    words = [" ", *["Ada", "met", "Leeds"] * 1000, "."]
+    doc = Doc(nlp.vocab, words=words)
+    with pytest.warns(UserWarning, match="'Ada met Leeds.*3002 tokens.*max_length = 300.*'S'"):
+        nlp(doc)
+    assert constituents(doc) == [(1, 3002, "S")]
+    assert doc.spans["constituents"].attrs["scores"].tolist() == [0.0]
+    short = Doc(nlp.vocab, words=["Ada", "met"])
+    with pytest.warns(UserWarning, match="3002 tokens"):
+        assert [len(trees) for trees in parser.kbest(doc, 2)] == [0]
+        assert len(parser.distribution([doc, short]).lengths) == 1
+    del doc.spans["constituents"]
+    with pytest.warns(UserWarning, match="3002 tokens"):
+        docs = list(nlp.pipe([short, doc]))
+    assert len(docs[0].spans["constituents"]) > 0 and len(docs[1].spans["constituents"]) == 1
+
+
+def test_empty_docs_in_a_batch_leave_the_others_as_they_are(parsing):
+    texts = ["", "Yes", " ", "Ada met Evans in Bath .", ""]
+    docs = [Doc(parsing.vocab, words=text.split()) for text in texts]
+    found = [constituents(doc) for doc in parsing.pipe(docs)]
+    assert found[0] == found[1] == found[2] == found[4] == []
+    assert (0, 6, "S") in found[3]
+
+
+def test_sentence_boundaries_bound_the_trees():
+    nlp = random_parser()
+    parser = nlp.get_pipe("parser")
+    joined = nlp(tree_doc(nlp.vocab, *BRACKETS, key="gold"))
+    found, first = [], 0
+    for text in BRACKETS:
+        alone = parser(tree_doc(nlp.vocab, text))
+        found += [(first + s, first + e, label) for s, e, label in constituents(alone)]
+        first += len(alone)
+    assert constituents(joined) == found
+    assert len(joined._.parse_trees) == len(BRACKETS)
+    assert len(parser.kbest(joined, 1)) == len(BRACKETS)
+
+
+# Saving
+
+
+def test_bytes_disk_and_docbin_keep_trees_and_scores(parsing, tmp_path):
+    texts = ["Ada met Evans in Bath .", "Reading books helps Ada ."]
+    expected = [doc.to_bytes() for doc in parsing.pipe(texts)]
+    parsing.to_disk(tmp_path / "model")
+    for again in (spacy.load(tmp_path / "model"), make_parser().from_bytes(parsing.to_bytes())):
+        assert again.get_pipe("parser").labels == parsing.get_pipe("parser").labels
+        again.get_pipe("parser").confidence = True
+        assert [doc.to_bytes() for doc in again.pipe(texts)] == expected
+    docs = list(parsing.pipe(texts))
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
+    back = list(DocBin().from_disk(tmp_path / "docs.spacy").get_docs(parsing.vocab))
+    for doc, saved in zip(docs, back, strict=True):
+        assert constituents(saved) == constituents(doc)
+        assert saved._.parse_trees == doc._.parse_trees
+        confidences = [span._.constituent_confidence for span in saved.spans["constituents"]]
+        assert confidences == doc.spans["constituents"].attrs["scores"].tolist()
+        assert min(confidences) > 0.5
+
+
+def test_weights_of_other_labels_do_not_load_and_change_nothing(parsing):
+    other = make_parser()
+    train_parser(other, examples=tree_examples(other, BRACKETS[:1]))
+    data = other.get_pipe("parser").to_bytes(exclude=["cfg"])
+    before = parsing.to_bytes()
+    with pytest.raises(InputError, match="'parser' cannot be loaded"):
+        parsing.get_pipe("parser").from_bytes(data)
+    assert parsing.to_bytes() == before
+
+
+# In a pipeline
+
+
+def test_only_the_doc_that_fails_goes_to_the_error_handler(parsing, monkeypatch):
+    parser = parsing.get_pipe("parser")
+    plan = parser._plan
+
+    def fail_on_yes(docs):
+        if any(doc.text == "Yes" for doc in docs):
+            raise RuntimeError("bad doc")
+        return plan(docs)
+
+    monkeypatch.setattr(parser, "_plan", fail_on_yes)
+    failed = []
+    parsing.set_error_handler(lambda name, pipe, docs, error: failed.append((docs, error)))
+    texts = ["Leeds", "Yes", "Ada met Evans in Bath ."]
+    assert [doc.text for doc in parsing.pipe(texts)] == [texts[0], texts[2]]
+    (((doc,), error),) = failed
+    assert doc.text == "Yes" and str(error) == "bad doc"
+
+
+SEVERAL_PROCESSES = """
+import json, sys
+import spacy
+nlp = spacy.load(sys.argv[1])
+texts = sys.argv[2:] * 6
+before = [doc[:]._.parse_string for doc in nlp.pipe(texts)]
+after = [doc[:]._.parse_string for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
+print(json.dumps([before, after]))
+"""
+
+
+def test_several_processes_parse(parsing, tmp_path):
+    parsing.to_disk(tmp_path / "model")
+    texts = ["Ada met Evans in Bath .", "Yes", ""]
+    before, after = run_elsewhere(SEVERAL_PROCESSES, tmp_path / "model", *texts)
+    assert before == after and before[0].startswith("(S (NP")
+
+
+def test_tags_of_a_tagger_before_it_reach_the_parser():
+    """The words say nothing here: only the tags do."""
+    tags = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 16}
+    nlp = make_parser(chart_model(embed=tags), loss="log_likelihood")
+    tagger = nlp.add_pipe("tagger", first=True)
+    examples = tree_examples(nlp, BRACKETS[:3])
+    for eg in examples:
+        eg.predicted.from_array(["TAG"], eg.reference.to_array(["TAG"])[:, None])
+    optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.02))
+    for _ in range(60):
+        nlp.update(examples, sgd=optimizer, annotates=["tagger"])
+    assert tagger.labels
+    assert nlp.evaluate(examples)["constituents_f"] == 1.0
+    doc = Doc(nlp.vocab, words=["Ada", "met", "Evans", "in", "Bath", "."])
+    with nlp.select_pipes(disable=["tagger"]):
+        untagged = constituents(nlp(doc))
+    assert untagged != constituents(nlp(Doc(nlp.vocab, words=[t.text for t in doc])))
+
+
+def test_parser_listens_to_a_shared_tok2vec():
+    nlp = make_listening_parser(chart_model(), loss="log_likelihood")
+    history = train_parser(nlp, 60, 0.02)
+    assert history[-1] < 0.2 * history[0]
+    joined = tree_doc(nlp.vocab, *BRACKETS[:2], key="gold")
+    nlp.get_pipe("parser").batch_spans = 5
+    assert [flat(tree) for tree in nlp(joined)._.parse_trees] == BRACKETS[:2]
+    with pytest.warns(UserWarning, match="max_length"):
+        doc = nlp(Doc(nlp.vocab, words=["Ada"] * 1500))
+    assert constituents(doc) == [(0, 1500, nlp.get_pipe("parser").labels[0])]
+
+
+def test_factory_and_reader_are_found_by_entry_points():
+    assert registry.has("factories", "constituency_parser")
+    assert registry.has("readers", "spacy-psa.TreeCorpus.v1")
+
+
+def test_parser_overwrites_what_stood_there(parsing):
+    doc = Doc(parsing.vocab, words=["Leeds"])
+    doc.spans["constituents"] = [Span(doc, 0, 1, "X")]
+    assert constituents(parsing.get_pipe("parser")(doc)) == [(0, 1, "NP")]
