@@ -1,51 +1,97 @@
-"""What a training reached on development data, without a look at test data.
+"""Record what a training reached on development data, without a look at test data.
 
-usage: python benchmarks/dev_run.py CONFIG.cfg LOG.jsonl OUT.json --commit C --note TEXT FILE ...
-
-CONFIG.cfg is that of the trained model, LOG.jsonl what spaCy's logger wrote, the FILEs are
-its data. `commit` is that of the code that trained. Writes the keys of
-spacy_psa/scoring/result.py that make sense without a test, and the note.
+Writes benchmarks/EXPERIMENT/results/NAME.json, a record of the kind "training" whose `model`,
+`test`, `scores`, `support` and `speed` are null.
 """
 
 import argparse
-from datetime import datetime, timezone
+import json
 from pathlib import Path
+from typing import Any
 
-import srsly
 from thinc.api import Config
 
-from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.scoring.provenance import checksums, machine, versions
+from benchmarks.record import make_record, place_of, provenance, save_record
+from benchmarks.wrap import training_results
 from spacy_psa.scoring.result import best, read_log
 
 
+def development_record(
+    config: Path,
+    log: Path,
+    experiment: str,
+    name: str,
+    *,
+    commit: str,
+    note: str,
+    data: list[Path],
+    command: str | None = None,
+) -> dict[str, Any]:
+    """The record of a training without a test.
+
+    Args:
+        config: the config of the trained model.
+        log: what `spacy.ConsoleLogger.v3` wrote to its `output_file`.
+        experiment: the folder below `benchmarks`.
+        name: the name of the record.
+        commit: the git commit of the code that trained.
+        note: what was trained, and why it was stopped.
+        data: the files that it was trained with.
+        command: the command that trained it; None if it is not known.
+
+    Raises:
+        InputError: if a file is missing, or `log` is not in its format.
+    """
+    settings = Config().from_disk(config).interpolate()
+    dev = read_log(log)
+    # Whether the code of the training was changed is not known any more.
+    source = {**provenance(data), "commit": commit, "modified": None, "command": command}
+    return make_record(
+        experiment,
+        name,
+        "training",
+        training_results({"dev": dev, "best": best(dev)}),
+        source=source,
+        seed=settings["training"]["seed"],
+        config=json.loads(json.dumps(settings, default=str)),
+        note=note,
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.dev_run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument(
+        "config", type=Path, metavar="CONFIG.cfg", help="config of the trained model"
+    )
+    found.add_argument("log", type=Path, metavar="LOG.jsonl", help="log of spaCy's logger")
+    found.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
+    found.add_argument("name", metavar="NAME", help="name of the record")
+    found.add_argument("data", type=Path, nargs="+", metavar="FILE", help="data of the training")
+    found.add_argument("--commit", required=True, help="commit of the code that trained")
+    found.add_argument("--note", required=True, help="what was trained, and why it was stopped")
+    found.add_argument("--command", help="command that trained it")
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config", type=Path)
-    parser.add_argument("log", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--commit", required=True)
-    parser.add_argument("--note", required=True)
-    parser.add_argument("data", type=Path, nargs="+")
-    args = parser.parse_args()
-    config = Config().from_disk(args.config)
-    dev = read_log(args.log)
-    result = {
-        "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "note": args.note,
-        "seed": config["training"]["seed"],
-        "dev": dev,
-        "best": best(dev),
-        "data": checksums(args.data),
-        "versions": versions(),
-        "machine": machine(),
-        "commit": args.commit,
-        "config": config,
-    }
-    with atomic_path(args.out) as path:
-        srsly.write_json(path, result)
-    print(f"{args.out}: best {result['best']['score']:.4f} in epoch {result['best']['epoch']}")
+    given = parser().parse_args()
+    record = development_record(
+        given.config,
+        given.log,
+        given.experiment,
+        given.name,
+        commit=given.commit,
+        note=given.note,
+        data=given.data,
+        command=given.command,
+    )
+    save_record(record, place_of(record))
+    top = record["results"]["best"]
+    print(f"best {top['score']:.4f} in epoch {top['epoch']}")
 
 
 if __name__ == "__main__":

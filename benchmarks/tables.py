@@ -16,6 +16,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,9 +55,7 @@ def experiments() -> list[Experiment]:
         module = import_module(f"benchmarks.{name}.tables")
         paths = sorted((page.parent / "results").glob("*.json"))
         records = {path.stem: read_record(path) for path in paths}
-        found.append(
-            Experiment(name, page, records, module.TABLES, module.claims, module.headline)
-        )
+        found.append(Experiment(name, page, records, module.TABLES, module.claims, module.headline))
     return found
 
 
@@ -150,10 +149,17 @@ def dev_list(record: Mapping[str, Any], epochs: Sequence[int]) -> str:
     return ", ".join(percent(dev_score(record, epoch)) for epoch in epochs)
 
 
-def best_dev(record: Mapping[str, Any]) -> str:
-    """The best development score, its epoch and the last epoch: "94.70 (42 of 42)"."""
-    best, last = record["results"]["best"], dev_rows(record)[-1]
-    return f"{percent(best['score'])} ({best['epoch']} of {last['epoch']})"
+def best_dev(record: Mapping[str, Any], epochs: int = 0) -> str:
+    """The best development score, its epoch and the number of epochs: "94.70 (42 of 42)".
+
+    Args:
+        record: the record of a training.
+        epochs: the number of epochs; 0 for the last one that was evaluated.
+    """
+    best = record["results"]["best"]
+    return (
+        f"{percent(best['score'])} ({best['epoch']} of {epochs or dev_rows(record)[-1]['epoch']})"
+    )
 
 
 def best_score(record: Mapping[str, Any]) -> float:
@@ -168,6 +174,17 @@ def test_f(record: Mapping[str, Any]) -> float:
         if key in scores:
             return float(scores[key])
     raise InputError(f"no F1 and no accuracy among the scores {list(scores)}")
+
+
+def gap(one: float, other: float, digits: int = 2) -> str:
+    """The difference of two fractions of 1 in points, from their two printed decimals.
+
+    Examples:
+        >>> gap(0.907324, 0.906852), gap(0.4638, 0.4033, 1)
+        ('0.04', '6.1')
+    """
+    difference = Decimal(percent(one)) - Decimal(percent(other))
+    return str(difference.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def precision_recall_f(record: Mapping[str, Any]) -> list[str]:
@@ -194,9 +211,16 @@ def rate(row: Mapping[str, Any]) -> float:
     return float(row["per_cpu_second"]["median"])
 
 
-def ratio(rows: Mapping[str, Any], one: str, other: str) -> float:
-    """How many times as fast as another row a row is, in processor time."""
-    return rate(rows[one]) / rate(rows[other])
+def ratio(rows: Mapping[str, Any], one: str, other: str, unit: str = "per_second") -> float:
+    """How many times as fast as another row a row is.
+
+    Args:
+        rows: the timed rows, by name.
+        one: the row.
+        other: the other row.
+        unit: "per_second" by the clock, "per_cpu_second" by processor time.
+    """
+    return float(rows[one][unit]["median"] / rows[other][unit]["median"])
 
 
 def write_pages(check: bool) -> list[str]:

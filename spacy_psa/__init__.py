@@ -1,7 +1,7 @@
-"""Structured neural models for spaCy: CRF taggers and chart parsers from a config.
+"""Neural models of structured outputs for spaCy: CRF taggers and a constituency parser.
 
-Nothing is imported here: spaCy finds every component, architecture and
-reader through the package's entry points.
+The models are built and trained from spaCy configs. Importing this package loads nothing else:
+spaCy finds every component, architecture and corpus reader through the package's entry points.
 """
 
 __version__ = "0.1.0"

@@ -1,19 +1,33 @@
-"""The errors that a user can mend, and the checks of settings that raise them."""
+"""Errors that the user can correct, and the checks of settings that raise them."""
 
 from typing import Any, get_args
 
 
 class InputError(ValueError):
-    """Bad input: the message names the file, line or token, and what to do.
+    """An error in the user's input, with advice on how to correct it.
 
-    The command line prints it as one line and exits with code 2.
+    The message names the file, line, token or setting that is wrong, and says what to do. The
+    command line prints the message as one line and exits with code 2.
+
+    Examples:
+        >>> raise InputError("train.txt:3: 1 column instead of 2")
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.InputError: train.txt:3: 1 column instead of 2
     """
 
 
 class SettingError(InputError):
-    """A setting that cannot be taken.
+    """An error in the value of one setting.
 
-    setting: its name. value: what was given. advice: what to give instead.
+    Args:
+        setting: name of the setting.
+        value: the value that was given.
+        advice: what to give instead. It ends the message.
+
+    Examples:
+        >>> print(SettingError("window", 0, "take 1 or more"))
+        window is 0: take 1 or more
     """
 
     def __init__(self, setting: str, value: Any, advice: str):
@@ -27,13 +41,44 @@ class SettingError(InputError):
 
 
 def check_choice(setting: str, value: Any, choices: Any) -> None:
-    """Raises SettingError where `value` is none of the choices of a `Literal`."""
+    """Check that a value is one of the choices of a `Literal`.
+
+    Args:
+        setting: name of the setting, for the error.
+        value: the value to check.
+        choices: the `Literal` type.
+
+    Raises:
+        SettingError: if the value is not one of the choices.
+
+    Examples:
+        >>> from typing import Literal
+        >>> check_choice("pool", "max", Literal["final", "max"])
+        >>> check_choice("pool", "mean", Literal["final", "max"])
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.SettingError: pool is 'mean': take one of ('final', 'max')
+    """
     if value not in get_args(choices):
         raise SettingError(setting, value, f"take one of {get_args(choices)}")
 
 
 def check_sizes(**sizes: int | None) -> None:
-    """Raises SettingError for the first size below 1; None stands for a size that is not set."""
+    """Check that each size is at least 1.
+
+    Args:
+        sizes: the sizes by name. None stands for a size that is not set, and passes.
+
+    Raises:
+        SettingError: for the first size below 1.
+
+    Examples:
+        >>> check_sizes(hidden=100, project=None)
+        >>> check_sizes(hidden=0)
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.SettingError: hidden is 0: take 1 or more
+    """
     for setting, size in sizes.items():
         if size is not None and size < 1:
             raise SettingError(setting, size, "take 1 or more")

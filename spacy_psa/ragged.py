@@ -1,9 +1,9 @@
-"""Sentences of different lengths as one flat array.
+"""Batches of sentences of different lengths, stored as one flat tensor without padding.
 
-Every module takes the token vectors of a batch one sentence after the other,
-`x: (N, d)` with `N = sum(lengths)`, and `lengths: (B,)`, a CPU tensor of
-int64, each at least 1. No padding is stored or computed on; what needs a rectangle (a
-recurrence on a GPU, an n × n attention matrix) pads inside and unpads again.
+Every module takes the token vectors of a batch as `x`, (N, d), one sentence after the other, and
+`lengths`, (B,) int64 on the CPU. B is the number of sentences, each length is at least 1, and
+N = sum(lengths). Padding is neither stored nor computed. Code that needs a rectangular tensor
+(a recurrence on a GPU, an n × n attention matrix) pads inside and removes the padding again.
 """
 
 import torch
@@ -11,9 +11,18 @@ from torch import Tensor
 
 
 def positions(lengths: Tensor, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """The sentence and the place in it of each flat token.
+    """Find the sentence of each flat token, and its place in that sentence.
 
-    lengths: (B,) int64. Returns two (N,) int64 tensors on `device`.
+    Args:
+        lengths: (B,) int64, the tokens of each sentence.
+        device: device of the results; by default the CPU.
+
+    Returns:
+        The index of the sentence and the place in it, counted from 0: two (N,) int64 tensors.
+
+    Examples:
+        >>> positions(torch.tensor([2, 3]))
+        (tensor([0, 0, 1, 1, 1]), tensor([0, 1, 0, 1, 2]))
     """
     sentence = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     starts = torch.cumsum(lengths, 0) - lengths
@@ -22,25 +31,61 @@ def positions(lengths: Tensor, device: torch.device | None = None) -> tuple[Tens
 
 
 def pad(x: Tensor, lengths: Tensor, value: float = 0.0) -> Tensor:
-    """(N, ...) -> (B, max(lengths), ...), filled up with `value`."""
+    """Copy a flat batch into a rectangle: (N, ...) -> (B, n, ...) with n = max(lengths).
+
+    Args:
+        x: (N, ...), the flat batch.
+        lengths: (B,) int64, the tokens of each sentence.
+        value: the number that fills the places after the end of a sentence.
+
+    Examples:
+        >>> pad(torch.tensor([1, 2, 3, 4, 5]), torch.tensor([2, 3]))
+        tensor([[1, 2, 0],
+                [3, 4, 5]])
+    """
     sentence, place = positions(lengths, x.device)
     shape = (len(lengths), int(lengths.max()), *x.shape[1:])
     return x.new_full(shape, value).index_put((sentence, place), x)
 
 
 def unpad(padded: Tensor, lengths: Tensor) -> Tensor:
-    """(B, n, ...) -> (N, ...), the inverse of `pad`."""
+    """Remove the padding of a batch, as the inverse of `pad`: (B, n, ...) -> (N, ...).
+
+    Examples:
+        >>> unpad(torch.tensor([[1, 2, 0], [3, 4, 5]]), torch.tensor([2, 3]))
+        tensor([1, 2, 3, 4, 5])
+    """
     return padded[positions(lengths, padded.device)]
 
 
 def mask(lengths: Tensor, device: torch.device | None = None) -> Tensor:
-    """(B, max(lengths)) bool, true where there is a token."""
+    """Mark the places of a padded batch that hold a token: (B, max(lengths)) bool.
+
+    Examples:
+        >>> mask(torch.tensor([2, 3]))
+        tensor([[ True,  True, False],
+                [ True,  True,  True]])
+    """
     return (torch.arange(int(lengths.max()))[None, :] < lengths[:, None]).to(device)
 
 
 def with_boundaries(lengths: Tensor, device: torch.device | None = None) -> Tensor:
-    """(N + 2B,): the rows of `torch.cat([x, start, stop])` that put a start row before
-    and a stop row after the tokens of each sentence; x: (N, d), start and stop: (1, d)."""
+    """List the rows that put a start row before each sentence and a stop row after it.
+
+    The result indexes `torch.cat([x, start, stop])`, where x is (N, d) and start and stop are
+    (1, d). So row N of that tensor is the start row and row N + 1 the stop row.
+
+    Args:
+        lengths: (B,) int64, the tokens of each sentence.
+        device: device of the result; by default the CPU.
+
+    Returns:
+        (N + 2B,) int64.
+
+    Examples:
+        >>> with_boundaries(torch.tensor([2, 1]))
+        tensor([3, 0, 1, 4, 3, 2, 4])
+    """
     total = int(lengths.sum())
     longer = lengths + 2
     ends = torch.cumsum(longer, 0)

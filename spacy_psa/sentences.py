@@ -1,4 +1,4 @@
-"""Sentence boundaries, and the sentences of docs as docs of their own."""
+"""Sentence boundaries of docs, and docs split into docs of one sentence each."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -6,28 +6,48 @@ from functools import cached_property
 from spacy.tokens import Doc
 
 Bounds = list[tuple[int, int]]
-"""The first token of each sentence and the one after its last."""
+"""For each sentence, the index of its first token and the index after its last token."""
 
-# The token attributes that embedders read, beside the word.
+# The token attributes that embedders read in addition to the word.
 EMBEDDED: list[int | str] = ["NORM", "TAG", "POS", "MORPH", "LEMMA"]
 
 
 class Sentences(list[Doc]):
-    """Docs that are one sentence each, so that no model needs to look for boundaries.
+    """A list of docs of one sentence each, as `split_sentences` returns it.
 
-    What `split_sentences` gives.
+    The type tells a model that it need not look for sentence boundaries.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> doc = Doc(Vocab(), words=["Stop", "Go", "on"], sent_starts=[True, True, False])
+        >>> split_sentences([doc]).chosen([1])
+        [Go on ]
     """
 
     def chosen(self, places: Iterable[int]) -> "Sentences":
-        """Those at some places, in that order."""
+        """Select the sentences at `places`, in the order of `places`."""
         return Sentences(self[i] for i in places)
 
 
 class SplitDocs:
-    """Docs with their sentences, which are looked for once.
+    """Docs together with their sentences, whose boundaries are looked for only once.
 
-    docs: as they are. bounds: the `sentence_bounds` of each doc. sizes: the tokens of each
-    sentence, one doc after the other.
+    Args:
+        docs: the docs.
+
+    Attributes:
+        docs: the docs as a list, unchanged.
+        bounds: the `sentence_bounds` of each doc.
+        sizes: the number of tokens of each sentence, one doc after the other.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> doc = Doc(Vocab(), words=["Stop", "Go", "on"], sent_starts=[True, True, False])
+        >>> split = SplitDocs([doc])
+        >>> split.bounds, split.sizes
+        ([[(0, 1), (1, 3)]], [1, 2])
+        >>> split.sentences
+        [Stop , Go on ]
     """
 
     def __init__(self, docs: Iterable[Doc]):
@@ -37,27 +57,49 @@ class SplitDocs:
 
     @cached_property
     def sentences(self) -> Sentences:
-        """The sentences as docs of their own, one doc's after the other's."""
+        """The sentences of all docs as docs of their own, one doc after the other."""
         return split_sentences(self.docs, self.bounds)
 
 
 def sentence_bounds(doc: Doc) -> Bounds:
-    """Where the sentences of a doc begin and end.
+    """Find where the sentences of a doc begin and end.
 
-    A doc without sentence boundaries, or without tokens, is one sentence.
+    A doc without sentence boundaries, or without tokens, counts as one sentence.
+
+    Returns:
+        For each sentence, the index of its first token and the index after its last token.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> words = ["Stop", "Go", "on"]
+        >>> sentence_bounds(Doc(Vocab(), words=words, sent_starts=[True, True, False]))
+        [(0, 1), (1, 3)]
+        >>> sentence_bounds(Doc(Vocab(), words=words))
+        [(0, 3)]
     """
-    # To spaCy a doc without tokens has every annotation, and no sentence.
+    # In spaCy, a doc without tokens has every annotation, but no sentence.
     if len(doc) and doc.has_annotation("SENT_START"):
         return [(sentence.start, sentence.end) for sentence in doc.sents]
     return [(0, len(doc))]
 
 
 def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None) -> Sentences:
-    """The sentences of docs, in order, with the token attributes that embedders read.
+    """Split docs into their sentences, with the token attributes that embedders read.
 
-    A doc of one sentence is taken as it is.
+    A doc of one sentence is returned as it is, not copied. `Sentences` are returned unchanged.
 
-    bounds: the `sentence_bounds` of each doc, where they are known.
+    Args:
+        docs: the docs to split.
+        bounds: the `sentence_bounds` of each doc; by default they are computed.
+
+    Returns:
+        The sentences of all docs, in order.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> doc = Doc(Vocab(), words=["Stop", "Go", "on"], sent_starts=[True, True, False])
+        >>> [len(sentence) for sentence in split_sentences([doc])]
+        [1, 2]
     """
     if isinstance(docs, Sentences):
         return docs
@@ -72,7 +114,7 @@ def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None)
 
 
 def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
-    # Not spans, which spaCy's own embedders do not take, nor Span.as_doc, which is slow.
+    # spaCy's own embedders do not take spans, and Span.as_doc is slow.
     words = [token.text for token in doc]
     spaces = [bool(token.whitespace_) for token in doc]
     attributes = doc.to_array(EMBEDDED)

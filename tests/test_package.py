@@ -15,13 +15,13 @@ from spacy.util import registry
 
 import spacy_psa
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from tests.helpers.paths import ROOT
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # pytest brings it
 
-ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 ENTRY_POINTS = [
     (group, name, target)
@@ -83,13 +83,10 @@ def test_the_installed_entry_points_are_those_of_the_project():
 def test_spacy_finds_every_registered_name(group, name):
     Language()  # which reads the entry points of factories, the first one in a process
     kind = group.split("_", 1)[1]
-    found = registry.get(kind, name)
-    target = PROJECT["entry-points"][group][name]
+    module, attribute = PROJECT["entry-points"][group][name].split(":")
+    assert registry.get(kind, name) is getattr(importlib.import_module(module), attribute)
     if group == "spacy_factories":
         assert Language.get_factory_meta(name).factory == name
-        module, attribute = target.split(":")
-        found = getattr(importlib.import_module(module), attribute)
-    assert f"{found.__module__}:{found.__name__}" == target
 
 
 def test_our_names_carry_the_package_and_a_version():
@@ -106,6 +103,7 @@ import json, sys, warnings
 import torch
 from spacy_psa.kernels import available
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from tests.helpers.paths import ROOT
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     torch.manual_seed(0)

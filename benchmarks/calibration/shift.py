@@ -1,11 +1,13 @@
-"""How much of the calibration error on test data any map fitted to development data leaves.
+"""Measure how much of the calibration error on test data a map fitted to development data leaves.
 
-usage: python benchmarks/calibration_shift.py MODEL DEV.spacy TEST.spacy OUT.json [--pipe NAME]
+MODEL has been calibrated by `spacy-psa calibrate`. A temperature is one way to map confidences to
+better ones. Isotonic regression of scikit-learn fits the best of all monotone maps to the spans
+that are predicted on development data. What it leaves on test data is therefore a difference
+between the two sets, and no fault of the temperature: a span of the same confidence is right less
+often.
 
-MODEL has been calibrated (`spacy-psa calibrate`). A temperature is one way to map confidences
-to better ones. Isotonic regression (scikit-learn) fits the best of all monotone maps to the
-development data's predicted spans, so what it leaves on test data is a difference between
-the two sets and not of the temperature: a span of the same confidence is right less often.
+Results (kind "figures"): `temperature`; `by_temperature` and `by_isotonic_regression`, each
+{`dev` and `test`: {`spans`, `mean_confidence`, `precision`, `ece`}}.
 """
 
 import argparse
@@ -15,17 +17,17 @@ from typing import Any
 
 import spacy
 import torch
-from record import write_record
 from sklearn.isotonic import IsotonicRegression
 from spacy.language import Language
 from spacy.training import Example
 
+from benchmarks.record import write_record
 from spacy_psa.scoring.calibration import Judged, calibration_error, judge, reliability
 from spacy_psa.scoring.result import read_examples
 
 
 def judged(nlp: Language, pipe: str, path: Path) -> Judged:
-    """The predicted entities of a file with their confidences, and which are right."""
+    """The predicted entities of a file with their confidences, and which of them are right."""
     examples = read_examples(nlp, path)
     docs = nlp.pipe(eg.predicted.copy() for eg in examples)
     found = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
@@ -41,33 +43,53 @@ def figures(found: Judged) -> dict[str, float | int | None]:
     }
 
 
-def main(arguments: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
-    settings: dict[str, Any] = {"components": {arguments.pipe: {"confidence": True}}}
-    nlp = spacy.load(arguments.model, config=settings)
-    component: Any = nlp.get_pipe(arguments.pipe)
-    dev, test = (judged(nlp, arguments.pipe, path) for path in (arguments.dev, arguments.test))
+def measure(model: str, pipe: str, dev_path: Path, test_path: Path) -> dict[str, Any]:
+    """The figures by both maps.
+
+    Args:
+        model: the path of a calibrated pipeline.
+        pipe: its component.
+        dev_path: the data that it was calibrated on.
+        test_path: the data to measure.
+    """
+    settings: dict[str, Any] = {"components": {pipe: {"confidence": True}}}
+    nlp = spacy.load(model, config=settings)
+    component: Any = nlp.get_pipe(pipe)
+    dev, test = (judged(nlp, pipe, path) for path in (dev_path, test_path))
     isotonic = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
     isotonic.fit(dev.confidence, dev.right)
     mapped = [
         found._replace(confidence=isotonic.predict(found.confidence)) for found in (dev, test)
     ]
-    record = {
+    return {
         "temperature": component.temperature,
         "by_temperature": {"dev": figures(dev), "test": figures(test)},
         "by_isotonic_regression": dict(zip(("dev", "test"), map(figures, mapped))),
     }
-    write_record(arguments.out, record, [arguments.dev, arguments.test])
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.calibration.shift",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL", help="a calibrated pipeline")
+    found.add_argument("dev", type=Path, metavar="DEV.spacy")
+    found.add_argument("test", type=Path, metavar="TEST.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("--pipe", default="ner", help="component whose confidences are read (ner)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    torch.set_num_threads(1)
+    found = measure(given.model, given.pipe, given.dev, given.test)
     for by in ("by_temperature", "by_isotonic_regression"):
-        print(by, json.dumps(record[by]))
+        print(by, json.dumps(found[by]))
+    write_record(given.out, "calibration", found, data=[given.dev, given.test])
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model")
-    for name in ("dev", "test", "out"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("--pipe", default="ner")
-    main(parser.parse_args())
+    main()

@@ -1,14 +1,17 @@
-"""What confidences and n-best analyses cost beside Viterbi alone.
+"""Measure what confidences and n-best analyses cost beside Viterbi alone.
 
-usage: python benchmarks/confidence.py TEST.spacy OUT.json MODEL [MODEL ...] [--repeats N]
+Times three tasks on one thread, over the tokenized documents of TEST.spacy: `nlp.pipe` with the
+most probable analysis alone, `nlp.pipe` with confidence = true, and the 10 best analyses of each
+document (`kbest_batch`, in batches of nlp.batch_size). A repeat takes each task once; the next
+repeat takes them in another order. One pass before the first repeat does not count. The seconds
+are those of the processor (user and system), which other processes disturb least; the seconds of
+the clock are recorded beside them. The cost is the median over the repeats of the ratio to
+Viterbi within the repeat, less 1.
 
-Times, on one thread, over the tokenized documents of TEST.spacy: nlp.pipe with the most
-probable analysis alone, nlp.pipe with confidence = true, and the 10 best analyses of every
-document (`nbest_batch`, in batches of nlp.batch_size). A repeat takes each once, the next
-repeat in another order; one pass of each before is not counted. Seconds are of the processor
-(user and system), which other processes on the machine disturb least; those of the wall are
-recorded beside them. Cost is the median over repeats of the ratio to Viterbi within the
-repeat, less 1.
+Results (kind "figures"): `threads`; `n`, the number of analyses; `models`, {path: {`documents`,
+`words`, `seconds` and `wall_seconds` {task: of each repeat}, `batch_size`, `cost` {task:
+{`median`, `least`, `most`, `bound`, `within`: whether the median is within the bound}}}}. The
+tasks are "viterbi", "confidence" and "nbest".
 """
 
 import argparse
@@ -21,11 +24,11 @@ from typing import Any
 
 import spacy
 import torch
-from record import write_record
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import minibatch
 
+from benchmarks.record import write_record
 from spacy_psa.loading import confident_pipe
 
 BOUNDS = {"confidence": 0.30, "nbest": 1.00}
@@ -33,6 +36,7 @@ N = 10
 
 
 def tasks(nlp: Language) -> dict[str, Callable[[list[Doc]], None]]:
+    """The three tasks, by name."""
     pipe = confident_pipe(nlp, None)
 
     def annotate(confidence: bool) -> Callable[[list[Doc]], None]:
@@ -45,12 +49,13 @@ def tasks(nlp: Language) -> dict[str, Callable[[list[Doc]], None]]:
 
     def nbest(docs: list[Doc]) -> None:
         for batch in minibatch(docs, size=nlp.batch_size):
-            pipe.nbest_batch(batch, N)
+            pipe.kbest_batch(batch, N)
 
     return {"viterbi": annotate(False), "confidence": annotate(True), "nbest": nbest}
 
 
 def measure(model: str, test: Path, repeats: int) -> dict[str, Any]:
+    """The figures of one pipeline."""
     nlp = spacy.load(model)
     words = [[t.text for t in doc] for doc in DocBin().from_disk(test).get_docs(nlp.vocab)]
     jobs = tasks(nlp)
@@ -82,22 +87,29 @@ def measure(model: str, test: Path, repeats: int) -> dict[str, Any]:
     return result
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.confidence.cost",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("test", type=Path)
-    parser.add_argument("target", type=Path)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--repeats", type=int, default=7)
-    arguments = parser.parse_args()
+    found.add_argument("test", type=Path, metavar="TEST.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("models", nargs="+", metavar="MODEL")
+    found.add_argument("--repeats", type=int, default=7, help="number of repeats (7)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
     torch.set_num_threads(1)
     results = {}
-    for model in arguments.models:
-        results[model] = measure(model, arguments.test, arguments.repeats)
+    for model in given.models:
+        results[model] = measure(model, given.test, given.repeats)
         print(model, json.dumps(results[model]["cost"]), flush=True)
-    write_record(
-        arguments.target,
-        {"threads": 1, "n": N, "models": results},
-        [arguments.test, *(Path(m) / "config.cfg" for m in results)],
-    )
+    files = [given.test, *(Path(model) / "config.cfg" for model in results)]
+    write_record(given.out, "confidence", {"threads": 1, "n": N, "models": results}, data=files)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,19 @@
-"""Entity scores by what the model knows of an entity's words.
+"""Score entities by what the model knows of their words.
 
-usage: python benchmarks/by_vocabulary.py MODEL TRAIN.spacy DATA.spacy OUT.json
+An entity, gold or predicted, belongs to the first of these classes that one of its words belongs
+to; case and digits do not count:
 
-An entity, gold or predicted, belongs to the first of these that one of its words is:
-unknown (no pretrained vector, not in the training data), without_vector (in the training
-data only), untrained (a vector only), else known. Case and digits do not count.
+  unknown         the word has no pretrained vector and is not in the training data
+  without_vector  the word is in the training data only
+  untrained       the word has a vector only
+  known           the word has both
+
+Results (kind "figures"): `model`, its path; `scores`, {class: {`gold`: number of gold entities,
+`f`: F1}}.
 """
 
+import argparse
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,8 +22,8 @@ import spacy
 import torch
 from spacy.tokens import Doc, DocBin, Token
 
+from benchmarks.record import write_record
 from spacy_psa.architectures.embed import DIGITS
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 CLASSES = ["unknown", "without_vector", "untrained", "known"]
 
@@ -34,6 +39,13 @@ def word_class(token: Token, trained: set[str]) -> str:
 
 
 def scores(model: str, train: Path, data: Path) -> dict[str, Any]:
+    """The scores of a pipeline by class.
+
+    Args:
+        model: the path of the pipeline.
+        train: the data that it was trained on.
+        data: the data to score it on.
+    """
     nlp = spacy.load(model)
     trained = {form(t) for doc in DocBin().from_disk(train).get_docs(nlp.vocab) for t in doc}
     gold = list(DocBin().from_disk(data).get_docs(nlp.vocab))
@@ -53,18 +65,26 @@ def scores(model: str, train: Path, data: Path) -> dict[str, Any]:
     return result
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 5:
-        sys.exit(__doc__)
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.conll2003.by_vocabulary",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL")
+    found.add_argument("train", type=Path, metavar="TRAIN.spacy")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
     torch.set_num_threads(1)
-    model, train, data, target = sys.argv[1], *map(Path, sys.argv[2:])
-    record = {
-        "model": model,
-        "scores": scores(model, train, data),
-        "data": checksums([train, data]),
-        "versions": versions(),
-        "machine": machine(),
-        "commit": commit()[0],
-    }
-    target.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
-    print(json.dumps(record["scores"], indent=2))
+    found = {"model": given.model, "scores": scores(given.model, given.train, given.data)}
+    print(json.dumps(found["scores"], indent=2))
+    write_record(given.out, "conll2003", found, data=[given.train, given.data])
+
+
+if __name__ == "__main__":
+    main()

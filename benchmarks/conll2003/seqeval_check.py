@@ -1,9 +1,9 @@
-"""Score a pipeline's entities by seqeval (strict, IOBES) and by spaCy, side by side.
+"""Score the entities of a pipeline by seqeval (strict, IOBES) and by spaCy, side by side.
 
-usage: python benchmarks/seqeval_check.py MODEL DATA.spacy
+Prints both; it writes no record.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import spacy
@@ -21,20 +21,41 @@ def tags(doc: Doc, scheme: SpanScheme) -> list[str]:
     return [scheme.tags[i] for i in scheme.encode(len(doc), spans)]
 
 
-def main(model: str, data: Path) -> None:
+def compare(model: str, data: Path) -> dict[str, dict[str, float]]:
+    """Precision, recall and F1 by each of the two.
+
+    Args:
+        model: the path of the pipeline.
+        data: gold documents.
+    """
     nlp = spacy.load(model)
     gold = list(DocBin().from_disk(data).get_docs(nlp.vocab))
     found = list(nlp.pipe(Doc(nlp.vocab, words=[t.text for t in doc]) for doc in gold))
     scheme = SpanScheme(sorted({ent.label_ for doc in [*gold, *found] for ent in doc.ents}))
     pair = [[tags(doc, scheme) for doc in docs] for docs in (gold, found)]
-    for score in (precision_score, recall_score, f1_score):
-        print("seqeval", score.__name__, score(*pair, mode="strict", scheme=IOBES))
+    measures = {"p": precision_score, "r": recall_score, "f": f1_score}
+    theirs = {k: score(*pair, mode="strict", scheme=IOBES) for k, score in measures.items()}
     examples = [Example(*docs) for docs in zip(found, gold, strict=True)]
     scores = Scorer.score_spans(examples, "ents")
-    print("spaCy", {key: scores[key] for key in ("ents_p", "ents_r", "ents_f")})
+    return {"seqeval": theirs, "spaCy": {key: scores[f"ents_{key}"] for key in measures}}
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.conll2003.seqeval_check",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    for name, scores in compare(given.model, given.data).items():
+        print(name, *(f"{key} {value:.6f}" for key, value in scores.items()))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    main(sys.argv[1], Path(sys.argv[2]))
+    main()

@@ -1,10 +1,10 @@
-"""The peak memory of `spacy train`, corpus, model, optimizer and evaluation included.
+"""Measure the peak memory of `spacy train`: corpus, model, optimizer and evaluation included.
 
-usage: python benchmarks/training_memory.py OUT.json CONFIG.cfg TRAIN.spacy DEV.spacy \\
-           [--steps N] [--paths.vectors FOLDER, or any other setting]
+Trains for N steps with one evaluation at the end. The weights are not kept. Further options, as
+`--paths.vectors FOLDER`, are settings of the config.
 
-Trains for N steps with one evaluation at the end and writes `peak_bytes`, `steps` and
-`seconds`. The weights are not kept.
+Results (kind "figures"): `config`, its path; `settings`, the further options; `steps`; `seconds`;
+`peak_bytes`.
 """
 
 import argparse
@@ -16,17 +16,25 @@ import tempfile
 import time
 from pathlib import Path
 
-from record import write_record
+from benchmarks.record import write_record
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.memory.training",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("config", type=Path, metavar="CONFIG.cfg")
+    found.add_argument("train", type=Path, metavar="TRAIN.spacy")
+    found.add_argument("dev", type=Path, metavar="DEV.spacy")
+    found.add_argument("--steps", type=int, default=6000, help="training steps (6000)")
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name in ("out", "config", "train", "dev"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("--steps", type=int, default=6000)
-    given, settings = parser.parse_known_args()
+    given, settings = parser().parse_known_args()
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
@@ -49,8 +57,8 @@ def main() -> None:
         # Kilobytes, but bytes on a Mac.
         "peak_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
     }
-    write_record(given.out, figures, [given.train, given.dev])
     print(json.dumps(figures, indent=2))
+    write_record(given.out, "memory", figures, data=[given.train, given.dev])
 
 
 if __name__ == "__main__":

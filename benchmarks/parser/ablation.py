@@ -1,52 +1,58 @@
-"""F1 of a trained parser without content or position in some layers, and in windows.
+"""Score a trained parser without content or position in some layers, and in windows.
 
-usage: python benchmarks/parser_ablation.py MODEL DATA.spacy OUT [--gold-tags]
+Makes Tables 1 and 2 of Kitaev2018 on DATA, whose trees are gold.
 
-Writes OUT.json and OUT.md: Kitaev2018 Tables 1 and 2 on DATA (its development section). With
---gold-tags, the parser is given the parts of speech of DATA.
+Results (kind "figures"): `model`, its path; `gold_tags`; `sentences`; `rows`, each with the limits
+`disable_content`, `disable_position`, `window` and `relaxed` of
+`spacy_psa.analysis.parser_ablation.Setup`, layers from 0, and the scores `p`, `r`, `f` and `exact`.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 import torch
 
+from benchmarks.record import write_record
 from spacy_psa.analysis.parser_ablation import ablate, markdown, record
 from spacy_psa.corpora.tree_corpus import read_tree_corpus
 from spacy_psa.loading import load_pipeline
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 
-def main(model: str, data: Path, target: Path, gold_tags: bool) -> None:
-    sums = checksums([data])
-    nlp = load_pipeline(model)
-    examples = list(read_tree_corpus(data, gold_tags=gold_tags)(nlp))
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.parser.ablation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument(
+        "--gold-tags", action="store_true", help="give the parser the parts of speech of DATA"
+    )
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    torch.set_num_threads(1)
+    nlp = load_pipeline(given.model)
+    examples = list(read_tree_corpus(given.data, gold_tags=given.gold_tags)(nlp))
     rows = []
     for row in ablate(nlp, examples):
         rows.append(row)
         print(json.dumps(record([row])[0]), flush=True)
-    found = {
-        "model": model,
-        "gold_tags": gold_tags,
+    print(markdown(rows))
+    figures = {
+        "model": given.model,
+        "gold_tags": given.gold_tags,
         "sentences": len(examples),
         "rows": record(rows),
-        "seed": nlp.config["training"].get("seed"),
-        "data": sums,
-        "versions": versions(),
-        "machine": machine(),
-        **dict(zip(("commit", "modified"), commit(), strict=True)),
     }
-    json_path, table_path = (target.with_name(target.name + end) for end in (".json", ".md"))
-    json_path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf8")
-    table_path.write_text(markdown(rows), encoding="utf8")
-    print(markdown(rows))
+    seed = nlp.config.interpolate()["training"].get("seed")
+    write_record(given.out, "parser", figures, data=[given.data], seed=seed)
 
 
 if __name__ == "__main__":
-    options = [argument for argument in sys.argv[1:] if argument.startswith("--")]
-    if len(sys.argv) - len(options) != 4 or set(options) - {"--gold-tags"}:
-        sys.exit(__doc__)
-    torch.set_num_threads(1)
-    model, data, target = (each for each in sys.argv[1:] if each not in options)
-    main(model, Path(data), Path(target), bool(options))
+    main()

@@ -1,11 +1,9 @@
-"""A corpus whose parts of speech are those that a tagger predicts, and all else as it was.
+"""Write a corpus whose parts of speech are those that a tagger predicts; the rest stays.
 
-usage: python benchmarks/predicted_tags.py MODEL IN.spacy OUT.spacy
-
-For parsers that learn from tags. Prints the share of tags that are as they were.
+Parsers that read tags are scored on it. Prints the share of tags that stay as they were.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import spacy
@@ -15,7 +13,17 @@ from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin
 
 
-def main(model: str, source: Path, target: Path) -> None:
+def tag(model: str, source: Path, target: Path) -> float:
+    """Replace the tags of a corpus.
+
+    Args:
+        model: the path of a pipeline with a tagger.
+        source: the corpus.
+        target: the file to write.
+
+    Returns:
+        The share of tags that stay as they were.
+    """
     nlp = spacy.load(model)
     docs = list(read_docbin(source, nlp.vocab))
     bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]
@@ -26,10 +34,26 @@ def main(model: str, source: Path, target: Path) -> None:
             token.tag_ = other.tag_
     with atomic_path(target) as temporary:
         DocBin(docs=docs, store_user_data=True).to_disk(temporary)
-    print(f"{target}: {same / sum(map(len, docs)):.4f} of the tags are as they were")
+    return same / sum(map(len, docs))
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.parser.predicted_tags",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL")
+    found.add_argument("source", type=Path, metavar="IN.spacy")
+    found.add_argument("target", type=Path, metavar="OUT.spacy")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    share = tag(given.model, given.source, given.target)
+    print(f"{given.target}: {share:.4f} of the tags are as they were")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    main()

@@ -1,12 +1,13 @@
-"""Sentences a second of a constituency parser, and where the time goes.
+"""Measure the sentences a second of a constituency parser, and where the time goes.
 
-usage: python benchmarks/parser_speed.py MODEL-OR-CONFIG DATA.spacy OUT.json
-           [--train TRAIN.spacy] [--threads 2] [--repeats 5] [--precision bfloat16]
+DATA holds one sentence a Doc. A config is initialized with TRAIN (labels and characters) and not
+trained: the time of a parse does not depend on the weights. The script times three things in turn:
+the whole of `nlp.pipe`, the model alone (embedding, encoder, scores of spans), and the chart alone
+(CKY over those scores). Every second repeat takes them backwards.
 
-DATA holds one sentence a Doc. A config is initialized with TRAIN (labels and characters) and
-not trained: the time of a parse does not depend on the weights. Times, in turn, of the whole
-`nlp.pipe`; of the model alone (embedding, encoder, scores of spans); and of the chart alone
-(CKY over those scores). Repeats alternate; medians are reported.
+Results (kind "figures"): `sentences`, `words`, `threads`, `precision` ("of the model" if it was
+not given); `rows` {"whole", "model", "chart": a summary of `spacy_psa.performance.timing`, in
+sentences a second}; `chart_share`, the share of the time.
 """
 
 import argparse
@@ -15,13 +16,13 @@ from typing import Any
 
 import spacy
 import torch
-from record import write_record
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import xp2torch
 
+from benchmarks.record import write_record
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.modules.factored_transformer import FactoredTransformer
@@ -29,6 +30,7 @@ from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwat
 from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.pipeline.parser.charts import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import word_sentences
+from spacy_psa.sentences import SplitDocs
 
 
 def opened(path: str, train: Path | None) -> Language:
@@ -71,7 +73,8 @@ class Scores:
         with stopwatch(len(self.docs)) as timings:
             for start in range(0, len(self.docs), self.batch_size):
                 some = range(start, min(start + self.batch_size, len(self.docs)))
-                scores = sentence_scores(self.parser.model, [self.docs[i] for i in some])
+                split = SplitDocs(self.docs[i] for i in some)
+                scores = sentence_scores(self.parser.model, split)
                 sizes = [span_count(self.sentences[i]) for i in some]
                 for batch in batches_by_size(sizes, self.parser.batch_spans):
                     arrays = scores(batch)[: len(batch)]
@@ -97,10 +100,28 @@ class Chart:
         return timings[0]
 
 
-def main(given: argparse.Namespace) -> None:
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.parser_speed.measure",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("--train", type=Path, help="training data to initialize a config with")
+    found.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
+    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    found.add_argument("--precision", choices=["float32", "bfloat16"], help="of the encoder")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
     pin_threads(given.threads)
     nlp = opened(given.model, given.train)
-    for node in nlp.get_pipe("parser").model.walk():  # type: ignore[attr-defined]
+    pipe: Any = nlp.get_pipe("parser")
+    for node in pipe.model.walk():
         for shim in node.shims:
             if given.precision and isinstance(shim.module, FactoredTransformer):
                 shim.module.precision = given.precision
@@ -118,21 +139,11 @@ def main(given: argparse.Namespace) -> None:
         "rows": rows,
         "chart_share": share,
     }
-    write_record(given.out, figures, [given.data])
     for name, row in rows.items():
         print(f"{name}: {row['per_second']['median']} sentences/s")
     print(f"chart: {100 * share:.1f}% of the whole")
+    write_record(given.out, "parser_speed", figures, data=[given.data])
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--train", type=Path)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--precision", choices=["float32", "bfloat16"])
-    main(parser.parse_args())
+    main()

@@ -1,32 +1,36 @@
 """Score perturbed trees by EVALB and by spacy_psa.scoring.parseval, side by side.
 
-usage: python benchmarks/parseval_evalb.py EVALB EVALB_SPMRL TREES OUT.json [PRM ...]
+EVALB and EVALB_SPMRL are compiled programs (`gcc -w -O2 evalb.c`, from the sources in EVALB/ and
+EVALB_SPMRL/ of nikitakit/self-attentive-parser). Each stands beside its source and its .prm file.
+TREES is a .spacy file of gold trees. The script draws 2,000 of them by a seed and perturbs them:
+it relabels, drops, adds, moves and doubles constituents; it changes parts of speech, also to and
+from punctuation; it changes or removes words; it leaves out parses. It compares every figure of
+both summaries, and every integer of the line of every sentence.
 
-EVALB and EVALB_SPMRL are the compiled programs (`gcc -w -O2 evalb.c`; of the sources that
-nikitakit/self-attentive-parser keeps in EVALB/ and EVALB_SPMRL/), each beside its source and
-.prm file. TREES is a .spacy file of gold trees. 2,000 of them, drawn by a seed, are perturbed:
-constituents relabelled, dropped, added, moved, doubled; parts of speech changed, also to
-and from punctuation; words changed or lost; parses missing. Every figure of both summaries
-and every integer of every sentence's line is compared. PRM: more rules for EVALB.
+Results (kind "figures"): `trees`, `changed` (how many differ from the gold tree), and
+`comparisons` {name of the .prm file: {`source_md5` and `prm_md5` of EVALB, `left_out` (sentences),
+`evalb` and `spacy_psa` (both summaries), `figures_compared`, `figures_that_differ`,
+`sentences_compared`, `sentences_that_differ`}}.
 """
 
+import argparse
 import json
 import random
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.record import write_record
 from spacy_psa.cli.evaluate_trees import summary
 from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, build_tree
 from spacy_psa.scoring.evalb_params import Params, read_params
 from spacy_psa.scoring.parseval import QUOTES, SentenceScore, score_pair, total
-from spacy_psa.scoring.provenance import checksums, commit, machine, md5, versions
+from spacy_psa.scoring.provenance import md5
 from spacy_psa.scoring.tree_files import read_scored_trees
 
 SEED, SENTENCES = 0, 2000
@@ -51,7 +55,7 @@ STATUS = ("ok", "error", "skip")
 
 
 def fits(tree: Parsed) -> bool:
-    """Whether EVALB's fixed buffers hold the tree, and another one that is made of it."""
+    """Whether the fixed buffers of EVALB hold the tree and a perturbed copy of it."""
     short = max(map(len, tree.words), default=0) < 60 and len(bracketed(tree)) < 4000
     return 0 < len(tree.words) <= 150 and len(tree.constituents) <= 120 and short
 
@@ -74,7 +78,7 @@ def perturb(tree: Parsed, rng: random.Random) -> Parsed:
         if words[i] in QUOTES and rng.random() < 0.3:
             tags[i] = rng.choice(("POS", "''", "``"))
         elif rng.random() < 0.05:
-            # Punctuation mostly stays so, as with a tagger; else the sentence is an error.
+            # Punctuation mostly stays punctuation, as with a tagger; else the sentence is an error.
             stays = tags[i] in PUNCTUATION[:5] and rng.random() < 0.7
             tags[i] = rng.choice(PUNCTUATION[:5] if stays else TAGS)
         elif tags[i] not in PUNCTUATION and rng.random() < 0.003:
@@ -147,13 +151,17 @@ CHANGES = (_relabel, _relabel, _drop, _add, _move, _move, _double)
 def run_evalb(
     program: Path, prm: Path, gold: Iterable[Parsed], test: Iterable[Parsed], cutoff: int
 ) -> tuple[list[dict[str, str]], list[tuple[Any, ...]]]:
-    """EVALB's two summaries, by our names, and each sentence's integers."""
+    """Run EVALB.
+
+    Returns:
+        Its two summaries, by our names, and the integers of each sentence.
+    """
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("gold", "test")]
         for path, trees in zip(paths, (gold, test), strict=True):
             path.write_text("".join(bracketed(tree) + "\n" for tree in trees), encoding="utf8")
         command = [program.resolve(), "-p", prm.resolve(), "-e", "1000000", "-c", str(cutoff)]
-        # In the folder, since the build for SPMRL writes a file where it is run.
+        # In that folder, since the build for SPMRL writes a file into the current one.
         done = subprocess.run(
             [*map(str, command), *map(str, paths)],
             cwd=folder,
@@ -165,7 +173,7 @@ def run_evalb(
 
 
 def parse_evalb(output: str) -> tuple[list[dict[str, str]], list[tuple[Any, ...]]]:
-    """As `run_evalb`, of what it prints."""
+    """The output of EVALB, as `run_evalb` returns it."""
     head, _, tail = output.partition("=== Summary ===")
     rows = []
     for line in head.splitlines():
@@ -185,7 +193,7 @@ def parse_evalb(output: str) -> tuple[list[dict[str, str]], list[tuple[Any, ...]
 
 
 def row(score: SentenceScore) -> tuple[Any, ...]:
-    """A sentence's integers in the order of EVALB's line."""
+    """The integers of a sentence, in the order of the line that EVALB prints."""
     return (
         *(score.length, score.status, score.matched),
         *(score.gold.total(), score.test.total(), score.crossing, score.words, score.tags),
@@ -195,7 +203,7 @@ def row(score: SentenceScore) -> tuple[Any, ...]:
 def compare(
     program: Path, prm: Path, params: Params, gold: list[Parsed], test: list[Parsed]
 ) -> dict[str, Any]:
-    """What EVALB says, what we say, and where they differ."""
+    """The figures of EVALB, our figures, and where they differ."""
     columns, rows = run_evalb(program, prm, gold, test, params.cutoff)
     scores = [score_pair(ours, theirs, params) for ours, theirs in zip(gold, test, strict=True)]
     totals = (total(scores), total(scores, params.cutoff))
@@ -223,19 +231,44 @@ def compare(
 
 
 def draw(trees: list[Parsed], count: int, seed: int) -> tuple[list[Parsed], list[Parsed]]:
-    """`count` gold trees (again and again, if there are fewer) and what became of each."""
+    """Draw gold trees and perturb them.
+
+    Args:
+        trees: the gold trees; if there are fewer than `count`, some are drawn several times.
+        count: how many to draw.
+        seed: the seed of the draw and of the changes.
+
+    Returns:
+        The gold trees, and the perturbed tree of each.
+    """
     rng = random.Random(seed)
     trees = [tree for tree in trees if fits(tree)]
     gold = rng.sample(trees, count) if count <= len(trees) else rng.choices(trees, k=count)
     return gold, [perturb(tree, rng) for tree in gold]
 
 
-def main(evalb: Path, evalb_spmrl: Path, source: Path, target: Path, *prms: Path) -> None:
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.parseval.evalb",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("evalb", type=Path, metavar="EVALB")
+    found.add_argument("evalb_spmrl", type=Path, metavar="EVALB_SPMRL")
+    found.add_argument("trees", type=Path, metavar="TREES.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("prms", type=Path, nargs="*", metavar="PRM", help="more rules for EVALB")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    evalb, evalb_spmrl, source = given.evalb, given.evalb_spmrl, given.trees
     gold, test = draw([tree for _, tree in read_scored_trees(source)], SENTENCES, SEED)
     setups = [
         (evalb, evalb.parent / "COLLINS.prm", False),
         (evalb_spmrl, evalb_spmrl.parent / "spmrl.prm", True),
-        *((evalb, prm, False) for prm in prms),
+        *((evalb, prm, False) for prm in given.prms),
     ]
     found = {}
     for program, prm, keep in setups:
@@ -243,8 +276,8 @@ def main(evalb: Path, evalb_spmrl: Path, source: Path, target: Path, *prms: Path
         pairs = [
             (one, other)
             for one, other in zip(gold, test, strict=True)
-            # The build for SPMRL forgets to mark these as errors, and counts a sentence
-            # without words and brackets, its trees the same.
+            # The build for SPMRL does not mark these as errors. It counts the sentence as one
+            # without words and without brackets, and its two trees as equal.
             if not (keep and other.words and len(one.words) != len(other.words))
         ]
         found[prm.name] = {
@@ -256,20 +289,10 @@ def main(evalb: Path, evalb_spmrl: Path, source: Path, target: Path, *prms: Path
         print(prm.name, json.dumps(found[prm.name]["spacy_psa"], indent=2))
         for key in ("figures_that_differ", "sentences_that_differ"):
             print(f"{key}: {len(found[prm.name][key])}", *found[prm.name][key][:10], sep="\n  ")
-    record = {
-        "comparisons": found,
-        "seed": SEED,
-        "trees": len(gold),
-        "changed": sum(one != other for one, other in zip(gold, test, strict=True)),
-        "data": checksums([source]),
-        "versions": versions(),
-        "machine": machine(),
-        **dict(zip(("commit", "modified"), commit(), strict=True)),
-    }
-    target.write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    changed = sum(one != other for one, other in zip(gold, test, strict=True))
+    figures = {"comparisons": found, "trees": len(gold), "changed": changed}
+    write_record(given.out, "parseval", figures, data=[source], seed=SEED)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 5:
-        sys.exit(__doc__)
-    main(*map(Path, sys.argv[1:]))
+    main()

@@ -1,31 +1,30 @@
-"""Learning from entity annotation half of which is hidden.
+"""Train on named entities of which half are hidden.
 
-usage: python benchmarks/partial_annotation.py TRAIN.spacy DEV.spacy TEST.spacy \\
-           --vectors VECTORS --work FOLDER [--hide mentions|sentences] [--systems ...]
-
-Hides, at random but by one seed, half of the training data's entities, and trains on what
-is left, one system after the other:
+Hides half of the entities of the training data, drawn by a seed, and trains on the rest, one
+system after the other:
 
   marginal   BiLSTM-CRF; hidden tokens have no annotation ("-") and are summed out
   as_o       the same BiLSTM-CRF; hidden tokens are outside of entities ("O")
-  spacy_ner  spaCy's own `ner`, `spacy init config --optimize accuracy`, from the data of
-             `marginal`
+  spacy_ner  spaCy's own `ner`, `spacy init config --optimize accuracy`, on the data of `marginal`
   whole      the BiLSTM-CRF with nothing hidden, to see what hiding costs
 
-With --hide mentions each entity is hidden with that probability, and what is outside of
-every entity stays annotated; with --hide sentences each sentence (a Doc) is, with all its
-tokens. Development and test data stay whole. Each system is evaluated on development data
-while it trains and once on test data, with the weights of its best evaluation; its result
-(format: spacy_psa/scoring/result.py, and what was hidden under `experiment`) is written as
-soon as it ends; Ctrl-C ends a training, whose best weights so far then count. A system whose
-result is there is passed over, so the command can be given again after an interruption.
+With --hide mentions, each entity is hidden with the probability --share, and all tokens outside of
+entities stay annotated. With --hide sentences, whole sentences (docs) are hidden, with all their
+tokens. Development and test data stay whole. Each system is scored on development data during its
+training, and once on test data, with the weights of its best evaluation.
+
+The record of a system is written as soon as it ends, as HIDE-SYSTEM.json. Ctrl-C ends a training;
+its best weights so far then count. A system that has a record is passed over, so you can give the
+command again after an interruption.
+
+The `setup` of a record has `system`, `hide`, `share`, `seed`, `sentences` (of the training data),
+`kept` and `hidden` (entities), and `ended`: "by its config" or "by hand".
 """
 
 import argparse
 import json
 import math
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +36,28 @@ from spacy.cli.train import train
 from spacy.tokens import Doc
 from thinc.api import Config
 
-from spacy_psa.corpora.atomic import atomic_path
+from benchmarks.record import command, read_record, save_record
+from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.result import measure
 
 SYSTEMS = ["marginal", "as_o", "spacy_ner", "whole"]
-BASE = Path(__file__).parent.parent / "configs" / "ner" / "bilstm_crf.cfg"
+HERE = Path(__file__).parent
+BASE = HERE.parents[1] / "configs" / "ner" / "bilstm_crf.cfg"
 
 
 def hide(docs: list[Doc], unit: str, share: float, seed: int) -> tuple[list[Doc], dict[str, int]]:
-    """Copies of docs in which annotation is missing; how many entities were kept and hidden."""
+    """Hide annotation in copies of docs.
+
+    Args:
+        docs: the docs.
+        unit: "mentions" or "sentences".
+        share: the probability of a unit to be hidden.
+        seed: the seed of the draw.
+
+    Returns:
+        The copies, and how many entities were `kept` and `hidden`.
+    """
     random = numpy.random.default_rng(seed)
     counts = {"kept": 0, "hidden": 0}
     copies = [doc.copy() for doc in docs]
@@ -68,7 +79,7 @@ def hide(docs: list[Doc], unit: str, share: float, seed: int) -> tuple[list[Doc]
 
 
 def as_outside(docs: list[Doc]) -> list[Doc]:
-    """Copies of docs in which what is not annotated is outside of entities."""
+    """Copies of docs in which each token without annotation is outside of entities."""
     copies = [doc.copy() for doc in docs]
     for doc in copies:
         doc.set_ents(list(doc.ents), default="outside")
@@ -76,7 +87,11 @@ def as_outside(docs: list[Doc]) -> list[Doc]:
 
 
 def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Write the training data of each system to the work folder, and tell what was hidden."""
+    """Write the training data of each system to the work folder.
+
+    Returns:
+        What was hidden.
+    """
     docs = read_docbin(arguments.train, spacy.blank("en").vocab)
     hidden, counts = hide(docs, arguments.hide, arguments.share, arguments.seed)
     data = {"marginal": hidden, "as_o": as_outside(hidden), "spacy_ner": hidden, "whole": docs}
@@ -101,7 +116,7 @@ def crf_config(sentences: int, epochs: int) -> Config:
 
 
 def spacy_config(epochs: int) -> Config:
-    """`epochs` 0: until it stops itself."""
+    """The config of spaCy's `ner`; with 0 epochs, its patience ends the training."""
     config = init_config(lang="en", pipeline=["ner"], optimize="accuracy", gpu=False)
     config["initialize"]["vectors"] = "${paths.vectors}"
     if epochs:
@@ -109,11 +124,17 @@ def spacy_config(epochs: int) -> Config:
     return config
 
 
-def run(system: str, arguments: argparse.Namespace, experiment: dict[str, Any]) -> dict[str, Any]:
-    """Train a system and measure it on test data."""
+def run(
+    system: str, arguments: argparse.Namespace, experiment: dict[str, Any], name: str
+) -> dict[str, Any]:
+    """Train a system and score it on test data.
+
+    Returns:
+        The record, under that name.
+    """
     folder = arguments.work / system
     log = folder / "log.jsonl"
-    log.unlink(missing_ok=True)  # spaCy does not log where there is a log already
+    log.unlink(missing_ok=True)  # spaCy does not write to a log that exists
     config = (
         spacy_config(arguments.spacy_epochs)
         if system == "spacy_ner"
@@ -142,19 +163,45 @@ def run(system: str, arguments: argparse.Namespace, experiment: dict[str, Any]) 
     model = str(folder / "model-best")
     data = [arguments.train, folder / "train.spacy", arguments.dev]
     result = measure(spacy.load(model), model, arguments.test, data, log)
-    command = " ".join(["python", *sys.argv])
-    about = {"system": system, **experiment, "ended": ended, "command": command}
-    return {**result, "experiment": about}
+    setup = {"system": system, **experiment, "ended": ended}
+    return wrap(result, "partial_annotation", name, command=command(), setup=setup)
 
 
-def row(result: dict[str, Any]) -> str:
-    scores, best = result["scores"], result["best"]
+def row(record: dict[str, Any]) -> str:
+    results = record["results"]
+    scores, best = results["scores"], results["best"]
     figures = [best["score"], *(scores[f"ents_{key}"] for key in "prf")]
-    cells = [result["experiment"]["system"], *(f"{100 * value:.2f}" for value in figures)]
+    cells = [results["setup"]["system"], *(f"{100 * value:.2f}" for value in figures)]
     return f"| {' | '.join([*cells, str(best['epoch'])])} |"
 
 
-def main(arguments: argparse.Namespace) -> None:
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.partial_annotation.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name in ("train", "dev", "test"):
+        found.add_argument(name, type=Path, metavar=f"{name.upper()}.spacy")
+    found.add_argument("--vectors", type=Path, required=True, help="pipeline with word vectors")
+    found.add_argument("--work", type=Path, required=True, help="folder for data, logs and models")
+    found.add_argument(
+        "--hide", choices=["mentions", "sentences"], default="mentions", help="unit (mentions)"
+    )
+    found.add_argument("--share", type=float, default=0.5, help="probability to be hidden (0.5)")
+    found.add_argument("--seed", type=int, default=0, help="of the draw and the trainings (0)")
+    found.add_argument(
+        "--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS[:3], help="all but whole"
+    )
+    found.add_argument("--epochs", type=int, default=12, help="of the BiLSTM-CRF (12)")
+    found.add_argument("--spacy-epochs", type=int, default=0, help="0: its patience ends it")
+    found.add_argument("--max-steps", type=int, default=0, help="end sooner, to try it out")
+    found.add_argument("--results", type=Path, default=HERE / "results", help="folder of records")
+    return found
+
+
+def main() -> None:
+    arguments = parser().parse_args()
     torch.set_num_threads(1)
     targets = {
         system: arguments.results / f"partial-{arguments.hide}-{system}.json"
@@ -164,31 +211,14 @@ def main(arguments: argparse.Namespace) -> None:
     print(json.dumps(experiment), flush=True)
     for system, target in targets.items():
         if target.exists():
-            print(f"{target}: there already, {system} is not trained again", flush=True)
+            print(f"{target} exists: {system} is not trained again", flush=True)
             continue
-        result = run(system, arguments, experiment)
-        with atomic_path(target) as temporary:
-            temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf8")
+        save_record(run(system, arguments, experiment, target.stem), target)
     print("| system | dev F1 | test P | test R | test F1 | epoch |")
     print("| --- | --- | --- | --- | --- | --- |")
     for target in targets.values():
-        print(row(json.loads(target.read_text(encoding="utf8"))))
+        print(row(read_record(target)))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name in ("train", "dev", "test"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("--vectors", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True, help="data, logs and models")
-    parser.add_argument("--hide", choices=["mentions", "sentences"], default="mentions")
-    parser.add_argument("--share", type=float, default=0.5, help="probability of being hidden")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS[:3])
-    parser.add_argument("--epochs", type=int, default=12, help="of the BiLSTM-CRF")
-    parser.add_argument("--spacy-epochs", type=int, default=0, help="0: until it stops itself")
-    parser.add_argument("--max-steps", type=int, default=0, help="to try it out")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks/results"))
-    main(parser.parse_args())
+    main()

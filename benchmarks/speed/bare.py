@@ -1,8 +1,8 @@
 """A bare PyTorch loop over the modules of a trained `crf_ner`: no Doc, no thinc, no bridge.
 
-What spaCy and the bridge cost is how much longer the same work takes through them. Words
-become rows of tables, each distinct word of a batch once, sentences go in batches of
-about one length, and the CRF is the package's own.
+The same work takes longer through spaCy and the bridge; the difference is what they cost. Here
+words become rows of tables, each distinct word of a batch once, sentences go in batches of about
+one length, and the CRF is that of the package.
 """
 
 from typing import Any
@@ -37,14 +37,15 @@ class Bare:
         modules = [shim_of(n).module for n in (self.words, self.characters, encoder, head)]
         self.modules = nn.ModuleList(modules)
         self.vectors = nlp.vocab.vectors
-        self.legal = [torch.from_numpy(array) for array in pipe.legal()]
+        legal = pipe.legal()
+        self.legal = {name: torch.from_numpy(mask) for name, mask in legal._asdict().items()}
         self.tags = len(pipe.tags)
         self.batch_tokens = pipe.batch_tokens
         self.max_grad_norm = pipe.max_grad_norm
         self.optimizer: torch.optim.Optimizer | None = None
 
     def potentials(self, sentences: list[list[str]]) -> tuple[LinearChain, Tensor]:
-        """The distribution of a batch over legal tags, and the lengths (B,)."""
+        """The distribution of a batch over legal tag sequences, and the lengths, (B,)."""
         table, letters, encoder, head = self.modules
         lengths = torch.tensor([len(words) for words in sentences])
         number: dict[str, int] = {}
@@ -54,8 +55,7 @@ class Bare:
         vectors = torch.cat([table(*self._words(forms)), letters(*self._characters(forms))], 1)
         scores = head(encoder(vectors.index_select(0, place), lengths), lengths)
         chain = LinearChain(pad(scores.view(-1, self.tags, self.tags), lengths), lengths)
-        moves, start, end = self.legal
-        return chain.constrain(moves=moves, start=start, end=end), lengths
+        return chain.constrain(**self.legal), lengths
 
     def annotate(self, sentences: list[list[str]]) -> list[list[int]]:
         self.modules.eval()
@@ -63,9 +63,9 @@ class Bare:
         sizes = [len(words) for words in sentences]
         with torch.inference_mode():
             for batch in batches_by_size(sizes, self.batch_tokens):
-                chain, lengths = self.potentials([sentences[i] for i in batch])
-                for i, tags, n in zip(batch, chain.argmax.tolist(), lengths.tolist()):
-                    found[i] = tags[:n]
+                chain, _ = self.potentials([sentences[i] for i in batch])
+                for i, tags in zip(batch, chain.argmax):
+                    found[i] = tags.tolist()
         return found
 
     def step(self, sentences: list[list[str]], tags: list[Any]) -> float:

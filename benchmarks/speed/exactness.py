@@ -1,13 +1,14 @@
-"""The fast paths against the plain ones on a trained model: the same figures, the same entities.
+"""Compare the fast paths of a trained model with the plain ones: figures and entities.
 
-usage: python benchmarks/exactness.py MODEL DATA.spacy OUT.json [--pipe NAME]
-
-Annotates DATA twice, each time in a process of its own: as users do, with compiled kernels,
-equal words and rows computed once, and remembered word vectors; and with all of that off:
-SPACY_PSA_KERNELS=0, one sentence at a time, nothing remembered. Reports the largest
-differences of potentials and of log partitions, and the documents whose entities differ. The
-exit status is 1 where potentials differ by more than 1e-5 of the largest one, or an entity
+Annotates DATA twice, each time in a process of its own. The first process works as for users, with
+compiled kernels, with equal words and rows computed once, and with remembered word vectors. The
+second one has all of that off: SPACY_PSA_KERNELS=0, one sentence at a time, nothing remembered.
+The exit status is 1 if potentials differ by more than 1e-5 of the largest one, or if an entity
 differs.
+
+Results (kind "figures"): `documents`; `entities`, their number; `documents_that_differ`, in their
+entities; `largest_potential`; `largest_difference_of_potentials`;
+`largest_difference_of_log_partitions`.
 """
 
 import argparse
@@ -21,11 +22,13 @@ from typing import Any
 
 import numpy
 
+from benchmarks.record import write_record
+
 TOLERANCE = 1e-5
 
 
 def annotate(model: str, pipe: str, data: Path, plain: bool, out: Path) -> None:
-    """Write potentials, log partitions and entities of a file."""
+    """Write the potentials, log partitions and entities of a file to OUT.npz and OUT.json."""
     import spacy
     import torch
     from spacy.tokens import Doc
@@ -57,9 +60,10 @@ def annotate(model: str, pipe: str, data: Path, plain: bool, out: Path) -> None:
 
 
 def elsewhere(arguments: argparse.Namespace, plain: bool, folder: Path) -> tuple[Any, Any]:
-    """What a new process finds: arrays, and entities."""
+    """The arrays and the entities that a new process finds."""
     out = folder / ("plain.npz" if plain else "fast.npz")
-    command = [sys.executable, __file__, arguments.model, str(arguments.data), str(out)]
+    script = [sys.executable, "-m", "benchmarks.speed.exactness"]
+    command = [*script, arguments.model, str(arguments.data), str(out)]
     settings = {"SPACY_PSA_KERNELS": "0"} if plain else {}
     subprocess.run(
         [*command, "--pipe", arguments.pipe, "--run", "plain" if plain else "fast"],
@@ -86,28 +90,33 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main(arguments: argparse.Namespace) -> int:
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.exactness",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("--pipe", default="ner", help="component to compare (ner)")
+    found.add_argument("--run", choices=["plain", "fast"], help=argparse.SUPPRESS)
+    return found
+
+
+def main() -> int:
+    arguments = parser().parse_args()
     if arguments.run:
         annotate(
             arguments.model, arguments.pipe, arguments.data, arguments.run == "plain", arguments.out
         )
         return 0
-    from record import write_record
-
-    record = compare(arguments)
-    write_record(arguments.out, record, [arguments.data])
-    print(json.dumps(record))
-    near = record["largest_difference_of_potentials"] <= TOLERANCE * record["largest_potential"]
-    return int(not near or record["documents_that_differ"] > 0)
+    found = compare(arguments)
+    print(json.dumps(found))
+    write_record(arguments.out, "speed", found, data=[arguments.data])
+    near = found["largest_difference_of_potentials"] <= TOLERANCE * found["largest_potential"]
+    return int(not near or found["documents_that_differ"] > 0)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--pipe", default="ner")
-    parser.add_argument("--run", choices=["plain", "fast"], help=argparse.SUPPRESS)
-    sys.exit(main(parser.parse_args()))
+    sys.exit(main())

@@ -1,11 +1,12 @@
-"""How long the first document waits for compiled kernels: after an install, and later.
+"""Measure how long the first document waits for compiled kernels, after an install and later.
 
-usage: python benchmarks/first_document.py OUT.json MODEL [MODEL ...]
+Kernels are compiled when they are first used, and kept on disk. Each model annotates a document in
+a new process with an empty cache, and then in a second process with the cache of the first. The
+pipeline is open before the clock starts.
 
-Kernels are compiled when they are first used and kept on disk. Each model annotates one
-document in a new process with an empty cache, and then in a second one with what the first
-left there. `first` and `second` are the seconds of that document, pipeline open; the second
-document of each process is timed as well, and is what there is to do.
+Results (kind "figures"): `models` {path: {`runs`: [{`first`: seconds of the first document with an
+empty cache, `second`: with the cache, `then`: of another document in the second process, with
+nothing left to compile or load}]}}.
 """
 
 import argparse
@@ -17,14 +18,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from record import write_record
+from benchmarks.record import write_record
 
 TEXT = "Ada Lovelace met Charles Babbage in London ."
 REPEATS = 3
 
 
 def here(model: str) -> None:
-    """Print the seconds of two documents, as JSON."""
+    """Print the seconds of two documents as JSON."""
     import time
 
     import spacy
@@ -41,9 +42,9 @@ def here(model: str) -> None:
 
 
 def elsewhere(model: str, cache: str) -> list[float]:
-    """`here`, in a new process whose compiled code is in the folder `cache`."""
+    """Run `here` in a new process whose compiled code is in the folder `cache`."""
     done = subprocess.run(
-        [sys.executable, __file__, "--here", "-", model],
+        [sys.executable, "-m", "benchmarks.speed.first_document", "--here", "-", model],
         env={**os.environ, "NUMBA_CACHE_DIR": cache},
         check=True,
         capture_output=True,
@@ -62,20 +63,27 @@ def measure(model: str) -> dict[str, Any]:
     return {"runs": [{k: round(v, 4) for k, v in run.items()} for run in runs]}
 
 
-def main(arguments: argparse.Namespace) -> None:
-    if arguments.here:
-        here(*arguments.models)
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.first_document",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("models", nargs="+", metavar="MODEL")
+    found.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    if given.here:
+        here(*given.models)
         return
-    models = {model: measure(model) for model in arguments.models}
-    write_record(arguments.out, {"models": models})
+    models = {model: measure(model) for model in given.models}
     print(json.dumps(models, indent=2))
+    write_record(given.out, "speed", {"models": models})
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("out", type=Path)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    main(parser.parse_args())
+    main()

@@ -1,12 +1,14 @@
-"""Flair's SequenceTagger, timed on the words that benchmarks/speed.py gives; for Flair's own
-environment, in which neither spaCy nor spacy-psa is.
+"""Time Flair's SequenceTagger on the words that `benchmarks.speed.side_by_side` gives it.
 
-usage: python flair_worker.py FOLDER THREADS
+The script runs in an environment of its own, with Flair and without spaCy and spacy-psa, so it
+imports nothing of this package:
 
-FOLDER has vectors.npz (`words`, `data`), annotate.json (words of sentences) and train.json
-([words, entities (start, end, label)] of sentences). The tagger is trained for a few hundred
-steps, so that it predicts entities, and then, for each line "annotate" or "train STEPS" on
-stdin, prints one line of JSON: `amount`, `seconds`, `cpu_seconds`.
+    python benchmarks/speed/flair_worker.py FOLDER THREADS
+
+FOLDER has vectors.npz (`words`, `data`), annotate.json (the words of sentences) and train.json
+([words, entities (start, end, label)] of sentences). The script trains the tagger for 200 steps,
+enough that it predicts entities. Then it reads lines from stdin, "annotate" or "train STEPS", and
+prints a line of JSON for each: `amount`, `seconds`, `cpu_seconds`, `entities`.
 """
 
 import json
@@ -21,7 +23,7 @@ for library in ("OMP", "MKL", "OPENBLAS"):
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
-import flair  # noqa: E402 - the libraries read the variables when they are imported
+import flair  # noqa: E402 - the libraries read the variables on import
 import numpy  # noqa: E402
 import torch  # noqa: E402
 from flair.data import Dictionary, Sentence  # noqa: E402
@@ -33,7 +35,7 @@ BATCH = 10
 
 
 class FixedVectors(TokenEmbeddings):
-    """Word vectors from a table, of the word as it stands or in lower case, else zeros."""
+    """Word vectors from a table: that of the word, or of its lower-cased form, or zeros."""
 
     def __init__(self, words: list[str], data: numpy.ndarray) -> None:
         super().__init__()

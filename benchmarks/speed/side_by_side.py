@@ -1,19 +1,17 @@
-"""The recorded comparison of issue "Speed": our pipelines, spaCy's `ner`, Flair, bare PyTorch.
+"""Time our pipelines, spaCy's `ner`, Flair and bare PyTorch side by side.
 
-usage: python benchmarks/speed.py --psa MODEL --bilstm-crf MODEL --data TEST.spacy \\
-           --train TRAIN.spacy --dev DEV.spacy --vectors FOLDER --work FOLDER \\
-           [--config NAME=FILE.cfg ...] [--flair PYTHON] [--words N] [--output NAME]
+The rows "spacy-accuracy" and "spacy-efficiency" are spaCy's quickstart configs (`spacy init config
+-o accuracy` and `-o efficiency`) with `ner` alone; the first has the same vectors as ours instead
+of those of en_core_web_lg. These two, and Flair's tagger, are trained for some hundred steps only.
+That is enough for them to predict entities, and their speed hardly depends on which. A model that
+is in --work already is used again.
 
-spaCy's rows are its quickstart configs (`spacy init config -o accuracy` and `-o
-efficiency`) with `ner` alone, accuracy with the same vectors in the place of
-en_core_web_lg. They, and Flair's tagger, are trained for some hundred steps only: enough
-that they predict entities, since speed hardly depends on which. What was made in --work
-is used again. PYTHON is the interpreter of an environment with flair 0.15.1.
+Writes benchmarks/EXPERIMENT/results/NAME.json, a record of the kind "speed", and, if there is
+something to draw, the picture benchmarks/EXPERIMENT/NAME.png.
 """
 
 import argparse
 import json
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,11 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-from bare import BareAnnotation, BareTraining
 
-from spacy_psa.cli.benchmark import write
+from benchmarks.record import command, place_of, save_record
+from benchmarks.speed.bare import BareAnnotation, BareTraining
+from benchmarks.wrap import wrap
+from spacy_psa.analysis.reliability import check_matplotlib
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.performance import sections
+from spacy_psa.performance.figures import draw
 from spacy_psa.performance.pipelines import (
     Annotation,
     Training,
@@ -34,35 +35,50 @@ from spacy_psa.performance.pipelines import (
     open_pipeline,
     read_words,
 )
+from spacy_psa.performance.tables import markdown
 from spacy_psa.performance.timing import Row, Timing, pin_threads
 
 QUICKSTART_STEPS = 400
 NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only, not accuracy"
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    for name in ("psa", "bilstm-crf", "vectors"):
-        parser.add_argument(f"--{name}", required=True)
-    for name in ("data", "train", "dev", "work"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--config", action="append", default=[], metavar="NAME=FILE.cfg")
-    parser.add_argument("--flair", metavar="PYTHON")
-    parser.add_argument("--words", type=int, default=20_000)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--section",
-        action="append",
-        choices=["annotation", "training", "loading", "memory", "lengths", "labels"],
+SECTIONS = ["annotation", "training", "loading", "memory", "lengths", "labels"]
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.side_by_side",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/speed"))
-    return parser.parse_args()
+    found.add_argument("experiment", choices=["speed", "memory"], help="folder below benchmarks")
+    found.add_argument("name", metavar="NAME", help="name of the record")
+    found.add_argument("--psa", required=True, metavar="MODEL")
+    found.add_argument("--bilstm-crf", required=True, metavar="MODEL")
+    found.add_argument("--vectors", required=True, metavar="MODEL", help="has the word vectors")
+    found.add_argument("--data", type=Path, required=True, help="a .spacy file to annotate")
+    found.add_argument("--train", type=Path, required=True, help="a .spacy file to take steps on")
+    found.add_argument("--dev", type=Path, required=True, help="a .spacy file")
+    found.add_argument("--work", type=Path, required=True, help="folder for spaCy's models")
+    found.add_argument(
+        "--config", action="append", default=[], metavar="NAME=PATH",
+        help="another row, a pipeline or a config; may be given again",
+    )  # fmt: skip
+    found.add_argument(
+        "--flair", metavar="PYTHON", help="interpreter of an environment with flair 0.15.1"
+    )
+    found.add_argument("--words", type=int, default=20_000, help="to annotate in a run (20,000)")
+    found.add_argument("--steps", type=int, default=20, help="training steps in a run (20)")
+    found.add_argument("--repeats", type=int, default=5, help="runs of each row (5)")
+    found.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
+    found.add_argument(
+        "--section", action="append", choices=SECTIONS, help="what to time; may be given again"
+    )
+    return found
 
 
 def quickstart(kind: str, given: argparse.Namespace) -> str:
-    """The folder of spaCy's `ner` by its quickstart config, trained now if it is not there."""
+    """The folder of spaCy's `ner` by its quickstart config, which is trained if it is missing."""
     target = given.work / f"spacy-{kind}"
     if not (target / "model-last").exists():
         given.work.mkdir(parents=True, exist_ok=True)
@@ -88,7 +104,7 @@ def quickstart(kind: str, given: argparse.Namespace) -> str:
 
 
 class Flair:
-    """Flair's tagger, in its own environment, which stays open between runs."""
+    """Flair's tagger in a process of its own, which stays open between runs."""
 
     def __init__(self, process: "subprocess.Popen[str]", name: str, task: str):
         self.process = process
@@ -99,7 +115,7 @@ class Flair:
         assert self.process.stdin is not None and self.process.stdout is not None
         print(self.task, file=self.process.stdin, flush=True)
         for line in self.process.stdout:
-            if line.startswith("{"):  # else it is Flair's own logging
+            if line.startswith("{"):  # the other lines are Flair's own log
                 found = json.loads(line)
                 return Timing(found["amount"], found["seconds"], found["cpu_seconds"])
         raise RuntimeError("flair_worker.py ended; its error is above")
@@ -107,7 +123,7 @@ class Flair:
 
 @contextmanager
 def flair(given: argparse.Namespace, sentences: list[list[str]], vocab: Any) -> Iterator[Any]:
-    """The worker, given vectors and sentences."""
+    """A process that runs flair_worker.py on our vectors and sentences."""
     folder = given.work / "flair"
     folder.mkdir(parents=True, exist_ok=True)
     keys = list(vocab.vectors.keys())
@@ -128,7 +144,8 @@ def flair(given: argparse.Namespace, sentences: list[list[str]], vocab: Any) -> 
         text=True,
     ) as process:
         yield process
-        process.stdin.close()  # type: ignore[union-attr]
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def measure(given: argparse.Namespace, worker: Any, nlps: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +201,8 @@ def tell(name: str, number: int) -> None:
 
 
 def main() -> None:
-    given = arguments()
+    check_matplotlib()
+    given = parser().parse_args()
     given.paths = {
         "bilstm_crf": given.bilstm_crf,
         "psa": given.psa,
@@ -208,9 +226,13 @@ def main() -> None:
             found = measure(given, worker, nlps)
     else:
         found = measure(given, None, nlps)
-    command = shlex.join(["python", *sys.argv])
     files = [given.data, given.train]
-    write(sections.record(command, settings, given.paths, files, found), given.output)
+    product = sections.record(command(), settings, given.paths, files, found)
+    print(markdown(product))
+    record = wrap(product, given.experiment, given.name)
+    place = place_of(record)
+    save_record(record, place)
+    draw(product, place.parents[1] / f"{given.name}.png")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
 """Train systems of the papers on real corpora, one after the other, and record them.
 
-usage: python benchmarks/systems.py NAME ... [--seed 0]
-
-NAMEs are those of benchmarks/systems.yml. In a project's folder, whose `assets` and `convert`
-have made the corpora; models come into training/NAME. Writes benchmarks/results/NAME.json.
-What has a result, or is being trained by another process, is left out, so that two
-processes can share one list; a training that was cut short leaves training/NAME behind, to
-be removed before it is begun again.
+The names are the keys of benchmarks/systems/systems.yml. Run this in a folder whose `assets` and
+`convert` have made the corpora. The model of NAME is written to training/NAME, its record to
+benchmarks/systems/results/NAME.json. A system is left out if it has a record, or if another
+process is training it, so that two processes can share one list. A training that was cut short
+leaves training/NAME behind; remove that folder before you begin it again.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +16,24 @@ from typing import Any
 
 import srsly
 
+from benchmarks.record import command, save_record
+from benchmarks.wrap import wrap
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+
+
+def read_systems() -> dict[str, dict[str, Any]]:
+    """What systems.yml lists, by name: `task`, `config`, `corpus` and `settings`."""
+    return dict(srsly.read_yaml(HERE / "systems.yml"))
 
 
 def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
 
 
-def record(name: str, system: dict[str, Any], seed: int) -> None:
+def train_system(name: str, system: dict[str, Any], seed: int) -> None:
+    """Train a system, score it on test data and write its record."""
     out, corpus = Path("training", name), Path("corpus", system["corpus"])
     base = f"configs/{system['task']}/{system['config']}.cfg"
     laid_over = f"configs/corpora/{system['corpus']}.cfg"
@@ -36,33 +44,40 @@ def record(name: str, system: dict[str, Any], seed: int) -> None:
     model, test = out / "model-best", corpus / "test.spacy"
     data = "--data", Path("assets", system["corpus"]), "--data", corpus
     run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *data)
-    (out / f"{name}.json").replace(RESULTS / f"{name}.json")
+    report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
+    save_record(wrap(report, "systems", name, command=command()), RESULTS / f"{name}.json")
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.systems.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("names", nargs="+", choices=sorted(read_systems()), metavar="NAME")
+    found.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
+    return found
 
 
 def main() -> None:
-    systems = srsly.read_yaml(HERE / "systems.yml")
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("names", nargs="+", choices=sorted(systems), metavar="NAME")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    systems, arguments = read_systems(), parser()
+    given = arguments.parse_args()
     for corpus in {systems[name]["corpus"] for name in given.names}:
         if not Path("corpus", corpus).exists():
-            parser.error(
-                f"corpus/{corpus} is not there: python -m spacy project run assets (then convert) "
-                f". --vars.corpus {corpus}"
+            arguments.error(
+                f"corpus/{corpus} is missing; run `python -m spacy project run assets . "
+                f"--vars.corpus {corpus}`, then the same with `convert`"
             )
     for name in given.names:
         if (RESULTS / f"{name}.json").exists():
-            print(f"{name}: there is a result")
+            print(f"{name}: it has a record")
             continue
         try:
             Path("training", name).mkdir(parents=True)
         except FileExistsError:
             print(f"{name}: training/{name} is there already")
             continue
-        record(name, systems[name], given.seed)
+        train_system(name, systems[name], given.seed)
 
 
 if __name__ == "__main__":

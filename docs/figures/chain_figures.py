@@ -24,7 +24,7 @@ def overview() -> Drawing:
         ("probability of every span", "span._.confidence"),
         ("k best analyses", "kbest(doc, k)"),
         ("uncertainty of a doc", "doc._.ner_uncertainty"),
-        ("best analysis given what you know", "evidence, missing and wrong spans"),
+        ("best analysis given evidence", "what you know is kept"),
     ]
     for i, (name, how) in enumerate(answers):
         top = 14 + 77 * i
@@ -44,8 +44,8 @@ def psa_bilstm_crf() -> Drawing:
     stack = [
         ("x  =  word ; characters", "dropout 0.55", "grey"),
         ("PSA + fusion", "bottom", "purple"),
-        ("BiLSTM", "both directions, 300 units each", "blue"),
-        ("PSA + fusion", "top, dropout 0.55 before it", "purple"),
+        ("BiLSTM", "300 units each way, dropout 0.55", "blue"),
+        ("PSA + fusion", "top", "purple"),
         ("W[y′, y] · z + b[y′, y]", "a weight vector for each pair of tags", "orange"),
         ("linear chain", "only legal sequences of BIOES tags", "green"),
     ]
@@ -132,10 +132,18 @@ def idcnn() -> Drawing:
             d.dot(x, rows[level], 11, colour if i in levels[level] else "plain")
         d.text(502, rows[level], names[level], anchor="start", size=13)
     d.box(44, 124, 448, 184, "", "plain", dashed=True)
-    d.text(502, 192, "} the block", anchor="start", size=13, muted=True)
+    d.text(502, 312, "the block", anchor="start", size=13, muted=True)
     d.arrow((44, 282), (22, 282), (22, 150), (42, 150))
-    d.text(270, 336, "The block is applied again to its own output, with the same weights.", size=13)
-    d.text(270, 358, "Each application widens what a token sees by 1 + 2 + 1 tokens.", size=13, muted=True)
+    d.text(
+        270, 336, "The block is applied again to its own output, with the same weights.", size=13
+    )
+    d.text(
+        270,
+        358,
+        "Each application adds 1 + 2 + 1 tokens on either side to what a token sees.",
+        size=13,
+        muted=True,
+    )
     return d
 
 
@@ -162,13 +170,13 @@ def lstm_stacks() -> Drawing:
         if p < 2:
             d.arrow((x + 52, 264), (x + 84, 350))
             d.arrow((x + 160, 264), (x + 128, 350))
-            d.box(x + 36, 352, 140, 36, "H  =  forward ; backward", "green", size=11.5)
+            d.box(x + 6, 352, 200, 36, "H  =  forward ; backward", "green", size=13)
         else:
-            d.box(x + 6, 284, 200, 34, "H  =  forward ; backward", "green", size=12)
+            d.box(x + 6, 284, 200, 34, "H  =  forward ; backward", "green", size=13)
             d.arrow((x + 52, 264), (x + 52, 282))
             d.arrow((x + 160, 264), (x + 160, 282))
             d.arrow((x + 106, 318), (x + 106, 336))
-            d.box(x + 30, 338, 152, 30, "5 attention heads over H", "purple", size=12)
+            d.box(x + 24, 338, 182, 30, "5 attention heads over H", "purple", size=12.5)
             d.arrow((x + 106, 368), (x + 106, 382))
             d.arrow((x + 12, 318), (x + 12, 382))
             d.box(x, 384, 212, 30, "H ; C¹ ; … ; C⁵", "green", size=13)
@@ -176,7 +184,7 @@ def lstm_stacks() -> Drawing:
 
 
 def characters() -> Drawing:
-    d = Drawing(700, 470, "Five ways to make a vector of a word's characters")
+    d = Drawing(700, 506, "Six ways to make a vector of a word's characters")
     word = "Leeds"
 
     def letters(x: float, y: float, count: int = 5) -> list[float]:
@@ -233,10 +241,14 @@ def characters() -> Drawing:
     x, y = 14, 342
     for i, letter in enumerate("Leeds···"):
         pad = letter == "·"
-        d.box(x + 18 + 17 * i, y + 40, 16, 24, letter, "plain" if pad else "blue", size=12, radius=3)
+        d.box(
+            x + 18 + 17 * i, y + 40, 16, 24, letter, "plain" if pad else "blue", size=12, radius=3
+        )
     for i, letter in enumerate("···Leeds"):
         pad = letter == "·"
-        d.box(x + 170 + 17 * i, y + 40, 16, 24, letter, "plain" if pad else "blue", size=12, radius=3)
+        d.box(
+            x + 170 + 17 * i, y + 40, 16, 24, letter, "plain" if pad else "blue", size=12, radius=3
+        )
     d.text(x + 85, y + 80, "first letters", size=12, muted=True)
     d.text(x + 237, y + 80, "last letters", size=12, muted=True)
     d.text(x + 161, y + 104, "a trained vector fills up short words", size=12, muted=True)
@@ -251,7 +263,13 @@ def transformers() -> Drawing:
     columns = [
         ("Transformer", "+ sinusoids of the place", "q·k / √d", "absolute places", "grey"),
         ("TENER", "no places added", "q·k + q·r + u·k + v·r", "r: distance and side", "blue"),
-        ("PSA-Transformer", "no places added", "q·k / √d + Ψ(i, j)", "Ψ: the bias of PSA", "purple"),
+        (
+            "PSA-Transformer",
+            "no places added",
+            "q·k / √d + Ψ(i, j)",
+            "Ψ: the bias of PSA",
+            "purple",
+        ),
     ]
     for p, (name, places, score, why, colour) in enumerate(columns):
         x = 14 + 230 * p
@@ -263,7 +281,7 @@ def transformers() -> Drawing:
             (186, 54, f"{score}\n{why}", colour),
             (262, 38, "softmax, weighted values", "grey"),
             (322, 34, "add and normalise", "grey"),
-            (378, 34, "relu layer of two", "grey"),
+            (378, 34, "feed-forward, relu", "grey"),
             (434, 34, "add and normalise", "grey"),
         ]
         for i, (top, height, text, kind) in enumerate(steps):
@@ -306,7 +324,12 @@ def lattice() -> Drawing:
             d.text(xs[t], ys[k], tag, size=11, muted=off)
     d.text(14, 30, "words", anchor="start", muted=True, size=13)
     d.text(14, ys[0], "tags", anchor="start", muted=True, size=13)
-    d.text(350, 312, "A path is an analysis. Its log probability is the sum of its edges less log Z.", size=13)
+    d.text(
+        350,
+        312,
+        "A path is an analysis. Its log probability is the sum of its edges less log Z.",
+        size=13,
+    )
     return d
 
 

@@ -99,7 +99,11 @@ class Drawing:
         )
 
     def arrow(
-        self, *points: tuple[float, float], dashed: bool = False, head: bool = True, width: float = 1.5
+        self,
+        *points: tuple[float, float],
+        dashed: bool = False,
+        head: bool = True,
+        width: float = 1.5,
     ) -> None:
         """A line through points, with a head at its end."""
         dash = ' stroke-dasharray="5 4"' if dashed else ""

@@ -1,5 +1,7 @@
 """Figures of the chart parser, its encoder and its trees."""
 
+from itertools import pairwise
+
 from drawing import Drawing
 
 WORDS = ["She", "met", "Ada", "Brown"]
@@ -16,21 +18,31 @@ def chart_parser() -> Drawing:
         d.arrow((x, 64), (x, 84))
     d.box(16, 86, 668, 92, "", "grey")
     d.text(350, 104, "factored self-attention, 8 layers", bold=True)
-    d.box(40, 118, 300, 46, "content:  q·k and values of content\nweights of its own", "blue", size=12)
-    d.box(360, 118, 300, 46, "position:  q·k and values of position\nweights of its own", "purple", size=12)
+    d.box(
+        40, 118, 300, 46, "content:  q·k and values of content\nweights of its own", "blue", size=12
+    )
+    d.box(
+        360,
+        118,
+        300,
+        46,
+        "position:  q·k and values of position\nweights of its own",
+        "purple",
+        size=12,
+    )
     d.text(350, 141, "+", size=16)
     for x in xs:
         d.arrow((x, 178), (x, 198))
         d.box(x - 40, 200, 40, 26, "y→", "grey", size=11, radius=3)
         d.box(x, 200, 40, 26, "←y", "grey", size=11, radius=3)
-    posts = [(a + b) / 2 for a, b in zip(xs, xs[1:], strict=False)]
+    posts = [(a + b) / 2 for a, b in pairwise(xs)]
     for i, (x, a, b) in enumerate(zip(posts, xs, xs[1:], strict=False)):
         d.arrow((a - 20, 226), (x - 5, 262))
         d.arrow((b + 20, 226), (x + 5, 262))
         d.dot(x, 276, 13, "orange", f"F{'₀₁₂₃₄'[i]}")
     d.text(692, 276, "fenceposts", size=12, muted=True, anchor="end")
-    d.text(350, 312, "span (i, j):   F", size=14, anchor="end")
-    d.text(350, 312, "ⱼ − Fᵢ   →   linear, LayerNorm, relu, linear   →   score of each label", size=14, anchor="start")
+    steps = ("Fⱼ − Fᵢ", "linear", "LayerNorm, relu", "linear", "a score for each label")
+    d.text(350, 312, "span (i, j):   " + "   →   ".join(steps), size=13)
     side, left, top = 44, 60, 345
     d.text(left + 2.6 * side, top + 4.9 * side, "chart of all spans", size=12, muted=True)
     chosen = {(0, 4): "S", (0, 1): "NP", (1, 4): "VP", (2, 4): "NP"}

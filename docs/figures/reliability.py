@@ -1,21 +1,23 @@
-"""The reliability diagram of a recorded calibration (benchmarks/results/calibration-*.json)."""
+"""The reliability diagram of a recorded calibration (benchmarks/calibration/results)."""
 
 import json
 from pathlib import Path
 
 from drawing import Drawing
 
-RECORD = Path(__file__).parents[2] / "benchmarks/results/calibration-conll2003-psa.json"
+RECORD = Path(__file__).parents[2] / "benchmarks/calibration/results/psa.json"
 
 
 def reliability() -> Drawing:
-    record = json.loads(RECORD.read_text(encoding="utf8"))
+    record = json.loads(RECORD.read_text(encoding="utf8"))["results"]
     d = Drawing(680, 350, "Reliability of PSA-BiLSTM-CRF on CoNLL-2003's test set")
     for p, when in enumerate(("before", "after")):
         x0, y0, side = 50 + 330 * p, 50, 250
         found = record["data"]["test"][when]
         temperature = record["temperature"][when]
-        d.text(x0 + side / 2, 16, f"{when}: T = {temperature:.2f}, ECE {found['ece']:.3f}", bold=True)
+        d.text(
+            x0 + side / 2, 16, f"{when}: T = {temperature:.2f}, ECE {found['ece']:.3f}", bold=True
+        )
         d.box(x0, y0, side, side, "", "plain", radius=0)
         for bar in found["bins"]:
             if not bar["size"]:

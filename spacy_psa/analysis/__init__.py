@@ -1,1 +1,1 @@
-"""What a trained model looks at."""
+"""Analyses of trained pipelines: attention, ablation, reliability and temperature."""

@@ -1,7 +1,10 @@
-"""What the parts of a self-attentive BiLSTM do (Li2019 section 5.4.1, Tables 3 and 4).
+"""What the parts of a self-attentive BiLSTM contribute (Li2019 section 5.4.1, Tables 3 and 4).
 
-Its output H || C1 || … || Cm goes to a linear classifier, H Wc[:d_h] + Σ_i Ci Wc[…] + b:
-with blocks of it zeroed, their terms fall out of the scores.
+The output H || C1 || … || Cm of the encoder goes to a linear classifier,
+
+    H Wc[:d_h] + Σ_i Ci Wc[…] + b.
+
+If blocks of the output are replaced with zeros, their terms fall out of the scores.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,20 +24,49 @@ from spacy_psa.sentences import sentence_bounds
 
 
 def blocks(pipe: TrainablePipe) -> tuple[str, ...]:
-    """What can be zeroed in a component: "H", "C1", …, "Cm".
+    """List the blocks of a component's encoder that can be replaced with zeros: "H", "C1", …, "Cm".
 
-    Errors: InputError where it holds no SelfAttentiveBiLSTM.v1 of its own.
+    Args:
+        pipe: the component that holds the encoder, such as a `crf_ner` or a `tok2vec`.
+
+    Raises:
+        InputError: if it holds no SelfAttentiveBiLSTM.v1 of its own.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> encode = {"@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1", "hidden": 10}
+        >>> ner = nlp.add_pipe("crf_ner", config={"model": {"tok2vec": {"encode": encode}}})
+        >>> ner.add_label("PER")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> blocks(ner)
+        ('H', 'C1', 'C2', 'C3', 'C4', 'C5')
     """
     return tuple(_module(pipe).blocks)
 
 
 @contextmanager
 def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
-    """Within the context, replace blocks of the encoder's output with zeros.
+    """Replace blocks of the encoder's output with zeros within the context.
 
-    pipe: the component that holds the encoder, e.g. a `crf_ner` or a `tok2vec`.
+    Args:
+        pipe: the component that holds the encoder, such as a `crf_ner` or a `tok2vec`.
+        names: the names of the blocks.
 
-    Errors: InputError for a name that is not among `blocks`, or where there are none.
+    Raises:
+        InputError: if a name is not among `blocks`, or if there are no blocks.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> encode = {"@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1", "hidden": 10}
+        >>> ner = nlp.add_pipe("crf_ner", config={"model": {"tok2vec": {"encode": encode}}})
+        >>> ner.add_label("PER")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> with zeroed(ner, ["H", "C1"]):
+        ...     doc = nlp("Ada met Bob")
     """
     module = _module(pipe)
     silent = frozenset(names)
@@ -51,9 +83,20 @@ def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
 
 
 def setups(names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The columns of Li2019 Table 3: what is zeroed for each, of the blocks `names`.
+    """List the columns of Li2019 Table 3 and the blocks that are replaced with zeros for each.
 
-    "HC" is the whole model, "C" the attention alone; the others are one block alone.
+    "HC" is the whole model, "H" the BiLSTM alone, "C" the attention alone, and "C1" and so on one
+    head alone.
+
+    Args:
+        names: the names of all blocks.
+
+    Returns:
+        The names of the blocks that are replaced, by column.
+
+    Examples:
+        >>> {name: sorted(silent) for name, silent in setups(["H", "C1", "C2"]).items()}
+        {'HC': [], 'H': ['C1', 'C2'], 'C': ['H'], 'C1': ['C2', 'H'], 'C2': ['C1', 'H']}
     """
     every = frozenset(names)
     heads = {name: every - {name} for name in names if name != "H"}
@@ -65,11 +108,19 @@ def recalls(
     examples: Iterable[Example],
     project: Callable[[str], str] = chunk_class,
 ) -> dict[str, dict[str, Recall]]:
-    """Token recall by class under each of the `setups`: Li2019 Table 3, and with `type_class`
-    Table 4 (`differences` gives their numbers).
+    """Compute the token recall of each class under each of the `setups` (Li2019 Table 3).
 
-    Under a softmax head each token gets its most probable tag, whatever its neighbours
-    have, as in Li2019; under a CRF the best sequence is taken.
+    With `project = type_class` the classes are those of Table 4. `differences` computes the numbers
+    of both tables from the recalls. Under a softmax head each token gets its most probable tag,
+    whatever the tags of its neighbours, as in Li2019. Under a CRF the best sequence counts.
+
+    Args:
+        pipe: the component.
+        examples: predicted docs with their references.
+        project: gives the class of a tag.
+
+    Returns:
+        The recall by setup and class.
     """
     examples = [example for example in examples if len(example.predicted)]
     gold = [_gold(pipe, example) for example in examples]

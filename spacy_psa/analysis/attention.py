@@ -1,9 +1,8 @@
-"""Attention weights of a trained encoder, and PSA's fusion gates (Wei2020 Table 13 and Fig 6,
-Li2019 Fig 2 and 3).
+"""Reads the attention weights of a trained encoder, and the fusion gates of PSA.
 
-For every encoder whose module has `inspect(x, lengths)`: a list of its attention
-layers, each with `attention` of (B, n, n) or (B, heads, n, n) and, if it has one, a
-`gate` of (N, d).
+They are those of Wei2020 (Table 13 and Fig. 6) and Li2019 (Figs. 2 and 3). The module of the
+encoder must have a method `inspect(x, lengths)` that gives a list of its attention layers. Each of
+these has an `attention` of (B, n, n) or (B, heads, n, n), and may have a `gate` of (N, d).
 """
 
 from collections.abc import Iterable
@@ -21,30 +20,54 @@ from spacy_psa.sentences import split_sentences
 
 
 class Layer(NamedTuple):
-    """One attention layer over one sentence of n tokens."""
+    """An attention layer over a sentence of n tokens."""
 
     attention: NDArray[numpy.float32]
-    """(n, n), or (heads, n, n): row i is where token i looks. A token that may not look at
-    itself and is alone looks nowhere, its row is 0."""
+    """The attention weights (n, n), or (heads, n, n).
+
+    Row i has the weights of the tokens that token i attends to. It is 0 for a token that is alone
+    and may not attend to itself.
+    """
     gate: NDArray[numpy.float32] | None = None
-    """(n, d): lambda of Wei2020 Eq 13, the share of the token's own features; `gate.mean(1)` is
-    the column of Wei2020 Table 13."""
+    """The share of a token's own features (n, d), lambda of Wei2020 Eq. 13; None without a gate.
+
+    `gate.mean(1)` is the column of Wei2020 Table 13.
+    """
 
 
 class View(NamedTuple):
-    """A sentence and its attention layers, bottom first."""
+    """A sentence and its attention layers, the lowest first."""
 
     sentence: Doc | Span
     layers: list[Layer]
 
 
 def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
-    """What the encoder of a component (`crf_ner`, or spaCy's `tok2vec`, `ner`, ...)
-    does with docs, sentence by sentence. Sentences without tokens are left out.
+    """Read the attention of a component's encoder over each sentence of some docs.
 
-    Takes n * n memory for each sentence, layer and head.
+    Sentences without tokens are left out. The memory is n * n numbers for each sentence, layer and
+    head.
 
-    Errors: InputError where the component holds no encoder with attention of its own.
+    Args:
+        pipe: the component that holds the encoder, such as a `crf_ner`, or spaCy's `tok2vec` or
+            `ner`.
+        docs: the docs.
+
+    Raises:
+        InputError: if the component holds no encoder with attention of its own.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> ner.add_label("PER")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> (view,) = inspect(ner, [nlp.make_doc("Ada met Bob")])
+        >>> [layer.attention.shape for layer in view.layers]
+        [(3, 3), (3, 3)]
     """
     model = pipe.model.get_ref("tok2vec") if pipe.model.has_ref("tok2vec") else pipe.model
     embed, encode = model.maybe_get_ref("embed"), model.maybe_get_ref("encode")

@@ -1,7 +1,8 @@
-"""What a trained parser's attention lives on (Kitaev2018 section 4, Tables 1 and 2): its F1 with
-content or position left out of some layers, and with attention kept to a window.
+"""What the attention of a trained parser relies on (Kitaev2018 section 4, Tables 1 and 2).
 
-Nothing is trained again. Table 3 is of parsers trained with windows, each a config.
+The parser is scored without content or position in some layers, and with attention that is limited
+to a window. Nothing is trained again. Kitaev2018 Table 3 is about parsers that are trained with
+windows; each of these is a config of its own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,30 +21,43 @@ FIGURES = ("p", "r", "f", "exact")
 
 
 class Setup(NamedTuple):
-    """Limits of attention; as it stands, none.
-
-    disable_content, disable_position: layers from 0 whose scores do without that part.
-    window: the largest distance that attention spans. relaxed: not for the first two and
-    last two tokens, START and STOP counted.
-    """
+    """Limits of attention; by default there are none."""
 
     disable_content: tuple[int, ...] = ()
+    """The layers, from 0 on, whose scores are computed without content."""
     disable_position: tuple[int, ...] = ()
+    """The layers, from 0 on, whose scores are computed without position."""
     window: int | None = None
+    """The largest distance that attention spans, in tokens; None for no limit."""
     relaxed: bool = True
+    """Whether the window exempts the first two and the last two tokens, counting START and STOP."""
 
 
 class Row(NamedTuple):
-    """A setup and its scores, fractions of 1: `p`, `r`, `f`, `exact`."""
+    """A setup and its scores."""
 
     setup: Setup
     scores: dict[str, float]
+    """`p`, `r`, `f` and `exact`, from 0 to 1."""
 
 
 def encoder(nlp: Language) -> FactoredTransformer:
-    """The trained FactoredTransformer.v1 of a pipeline, in whichever component it is.
+    """Find the trained FactoredTransformer.v1 of a pipeline, in any component.
 
-    Errors: InputError where there is none.
+    Raises:
+        InputError: if there is none.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> parser = nlp.add_pipe(
+        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
+        ... )
+        >>> parser.add_label("S")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> len(encoder(nlp).layers)
+        1
     """
     for _, pipe in nlp.pipeline:
         for node in pipe.model.walk() if hasattr(pipe, "model") else ():
@@ -59,10 +73,27 @@ def encoder(nlp: Language) -> FactoredTransformer:
 
 @contextmanager
 def limited(module: FactoredTransformer, setup: Setup) -> Iterator[None]:
-    """Within the context, attention has the limits of `setup` and no other.
+    """Limit the attention of an encoder within the context, and lift its other limits.
 
-    Errors: InputError for layers that are not there, for a window below 1, and for parts
-    of an encoder that does not keep them apart.
+    Args:
+        module: the encoder.
+        setup: the limits.
+
+    Raises:
+        InputError: if a layer does not exist, if the window is below 1, or if the encoder does
+            not keep content and position apart and one of them is to be left out.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> parser = nlp.add_pipe(
+        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
+        ... )
+        >>> parser.add_label("S")
+        1
+        >>> optimizer = nlp.initialize()
+        >>> with limited(encoder(nlp), Setup(window=5)):
+        ...     doc = nlp("Ada met Bob")
     """
     content, position = set(setup.disable_content), set(setup.disable_position)
     if (content or position) and not module.factored:
@@ -84,14 +115,31 @@ def limited(module: FactoredTransformer, setup: Setup) -> Iterator[None]:
 
 
 def layer_sets(layers: int) -> list[tuple[int, ...]]:
-    """All layers, then the first and the last quarter, half and three quarters of them."""
+    """List the sets of layers of Kitaev2018 Table 1.
+
+    These are all layers, and the first and the last quarter, half and three quarters of them.
+
+    Args:
+        layers: the number of layers.
+
+    Examples:
+        >>> layer_sets(4)
+        [(0, 1, 2, 3), (0,), (0, 1), (0, 1, 2), (3,), (2, 3), (1, 2, 3)]
+    """
     every = tuple(range(layers))
     parts = sorted({max(1, layers * quarter // 4) for quarter in (1, 2, 3)} - {layers})
     return [every, *(every[:n] for n in parts), *(every[layers - n :] for n in parts)]
 
 
 def setups(module: FactoredTransformer, windows: Sequence[int] = WINDOWS) -> list[Setup]:
-    """No limit, then those of Kitaev2018 Table 1, if content and position are apart, and Table 2."""
+    """List the setups of Kitaev2018 Tables 1 and 2, the setup without limits first.
+
+    Those of Table 1 are left out if the encoder does not keep content and position apart.
+
+    Args:
+        module: the encoder.
+        windows: the windows of Table 2.
+    """
     found = [Setup()]
     if module.factored:
         for layers in layer_sets(len(module.layers)):
@@ -104,12 +152,19 @@ def setups(module: FactoredTransformer, windows: Sequence[int] = WINDOWS) -> lis
 def ablate(
     nlp: Language, examples: Iterable[Example], limits: Iterable[Setup] | None = None
 ) -> Iterator[Row]:
-    """Score the pipeline's parser under each limit, yielding each as it is done.
+    """Score the parser of a pipeline under each of some limits.
 
-    examples: with gold constituents; see `spacy-psa.TreeCorpus.v1`.
-    limits: by default `setups`.
+    Args:
+        nlp: the pipeline.
+        examples: predicted docs and references with gold constituents; see
+            `spacy-psa.TreeCorpus.v1`.
+        limits: the setups; None for all `setups`.
 
-    Errors: InputError as `encoder` and `limited`, and where no example has constituents.
+    Yields:
+        Each setup with its scores, as soon as it is done.
+
+    Raises:
+        InputError: as `encoder` and `limited` do, and if no example has constituents.
     """
     module = encoder(nlp)
     examples = list(examples)
@@ -125,12 +180,25 @@ def ablate(
 
 
 def record(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows for JSON; layers count from 0."""
+    """Convert rows for JSON; layers are numbered from 0."""
     return [{**row.setup._asdict(), **row.scores} for row in rows]
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Both tables in F1 (percent), with the difference from no limit; layers count from 1."""
+    """Write both tables in F1 (percent), with the difference from the setup without limits.
+
+    Layers are numbered from 1.
+
+    Examples:
+        >>> rows = [Row(Setup(), {"f": 0.93}), Row(Setup(window=5), {"f": 0.91})]
+        >>> print(markdown(rows))
+        Without limits: 93.00 F1.
+        <BLANKLINE>
+        | window | strict | relaxed |
+        | --- | --- | --- |
+        | 5 |  | 91.00 (-2.00) |
+        <BLANKLINE>
+    """
     found = {row.setup: 100 * row.scores["f"] for row in rows}
     full = found.get(Setup())
 

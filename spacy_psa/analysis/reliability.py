@@ -1,4 +1,4 @@
-"""Reliability diagrams: how often what is said to be c sure is right."""
+"""Draws reliability diagrams: how often predictions of a certain confidence are right."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,11 @@ from spacy_psa.scoring.calibration import Bin, calibration_error
 
 
 def check_matplotlib() -> None:
-    """Raises InputError where matplotlib is not installed."""
+    """Check that matplotlib is installed.
+
+    Raises:
+        InputError: if it is not.
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -19,16 +23,22 @@ def check_matplotlib() -> None:
 
 
 def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
-    """Draw reliability diagrams side by side, by title, to an image file.
+    """Draw reliability diagrams side by side and write them to an image file.
 
-    Above, the fraction that is right against the mean confidence of each bin, on the
-    diagonal where confidences can be believed; below, how many spans each bin holds.
+    The upper part shows the share of right spans against the mean confidence of each bin; it is on
+    the diagonal if confidences can be trusted. The lower part shows the number of spans in each
+    bin.
 
-    Errors: InputError without matplotlib, or for a path that cannot be written or whose
-    ending is no image format of matplotlib.
+    Args:
+        diagrams: the bins of each diagram, by its title.
+        path: the image file.
+
+    Raises:
+        InputError: if matplotlib is not installed, if the path cannot be written, or if its
+            ending is not an image format of matplotlib.
     """
     check_matplotlib()
-    # Not pyplot, which would choose a window system and keep the figure.
+    # pyplot would choose a window system and keep the figure.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

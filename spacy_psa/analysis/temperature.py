@@ -1,14 +1,15 @@
-"""The temperature that makes a model's probabilities fit the truth (Guo et al. 2017).
+"""The temperature at which a model's probabilities fit the truth best (Guo et al. 2017).
 
-A trained model is mostly too sure of itself. Its log potentials φ divided by one number T
-keep the order of all analyses, but spread the probability (T > 1) or gather it (T < 1):
+A trained model is usually too sure of itself. If all its log potentials φ are divided by one number
+T, the order of all analyses stays the same, but the probability is spread out (T > 1) or
+concentrated (T < 1):
 
     p_T(y | x) = exp(φ(x, y) / T) / Z_T(x)
 
-T is fitted on sentences that were not trained on, where it minimises the negative log
-likelihood NLL(T) = -Σ log p_T(y* | x) of their gold analyses. In β = 1 / T that is convex,
-log Z being so, if no annotation is missing: its slope dNLL/dβ = Σ E[φ(x, y)] - φ(x, y*) has
-one zero, which is found by bisection.
+T is fitted to sentences that were not trained on. There it minimises the negative log likelihood of
+their gold analyses y*, NLL(T) = -Σ log p_T(y* | x). If no annotation is missing, this is convex in
+β = 1 / T, since log Z is. So its slope dNLL/dβ = Σ E[φ(x, y)] - φ(x, y*) has one zero, which
+bisection finds.
 """
 
 import math
@@ -21,18 +22,36 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.component import batches_by_size
 
 LOWEST, HIGHEST = 0.05, 20.0
-PRECISION = 1e-4  # of T, relative
+PRECISION = 1e-4  # of T, relative to T
 
 
 class Likelihood:
     """The negative log likelihood of gold analyses as a function of the temperature.
 
-    pipe: a trained component, whose own temperature is not looked at.
-    examples: their predicted docs with what the components before `pipe` write; their
-    references with the truth. What stands on the predicted docs is no evidence here. The
-    model computes their potentials once and they are kept: K² float32 a token for K tags.
+    The model computes the potentials once, and they are kept in memory: K² float32 numbers a token
+    for K tags.
 
-    Errors: what `pipe.get_loss` raises for labels that it does not know.
+    Args:
+        pipe: a trained component. Its own temperature is not used.
+        examples: predicted docs, with the annotation of the components before `pipe`, and their
+            references. Here the annotation on the predicted docs is not evidence.
+
+    Raises:
+        InputError: if the component does not know a gold label, when the likelihood is computed.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> doc = nlp.make_doc("Ada met Bob")
+        >>> example = Example.from_dict(doc, {"entities": [(0, 3, "PER"), (8, 11, "PER")]})
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> likelihood = Likelihood(ner, [example])
+        >>> nll, slope = likelihood.at(1.0)
+        >>> nll > 0
+        True
     """
 
     def __init__(self, pipe: SequenceLabeler, examples: Iterable[Example]):
@@ -46,7 +65,11 @@ class Likelihood:
         self.sentences = sum(len(array) > 0 for _, arrays in self.batches for array in arrays)
 
     def at(self, temperature: float) -> tuple[float, float]:
-        """NLL in nats a sentence, and its slope in β = 1 / temperature."""
+        """Compute the negative log likelihood at a temperature.
+
+        Returns:
+            The negative log likelihood in nats a sentence, and its slope in β = 1 / temperature.
+        """
         xp = self.pipe.model.ops.xp
         total, slope = 0.0, 0.0
         for examples, potentials in self.batches:
@@ -62,10 +85,25 @@ class Likelihood:
 
 
 def fit_temperature(likelihood: Likelihood) -> float:
-    """The temperature from LOWEST to HIGHEST of the least negative log likelihood; one of
-    these two where the likelihood still grows there.
+    """Find the temperature from LOWEST to HIGHEST with the lowest negative log likelihood.
 
-    Errors: ValueError where there is no sentence.
+    If there is no minimum between the two, the result is the better of them.
+
+    Raises:
+        ValueError: if there is no sentence.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ... )
+        >>> doc = nlp.make_doc("Ada met Bob")
+        >>> example = Example.from_dict(doc, {"entities": [(0, 3, "PER"), (8, 11, "PER")]})
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> likelihood = Likelihood(ner, [example])
+        >>> LOWEST <= fit_temperature(likelihood) <= HIGHEST
+        True
     """
     if not likelihood.sentences:
         raise ValueError("there are no sentences to fit a temperature to")
@@ -76,6 +114,6 @@ def fit_temperature(likelihood: Likelihood) -> float:
     low, high = math.log(LOWEST), math.log(HIGHEST)
     while high - low > PRECISION:
         middle = (low + high) / 2
-        # A slope above 0: the likelihood grows with T.
+        # If the slope in β is above 0, the log likelihood grows with T.
         low, high = (middle, high) if likelihood.at(math.exp(middle))[1] > 0 else (low, middle)
     return math.exp((low + high) / 2)

@@ -1,1 +1,1 @@
-"""Registered builders of models, thin: arguments in, thinc model out."""
+"""The registered architectures: functions from settings to thinc models."""

@@ -1,4 +1,4 @@
-"""Bigrams of characters, for corpora whose tokens are characters (Yan2019 section 4.1)."""
+"""Embeds bigrams of characters, for corpora whose tokens are characters (Yan2019 section 4.1)."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -28,18 +28,36 @@ def bigram_embed(
     zero_digits: bool = True,
     without_vector: WithoutVector = "all",
 ) -> Embedder:
-    """`BigramEmbed.v1`: a vector for each character with the one after it, the last with
-    the end of the doc (Yan2019 section 4.1, after Zhang and Yang 2018).
+    """Build `BigramEmbed.v1`, which embeds each character together with the next one.
 
-    Beside a `WordEmbed.v1` for the characters themselves. Pretrained vectors of bigrams
-    stand in `nlp.vocab.vectors`, in one table with those of characters; where there are
-    none the vectors are learned. The arguments, and what becomes of bigrams that are new,
-    are those of `WordEmbed.v1`.
+    It is meant to stand beside a `WordEmbed.v1` for the characters themselves (Yan2019 section 4.1,
+    after Zhang and Yang 2018). The last character of a doc is taken together with the end of the
+    doc. Pretrained vectors of bigrams are in `nlp.vocab.vectors`, in one table with the vectors of
+    characters; bigrams without one get vectors as words do in `WordEmbed.v1`.
 
-    rows: capacity for distinct bigrams of the training data.
+    Args:
+        width: width of a vector; it must be that of the pretrained vectors, if there are any.
+        rows: capacity for distinct bigrams of the training data.
+        lower: whether the normal form of a bigram is in lower case, see `WordEmbed.v1`.
+        zero_digits: whether its digits are read as 0, see `WordEmbed.v1`.
+        without_vector: which bigrams without a pretrained vector get a trained one, "all",
+            "numbers" or "none"; see `WordEmbed.v1`.
 
-    Errors: InputError for an unknown `without_vector`; on initialization where the tokens
-    are mostly longer than a character; where the pretrained vectors are of another width.
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
+
+    Raises:
+        InputError: if there is no such `without_vector`. On initialization, if most tokens are
+            longer than a character. On the first use, if the pretrained vectors have another
+            width.
+
+    Examples:
+        >>> import spacy
+        >>> model = bigram_embed(width=8, rows=100)
+        >>> _ = model.initialize()
+        >>> doc = Doc(spacy.blank("zh").vocab, words=["北", "京"])
+        >>> model.predict([doc])[0].shape
+        (2, 8)
     """
     if without_vector not in get_args(WithoutVector):
         raise InputError(
@@ -63,7 +81,13 @@ def bigram_embed(
 
 
 def bigrams(doc: Doc) -> list[str]:
-    """The n bigrams of a doc's n tokens."""
+    """List the n bigrams of a doc's n tokens.
+
+    Examples:
+        >>> import spacy
+        >>> bigrams(Doc(spacy.blank("en").vocab, words=["a", "b"]))
+        ['ab', 'b</s>']
+    """
     words = [token.text for token in doc]
     return [a + b for a, b in zip(words, [*words[1:], END])]
 

@@ -1,11 +1,24 @@
-"""Embedders that read a word's characters: Model[List[Doc], List[Floats2d]].
+"""Embedders that read the characters of a word: Model[List[Doc], List[Floats2d]].
 
-Those of TENER share their options: `width`, of a character's embedding; `rows`, the
-capacity for distinct characters of the training data; `max_characters`, longer words
-are cut at the right; `dropout`, on the embeddings; `output_dropout`, on the word's
-vector; `zero_digits`, every digit is read as 0 (Yan2019 section 4.2). A character that
-training did not meet is the unknown one, row 0. `training.dropout` touches none of it.
-`cache`: how many words annotation on a CPU remembers the vectors of, 0 for none.
+`CharBiLSTM.v1`, `CharCNN.v1`, `CharTransformer.v1`, `CharAdaTrans.v1` and `CharNgramCNN.v1` take
+their settings and defaults from the module of the same name in `spacy_psa.modules`. All but
+`CharNgramCNN.v1` also have these settings:
+
+- `rows`: capacity for distinct characters of the training data (default 500). All other characters
+  are the unknown one, row 0.
+- `max_characters`: number of characters that are read; longer words are cut at the right (50).
+- `zero_digits`: whether every digit is read as 0 (Yan2019 section 4.2; false).
+- `cache`: number of words whose vectors are remembered, in annotation on a CPU; 0 for none
+  (20,000). `CharNgramCNN.v1` has it too.
+
+`training.dropout` does not change the dropout rates of these embedders.
+
+Examples:
+    >>> import spacy
+    >>> model = char_bilstm(width=8, hidden=10)
+    >>> _ = model.initialize()
+    >>> model.predict([spacy.blank("en")("Ada met Bob")])[0].shape
+    (3, 20)
 """
 
 import string
@@ -37,7 +50,7 @@ from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
 from spacy_psa.modules.lookup import Lookup
 
-CACHE = 20_000  # words, 16 MB of vectors of 200
+CACHE = 20_000  # words; 16 MB for vectors of 200 numbers
 ASCII = string.ascii_letters + string.digits + string.punctuation
 _ASCII_ROWS = {character: row for row, character in enumerate(ASCII, 1)}
 _KIND = {
@@ -50,8 +63,12 @@ _KIND = {
 
 
 def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> Architecture:
-    """A module `(characters: (C,), lengths: (M,)) -> (M, width)` as an embedder, with
-    the options that these share."""
+    """Make the architecture of a module `(characters: (C,), lengths: (M,)) -> (M, width)`.
+
+    Args:
+        module: the module.
+        renamed: the settings whose name in a config is another one than in the module.
+    """
 
     def build(settings: dict[str, Any]) -> Embedder:
         rows, cache = settings.pop("rows"), WordCache(settings.pop("cache"))
@@ -82,6 +99,7 @@ def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> A
 
 
 def _ngram_encoder(settings: dict[str, Any]) -> Embedder:
+    """Build `CharNgramCNN.v1` from the settings of its module and `cache`."""
     cache = WordCache(settings.pop("cache"))
     settings["num_embeddings"] = len(ASCII) + 1
     renamed = {"rows": "num_embeddings", "size": "max_characters", **NGRAM_NAMES}
@@ -100,9 +118,26 @@ FFN = {"inner": "ffn_dim"}
 NGRAM_NAMES = {"kernels": "filters", "longest": "max_ngram"}
 
 char_bilstm = _character_encoder(CharBiLSTM, SPREAD)
+"""`CharBiLSTM.v1`: a bidirectional LSTM over the characters (Wei2020 section 5.2, Yan2019).
+
+The settings are those of `CharBiLSTM`, with `spread` for `init_std`, and those of this module.
+"""
 char_cnn = _character_encoder(CharCNN, {"kernels": "filters", "kernel_width": "kernel_size"})
+"""`CharCNN.v1`: a convolution over the characters (Yan2019 section 6.1).
+
+The settings are those of `CharCNN`, with `kernels` for `filters` and `kernel_width` for
+`kernel_size`, and those of this module.
+"""
 char_transformer = _character_encoder(CharTransformer, FFN)
+"""`CharTransformer.v1`: a Transformer layer over the characters (Yan2019 section 6.1).
+
+The settings are those of `CharTransformer`, with `inner` for `ffn_dim`, and those of this module.
+"""
 char_adatrans = _character_encoder(CharAdaTrans, FFN)
+"""`CharAdaTrans.v1`: a Transformer layer with the attention of TENER (Yan2019 section 3.1).
+
+The settings are those of `CharAdaTrans`, with `inner` for `ffn_dim`, and those of this module.
+"""
 char_ngram_cnn = architecture(
     CharNgramCNN,
     _ngram_encoder,
@@ -111,6 +146,11 @@ char_ngram_cnn = architecture(
     hidden=["num_embeddings"],
     extra=[setting("cache", CACHE)],
 )
+"""`CharNgramCNN.v1`: convolutions over the n-grams of a word's characters (Li2019 section 3.1).
+
+The settings are those of `CharNgramCNN`, with `kernels` for `filters` and `longest` for
+`max_ngram`, and `cache`.
+"""
 
 
 def char_concat(
@@ -120,13 +160,29 @@ def char_concat(
     dropout: float = 0.0,
     spread: float | None = None,
 ) -> Embedder:
-    """`CharConcat.v1`: the vectors of a word's first and last letters side by side
-    (Kitaev2018 section 5: 2 * 8 letters of 32, width 512).
+    """Build `CharConcat.v1`, the vectors of a word's first and last letters side by side.
 
-    A shorter word has a padding vector, trained too, after its first letters and before
-    its last. letters: how many at each end. width: of a letter's vector.
-    rows: capacity for distinct letters of the training data. dropout: on the vectors.
-    spread: as of `CharBiLSTM.v1`.
+    Kitaev2018 (section 5) takes 2 * 8 letters with vectors of width 32, 512 numbers a word. A word
+    with fewer letters is filled up with a padding vector, which is trained too, after its first
+    letters and before its last letters.
+
+    Args:
+        letters: number of letters at each end (Kitaev2018: 8).
+        width: width of the vector of a letter (Kitaev2018: 32).
+        rows: capacity for distinct letters of the training data.
+        dropout: dropout rate on the vectors; `training.dropout` does not change it.
+        spread: standard deviation of the numbers that the vectors start with; None for
+            1 / sqrt(width).
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, 2 * letters * width) for each doc.
+
+    Examples:
+        >>> import spacy
+        >>> model = char_concat(letters=2, width=4)
+        >>> _ = model.initialize()
+        >>> model.predict([spacy.blank("en")("Ada met Bob")])[0].shape
+        (3, 16)
     """
     settings = {
         "num_embeddings": rows + 2,
@@ -206,6 +262,6 @@ def _lengths(words: list[str]) -> Tensor:
 
 
 def _rows(model: Model, text: str, rows: dict[str, int]) -> Tensor:
-    """The row of each character, 0 for one without."""
+    """Find the row of each character, 0 for a character without one."""
     found = torch.tensor([rows.get(character, 0) for character in text], dtype=torch.int64)
     return found.to(shim_of(model).device)

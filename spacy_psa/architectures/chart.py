@@ -1,4 +1,4 @@
-"""The chart parser's model: Model[List[Doc], List[Floats2d]], scores of labelled spans."""
+"""The chart parser's model, Model[List[Doc], List[Floats2d]]: scores of labelled spans."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,27 +20,46 @@ def chart_parser(
     sides: Sides = "even_odd",
     tag_hidden: int | None = None,
 ) -> Model:
-    """`ChartParser.v1`: a score for each span and label of a sentence (Kitaev2018 section 2.3).
+    """Build `ChartParser.v1`, which scores labelled spans of sentences (Kitaev2018 section 2.3).
 
-    Gives an array (n (n + 1) / 2, L - 1) for each sentence of n tokens, by the spans' start
-    and then end; its nO is L - 1, the labels without the null label, whose score is 0.
+    Args:
+        tok2vec: gives n rows for a sentence of n tokens; the head then has vectors of its own for
+            START and STOP. Or it gives n + 2 rows, if it is a `FactoredTransformer.v1` with
+            `boundaries = true`, in which START and STOP take part in attention.
+        hidden: width of the hidden layer over the vector of a span (250 in the code of
+            Kitaev2018).
+        sides: the parts of a token's vector that belong to the fenceposts after and before it.
+            "even_odd" takes the even and the odd coordinates (Kitaev2018 footnote 2); "halves"
+            takes the halves, which are the two directions of a BiLSTM.
+        tag_hidden: width of the hidden layer of a second head, which scores the tags of tokens
+            (256 in the later code of Kitaev2018); None for no such head.
 
-    tok2vec: n rows a sentence; then START and STOP are vectors of the head's own. Or n + 2
-    from `FactoredTransformer.v1` with `boundaries = true`, where they take part in attention.
-    hidden: width of the hidden layer over a span's vector (Kitaev2018's code: 250).
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (n (n + 1) / 2, L - 1) for each sentence of
+        n tokens, whose rows are the spans ordered by start and end. Its nO is L - 1, the number
+        of labels without the null label, whose score is 0. With `tag_hidden` an array (n, tags)
+        for each sentence follows after the arrays of all sentences, and the second head is the
+        ref "tags".
 
-    sides: what of a token's vector belongs to the fencepost after it and what to the one
-    before it: "even_odd" coordinates (Kitaev2018 footnote 2), or "halves", for a BiLSTM the forward
-    and the backward states.
+    Raises:
+        InputError: if a width is below 1, or if there are no such `sides`.
 
-    tag_hidden: width of the hidden layer of a second head, which scores the tags of tokens
-    (Kitaev2018's later code: 256); null for none. With it the output goes on, after the arrays of all
-    sentences, with an array (n, tags) for each; the head is the model's ref "tags".
-
-    Errors: InputError for a width below 1 and for other sides.
+    Examples:
+        >>> import spacy
+        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
+        >>> tok2vec = build_hash_embed_cnn_tok2vec(
+        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
+        ...     subword_features=False, pretrained_vectors=None,
+        ... )  # fmt: skip
+        >>> model = chart_parser(tok2vec, hidden=4)
+        >>> model.set_dim("nO", 5)
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> _ = model.initialize(X=[doc])
+        >>> model.predict([doc])[0].shape  # the spans of three tokens, and the labels
+        (6, 5)
     """
-    check_sizes(hidden=hidden, tag_hidden=tag_hidden)
-    check_choice("sides", sides, Sides)
+    check_sizes(**{"ChartParser.v1: hidden": hidden, "ChartParser.v1: tag_hidden": tag_hidden})
+    check_choice("ChartParser.v1: sides", sides, Sides)
     boundaries = has_boundaries(tok2vec)
     of_spans = {"hidden": hidden, "boundaries": boundaries, "sides": sides}
     spans = head_layer("span_scores", SpanScores, of_spans)
@@ -54,7 +73,7 @@ def chart_parser(
 
 
 def _beside(spans: Model, tags: Model) -> Model:
-    """Two heads over the same vectors: the arrays of the first, then those of the second."""
+    """Put two heads over the same vectors: the arrays of the first, then those of the second."""
     return Model("spans_and_tags", _forward, init=_init, layers=[spans, tags], dims={"nO": None})
 
 

@@ -1,4 +1,4 @@
-"""Chain models: token vectors to log potentials, Model[List[Doc], List[Floats2d]]."""
+"""The models of the chain components: from token vectors to log potentials."""
 
 from typing import Literal
 
@@ -16,21 +16,69 @@ HEADS = {"label_pair": LabelPair, "transition": EmissionTransition}
 
 
 def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "label_pair") -> Model:
-    """`CRF.v1`: log potentials of a linear chain, K * K a token (see `modules.chain_potentials`).
+    """Build `CRF.v1`, which gives the log potentials of a linear chain over K tags.
 
-    potentials: "label_pair" gives every pair of tags a weight vector (Wei2020 Eq 2);
-    "transition" is emission plus transition, smaller for many labels.
+    Args:
+        tok2vec: gives a vector for each token.
+        potentials: "label_pair" has a weight vector for each pair of tags (Wei2020 Eq. 2).
+            "transition" is the sum of an emission and a transition score, and is smaller for many
+            tags. See `spacy_psa.modules.chain_potentials`.
 
-    Errors: InputError for an unknown kind.
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, K * K) for each sentence; its nO
+        is K.
+
+    Raises:
+        InputError: if there are no such `potentials`, or if `tok2vec` gives rows for START and
+            STOP (`boundaries = true`).
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
+        >>> tok2vec = build_hash_embed_cnn_tok2vec(
+        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
+        ...     subword_features=False, pretrained_vectors=None,
+        ... )  # fmt: skip
+        >>> model = crf(tok2vec)
+        >>> model.set_dim("nO", 5)
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> _ = model.initialize(X=[doc])
+        >>> model.predict([doc])[0].shape
+        (3, 25)
     """
-    check_choice("potentials", potentials, Potentials)
+    check_choice("CRF.v1: potentials", potentials, Potentials)
     _one_row_a_token("CRF.v1", tok2vec)
     return sentencewise(tok2vec, head_layer(potentials, HEADS[potentials]))
 
 
 def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
-    """`Softmax.v1`: tags independent of each other, K log probabilities a token
-    (Wei2020 Table 9, model 5)."""
+    """Build `Softmax.v1`, which gives the log probabilities of K tags for each token alone.
+
+    It is model 5 of Wei2020 Table 9.
+
+    Args:
+        tok2vec: gives a vector for each token.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, K) for each sentence; its nO is K.
+
+    Raises:
+        InputError: if `tok2vec` gives rows for START and STOP (`boundaries = true`).
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
+        >>> tok2vec = build_hash_embed_cnn_tok2vec(
+        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
+        ...     subword_features=False, pretrained_vectors=None,
+        ... )  # fmt: skip
+        >>> model = softmax(tok2vec)
+        >>> model.set_dim("nO", 5)
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> _ = model.initialize(X=[doc])
+        >>> model.predict([doc])[0].shape
+        (3, 5)
+    """
     _one_row_a_token("Softmax.v1", tok2vec)
     return sentencewise(tok2vec, head_layer("emission", Emission))
 

@@ -1,9 +1,8 @@
 """Embedders: Model[List[Doc], List[Floats2d]].
 
-They compute each distinct word of a batch once. Words and characters get their
-rows in the order in which training first meets them, so no development or test
-text ever enters a vocabulary, and any component can hold the layer: it needs
-no pass over the corpus before training.
+An embedder computes each distinct word of a batch once. Words and characters get their rows in the
+order in which training first meets them. So no development or test text ever enters a vocabulary,
+and any component can hold the layer, since it needs no pass over the corpus before training.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,9 +27,9 @@ from spacy_psa.modules.word_table import WordTable
 Embedder = Model[list[Doc], list[Floats2d]]
 Attribute = Literal["TAG", "POS", "MORPH", "LEMMA", "NORM"]
 WithoutVector = Literal["all", "numbers", "none"]
-UNKNOWN = ""  # no token is empty
+UNKNOWN = ""  # stands for the unknown word, since no token is empty
 NO_VECTORS = Vectors(shape=(0, 0))
-TABLE_NAMES = {"rows": "num_embeddings"}  # as models of version 0.1 have them
+TABLE_NAMES = {"rows": "num_embeddings"}  # names in models of version 0.1
 LOOKUP_NAMES = {**TABLE_NAMES, "spread": "init_std"}
 DIGITS = {ord(digit): "0" for digit in "123456789"}
 
@@ -46,34 +45,51 @@ def word_embed(
     spread: float | None = None,
     pretrained: bool = True,
 ) -> Embedder:
-    """`WordEmbed.v1`: pretrained vectors, fine-tuned, and vectors for words without one.
+    """Build `WordEmbed.v1`: pretrained word vectors, fine-tuned, and vectors for words without one.
 
-    A word's vector is the one in `nlp.vocab.vectors` (as it stands, else lower-cased,
-    where `lower`; zeros where there is none), which stays as it is, plus a trainable
-    row for the word's normal form: for words of the training data alone, starting at
-    zero over a pretrained vector and at U(-sqrt(3 / width), sqrt(3 / width)) without.
-    This equals fine-tuning (Wei2020 section 5.2) at a fraction of the size. A word that is
-    neither in the vectors nor in the training data is zeros.
+    The vector of a word is the sum of two parts. The first is its vector in `nlp.vocab.vectors`,
+    which stays as it is; it is the vector of the word as written, else that of the word in lower
+    case (if `lower`), else zeros. The second is a trainable row for the normal form of the word.
+    Only words of the training data have rows. A row starts at zero if the word has a pretrained
+    vector, otherwise at U(-sqrt(3 / width), sqrt(3 / width)). This is the same as fine-tuning
+    (Wei2020 section 5.2), at a fraction of the size. A word that is neither in the pretrained
+    vectors nor in the training data has zeros.
 
-    width: of the vectors; must be that of the pretrained ones, if there are any.
-    rows: capacity for distinct training words; further ones get no row of their own.
-    lower: normal forms are lower-cased. zero_digits: their digits are 0 (Yan2019 section 4.2).
-    without_vector: which training words that have no pretrained vector get a row: "all",
-    "numbers" (words with a digit) or "none". The others are zeros in training too, as
-    unknown words are later. Counts only where there are pretrained vectors.
-    trainable: false leaves the pretrained vectors as they are, and no word has a row of
-    its own (Li2019 section 3.1).
-    replace_rare: in training a token is read as the unknown word with probability
-    1 / (1 + count), count the tokens of its normal form in the training data (Kitaev2018's code).
-    This trains the vector of unknown words, which is zeros otherwise.
-    spread: standard deviation of the numbers that new rows start with, null for
-    1 / sqrt(width).
-    pretrained: false leaves the pretrained vectors aside, where another component needs
-    them, and learns all vectors.
+    Args:
+        width: width of a vector; it must be that of the pretrained vectors, if there are any.
+        rows: capacity for distinct words of the training data; further words get no row.
+        lower: whether the normal form of a word is in lower case.
+        zero_digits: whether the digits of the normal form are 0 (Yan2019 section 4.2).
+        trainable: False leaves the pretrained vectors as they are, and no word has a row (Li2019
+            section 3.1).
+        without_vector: which words of the training data without a pretrained vector get a row,
+            "all", "numbers" (words with a digit) or "none". The others are zeros in training too,
+            as unknown words are later. It has no effect if there are no pretrained vectors.
+        replace_rare: whether training reads a token as the unknown word with the probability
+            1 / (1 + count), where count is the number of tokens with its normal form in the
+            training data (code of Kitaev2018). This trains the vector of unknown words, which is
+            zeros otherwise.
+        spread: standard deviation of the numbers that new rows start with; None for
+            1 / sqrt(width).
+        pretrained: False learns all vectors and leaves the pretrained ones aside, for a pipeline
+            in which another component needs them.
 
-    Errors: InputError where the pretrained vectors are of another width, or where there
-    are none and `trainable` is false, for an unknown `without_vector`, and for
-    `replace_rare` without `trainable`, or neither `pretrained` nor `trainable`.
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
+
+    Raises:
+        InputError: if there is no such `without_vector`, or if `replace_rare` or
+            `pretrained = False` stands without `trainable`. On use, if the pretrained vectors
+            have another width, or if there are none and `trainable` is False.
+
+    Examples:
+        >>> import spacy
+        >>> model = word_embed(width=8, rows=100)
+        >>> _ = model.initialize()
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> vectors, backprop = model.begin_update([doc])
+        >>> vectors[0].shape, sorted(model.attrs["rows"])
+        ((3, 8), ['ada', 'bob', 'met'])
     """
     if without_vector not in get_args(WithoutVector):
         raise InputError(
@@ -105,15 +121,24 @@ def word_embed(
 
 
 def word_table(rows: int, width: int) -> TorchShim:
-    """Trainable vectors for `rows` words, and one for all others."""
+    """Make the trainable vectors of `rows` words, and one vector for all other words."""
     return TorchShim(WordTable, {"num_embeddings": rows + 1, "width": width}, TABLE_NAMES)
 
 
 def word_shape() -> Embedder:
-    """`WordShape.v1`: how a word is capitalised, as a 4-d one-hot vector (Li2019 section 3.1).
+    """Build `WordShape.v1`, a one-hot vector for the capitals of a word (Li2019 section 3.1).
 
-    Upper case (`str.isupper`), else upper initial, else lower case (`str.islower`), else
-    mixed, which words without letters are too. Nothing is trained.
+    The four classes are upper case (`str.isupper`), else upper initial, else lower case
+    (`str.islower`), else mixed. Words without letters are in the last class. Nothing is trained.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, 4) for each doc.
+
+    Examples:
+        >>> import spacy
+        >>> model = word_shape()
+        >>> model.predict([spacy.blank("en")("NATO met Bob iPhone")])[0].argmax(1).tolist()
+        [0, 2, 1, 3]
     """
     return Model("word_shape", _forward_shapes, dims={"nO": 4})
 
@@ -125,18 +150,35 @@ def tag_embed(
     dropout: float = 0.0,
     spread: float | None = None,
 ) -> Embedder:
-    """`TagEmbed.v1`: a trained vector for each token's tag (Kitaev2018 section 2.1).
+    """Build `TagEmbed.v1`, a trained vector for the tag of each token (Kitaev2018 section 2.1).
 
-    The tag is the one that an earlier component of the pipeline predicts: name it in
-    `training.annotating_components`. Tags get their rows as words do, in the order in
-    which training meets them. A tag that training did not meet, and a token without a
-    tag, have the unknown tag's vector, which is trained only where these occur.
+    The tag is the prediction of an earlier component, which must be among
+    `training.annotating_components`. Tags get their rows in the order in which training meets
+    them. Tags that training did not meet, and tokens without a tag, have the vector of the unknown
+    tag, which is trained only if these occur in training.
 
-    width: of the vectors. rows: capacity for distinct tags of the training data.
-    attribute: what is read of the token: "TAG", "POS", "MORPH", "LEMMA" or "NORM".
-    dropout: on the vectors. spread: as of `WordEmbed.v1`.
+    Args:
+        width: width of a vector.
+        rows: capacity for distinct tags of the training data.
+        attribute: the attribute of the token that is read, "TAG", "POS", "MORPH", "LEMMA" or
+            "NORM".
+        dropout: dropout rate on the vectors; `training.dropout` does not change it.
+        spread: standard deviation of the numbers that the vectors start with; None for
+            1 / sqrt(width).
 
-    Errors: InputError for another attribute.
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
+
+    Raises:
+        InputError: if there is no such `attribute`.
+
+    Examples:
+        >>> import spacy
+        >>> model = tag_embed(width=4)
+        >>> _ = model.initialize()
+        >>> doc = Doc(spacy.blank("en").vocab, words=["dogs", "bark"], tags=["NNS", "VBP"])
+        >>> model.predict([doc])[0].shape
+        (2, 4)
     """
     if attribute not in get_args(Attribute):
         raise InputError(
@@ -159,10 +201,23 @@ def tag_embed(
 
 
 def concat_embed(*layers: Embedder) -> Embedder:
-    """`ConcatEmbed.v1`: several embedders side by side.
+    """Build `ConcatEmbed.v1`, which puts the vectors of several embedders side by side.
 
-    In a config the layers are blocks `[….embed.*.NAME]`, in the order in which they
-    stand. The width is the sum of theirs.
+    Args:
+        *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, and their order
+            is that of the blocks.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array for each doc, whose width is the sum of the
+        widths of the layers.
+
+    Raises:
+        InputError: if there is no layer.
+
+    Examples:
+        >>> model = concat_embed(word_embed(width=8, rows=100), word_shape())
+        >>> model.get_dim("nO")
+        12
     """
     if not layers:
         raise InputError("ConcatEmbed.v1 needs at least one layer, as a block [….embed.*.NAME]")
@@ -175,10 +230,21 @@ def concat_embed(*layers: Embedder) -> Embedder:
 
 
 def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[str], Any, Any]:
-    """The distinct words of docs, in order of their hashes, with the word of each
-    token (N,) and the number of tokens of each doc (B,), all on the CPU.
+    """Find the distinct words of docs.
 
-    attribute: another string of the token instead of its word.
+    Args:
+        docs: the docs, at least one.
+        attribute: the attribute of the token to read; "ORTH" is the word.
+
+    Returns:
+        The distinct words, by hash; the word of each token (N,); the tokens of each doc (B,). All
+        are on the CPU.
+
+    Examples:
+        >>> import spacy
+        >>> words, index, sizes = distinct_words([spacy.blank("en")("a rose is a rose")])
+        >>> [words[i] for i in index], sizes
+        (['a', 'rose', 'is', 'a', 'rose'], [5])
     """
     keys = [doc.to_array([attribute]).reshape(-1) for doc in docs]
     sizes = [len(k) for k in keys]
@@ -194,11 +260,15 @@ def by_distinct_word(
     embed: Callable[[Model, list[Doc], list[str], bool], tuple[Any, Callable]],
     attribute: str = "ORTH",
 ) -> tuple[list[Floats2d], Callable]:
-    """Embed each distinct word of docs, or other attribute, once, and hand the vectors out
-    to the tokens.
+    """Embed each distinct word of docs once, and give the vectors to the tokens.
 
-    embed: called with the model, the docs, the distinct words and `is_train`; gives
-    their vectors (M, nO) and a callback for the vectors' gradient.
+    Args:
+        model: the node of the embedder.
+        docs: the docs.
+        is_train: passed to `embed`.
+        embed: called with the model, the docs, the distinct words and `is_train`; gives the
+            vectors (M, nO) of the words, and a callback for their gradient.
+        attribute: the attribute of the token to read instead of the word.
     """
     if not any(len(doc) for doc in docs):
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
@@ -210,9 +280,14 @@ def by_distinct_word(
 def hand_out(
     model: Model, vectors: Floats2d, embed_backprop: Callable, index: Any, sizes: list[int]
 ) -> tuple[list[Floats2d], Callable]:
-    """Vectors (M, nO) to the tokens that have them, as an embedder gives them.
+    """Give vectors to the tokens that have them.
 
-    index: (N,) the vector of each token. sizes: (B,) tokens of each doc.
+    Args:
+        model: the node of the embedder.
+        vectors: (M, nO) the vectors.
+        embed_backprop: a callback for the gradient of the vectors.
+        index: (N,) the vector of each token.
+        sizes: (B,) the number of tokens of each doc.
     """
     xp = model.ops.xp
     index = xp.asarray(index)
@@ -253,7 +328,10 @@ def _forward_tags(model: Model, docs: list[Doc], is_train: bool) -> Any:
 def embed_forms(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
-    """What `WordEmbed.v1` does with distinct words, for an embedder that has its attributes."""
+    """Embed M distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
+
+    In training, new words get rows. The result is as that of `embed` in `by_distinct_word`.
+    """
     width = model.get_dim("nO")
     vectors = docs[0].vocab.vectors if model.attrs.get("pretrained", True) else NO_VECTORS
     pretrained, found = _pretrained(vectors, words, width, model.attrs["lower"])
@@ -281,7 +359,7 @@ def _normal_forms(model: Model, words: list[str]) -> list[str]:
 
 
 def _entitled(forms: list[str], found: list[bool], which: WithoutVector) -> Iterator[str]:
-    """The normal forms that may have a row of their own."""
+    """Select the normal forms that may have a row of their own."""
     for form, has in zip(forms, found):
         if form == UNKNOWN:
             continue
@@ -331,7 +409,11 @@ def _embed_tags(
 
 
 def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
-    """Give a row to each symbol that has none, up to the capacity. Returns the new ones."""
+    """Give a row to each symbol that has none, up to the capacity.
+
+    Returns:
+        The new rows, by symbol.
+    """
     rows, new = model.attrs["rows"], {}
     for symbol in symbols:
         if symbol not in rows and len(rows) < model.attrs["capacity"]:
@@ -342,6 +424,7 @@ def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
 def _pretrained(
     vectors: Vectors, words: list[str], width: int, lower: bool
 ) -> tuple[Any, list[bool]]:
+    """Look up the pretrained vectors (M, width) of words, and whether each word has one."""
     if not vectors.size:
         return numpy.zeros((len(words), width), dtype="float32"), [False] * len(words)
     if vectors.shape[1] != width:
@@ -361,6 +444,7 @@ def _pretrained(
 
 
 def init_table(model: Model, X: Any = None, Y: Any = None) -> None:
+    """Make the module of an embedder, if it has none yet."""
     shim = shim_of(model)
     if shim._model is None:
         shim.build()

@@ -1,7 +1,8 @@
-"""Words of the training data that are now and then read as unknown ones (Kitaev2018)."""
+"""Reads some words of the training data as unknown ones, at random (code of Kitaev2018)."""
 
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy
@@ -10,11 +11,21 @@ from spacy.tokens import Doc
 
 
 class RareWords:
-    """How often each word form stands in the training data, found while training reads it.
+    """Counts the word forms of the training data while training reads them.
 
-    A text counts once, however often it comes, so from the second epoch on the counts are
-    those of the data, and before they are those of what was read. They are of no use after
-    training and not saved with the model.
+    A text counts once, however often training reads it. So from the second epoch on the counts are
+    those of the training data, and before that those of the part that was read. The counts are of
+    no use after training and are not saved with the model; `state_dict` gives them to the
+    checkpoint of a training.
+
+    Examples:
+        >>> import spacy
+        >>> rare = RareWords()
+        >>> doc = spacy.blank("en")("a rose is a rose")
+        >>> rare.draw([doc], ["a", "rose", "is"], numpy.array([0, 1, 2, 0, 1]), [5]).shape
+        (5,)
+        >>> rare.counts["rose"]
+        2
     """
 
     def __init__(self) -> None:
@@ -24,13 +35,21 @@ class RareWords:
     def draw(
         self, docs: Sequence[Doc], forms: Sequence[str], index: Any, sizes: Sequence[int]
     ) -> NDArray[numpy.bool_]:
-        """Which tokens to read as the unknown word, each with probability
-        1 / (1 + its form's count).
+        """Draw the tokens that are read as the unknown word.
 
-        forms: (M,) of distinct words. index: (N,) the word of each token.
-        sizes: (B,) tokens of each doc. Draws from numpy's generator, which spaCy seeds.
+        The probability of each token is 1 / (1 + the count of its form). The numbers are drawn from
+        numpy's generator, which spaCy seeds.
+
+        Args:
+            docs: the B docs.
+            forms: (M,) the normal forms of their distinct words.
+            index: (N,) the word of each token.
+            sizes: (B,) the number of tokens of each doc.
+
+        Returns:
+            (N,) bool, true for the tokens that are read as the unknown word.
         """
-        texts = [hash(doc.to_array(["ORTH"]).tobytes()) for doc in docs]
+        texts = [_hash(doc.to_array(["ORTH"]).tobytes()) for doc in docs]
         is_new = []
         for text in texts:
             is_new.append(text not in self.texts)
@@ -40,3 +59,16 @@ class RareWords:
             self.counts[form] += count
         chances = 1.0 / (1.0 + numpy.array([self.counts[form] for form in forms]))
         return numpy.random.random(len(index)) < chances[index]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts and the texts that were read, for the checkpoint of a training."""
+        return {"counts": dict(self.counts), "texts": sorted(self.texts)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Set the counts and the texts to those of a `state_dict`."""
+        self.counts, self.texts = Counter(state["counts"]), set(state["texts"])
+
+
+def _hash(text: bytes) -> int:
+    # Python's own hash differs between processes, and a resumed training is a new process.
+    return int.from_bytes(blake2b(text, digest_size=7).digest(), "little")

@@ -1,7 +1,7 @@
-"""A head over token vectors, sentence by sentence: Model[List[Doc], List[Floats2d]].
+"""Applies a head to token vectors, sentence by sentence: Model[List[Doc], List[Floats2d]].
 
-A doc is taken sentence by sentence where its sentence boundaries are set, else
-whole. The output has one array for each sentence.
+A doc is split into its sentences if it has sentence boundaries; otherwise it is one sentence. The
+output has one array for each sentence.
 """
 
 from collections.abc import Callable
@@ -23,13 +23,22 @@ def has_boundaries(tok2vec: Model) -> bool:
 
 
 def listens(model: Model) -> bool:
-    """Whether a model is fed by an upstream component, and so must be given whole docs."""
+    """Whether a model gets its input from an earlier component, and so must be given whole docs."""
     return any(hasattr(node, "upstream_name") for node in model.walk())
 
 
 def sentencewise(tok2vec: Model, head: Model) -> Model:
-    """A head over token vectors, sentence by sentence. `tok2vec` takes sentences, or whole
-    docs where it listens to an upstream component."""
+    """Put a head over token vectors, sentence by sentence.
+
+    Args:
+        tok2vec: gives the vectors of tokens. It gets sentences, or whole docs if it listens to an
+            earlier component.
+        head: Model[List[Floats2d], List[Floats2d]], as `head_layer` makes it.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with one array for each sentence; its nO, which must be
+        set before initialization, becomes that of the head.
+    """
     model: Model = Model(
         "sentencewise",
         _forward,
@@ -68,17 +77,27 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
 
 
 def _around_the_split(tok2vec: Model, head: Model) -> tuple[Model, list[Model]]:
-    """What sees whole docs, as listeners must, and what sees the sentences: an encoder
-    over a listener too, so that it never looks across their bounds."""
+    """Divide the layers into the one that gets whole docs and those that get sentences.
+
+    A listener must get whole docs. An encoder over a listener gets sentences, so that it never
+    looks across their bounds.
+    """
     if tok2vec.has_ref("encode") and not listens(tok2vec.get_ref("encode")):
         return tok2vec.get_ref("embed"), [tok2vec.get_ref("encode"), head]
     return tok2vec, [head]
 
 
 def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], list[Floats2d]]:
-    """Prediction in pieces: a function from numbers of the docs' sentences to their arrays.
+    """Prepare the prediction of a model for docs in pieces.
 
-    model: that `sentencewise` made. What must see whole docs is computed once, at the call.
+    The layers that must get whole docs are computed once, in this call.
+
+    Args:
+        model: a model that `sentencewise` made.
+        split: the docs with their sentences.
+
+    Returns:
+        A function from numbers of sentences to the arrays of these sentences.
     """
     tok2vec, head = model.layers
     if not listens(tok2vec):

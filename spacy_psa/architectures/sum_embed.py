@@ -12,12 +12,23 @@ from spacy_psa.errors import InputError
 
 
 def sum_embed(*layers: Embedder) -> Embedder:
-    """`SumEmbed.v1`: the sum of several embedders of one width, as w + m of a word and its
-    tag (Kitaev2018 section 2.2).
+    """Build `SumEmbed.v1`, the sum of several embedders of one width.
 
-    In a config the layers are blocks `[….embed.*.NAME]`.
+    Kitaev2018 (section 2.2) adds the vectors of a word and its tag in this way.
 
-    Errors: InputError without a layer and for widths that differ.
+    Args:
+        *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as the layers.
+
+    Raises:
+        InputError: if there is no layer, or if the widths differ.
+
+    Examples:
+        >>> from spacy_psa.architectures.embed import tag_embed, word_embed
+        >>> sum_embed(word_embed(width=8, rows=100), tag_embed(width=8)).get_dim("nO")
+        8
     """
     if not layers:
         raise InputError("SumEmbed.v1 needs at least one layer, as a block [….embed.*.NAME]")
@@ -28,13 +39,28 @@ def sum_embed(*layers: Embedder) -> Embedder:
 
 
 def sentence_dropout(layer: Embedder, rate: float = 0.2) -> Embedder:
-    """`SentenceDropout.v1`: dropout that takes a feature away from all tokens of a sentence
-    at once, as Kitaev2018's code has it for words (0.4), tags (0.2) and letters (0.2).
+    """Build `SentenceDropout.v1`, which drops features of all tokens of a sentence alike.
 
-    layer: an embedder. rate: the share of its features that go. `training.dropout` does
-    not touch it.
+    The code of Kitaev2018 uses it for words (rate 0.4), tags (0.2) and letters (0.2).
+    `training.dropout` does not change the rate.
 
-    Errors: InputError for a rate below 0, or not below 1.
+    Args:
+        layer: the embedder.
+        rate: share of the features that are set to zero, from 0 to less than 1.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as the layer.
+
+    Raises:
+        InputError: if the rate is below 0, or not below 1.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy_psa.architectures.embed import word_shape
+        >>> model = sentence_dropout(word_shape(), rate=0.5)
+        >>> _ = model.initialize()
+        >>> model.predict([spacy.blank("en")("Ada met Bob")])[0].shape
+        (3, 4)
     """
     if not 0 <= rate < 1:
         raise InputError(f"SentenceDropout.v1: rate is {rate}: take 0 to less than 1")

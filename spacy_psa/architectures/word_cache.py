@@ -1,4 +1,4 @@
-"""The vectors of the words met last, for annotation, in which weights do not change."""
+"""Remembers the vectors of the latest words in annotation, where weights do not change."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,18 +13,32 @@ from torch import nn
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.errors import InputError
 
-FIRST_ROWS = 1024
+FIRST_ROWS = 1024  # of the table, which grows
 
 
 class WordCache:
-    """The vectors that one layer gave to at most `size` words, the least recently met of
-    which make room for others; 0 keeps none.
+    """Remembers the vectors that one layer gave to the latest words.
 
-    It is no part of the model that is saved or sent to other processes. Before each use
-    it compares the layer's weights and attributes with those that its vectors are from,
-    and forgets them all if anything differs. Threads may share it.
+    The cache is not part of the model that is saved or sent to other processes. Before each use it
+    compares the weights and attributes of the layer with those that its vectors come from, and
+    forgets all vectors if anything differs. Threads may share it.
 
-    Errors: InputError for a size below 0.
+    Args:
+        size: largest number of words; the words that were met least recently make room for
+            others. 0 remembers none.
+
+    Raises:
+        InputError: if the size is below 0.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy_psa.architectures.chars import char_bilstm
+        >>> model = char_bilstm(hidden=10, cache=100)
+        >>> _ = model.initialize()
+        >>> (cache,) = caches(model)
+        >>> vectors = model.predict([spacy.blank("en")("a rose is a rose")])
+        >>> len(cache)
+        3
     """
 
     def __init__(self, size: int):
@@ -45,8 +59,21 @@ class WordCache:
     def embed(
         self, compute: Callable, model: Model, docs: Any, words: list[str], is_train: bool
     ) -> tuple[Any, Callable]:
-        """What `compute(model, docs, words, is_train)` gives, which is asked only for words
-        that are not remembered; in training and on a GPU for all."""
+        """Give the vectors of words, and compute only those that are not remembered.
+
+        In training and on a GPU all vectors are computed.
+
+        Args:
+            compute: called with `(model, docs, words, is_train)`; gives vectors (M, nO) and a
+                callback for their gradient.
+            model: the node of the embedder.
+            docs: passed to `compute`.
+            words: the M words.
+            is_train: whether the model is in training.
+
+        Returns:
+            The vectors (M, nO), and a callback for their gradient.
+        """
         shim = shim_of(model)
         if is_train or not self.size or shim.device.type != "cpu":
             return compute(model, docs, words, is_train)
@@ -66,7 +93,7 @@ class WordCache:
         else:
             vectors[unknown] = fresh
         with self._lock:
-            if self._rows is rows_then:  # else another thread saw other weights
+            if self._rows is rows_then:  # otherwise another thread found new weights
                 self._remember(new[: self.size], fresh[: self.size])
         return vectors, _nothing_to_train
 
@@ -85,12 +112,12 @@ class WordCache:
             self._forget()
 
     def forget(self) -> None:
-        """Start again without any vector."""
+        """Forget all vectors."""
         with self._lock:
             self._forget()
 
     def _forget(self) -> None:
-        self._rows: dict[str, int] = {}  # the least recently met first
+        self._rows: dict[str, int] = {}  # in the order in which they were last met
         self._table = numpy.zeros((0, 0), dtype="float32")
 
     def _touch(self, word: str) -> int:
@@ -122,7 +149,7 @@ class WordCache:
 
 
 def caches(model: Model) -> list[WordCache]:
-    """The caches of a model's embedders."""
+    """Collect the caches of a model's embedders."""
     found = []
     for node in model.walk():
         given = node._func.args if isinstance(node._func, partial) else ()

@@ -1,4 +1,4 @@
-"""Where torch meets thinc: torch modules as layers of thinc models.
+"""Torch modules as layers of thinc models.
 
-Sentences cross as the flat ragged batches of `spacy_psa.ragged`.
+Sentences pass between them as the flat ragged batches of `spacy_psa.ragged`.
 """

@@ -25,21 +25,34 @@ def encoder(
     input_width: str = "",
     former_names: Mapping[str, str] | None = None,
 ) -> Architecture:
-    """The architecture `NAME.v1` of an encoder: a function with the settings of its module.
+    """Make the architecture `NAME.v1` of an encoder: a function with the settings of its module.
 
-    The function's signature, defaults and checks are the module's, and so is its docstring;
-    a config's mistakes show before there are weights. It gives a
-    Model[List[Floats2d], List[Floats2d]], see `torch_layer`.
+    The function has the signature, defaults, checks and docstring of the module, so mistakes in a
+    config show before there are weights. It gives Model[List[Floats2d], List[Floats2d]]; see
+    `torch_layer`.
 
-    module: a torch module that takes `input_width` first, the rest as settings with defaults,
-    and says its `output_width`.
-    name: NAME; the module's where it is empty.
-    renamed: settings with another name in a config, as {name in a config: name in the module}.
-    defaults: of the architecture, where they are not the module's.
-    fixed: settings of the module that a config cannot set.
-    input_width: for a module whose output is as wide as its input: the name under which a
-    config may tell that width, which the layers above need before initialization.
-    former_names: see `TorchShim`; those of a config are among them.
+    Args:
+        module: a torch module. Its first parameter is `input_width`, the others are settings with
+            defaults, and its attribute `output_width` is the width of the output.
+        name: NAME; the name of the module if it is empty.
+        renamed: settings with another name in a config, as {name in a config: name in the
+            module}.
+        defaults: the defaults of the architecture that are not the module's.
+        fixed: settings of the module that a config cannot change.
+        input_width: for a module whose output is as wide as its input, the name under which a
+            config may give that width, which the layers above need before initialization.
+        former_names: other names of settings in models saved by version 0.1; see `TorchShim`. The
+            names in `renamed` are added.
+
+    Examples:
+        >>> from spacy_psa.modules.idcnn import IDCNN
+        >>> idcnn = encoder(IDCNN, renamed={"kernels": "filters", "size": "kernel_size"})
+        >>> model = idcnn(kernels=50)
+        >>> model.get_dim("nO")
+        50
+        >>> idcnn(size=2)
+        Traceback (most recent call last):
+        spacy_psa.errors.InputError: IDCNN.v1: size is 2: take an odd number
     """
     name = name or module.__name__
     renamed = dict(renamed or {})
@@ -78,11 +91,19 @@ def architecture(
     hidden: Sequence[str] = (),
     extra: Sequence[Parameter] = (),
 ) -> Architecture:
-    """A registered function `NAME.v1` whose settings are those of a module, and `extra` ones.
+    """Make a registered function `NAME.v1` with the settings of a module and further ones.
 
-    build: called with a dict of the settings, by their names in the module and in `extra`.
-    Errors name the architecture and the setting as a config has it.
-    hidden: the module's parameters that are no settings. renamed, defaults: see `encoder`.
+    Its errors name the architecture, and the setting as a config has it.
+
+    Args:
+        module: a torch module.
+        build: called with a dict of the settings, by their names in the module and in `extra`;
+            gives the model.
+        name: NAME.
+        renamed: settings with another name in a config; see `encoder`.
+        defaults: the defaults of the architecture that are not the module's.
+        hidden: parameters of the module that are not settings.
+        extra: settings that are not in the module.
     """
     in_config = {inside: outside for outside, inside in renamed.items()}
     own = [
@@ -118,19 +139,20 @@ def architecture(
 
 
 def optional(name: str, kind: Any) -> Parameter:
-    """A setting that may be left out."""
+    """Make a setting that may be left out."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind | None)
 
 
 def setting(name: str, default: Any) -> Parameter:
-    """A setting with a default value, of the value's type."""
+    """Make a setting with a default, whose type is that of the default."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type(default))
 
 
 def on_meta(module: Callable[..., nn.Module], **settings: Any) -> nn.Module:
-    """A module without memory for its weights, and without a draw from a random generator.
+    """Make a module without memory for its weights, and without a draw from a random generator.
 
-    Raises InputError for settings that the module does not take.
+    Raises:
+        InputError: if the module does not take the settings.
     """
     try:
         with torch.device("meta"):
@@ -140,5 +162,5 @@ def on_meta(module: Callable[..., nn.Module], **settings: Any) -> nn.Module:
 
 
 def plain(value: Any) -> Any:
-    """A setting as it can be saved: a list for a tuple."""
+    """Convert a setting to a form that can be saved: a tuple to a list."""
     return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""torch modules as thinc layers: Model[List[Floats2d], List[Floats2d]]."""
+"""Torch modules as thinc layers: Model[List[Floats2d], List[Floats2d]]."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,12 +20,27 @@ def torch_layer(
     settings: dict[str, Any] | None = None,
     former_names: Mapping[str, str] = FORMER_NAMES,
 ) -> Model:
-    """A module `(x: (N, nI), lengths: (B,)) -> (N, nO)` as Model[List[Floats2d], List[Floats2d]].
+    """Make a thinc layer of a torch module `(x: (N, nI), lengths: (B,)) -> (N, nO)`.
 
-    make: called with `input_width=nI` and the settings. The module says its output width by
-    `output_width`. Where it does not give one row for each that it takes, its
-    `out_lengths(lengths)` says how many: (B,) int64 -> (B,) int64. Empty arrays pass through.
-    former_names: see `TorchShim`.
+    The layer is Model[List[Floats2d], List[Floats2d]] with one array for each sentence. Empty
+    arrays pass through.
+
+    Args:
+        name: the name of the layer.
+        make: called with `input_width=nI` and the settings on initialization; gives the module.
+            Its attribute `output_width` is the width of the output. If the module does not give
+            one row for each row that it takes, its method `out_lengths(lengths)`, (B,) int64 ->
+            (B,) int64, counts them.
+        settings: the settings of the module.
+        former_names: other names of settings in models saved by version 0.1; see `TorchShim`.
+
+    Examples:
+        >>> from spacy_psa.modules.lstm import BiLSTM
+        >>> layer = torch_layer("bilstm", BiLSTM, {"hidden": 10})
+        >>> sentences = [layer.ops.alloc2f(3, 20), layer.ops.alloc2f(5, 20)]
+        >>> _ = layer.initialize(X=sentences)
+        >>> [array.shape for array in layer.predict(sentences)]
+        [(3, 20), (5, 20)]
     """
     return Model(
         name,
@@ -39,23 +54,49 @@ def torch_layer(
 def head_layer(
     name: str, make: Callable[..., nn.Module], settings: dict[str, Any] | None = None
 ) -> Model:
-    """Like `torch_layer` for a head: its nO, the number of labels, must be set before
-    initialization, and `make` is called with `input_width=nI, labels=nO`."""
+    """Make a thinc layer of a head, whose output is as wide as the number of labels.
+
+    The nO of the layer, the number of labels, must be set before initialization.
+
+    Args:
+        name: the name of the layer.
+        make: called with `input_width=nI`, `labels=nO` and the settings on initialization; gives
+            the module. See `torch_layer`.
+        settings: the settings of the module.
+
+    Examples:
+        >>> from spacy_psa.modules.chain_potentials import LabelPair
+        >>> layer = head_layer("label_pair", LabelPair)
+        >>> layer.set_dim("nO", 5)
+        >>> sentences = [layer.ops.alloc2f(3, 20)]
+        >>> _ = layer.initialize(X=sentences)
+        >>> layer.predict(sentences)[0].shape
+        (3, 25)
+    """
     model = torch_layer(name, make, settings)
     model.init = _init_head
     return model
 
 
 def shim_of(model: Model) -> TorchShim:
-    """The shim of a node that `torch_layer` or an embedder made."""
+    """Give the shim of a node that `torch_layer` or an embedder made."""
     shim = model.shims[0]
     assert isinstance(shim, TorchShim)
     return shim
 
 
 def run_shim(model: Model, inputs: tuple[Tensor, ...], is_train: bool) -> tuple[Any, Callable]:
-    """The module of a node on tensors, its output as an array of the node's ops, and a
-    callback from the output's gradient to the inputs' gradients (tensors or None)."""
+    """Run the module of a node on tensors.
+
+    Args:
+        model: the node.
+        inputs: the tensors.
+        is_train: whether to prepare the backward pass.
+
+    Returns:
+        The output, as an array of the node's ops; and a callback from the gradient of the output
+        to the gradients of the inputs, each a tensor or None.
+    """
     shim = shim_of(model)
     output, torch_backprop = shim(inputs, is_train)
 
@@ -74,7 +115,7 @@ def _forward(
         width = model.get_dim("nO") if model.has_dim("nO") else 0
         empty = [model.ops.alloc2f(0, width) for _ in X]
         return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
-    # Empty arrays of a transformer's listener have no width.
+    # Empty arrays from a transformer's listener have no width.
     filled = [x for x in X if len(x)]
     alone = len(filled) == 1 and not is_train
     rows = filled[0] if alone else model.ops.xp.concatenate(filled)
@@ -94,7 +135,7 @@ def _forward(
 
 
 def _out_ends(module: nn.Module, sizes: list[int], lengths: Tensor) -> Any:
-    """Where the rows of each sentence but the last end in the module's output."""
+    """Find where the rows of each sentence but the last end in the output of a module."""
     out_lengths = getattr(module, "out_lengths", None)
     if out_lengths is None:
         return numpy.cumsum(sizes)[:-1]

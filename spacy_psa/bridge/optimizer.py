@@ -1,4 +1,4 @@
-"""How torch modules inside a thinc model are updated."""
+"""Updates of the torch modules in a thinc model."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,11 +13,26 @@ AVERAGE_CEILING = 0.9999  # thinc's own limit for the decay of averages
 class TensorOptimizer(Optimizer):
     """A thinc optimizer that updates a whole torch module in one step.
 
-    To spaCy it is a thinc optimizer: schedules, averages and the parameters of thinc
-    layers work as usual.
+    To spaCy it is a thinc optimizer: schedules, averages and the parameters of thinc layers work as
+    usual.
 
-    make: from parameters to a torch.optim.Optimizer; its learning rate is set
-    before each step from `learn_rate`, which may be a schedule.
+    Args:
+        make: gives a torch.optim.Optimizer for parameters. Its learning rate is set before each
+            step.
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        use_averages: whether to keep a moving average of the weights.
+        **thinc_settings: further settings of thinc's optimizer, for the parameters of thinc
+            layers.
+
+    Examples:
+        >>> from functools import partial
+        >>> optimizer = TensorOptimizer(partial(torch.optim.SGD, lr=0.0), learn_rate=0.5)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> module.weight.item()
+        0.5
     """
 
     def __init__(
@@ -39,9 +54,13 @@ class TensorOptimizer(Optimizer):
         self.by_module: dict[int, torch.optim.Optimizer] = {}
 
     def update_module(self, key: int, module: nn.Module) -> None:
-        """One step for every parameter of the module that has a gradient.
+        """Make one step for every parameter of a module that has a gradient.
 
-        Averages are kept under (key, parameter name), as thinc keeps its own."""
+        Args:
+            key: a number for the module. Averages are kept by (key, name of the parameter), as
+                thinc keeps its own.
+            module: the module.
+        """
         parameters = list(module.parameters())
         if not parameters:  # torch refuses to optimize nothing
             return
@@ -64,8 +83,24 @@ class TensorOptimizer(Optimizer):
 
 
 def clip_gradients(model: Model, max_norm: float) -> float:
-    """Scale all gradients of a model, torch's and thinc's, so that their joint L2 norm
-    is at most `max_norm` (Wei2020 section 5.2: 5.0). Returns the norm before."""
+    """Scale all gradients of a model, torch's and thinc's, to a limit of their joint L2 norm.
+
+    Args:
+        model: the model.
+        max_norm: the largest norm (Wei2020 section 5.2: 5.0).
+
+    Returns:
+        The norm before; 0 if there are no gradients.
+
+    Examples:
+        >>> import numpy
+        >>> model = Model("one", lambda *_: None, params={"w": numpy.zeros(2, dtype="f")})
+        >>> model.set_grad("w", numpy.array([3.0, 4.0], dtype="f"))
+        >>> clip_gradients(model, 1.0)
+        5.0
+        >>> model.get_grad("w")
+        array([0.6, 0.8], dtype=float32)
+    """
     gradients = []
     for node in model.walk():
         for shim in node.shims:

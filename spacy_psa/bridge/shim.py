@@ -1,4 +1,4 @@
-"""A torch module inside a thinc model, with its weights and the settings that it was made with."""
+"""A torch module inside a thinc model, with its weights and settings."""
 
 import contextlib
 import itertools
@@ -17,20 +17,34 @@ from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.int8 import quantize
 
-FORMAT = 2  # of the saved bytes; the first one has no number
+FORMAT = 2  # of the saved bytes; the first format has no number
 
 
 class TorchShim(Shim):
-    """A torch module inside a thinc model; `None` until `build` or `from_bytes`.
+    """Holds a torch module inside a thinc model.
 
-    Settings and weights are saved together, so a node can be loaded before it was ever
-    initialized.
+    There is no module until `build` or `from_bytes` makes it. Settings and weights are saved
+    together, so a model can be loaded that was never initialized.
 
-    make: a module class (or another importable callable), so that the shim pickles.
-    settings: keyword arguments for it that are known before initialization.
-    former_names: the settings whose names were others in models saved by version 0.1, as
-    {former: present}.
-    int8: whether the weights were rounded to 8 bits (`quantize`), to annotate alone.
+    Args:
+        make: a module class or another importable callable, so that the shim can be pickled.
+        settings: the keyword arguments for `make` that are known before initialization.
+        former_names: settings that have other names in models saved by version 0.1, as
+            {former: present}.
+
+    Attributes:
+        cfg: the keyword arguments for `make`.
+        int8: whether the weights are rounded to 8 bits; such a model can only annotate.
+
+    Examples:
+        >>> shim = TorchShim(nn.Linear, {"out_features": 2})
+        >>> shim.build(in_features=3)
+        >>> loaded = TorchShim(nn.Linear, {}).from_bytes(shim.to_bytes())
+        >>> loaded.module
+        Linear(in_features=3, out_features=2, bias=True)
+        >>> output, backprop = loaded((torch.zeros(4, 3),), is_train=True)
+        >>> output.shape
+        torch.Size([4, 2])
     """
 
     def __init__(
@@ -46,7 +60,11 @@ class TorchShim(Shim):
 
     @property
     def module(self) -> nn.Module:
-        """The module. Raises ValueError before initialization."""
+        """The module.
+
+        Raises:
+            ValueError: before initialization.
+        """
         if self._model is None:
             raise ValueError(
                 f"{self.make.__name__} has no weights yet: initialize the pipeline "
@@ -56,12 +74,17 @@ class TorchShim(Shim):
 
     @property
     def device(self) -> torch.device:
+        """The device of the module's weights; if it has none, the device of new modules."""
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
         tensor = next(tensors, None)
         return get_torch_default_device() if tensor is None else tensor.device
 
     def build(self, **settings: Any) -> None:
-        """Make the module, with the settings that initialization found out."""
+        """Make the module.
+
+        Args:
+            **settings: the settings that are known from initialization on, such as widths.
+        """
         self.cfg.update(settings)
         self._model = self.make(**self.cfg).to(get_torch_default_device())
 
@@ -73,14 +96,27 @@ class TorchShim(Shim):
     def __call__(
         self, inputs: tuple[Tensor, ...], is_train: bool
     ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor | None, ...]]]:
-        """Run the module on tensors; the callback gives the gradient of each float input."""
+        """Run the module on tensors.
+
+        Args:
+            inputs: the arguments of the module.
+            is_train: whether to prepare the backward pass.
+
+        Returns:
+            The output, and a callback from its gradient to the gradient of each input; None for an
+            input without one.
+
+        Raises:
+            InputError: if a module with int8 weights is to be trained.
+            ValueError: before initialization.
+        """
         if not is_train:
             self.module.eval()
             with torch.inference_mode():
                 return self.module(*inputs), _no_gradient
         if self.int8:
             raise InputError(
-                "weights in int8 cannot be trained: train the model that `spacy-psa quantize` took"
+                "int8 weights cannot be trained: train the model from before `spacy-psa quantize`"
             )
         self.module.train()
         with torch.enable_grad():
@@ -93,8 +129,10 @@ class TorchShim(Shim):
         return output, backprop
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Update every parameter that has a gradient: in one step where the optimizer
-        is ours, else one by one."""
+        """Update every parameter that has a gradient, and clear the gradients.
+
+        A `TensorOptimizer` updates all parameters in one step, another optimizer one by one.
+        """
         if isinstance(optimizer, TensorOptimizer):
             optimizer.update_module(self.id, self.module)
         else:
@@ -111,7 +149,11 @@ class TorchShim(Shim):
 
     @contextlib.contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
-        """Use averaged weights, keyed as `finish_update` keys them, within the context."""
+        """Use averaged weights within the context.
+
+        Args:
+            params: the averages, by the keys of `finish_update`.
+        """
         named = [] if self._model is None else list(self._model.named_parameters())
         held = [(p, params[self.id, n]) for n, p in named if (self.id, n) in params]
         backup = [p.data.clone() for p, _ in held]
@@ -125,10 +167,12 @@ class TorchShim(Shim):
                 p.data.copy_(weights)
 
     def to_device(self, device_type: str, device_id: int) -> None:
+        """Move the module to a device, if there is a module."""
         if self._model is not None:
             self._model.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
 
     def to_bytes(self) -> bytes:
+        """Save settings and weights."""
         buffer = BytesIO()
         # Plain and without shared strings, so that equal weights give equal bytes.
         state = None if self._model is None else dict(self._model.state_dict())
@@ -143,8 +187,13 @@ class TorchShim(Shim):
         return buffer.getvalue()
 
     def from_bytes(self, data: bytes) -> "TorchShim":
-        """Load settings and weights. Raises InputError, and changes nothing, where the
-        bytes are damaged or belong to another architecture."""
+        """Load settings and weights.
+
+        If that fails, the shim stays as it was.
+
+        Raises:
+            InputError: if the bytes are damaged, or belong to another architecture.
+        """
         name = self.make.__name__
         try:
             message = _read(data)
@@ -180,7 +229,7 @@ class TorchShim(Shim):
 
 
 def _read(data: bytes) -> dict[str, Any]:
-    with ZipFile(BytesIO(data)) as archive:  # torch does not look at the check sums
+    with ZipFile(BytesIO(data)) as archive:  # torch does not check the sums
         if damaged := archive.testzip():
             raise ValueError(f"{damaged} does not match its check sum")
     message: dict[str, Any] = torch.load(

@@ -1,5 +1,5 @@
 """The command line: `spacy-psa`, `python -m spacy_psa` and `python -m spacy psa`.
 
-One command a file; `app` puts them together. What a command needs beyond Typer
-is imported inside it, so that `--help` is quick.
+Each command has a file of its own, and `app` puts them together. A command imports everything
+except Typer when it runs, so that `--help` is fast.
 """

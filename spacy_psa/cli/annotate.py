@@ -1,4 +1,4 @@
-"""`spacy-psa annotate`: text in, annotated documents out, as a stream."""
+"""`spacy-psa annotate`: reads text and writes annotated documents, as a stream."""
 
 import time
 from collections import Counter, deque
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 ZONE = 16
-"""Batches after which the words that spaCy has met since are forgotten."""
+"""The number of batches after which spaCy forgets the words that it has met in them."""
 
 Failed = Callable[[Record, Exception], None]
 
@@ -29,46 +29,57 @@ def annotate(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
     ],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help='File to read, "-" for stdin.')],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help='File to read; "-" for stdin.')],
     target: Annotated[
-        Path, typer.Argument(metavar="OUTPUT", help='File to write, "-" for stdout.')
+        Path, typer.Argument(metavar="OUTPUT", help='File to write; "-" for stdout.')
     ],
     input_format: Annotated[
-        InputFormat, typer.Option(help="text is one text a line; auto goes by the name.")
+        InputFormat,
+        typer.Option(help="Format of INPUT; text is one document a line, auto goes by the name."),
     ] = InputFormat.auto,
     output_format: Annotated[
-        OutputFormat, typer.Option("--format", help="auto goes by the name.")
+        OutputFormat, typer.Option("--format", help="Format of OUTPUT; auto goes by the name.")
     ] = OutputFormat.auto,
-    batch_size: Annotated[int, typer.Option(min=1, help="Documents a batch.")] = 256,
-    n_process: Annotated[int, typer.Option(min=-1, help="Processes; -1 for one a core.")] = 1,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
-    text_key: Annotated[str, typer.Option(help="Where the text of a JSON line is.")] = "text",
-    scheme: Annotated[OutputTags, typer.Option(help="Tags of the CoNLL columns.")] = OutputTags.bio,
+    batch_size: Annotated[int, typer.Option(min=1, help="Number of documents in a batch.")] = 256,
+    n_process: Annotated[
+        int, typer.Option(min=-1, help="Number of processes; -1 for one per core.")
+    ] = 1,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
+    text_key: Annotated[str, typer.Option(help="Key of the text in a JSON line.")] = "text",
+    scheme: Annotated[
+        OutputTags, typer.Option(help="Tag scheme of the CoNLL columns.")
+    ] = OutputTags.bio,
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="Write the tokens to JSON lines too.")
+        bool, typer.Option("--tokens", help="Write the tokens to JSON lines, too.")
     ] = False,
     keep: Annotated[
         bool,
         typer.Option(
-            "--keep", help="Keep annotation of a .spacy input, not only words and sentences."
+            "--keep", help="Keep all annotation of a .spacy file, not only words and sentences."
         ),
     ] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Pass over malformed lines and count them.")
+        bool, typer.Option("--skip-bad", help="Skip malformed lines and count them.")
     ] = False,
 ) -> None:
-    """Annotate text, JSON lines ({"text": ...}) or .spacy documents with a pipeline.
+    """Annotate text with a trained pipeline.
 
-    Writes JSON lines (text and entities with character offsets), .spacy, CoNLL
-    columns or an HTML page; the output file appears when all is done. Documents on
-    which the pipeline fails are named on stderr and left out; a malformed line
-    stops the run unless --skip-bad. The exit code is 1 when no document succeeded.
+    INPUT is text with one document on each line, JSON lines ({"text": ...}), or a .spacy file.
+    OUTPUT is JSON lines (text, entities with character offsets), a .spacy file, CoNLL columns or an
+    HTML page. The output file appears when all documents are done.
+
+    Documents on which the pipeline fails are named on stderr and left out. A malformed line ends
+    the run, unless --skip-bad is given. The exit code is 1 if no document was annotated.
+
+    \b
+    Example:
+      spacy-psa annotate training/model-best texts.txt annotated.jsonl
     """
     from spacy_psa.loading import load_pipeline
 
     if n_process == 0:
-        raise InputError("--n-process 0: give a number of processes, or -1 for one a core")
-    # Before the model is loaded, since these fail at once.
+        raise InputError("--n-process 0: give a number of processes, or -1 for one per core")
+    # Before the model is loaded, because these checks take no time.
     check_source(source, input_format)
     resolve_output_format(target, output_format)
     annotate_file(
@@ -85,7 +96,11 @@ def annotate(
 
 
 def check_source(source: Path, input_format: InputFormat) -> None:
-    """Raises InputError where there is no such file, or its format cannot be told."""
+    """Check that the input exists and that its format is known.
+
+    Raises:
+        InputError: if there is no such file, or its name does not tell its format.
+    """
     resolve_format(source, input_format)
     if str(source) != "-" and not source.exists():
         raise InputError(f"{source}: there is no such file")
@@ -103,14 +118,22 @@ def annotate_file(
     keep: bool = False,
     n_process: int = 1,
 ) -> None:
-    """Annotate all of `source`, with a progress bar and a last line on stderr.
+    """Annotate all of `source`, with a progress bar and a summary on stderr.
 
-    writing: gives the writer of the documents once the source is open. The other
-    arguments are those of `annotate`.
+    Args:
+        nlp: the pipeline.
+        source: see `annotate`.
+        writing: a context manager that gives the writer; it is entered after the source is open.
+        input_format: see `annotate`.
+        batch_size: see `annotate`.
+        text_key: see `annotate`.
+        skip_bad: see `annotate`.
+        keep: see `annotate`.
+        n_process: see `annotate`.
 
     Raises:
-        InputError: what `source` or the writer raise, or a line is malformed.
-        typer.Exit: no document was annotated; then the writer does not finish.
+        InputError: if a line is malformed; errors of the source and the writer pass through.
+        typer.Exit: if no document was annotated; then the writer does not finish.
     """
     counts: Counter[str] = Counter()
     started = time.perf_counter()
@@ -118,7 +141,7 @@ def annotate_file(
 
         def bad(where: str, reason: str) -> None:
             if not skip_bad:
-                raise InputError(f"{where}: {reason}; mend the line or give --skip-bad")
+                raise InputError(f"{where}: {reason}; correct the line or give --skip-bad")
             counts["bad"] += 1
             say(f"{where}: skipped: {reason}")
 
@@ -149,11 +172,19 @@ def annotated(
     n_process: int,
     failed: Failed,
 ) -> "Iterator[tuple[Record, Doc]]":
-    """Yield each record with its annotated `Doc`, in order; use a `Doc` before taking the next.
+    """Yield each record with its annotated `Doc`, in order.
 
-    Where the pipeline fails on a batch, its documents are annotated again one by
-    one, and `failed` is called for those that fail alone. (`nlp.set_error_handler`
-    would lose the whole batch, and raises for spaCy's own `ner` and `parser`.)
+    Use each `Doc` before you take the next one. If the pipeline fails on a batch, the documents of
+    the batch are annotated again one by one, and `failed` is called for those that fail alone.
+    (`nlp.set_error_handler` would lose the whole batch, and raises an error for spaCy's own `ner`
+    and `parser`.)
+
+    Args:
+        nlp: the pipeline.
+        records: the documents to annotate.
+        batch_size: the number of documents in a batch.
+        n_process: the number of processes; -1 means one per core.
+        failed: called with the record and the error of each document that fails.
     """
     if n_process != 1:
         yield from _in_processes(nlp, records, batch_size, n_process, failed)
@@ -163,7 +194,7 @@ def annotated(
     done = ZONE
     while done == ZONE:
         done = 0
-        # spaCy keeps every word that it meets. A zone frees those of its documents,
+        # spaCy keeps every word that it meets. A memory zone frees the words of its documents,
         # so that memory does not grow with the input.
         with nlp.memory_zone():
             for batch in islice(batches, ZONE):
@@ -175,7 +206,7 @@ def _batch(nlp: "Language", batch: list[Record], failed: Failed) -> "Iterator[tu
     made = list(_made(nlp, batch, failed))
     try:
         docs = list(nlp.pipe([doc for _, doc in made], batch_size=len(batch)))
-    except Exception:  # a component may be anybody's; the culprit is found below
+    except Exception:  # a component may raise any error; the document is found below
         docs = []
     for i, (record, _) in enumerate(made):
         doc = docs[i] if len(docs) == len(made) else _alone(nlp, record, failed)
@@ -201,13 +232,13 @@ def _in_processes(
         nlp.default_error_handler = ignore_error
         return [] if doc is None else [(record, doc)]
 
-    # What a process tells of its failures is passed over, so that the stream goes on.
+    # Errors in a process are ignored here, so that the stream continues; see `retried`.
     handler, nlp.default_error_handler = nlp.default_error_handler, ignore_error
     try:
         for doc, number in nlp.pipe(
             feed(), as_tuples=True, batch_size=batch_size, n_process=n_process
         ):
-            # Whatever went in before this document and has not come out has failed.
+            # Documents that went in before this one and have not come out have failed.
             while under_way:
                 record = under_way.popleft()
                 if record.number == number:
@@ -223,18 +254,18 @@ def _in_processes(
 def _made(
     nlp: "Language", records: Iterable[Record], failed: Failed
 ) -> "Iterator[tuple[Record, Doc]]":
-    """Tokenized documents; those that cannot be are passed over."""
+    """Yield tokenized documents; documents that cannot be tokenized are left out."""
     for record in records:
         try:
             doc = record.make_doc(nlp)
-        except Exception as error:  # the tokenizer may be anybody's
+        except Exception as error:  # a tokenizer may raise any error
             failed(record, error)
         else:
             yield record, doc
 
 
 def _alone(nlp: "Language", record: Record, failed: Failed) -> "Doc | None":
-    # Made anew, since the components before the one that failed have written to the first.
+    # A new doc, because the components before the one that failed have changed the first.
     for _, doc in _made(nlp, [record], failed):
         try:
             return nlp(doc)
@@ -245,7 +276,7 @@ def _alone(nlp: "Language", record: Record, failed: Failed) -> "Doc | None":
 
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callable[[str], None]]]:
-    """`advance(position, total, words)` and `say(line)`, with a bar if stderr is a terminal."""
+    """Give `advance(position, total, words)` and `say(line)`; a terminal gets a bar."""
     import sys
 
     from rich.console import Console
@@ -261,8 +292,8 @@ def _progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callab
         TextColumn("{task.fields[speed]:,.0f} words/s"),
         TimeElapsedColumn(),
     )
-    # No refreshing thread: a thread that holds a lock while spaCy forks its
-    # processes would hang them.
+    # Without a refreshing thread: if a thread holds a lock while spaCy forks its processes,
+    # they would hang.
     with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
         task = bar.add_task("", total=None, words=0, speed=0.0)
         started = shown = time.perf_counter()

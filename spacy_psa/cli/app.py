@@ -1,4 +1,4 @@
-"""The Typer app."""
+"""The Typer app with all commands."""
 
 from typing import Any
 
@@ -16,6 +16,7 @@ from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
+from spacy_psa.cli.train import train
 from spacy_psa.cli.visualize import visualize_app
 from spacy_psa.errors import InputError
 
@@ -23,10 +24,11 @@ from spacy_psa.errors import InputError
 class OneLineErrors(TyperGroup):
     """Prints an `InputError` as one line on stderr and exits with code 2.
 
-    It sits on the group, not in `main`, so that `python -m spacy psa` does the same.
+    The group does this, not `main`, so that `python -m spacy psa` does the same.
     """
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except InputError as error:
@@ -36,7 +38,14 @@ class OneLineErrors(TyperGroup):
 
 app = typer.Typer(
     name="spacy-psa",
-    help="Structured neural models for spaCy: convert corpora, annotate text, report accuracy.",
+    help="""
+    Convert corpora, annotate text and measure pipelines with CRF taggers and parsers.
+
+    \b
+    Example:
+      spacy-psa convert conll2003 eng.train train.spacy
+      spacy-psa annotate training/model-best texts.txt annotated.jsonl
+    """,
     cls=OneLineErrors,
     no_args_is_help=True,
     add_completion=False,
@@ -55,8 +64,9 @@ app.command()(assets)
 app.command()(prepare)
 app.command()(merge_config)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(search)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train)
 
 
 def main() -> None:
-    """The console script `spacy-psa`."""
+    """Run the console script `spacy-psa`."""
     app(prog_name="spacy-psa")

@@ -1,7 +1,7 @@
-"""`spacy-psa assets`: are the files that a corpus needs there and whole?
+"""`spacy-psa assets`: checks that the files of a corpus are there and undamaged.
 
-`spacy project assets` downloads them, but only warns of a wrong checksum, and
-cannot be told to copy from a folder instead.
+`spacy project assets` downloads the files. It only warns of a wrong checksum, and cannot copy
+from a folder instead.
 """
 
 import shutil
@@ -15,18 +15,25 @@ from spacy_psa.errors import InputError
 
 
 def assets(
-    corpus: Annotated[str, typer.Argument(help="The corpus, as in --vars.corpus.")],
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="Name of the corpus, as in --vars.corpus.")
+    ],
     mirror: Annotated[
-        str, typer.Option(help="Folder, or folder of folders, to copy missing files from.")
+        str, typer.Option(help="Folder, or folder of folders, from which files are copied.")
     ] = "",
-    task: Annotated[str, typer.Option(help="What to train for, as in --vars.task.")] = "",
-    project: Annotated[Path, typer.Option(help="The file that lists assets and checksums.")] = Path(
-        "project.yml"
-    ),
+    task: Annotated[str, typer.Option(help="Task to train for, as in --vars.task.")] = "",
+    project: Annotated[
+        Path, typer.Option(help="Project file, which lists assets and checksums.")
+    ] = Path("project.yml"),
 ) -> None:
-    """Check the files that a corpus needs, copying from a mirror those not there.
+    """Check or copy the files that a corpus needs.
 
-    They are below `assets/` beside the project file; nothing is downloaded.
+    The files are in `assets/` next to the project file. Missing and damaged files are copied from
+    --mirror, if it is given; nothing is downloaded.
+
+    \b
+    Example:
+      spacy-psa assets conll2003 --mirror /path/to/files
     """
     from spacy_psa.corpora.layouts import layout
 
@@ -63,11 +70,11 @@ def assets(
             f"missing{where}: {', '.join(missing)}; run `python -m spacy project assets` to "
             "download, or give a folder that holds them with --vars.mirror FOLDER"
         )
-    typer.echo(f"{corpus}: {len(paths)} files, all there and whole")
+    typer.echo(f"{corpus}: {len(paths)} files, all there and undamaged")
 
 
 def _listed(project: Path) -> dict[str, dict[str, str]]:
-    """Assets of the project file by destination."""
+    """Read the assets of the project file, by destination."""
     import srsly
 
     try:
@@ -80,7 +87,7 @@ def _listed(project: Path) -> dict[str, dict[str, str]]:
 
 
 def _is_whole(path: Path, checksum: str | None) -> bool:
-    """By MD5 where there is one; an archive without one by its directory, which stands last."""
+    """Check a file by its MD5; without one, a .zip by its directory, which is at its end."""
     from spacy_psa.scoring.provenance import md5
 
     if not path.is_file():

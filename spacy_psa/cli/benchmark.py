@@ -1,4 +1,4 @@
-"""`spacy-psa benchmark`: how fast pipelines are, measured side by side."""
+"""`spacy-psa benchmark`: the speed of pipelines, measured side by side."""
 
 import json
 import shlex
@@ -12,17 +12,17 @@ import typer
 from spacy_psa.errors import InputError
 
 benchmark_app = typer.Typer(
-    name="benchmark", help="Measure pipelines side by side.", no_args_is_help=True
+    name="benchmark", help="Measure the speed of pipelines, side by side.", no_args_is_help=True
 )
 
 
 @benchmark_app.callback()
 def benchmark() -> None:
-    """Measure pipelines side by side."""
+    """Measure the speed of pipelines, side by side."""
 
 
 class Section(str, Enum):
-    """What is measured."""
+    """The sections of the benchmark."""
 
     annotation = "annotation"
     training = "training"
@@ -35,44 +35,60 @@ class Section(str, Enum):
 @benchmark_app.command("speed")
 def speed(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA.spacy", help="Documents whose words are annotated.")
+        Path, typer.Argument(metavar="DATA.spacy", help="Documents with the words to annotate.")
     ],
     models: Annotated[
         list[str],
         typer.Argument(
             metavar="[NAME=]MODEL...",
-            help="Folders or packages of pipelines, or configs to begin training from.",
+            help="Folders or packages of pipelines, or training configs (.cfg).",
         ),
     ],
     section: Annotated[
-        list[Section] | None, typer.Option(help="What to measure; may be given again.")
+        list[Section] | None, typer.Option(help="Section to measure; may be repeated.")
     ] = None,
-    words: Annotated[int, typer.Option(min=1, help="Words to annotate in each run.")] = 20_000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each pipeline.")] = 5,
-    threads: Annotated[int, typer.Option(min=1, help="Threads and processors to use.")] = 1,
-    train: Annotated[
-        Path | None, typer.Option(help="A .spacy file to take training steps on.")
-    ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Training steps in each run.")] = 20,
-    batch: Annotated[int, typer.Option(min=1, help="Docs in a training step.")] = 10,
+    words: Annotated[
+        int, typer.Option(min=1, help="Number of words to annotate in each run.")
+    ] = 20_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of runs of each pipeline.")] = 5,
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads and processors.")] = 1,
+    train: Annotated[Path | None, typer.Option(help="Training data, a .spacy file.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps in each run.")] = 20,
+    batch: Annotated[int, typer.Option(min=1, help="Number of documents in a training step.")] = 10,
     vectors: Annotated[
-        str | None, typer.Option(help="Pipeline with word vectors, for configs.")
+        str | None, typer.Option(help="Pipeline with the word vectors of a config.")
     ] = None,
     memory_words: Annotated[
-        list[int] | None, typer.Option(help="Words of a stream; may be given again.")
+        list[int] | None,
+        typer.Option(
+            help="Words of a stream, for memory; may be repeated; default: 200000, 1000000."
+        ),
     ] = None,
     long_words: Annotated[
-        list[int] | None, typer.Option(help="Words of one doc; may be given again.")
+        list[int] | None,
+        typer.Option(
+            help="Words of one document, for memory; may be repeated; default: 25000, 100000."
+        ),
     ] = None,
     output: Annotated[
-        Path, typer.Option(help="Write OUTPUT.json, OUTPUT.md and OUTPUT.png.")
+        Path, typer.Option(help="Path of the output files, without the ending.")
     ] = Path("speed"),
 ) -> None:
-    """Time pipelines on the same words, in turn, in one process on one machine.
+    """Time pipelines on the same words, in turn.
 
-    Every round takes the pipelines in the opposite order, after a round that does not
-    count. Without --section it measures annotation and loading, and training if there is
-    --train. The keys of the JSON are described in spacy_psa.performance.sections.
+    All pipelines run in one process on one machine. Each round takes them in the opposite order of
+    the round before; a first round does not count. DATA.spacy has the words to annotate. A MODEL is
+    a trained pipeline, or a training config (.cfg) for one with random weights, which needs
+    --train. Without --section, annotation and loading are measured, and training if --train is
+    given.
+
+    Writes OUTPUT.json (its keys are described in spacy_psa.performance.sections), tables in
+    OUTPUT.md and a picture in OUTPUT.png.
+
+    \b
+    Example:
+      spacy-psa benchmark speed test.spacy psa=training/psa/model-best \\
+          base=training/bilstm_crf/model-best --output speed
     """
     from spacy_psa.analysis.reliability import check_matplotlib
     from spacy_psa.performance import sections
@@ -89,7 +105,7 @@ def speed(
     paths = named_rows(models)
     wanted = _wanted(section, train)
     if Section.training in wanted and train is None:
-        raise InputError("--section training: give --train TRAIN.spacy to take steps on")
+        raise InputError("--section training: needs training data; give --train TRAIN.spacy")
     pin_threads(threads)
     sentences = read_words(data, words)
     nlps = {name: open_pipeline(path, train, vectors) for name, path in paths.items()}
@@ -102,7 +118,7 @@ def speed(
         found["lengths"] = sections.lengths(nlps, sentences, words, repeats, _tell)
     if Section.labels in wanted:
         found["labels"] = sections.labels(nlps, sentences, words, repeats, _tell)
-    if Section.training in wanted and train is not None:  # last, since it changes weights
+    if Section.training in wanted and train is not None:  # last: it changes the weights
         loops = [Training(name, nlp, train, steps, batch) for name, nlp in nlps.items()]
         timed = sections.timed(loops, repeats, _tell)
         found["training"] = {"batch": batch, "steps": steps, "rows": timed}
@@ -118,7 +134,12 @@ def speed(
 
 
 def write(record: dict[str, Any], output: Path) -> None:
-    """OUTPUT.json, .md and .png, and the tables on the screen."""
+    """Write OUTPUT.json, OUTPUT.md and OUTPUT.png, and print the tables.
+
+    Args:
+        record: see `spacy_psa.performance.sections`.
+        output: OUTPUT, the path without its ending.
+    """
     from rich.console import Console
     from rich.markdown import Markdown
 

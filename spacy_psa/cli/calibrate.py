@@ -1,4 +1,4 @@
-"""`spacy-psa calibrate`: make a pipeline's confidences fit the truth."""
+"""`spacy-psa calibrate`: fits the confidences of a pipeline to data."""
 
 import json
 import math
@@ -31,12 +31,12 @@ class State(NamedTuple):
     """A pipeline at a temperature, measured on a file."""
 
     data: str
-    """dev or test"""
+    """"dev" or "test"."""
     when: str
-    """before or after"""
+    """"before" or "after"."""
     temperature: float
     figures: dict[str, float | None]
-    """By the names of `COLUMNS`."""
+    """The scores, by the names in `COLUMNS`."""
     bins: "list[Bin]"
 
 
@@ -45,42 +45,50 @@ def calibrate(
         str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
     ],
     dev: Annotated[
-        Path, typer.Argument(metavar="DEV.spacy", help="Documents not trained on, with the truth.")
+        Path,
+        typer.Argument(metavar="DEV.spacy", help="Gold documents that were not used for training."),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="Folder to write; without it MODEL itself is changed.")
+        Path | None, typer.Option(help="Folder to write; without it, MODEL itself is changed.")
     ] = None,
     pipe: Annotated[
-        str | None, typer.Option(help="The component, where there are several.")
+        str | None, typer.Option(help="Name of the component, if there are several.")
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Store this temperature instead of fitting one.")
+        float | None, typer.Option(help="Temperature to store instead of a fitted one.")
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Documents to report on too; nothing is fitted to them.")
+        Path | None, typer.Option(help="Gold documents to report on, too; not used for fitting.")
     ] = None,
-    bins: Annotated[int, typer.Option(min=1, help="Bins of the calibration error.")] = 15,
+    bins: Annotated[int, typer.Option(min=1, help="Number of bins of the calibration error.")] = 15,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the reliability diagram, of TEST if given.")
+        Path | None, typer.Option(help="File for the reliability diagram, of TEST if given.")
     ] = None,
     json_path: Annotated[
-        Path | None, typer.Option("--json", help="Write all figures with their provenance.")
+        Path | None, typer.Option("--json", help="JSON file for all figures and their provenance.")
     ] = None,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
 ) -> None:
-    """Fit the temperature of a crf_ner or crf_chunker and store it in the pipeline.
+    """Fit the temperature of a pipeline's confidences.
 
-    The temperature divides the log potentials; it is the one under which the gold analyses
-    of DEV.spacy are most probable. The most probable analysis of a text stays the same.
-    Prints expected calibration error (ECE), Brier score and area under the
+    The pipeline has a crf_ner or crf_chunker. The temperature divides its log potentials; the
+    fitted value makes the gold analyses of DEV.spacy most probable. The best analysis of a text
+    does not change. The temperature is stored in the pipeline: in a copy if --output is given,
+    otherwise in MODEL itself.
+
+    Prints the expected calibration error (ECE), the Brier score and the area under the
     precision-recall curve (AUPR) of the confidences, before and after.
+
+    \b
+    Example:
+      spacy-psa calibrate training/model-best dev.spacy --output calibrated
     """
     from spacy_psa.analysis.reliability import check_matplotlib, draw_reliability
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
     from spacy_psa.corpora.atomic import check_free
     from spacy_psa.loading import confident_pipe, load_pipeline
 
-    # First what can fail at once.
+    # First the checks that take no time.
     if temperature is not None and not 0 < temperature < math.inf:
         raise InputError(f"--temperature {temperature}: take a finite number greater than 0")
     if figure is not None:
@@ -88,7 +96,7 @@ def calibrate(
     if output is not None:
         check_free(output)
     elif not Path(model).is_dir():
-        raise InputError(f"{model}: no folder that can be changed; give --output FOLDER")
+        raise InputError(f"{model}: is not a folder that can be changed; give --output FOLDER")
     nlp = load_pipeline(model, gpu_id)
     component = confident_pipe(nlp, pipe)
     paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
@@ -106,7 +114,7 @@ def calibrate(
             figures, diagram = _measure(nlp, component, examples, bins)
             figures["nll"] = likelihoods[name].at(value)[0]
             states.append(State(name, when, value, figures, diagram))
-    # The figures first, so that a pipeline is not changed where they cannot be written.
+    # The figures first, so that the pipeline is not changed if they cannot be written.
     if figure is not None:
         last = states[-2:]
         draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
@@ -123,8 +131,7 @@ def _read(nlp: "Language", component: "SpanLabeler", path: Path) -> "list[Exampl
     examples = read_examples(nlp, path)
     if not _gold(component, examples):
         raise InputError(
-            f"{path}: no spans in the truth that {component.name} could be measured by; "
-            "give annotated documents"
+            f"{path}: no spans in the truth for {component.name}; give annotated documents"
         )
     return examples
 
@@ -136,7 +143,7 @@ def _gold(component: "SpanLabeler", examples: "list[Example]") -> int:
 def _upstream(
     nlp: "Language", component: "SpanLabeler", examples: "list[Example]"
 ) -> "list[Example]":
-    """The examples with what the components before this one write."""
+    """Give the examples with the annotation of the components before this one."""
     from spacy.training import Example
 
     before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
@@ -148,7 +155,7 @@ def _upstream(
 def _measure(
     nlp: "Language", component: "SpanLabeler", examples: "list[Example]", bins: int
 ) -> "tuple[dict[str, float | None], list[Bin]]":
-    """Predict, and judge the confidences."""
+    """Predict, and compute the scores of the confidences."""
     from spacy.training import Example
 
     from spacy_psa.scoring.calibration import judge, reliability, summary
@@ -160,9 +167,9 @@ def _measure(
 
 
 def _store(nlp: "Language", component: "SpanLabeler", output: Path | None) -> None:
-    """Only the component's settings differ from the pipeline that was loaded.
+    """Store the settings of the component, the only part that differs from the loaded pipeline.
 
-    In place one file is replaced; a new folder is a copy, which appears whole.
+    In place, one file is replaced. A new folder is a copy, which appears complete or not at all.
     """
     from tempfile import TemporaryDirectory
 
@@ -251,4 +258,4 @@ def _print(states: list[State], fitted: bool) -> None:
         table.add_row(f"{state.data} {state.when}", f"{state.temperature:.4f}", *cells)
     console.print(table)
     if fitted:
-        typer.echo(f"The temperature is that of the least {CRITERION}, of dev.")
+        typer.echo(f"The temperature minimizes the {CRITERION}, on dev.")

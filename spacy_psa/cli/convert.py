@@ -1,4 +1,4 @@
-"""`spacy-psa convert`: published corpora and vectors to what spaCy trains from."""
+"""`spacy-psa convert`: published corpora and vectors to the files that spaCy trains from."""
 
 import sys
 from collections import Counter
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 convert_app = typer.Typer(
     name="convert",
-    help="Convert corpora and vectors to what spaCy trains from.",
+    help="Convert corpora and word vectors for spaCy.",
     no_args_is_help=True,
 )
 
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 class SchemeChoice(str, Enum):
-    """How the entity column is tagged."""
+    """The tag scheme of the entity column."""
 
     auto = "auto"
     iob1 = "iob1"
@@ -34,20 +34,23 @@ class SchemeChoice(str, Enum):
 
 
 class Part(str, Enum):
-    """What to keep of a file from which a development set is drawn."""
+    """The sentences to keep of a file from which a development set is drawn."""
 
     train = "train"
     dev = "dev"
 
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="The file to read; may be .gz.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="The file to write.")]
-Lang = Annotated[str, typer.Option(help="Language code of the documents, as in spacy.blank.")]
+Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
+Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="File to write.")]
+Lang = Annotated[str, typer.Option(help="Language code of the documents, as for spacy.blank.")]
 Collection = Annotated[
-    Path, typer.Argument(metavar="IN", help="A folder, archive (.zip, .tar.xz) or file.")
+    Path, typer.Argument(metavar="IN", help="Folder, archive (.zip, .tar.xz) or file to read.")
 ]
 Sections = Annotated[
-    str, typer.Option(help="Only these sections of the Wall Street Journal, as 02-21 or 22,24.")
+    str,
+    typer.Option(
+        help="Sections of the Wall Street Journal to keep (02-21 or 22,24); default: all."
+    ),
 ]
 
 
@@ -56,11 +59,19 @@ def conll2003(
     source: Source,
     target: Target,
     scheme: Annotated[
-        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto finds it.")
+        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
     ] = SchemeChoice.auto,
     lang: Lang = "en",
 ) -> None:
-    """CoNLL-2003 columns: word, part of speech, chunk, entity; one sentence a document."""
+    """Convert CoNLL-2003 columns to a .spacy file.
+
+    IN has the columns word, part of speech, chunk and entity. OUT.spacy gets one document for each
+    sentence, with tags, entities and chunks.
+
+    \b
+    Example:
+      spacy-psa convert conll2003 eng.train train.spacy
+    """
     from spacy_psa.corpora.conll import read_docs, resolve_scheme
     from spacy_psa.corpora.docbin import check_docbin_path
 
@@ -75,21 +86,30 @@ def conll2003(
 
 @convert_app.command()
 def conll2000(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The file, or conll2000.zip.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="File to read, or conll2000.zip.")],
     target: Target,
     member: Annotated[
-        str | None, typer.Option(help="File inside the .zip: train.txt or test.txt.")
+        str | None, typer.Option(help="File inside the archive: train.txt or test.txt.")
     ] = None,
     dev: Annotated[
-        int, typer.Option(min=0, help="Draw so many sentences at random as a development set.")
+        int, typer.Option(min=0, help="Sentences to draw at random for a development set.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Another seed draws others.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     part: Annotated[
-        Part, typer.Option(help="With --dev: write the drawn sentences (dev) or the rest (train).")
+        Part, typer.Option(help="With --dev: the drawn sentences (dev) or the others (train).")
     ] = Part.train,
     lang: Lang = "en",
 ) -> None:
-    """CoNLL-2000 columns: word, part of speech, chunk; one sentence a document."""
+    """Convert CoNLL-2000 columns to a .spacy file.
+
+    IN has the columns word, part of speech and chunk; it is a file or the published archive.
+    OUT.spacy gets one document for each sentence, with tags and chunks.
+
+    \b
+    Example:
+      spacy-psa convert conll2000 conll2000.zip train.spacy \\
+          --member train.txt --dev 1000 --part train
+    """
     from spacy_psa.corpora.conll2000 import read_docs
     from spacy_psa.corpora.docbin import check_docbin_path
 
@@ -104,15 +124,24 @@ def ontonotes(
     source: Collection,
     target: Target,
     folder: Annotated[
-        str, typer.Option(help="Only files below this folder in IN, as v4/data/train.")
+        str, typer.Option(help="Folder inside IN to read (v4/data/train); default: all.")
     ] = "",
     sections: Sections = "",
     new_testament: Annotated[
-        bool, typer.Option("--new-testament", help="Also the New Testament, which has no names.")
+        bool, typer.Option("--new-testament", help="Keep the New Testament, which has no names.")
     ] = False,
     lang: Lang = "en",
 ) -> None:
-    """OntoNotes 5 in CoNLL-2012's *_conll files: parts of speech, names and trees."""
+    """Convert OntoNotes 5 (CoNLL-2012) to a .spacy file.
+
+    IN has *_conll files. OUT.spacy gets one document for each sentence, with parts of speech, names
+    and constituents.
+
+    \b
+    Example:
+      spacy-psa convert ontonotes conll-2012-en.tar.xz dev.spacy \\
+          --folder v4/data/development
+    """
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ontonotes import read_docs
     from spacy_psa.corpora.sections import parse_sections
@@ -126,7 +155,15 @@ def ontonotes(
 
 @convert_app.command()
 def ptb(source: Collection, target: Target, sections: Sections = "", lang: Lang = "en") -> None:
-    """The Penn Treebank's .mrg files, without empty elements and function tags."""
+    """Convert Penn Treebank .mrg files to a .spacy file.
+
+    OUT.spacy gets one document for each tree, with parts of speech and constituents. Empty elements
+    and function tags are removed.
+
+    \b
+    Example:
+      spacy-psa convert ptb treebank/combined train.spacy --sections 02-21
+    """
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ptb import read_docs
     from spacy_psa.corpora.sections import parse_sections
@@ -139,7 +176,15 @@ def ptb(source: Collection, target: Target, sections: Sections = "", lang: Lang 
 
 @convert_app.command()
 def brackets(source: Source, target: Target, lang: Lang = "en") -> None:
-    """A bracketed tree a line, labels as they stand; one sentence a document."""
+    """Convert bracketed trees to a .spacy file.
+
+    IN has one tree on each line. OUT.spacy gets one document for each tree, with parts of speech
+    and constituents; the labels are kept as they are.
+
+    \b
+    Example:
+      spacy-psa convert brackets trees.txt trees.spacy
+    """
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ptb import read_bracket_docs
 
@@ -153,14 +198,23 @@ def bmes(
     source: Source,
     target: Target,
     scheme: Annotated[
-        SchemeChoice, typer.Option(help="Tag scheme; BMES is bioes, auto finds it.")
+        SchemeChoice, typer.Option(help="Tag scheme of the file; BMES is bioes, auto detects it.")
     ] = SchemeChoice.auto,
     join_types: Annotated[
-        bool, typer.Option("--join-types", help="Make one type of PER.NAM and PER.NOM, and so on.")
+        bool,
+        typer.Option("--join-types", help="Join PER.NAM and PER.NOM to the type PER, and so on."),
     ] = False,
     lang: Lang = "zh",
 ) -> None:
-    """Chinese names, a character and its tag a line (Resume, Weibo); characters are tokens."""
+    """Convert Chinese names by character to a .spacy file.
+
+    IN has one character and its tag on each line, as Resume and Weibo do. OUT.spacy gets one
+    document for each sentence, with entities; each character is a token.
+
+    \b
+    Example:
+      spacy-psa convert bmes train.char.bmes train.spacy
+    """
     from spacy_psa.corpora.bmes import read_docs, resolve_format
     from spacy_psa.corpora.docbin import check_docbin_path
 
@@ -175,7 +229,15 @@ def bmes(
 
 @convert_app.command()
 def sample(source: Source, target: Target, lang: Lang = "en") -> None:
-    """The sample corpus: JSON lines with words, tags, chunks, entities and trees."""
+    """Convert the sample corpus to a .spacy file.
+
+    IN has JSON lines with words, tags, chunks, entities and a tree. OUT.spacy gets one document for
+    each line.
+
+    \b
+    Example:
+      spacy-psa convert sample assets/sample/train.jsonl train.spacy
+    """
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.jsonl import read_docs
 
@@ -187,15 +249,23 @@ def sample(source: Source, target: Target, lang: Lang = "en") -> None:
 @convert_app.command()
 def glove(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="The official .zip, or a .txt or .gz file.")
+        Path, typer.Argument(metavar="IN", help="The official .zip, or a .txt or .gz file to read.")
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT.txt", help="The file to write.")],
-    dim: Annotated[int, typer.Option(min=1, help="Numbers a word.")] = 100,
+    target: Annotated[Path, typer.Argument(metavar="OUT.txt", help="File to write.")],
+    dim: Annotated[int, typer.Option(min=1, help="Number of components of each vector.")] = 100,
     member: Annotated[
-        str | None, typer.Option(help="File inside the .zip; found by --dim if not given.")
+        str | None, typer.Option(help="File inside the .zip; default: the one that fits --dim.")
     ] = None,
 ) -> None:
-    """GloVe vectors, checked line by line, for `python -m spacy init vectors`."""
+    """Convert GloVe vectors for `spacy init vectors`.
+
+    IN is checked line by line. OUT.txt gets the same vectors in word2vec's text format.
+
+    \b
+    Example:
+      spacy-psa convert glove glove.6B.zip vectors.txt --dim 100
+      python -m spacy init vectors en vectors.txt vectors
+    """
     from spacy_psa.corpora.glove import prepare_vectors
 
     rows = prepare_vectors(source, target, dim, member, watch=_watch)
@@ -215,7 +285,7 @@ def _vocab(lang: str) -> "Vocab":
 
 
 def _convert(source: Path, target: Path, docs: Iterable["Doc"], repairs: Counter[str]) -> None:
-    """Write the docs, then say what was read and what was repaired."""
+    """Write the docs, then report what was read and what was repaired."""
     from spacy_psa.corpora.docbin import write_docbin
     from spacy_psa.corpora.lines import describe_repairs
 

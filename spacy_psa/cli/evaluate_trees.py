@@ -14,37 +14,48 @@ if TYPE_CHECKING:
     from spacy_psa.scoring.evalb_params import Params
     from spacy_psa.scoring.parseval import SentenceScore, Totals
 
-Trees = Annotated[Path, typer.Argument(metavar="GOLD", help="Bracketed trees, or a .spacy file.")]
+Trees = Annotated[
+    Path, typer.Argument(metavar="GOLD", help="Gold trees: in brackets, or a .spacy file.")
+]
 
 
 def evaluate_trees(
     gold: Trees,
     test: Annotated[
-        Path, typer.Argument(metavar="TEST", help="The predicted trees of the same sentences.")
+        Path, typer.Argument(metavar="TEST", help="Predicted trees of the same sentences.")
     ],
     max_length: Annotated[
         int | None,
-        typer.Option(min=1, help="Words of the second column's longest sentence; else the .prm's."),
+        typer.Option(
+            min=1,
+            help="Longest sentence of the second column, in words; default: as in the rules.",
+        ),
     ] = None,
     prm: Annotated[
-        Path | None, typer.Option(help="Rules in EVALB's format; else those of COLLINS.prm.")
+        Path | None, typer.Option(help="Rules in EVALB's format; default: COLLINS.prm.")
     ] = None,
     keep_punctuation: Annotated[
         bool,
-        typer.Option("--keep-punctuation", help="Delete no words, as the SPMRL shared tasks."),
+        typer.Option("--keep-punctuation", help="Delete no words, as in the SPMRL shared tasks."),
     ] = False,
     json_path: Annotated[
-        Path | None, typer.Option("--json", metavar="PATH", help="Write the figures there, too.")
+        Path | None, typer.Option("--json", metavar="PATH", help="JSON file for the figures.")
     ] = None,
     per_sentence: Annotated[
-        bool, typer.Option("--per-sentence", help="Also a line a sentence.")
+        bool, typer.Option("--per-sentence", help="Print a line for each sentence, too.")
     ] = False,
 ) -> None:
-    """Compare predicted constituency trees with gold ones: labelled recall and precision.
+    """Compare predicted constituency trees with gold trees.
 
-    Both files hold the same sentences in the same order. A sentence without a parse is
-    "(())" in TEST: it is skipped. One whose words differ from the gold ones, also because
-    other words were deleted as punctuation, is an error: it is counted and left out.
+    Prints labelled recall, precision and F1 as EVALB does: of all sentences in the first column, of
+    sentences up to --max-length in the second. GOLD and TEST hold the same sentences in the same
+    order. A sentence without a parse is "(())" in TEST and is skipped. A sentence is an error if
+    its words differ from the gold words, also if other words were deleted as punctuation; it is
+    counted and left out.
+
+    \b
+    Example:
+      spacy-psa evaluate-trees gold.txt parsed.txt --json figures.json
     """
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, read_params
@@ -69,7 +80,13 @@ def evaluate_trees(
 
 
 def summary(totals: "Totals") -> dict[str, str]:
-    """The lines of EVALB's summary; percentages and the average with two decimals."""
+    """Format the lines of EVALB's summary; percentages and the average have two decimals.
+
+    Examples:
+        >>> from spacy_psa.scoring.parseval import Totals
+        >>> summary(Totals())["Bracketing F1"]
+        '0.00'
+    """
     return {
         "Sentences": f"{totals.sentences}",
         "Error sentences": f"{totals.errors}",

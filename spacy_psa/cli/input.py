@@ -1,4 +1,4 @@
-"""Reading what `annotate` annotates: one text a line, JSON lines or `.spacy`, as a stream."""
+"""The input of `annotate`: text by lines, JSON lines or `.spacy` files, as a stream."""
 
 import json
 import sys
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 
 Bad = Callable[[str, str], None]
-"""Told the place ("FILE:LINE") and the reason of a malformed line; raises, or counts it."""
+"""Called with the place ("FILE:LINE") of a malformed line and the reason.
+
+It raises an error or counts the line."""
 
 
 class InputFormat(str, Enum):
-    """What the input is; auto goes by the file's name."""
+    """The format of the input; `auto` goes by the file name."""
 
     auto = "auto"
     text = "text"
@@ -43,21 +45,29 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class Record:
-    """One document to annotate."""
+    """One document to annotate.
+
+    Examples:
+        >>> import spacy
+        >>> record = Record(0, "texts.txt:1", 9, text="Ada left.", meta={"id": 7})
+        >>> doc = record.make_doc(spacy.blank("en"))
+        >>> doc.text, doc.user_data
+        ('Ada left.', {'meta': {'id': 7}})
+    """
 
     number: int
-    """Its place in the stream, from 0."""
+    """Its position in the stream, from 0."""
     where: str
     """Its place in the file, for messages."""
     position: int
-    """How far the input has been read with it: bytes, or documents of a `.spacy` file."""
+    """How much of the input is read with it: bytes, or documents of a `.spacy` file."""
     text: str = ""
     doc: "Doc | None" = None
-    """Words given by the input, instead of `text`."""
+    """The words, if the input gives them; then `text` is empty."""
     meta: dict[str, Any] = field(default_factory=dict)
 
     def make_doc(self, nlp: "Language") -> "Doc":
-        """A new `Doc` without annotation but what the input was to keep."""
+        """Make a new `Doc`, with only the annotation of the input that is to be kept."""
         doc = nlp.make_doc(self.text) if self.doc is None else self.doc.copy()
         if self.meta:
             doc.user_data["meta"] = self.meta
@@ -66,14 +76,22 @@ class Record:
 
 @dataclass(frozen=True)
 class Source:
-    """An open input: its records, and the last record's `position` where that is known."""
+    """An open input: its records, and the `position` of the last record (None if unknown)."""
 
     records: Iterator[Record]
     total: int | None
 
 
 def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
-    """Raises InputError where `wanted` is auto and the name says nothing."""
+    """Give the format of the input.
+
+    Raises:
+        InputError: if `wanted` is auto and the file name does not tell the format.
+
+    Examples:
+        >>> resolve_format(Path("texts.jsonl"), InputFormat.auto).value
+        'jsonl'
+    """
     if wanted is not InputFormat.auto:
         return wanted
     if str(path) == "-":
@@ -90,23 +108,25 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
 def open_source(
     path: Path, wanted: InputFormat, vocab: "Vocab", text_key: str, keep: bool, bad: Bad
 ) -> Iterator[Source]:
-    """Open `path`, "-" for stdin. Empty lines are passed over.
+    """Open `path` for reading; empty lines are skipped.
 
     Args:
-        vocab: for the documents of a `.spacy` file.
-        text_key: where the text of a JSON line is; the other keys are kept as meta.
-        keep: keep the annotation of a `.spacy` file, not only words and sentences.
+        path: the file; "-" means stdin.
+        wanted: the format.
+        vocab: the vocabulary of the documents of a `.spacy` file.
+        text_key: the key of the text in a JSON line; the other keys are kept as meta.
+        keep: whether to keep all annotation of a `.spacy` file, not only words and sentences.
         bad: called for each malformed line.
 
     Raises:
-        InputError: the file cannot be read, and while it is read what `bad` raises.
+        InputError: if the file cannot be read. Errors of `bad` pass through while it is read.
     """
     form = resolve_format(path, wanted)
     if str(path) == "-":
         yield _source(sys.stdin.buffer, "stdin", None, form, vocab, text_key, keep, bad)
         return
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - what fails inside the block is no matter of this
+        stream = open(path, "rb")  # noqa: SIM115 - only the opening is inside of this try
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     with stream:
@@ -133,7 +153,7 @@ def _source(
 
 
 def _lines(stream: BinaryIO, name: str, bad: Bad) -> Iterator[tuple[str, int, str]]:
-    """(place, bytes read so far, text) of each line that is not empty."""
+    """Yield the place, the bytes read so far, and the text of each line that is not empty."""
     position = 0
     for number, line in enumerate(stream, 1):
         position += len(line)
@@ -173,7 +193,7 @@ def _docbin_source(stream: BinaryIO, name: str, vocab: "Vocab", keep: bool) -> S
 
     try:
         docbin = DocBin().from_bytes(stream.read())
-    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
+    except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(f"{name}: not a .spacy file, or a broken one") from error
 
     def records() -> Iterator[Record]:
@@ -186,7 +206,7 @@ def _docbin_source(stream: BinaryIO, name: str, vocab: "Vocab", keep: bool) -> S
 
 
 def _bare(doc: "Doc") -> "Doc":
-    """Words, spaces, sentences and the document's own user data; no other annotation."""
+    """Copy words, spaces, sentences and the user data of the document; no other annotation."""
     from spacy.tokens import Doc
 
     sentences = doc.has_annotation("SENT_START")
@@ -195,8 +215,8 @@ def _bare(doc: "Doc") -> "Doc":
         words=[token.text for token in doc],
         spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
         sent_starts=[token.is_sent_start for token in doc] if sentences else None,
-        # Keys of custom attributes are ("._.", name, start, end); those of tokens
-        # and spans, which have a start, are annotation.
+        # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans
+        # have a start; they are annotation.
         user_data={
             key: value
             for key, value in doc.user_data.items()

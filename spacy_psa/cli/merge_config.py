@@ -1,4 +1,4 @@
-"""`spacy-psa merge-config`: one training config from a model's and a corpus' settings."""
+"""`spacy-psa merge-config`: one training config from those of a model and a corpus."""
 
 import math
 from pathlib import Path
@@ -10,25 +10,38 @@ from spacy_psa.errors import InputError
 
 
 def merge_config(
-    base: Annotated[Path, typer.Argument(help="A whole training config.")],
-    settings: Annotated[Path, typer.Argument(help="Settings that take its settings' place.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT.cfg", help="The config to write.")],
+    base: Annotated[Path, typer.Argument(metavar="BASE.cfg", help="Complete training config.")],
+    settings: Annotated[
+        Path,
+        typer.Argument(metavar="SETTINGS.cfg", help="Settings that replace those of BASE.cfg."),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT.cfg", help="Config to write.")],
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Settings that take the place of both's."),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace those of both files."),
     ] = None,
     log: Annotated[
-        Path | None, typer.Option(help="Where the training is to log its scores, as JSON lines.")
+        Path | None, typer.Option(help="File to which the training logs its scores, as JSON lines.")
     ] = None,
 ) -> None:
-    """Lay the settings of one config over another and write the result for `spacy train`.
+    """Combine a training config with settings of a corpus.
 
-    Variables (${paths.train}) stay variables. Sections that the base lacks are an
-    error, since they would be typing errors, but for [initialize.components.NAME]. A
-    section [corpus] with the number of training sentences makes what the base counts in
-    epochs, which it must evaluate once each, as many epochs of this corpus. A value is
-    JSON, as for `spacy train`, or else a string: training.max_epochs=3. Wei2019 section takes a
-    JSON object, which is laid over it, or replaces it where it names another function.
+    Writes OUT.cfg for `spacy train`: BASE.cfg, where the settings of SETTINGS.cfg and then those on
+    the command line replace the original ones. Variables such as ${paths.train} stay variables. A
+    section that BASE.cfg does not have is an error, because it would be a typing error; only
+    [initialize.components.NAME] may be new.
+
+    SETTINGS.cfg may have a section [corpus] with the number of training `sentences`. Then OUT.cfg
+    evaluates, stops and lowers the learning rate after the same numbers of epochs as BASE.cfg, but
+    epochs of this corpus. BASE.cfg must evaluate once in each epoch.
+
+    A VALUE is JSON, as for `spacy train`, or else a string. A section takes a JSON object, whose
+    settings replace those of the section; if it names another function, it replaces the section.
+
+    \b
+    Example:
+      spacy-psa merge-config configs/ner/psa.cfg configs/corpora/conll2003.cfg \\
+          config.cfg training.max_epochs=3
     """
     from thinc.api import Config
 
@@ -42,10 +55,10 @@ def merge_config(
     merged = merged.merge(chosen)
     if sentences is not None:
         _fit_epochs(merged["training"], whole["training"], sentences, settings)
-        merged = merged.merge(chosen)  # what is chosen is not fitted
+        merged = merged.merge(chosen)  # settings of the command line are not fitted
     if log is not None:
         logger = merged["training"]["logger"]
-        while "logger" in logger:  # inside of one that listens
+        while "logger" in logger:  # inside a logger that listens to it
             logger = logger["logger"]
         logger["output_file"] = str(log)
     with atomic_path(target) as temporary:
@@ -70,7 +83,7 @@ def _check(
     part: dict[str, Any], whole: dict[str, Any], settings: Path, base: Path, at: str = ""
 ) -> None:
     if at == "initialize.components.":
-        return  # what a component is initialized with, of whatever name
+        return  # the settings with which a component of any name is initialized
     for key, value in part.items():
         if isinstance(value, dict):
             if not isinstance(whole.get(key), dict):
@@ -79,7 +92,7 @@ def _check(
 
 
 def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, Any]:
-    """["a.b=1"] as {"a": {"b": 1}}, of settings that the config has."""
+    """Read ["a.b=1"] as {"a": {"b": 1}}; the config must have these settings."""
     import srsly
     from spacy.util import dot_to_dict, dot_to_object
 
@@ -105,12 +118,14 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
 def _fit_epochs(
     training: dict[str, Any], base: dict[str, Any], sentences: Any, settings: Path
 ) -> None:
-    """Count the steps of `training` in epochs of `sentences`, where the base counts in its own.
+    """Convert the steps of `training` to epochs of `sentences`, where the base counts whole epochs.
 
-    Batches that are not of a number of sentences leave the steps as they are.
+    If batches do not have a fixed number of sentences, the steps stay as they are.
     """
     if not isinstance(sentences, int) or sentences < 1:
-        raise InputError(f"{settings}: [corpus]: sentences is {sentences!r}, not a number from 1")
+        raise InputError(
+            f"{settings}: [corpus]: sentences is {sentences!r}: take a whole number of 1 or more"
+        )
     size, epoch = training["batcher"].get("size"), base["eval_frequency"]
     if not isinstance(size, int):
         return

@@ -1,8 +1,8 @@
 """`python -m spacy psa …`.
 
-spaCy imports what the entry point group `spacy_cli` names before it reads its
-command line, and calls nothing: a command adds itself when its module is
-imported. So this module, which nothing else imports, does.
+Before it reads its command line, spaCy imports the modules that the entry point group `spacy_cli`
+names. It calls nothing, so a command must add itself when its module is imported. This module
+does so; no other module imports it.
 """
 
 from spacy.cli._util import app as spacy_app

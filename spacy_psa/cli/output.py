@@ -1,4 +1,4 @@
-"""Writing what `annotate` annotated: JSON lines, `.spacy`, CoNLL columns or displaCy HTML."""
+"""The output of `annotate`: JSON lines, `.spacy`, CoNLL columns or displaCy's HTML."""
 
 import html
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OutputFormat(str, Enum):
-    """What is written; auto goes by the file's name."""
+    """The format of the output; `auto` goes by the file name."""
 
     auto = "auto"
     jsonl = "jsonl"
@@ -26,7 +26,7 @@ class OutputFormat(str, Enum):
 
 
 class OutputTags(str, Enum):
-    """Tags of the span columns."""
+    """The tag scheme of the span columns."""
 
     bio = "bio"
     bioes = "bioes"
@@ -46,7 +46,7 @@ SUFFIXES = {
 
 
 class Writer(Protocol):
-    """Writes documents one by one; `finish` after the last."""
+    """Writes documents one by one; `finish` is called after the last."""
 
     def write(self, doc: "Doc") -> None: ...
 
@@ -54,7 +54,15 @@ class Writer(Protocol):
 
 
 def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
-    """Raises InputError where `wanted` is auto and the name says nothing."""
+    """Give the format of the output.
+
+    Raises:
+        InputError: if `wanted` is auto and the file name does not tell the format.
+
+    Examples:
+        >>> resolve_format(Path("page.html"), OutputFormat.auto).value
+        'html'
+    """
     if wanted is not OutputFormat.auto:
         return wanted
     if str(path) == "-":
@@ -71,10 +79,16 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
 def open_writer(
     path: Path, wanted: OutputFormat, scheme: OutputTags, tokens: bool
 ) -> Iterator[Writer]:
-    """A writer to `path`, "-" for stdout; a file appears whole, at the end, or not at all.
+    """Open a writer to `path`; the file appears complete at the end, or not at all.
+
+    Args:
+        path: the file; "-" means stdout.
+        wanted: the format.
+        scheme: the tag scheme of CoNLL columns.
+        tokens: whether to write the tokens to JSON lines.
 
     Raises:
-        InputError: `path` cannot be written.
+        InputError: if `path` cannot be written.
     """
     form = resolve_format(path, wanted)
     with open_output(path) as stream:
@@ -93,10 +107,13 @@ def open_writer(
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of `path`, "-" for stdout; a file appears whole, at the end, or not at all.
+    """Open `path` for bytes; the file appears complete at the end, or not at all.
+
+    Args:
+        path: the file; "-" means stdout.
 
     Raises:
-        InputError: `path` cannot be written.
+        InputError: if `path` cannot be written.
     """
     from spacy_psa.corpora.atomic import atomic_path
 
@@ -104,23 +121,36 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file() and not path.is_dir():
-        # A pipe or a device must be written to, not replaced.
+        # A pipe or a device is written to and not replaced.
         with open(path, "wb") as stream:
             yield stream
     else:
-        # Resolved, so that a link goes on pointing to the file that it named.
+        # Resolved, so that the file that a link points to is replaced, not the link.
         with atomic_path(path.resolve()) as temporary, open(temporary, "wb") as stream:
             yield stream
 
 
 class JsonlWriter:
-    """One JSON object a line.
+    """Writes one JSON object on each line.
 
-    `text`; `ents`, a list of `{start, end, label, text}` with character offsets,
-    `end` excluded; `spans`, where the document has span groups, the same by the
-    group's name, each with its `score` where the group has scores; `tokens`, a
-    list of `{start, end, tag}`, where asked for or where tags are set. The other
-    keys of a JSON line that was read are written back in front.
+    Its keys are `text`; `ents`, a list of `{start, end, label, text}` with character offsets, where
+    `end` is excluded; `spans`, if the document has span groups, which has such a list for each
+    group, each span with its `score` if the group has scores; and `tokens`, a list of
+    `{start, end, tag}`, if asked for or if the document has tags. The other keys of a JSON line
+    that was read come first.
+
+    Args:
+        stream: the bytes are written to it.
+        tokens: whether to write the tokens, also without tags.
+
+    Examples:
+        >>> import io
+        >>> from spacy.tokens import Doc
+        >>> from spacy.vocab import Vocab
+        >>> writer = JsonlWriter(io.BytesIO())
+        >>> writer.write(Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"]))
+        >>> json.loads(writer.stream.getvalue())["ents"]
+        [{'start': 0, 'end': 3, 'label': 'PER', 'text': 'Ada'}]
     """
 
     def __init__(self, stream: BinaryIO, tokens: bool = False) -> None:
@@ -128,7 +158,7 @@ class JsonlWriter:
         self.tokens = tokens
 
     def write(self, doc: "Doc") -> None:
-        # An annotation that the line came with is not this one's.
+        # Annotation that the input line contains is not from this pipeline.
         meta = doc.user_data.get("meta", {})
         record: dict[str, Any] = {k: v for k, v in meta.items() if k not in ("spans", "tokens")}
         record["text"] = doc.text
@@ -144,7 +174,7 @@ class JsonlWriter:
                 for token in doc
             ]
         line = json.dumps(record, ensure_ascii=False) + "\n"
-        # Half of a surrogate pair is no UTF-8, but JSON has an escape for it: Python's.
+        # Half of a surrogate pair is not valid UTF-8. JSON escapes it in the same form as Python.
         self.stream.write(line.encode("utf8", "backslashreplace"))
 
     def finish(self) -> None:
@@ -170,7 +200,11 @@ def _group(group: "SpanGroup") -> list[dict[str, Any]]:
 
 
 class DocBinWriter:
-    """spaCy's binary format; holds all documents until the end."""
+    """Writes spaCy's binary format; it holds all documents in memory until the end.
+
+    Args:
+        stream: the bytes are written to it.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         from spacy.tokens import DocBin
@@ -186,11 +220,25 @@ class DocBinWriter:
 
 
 class ConllWriter:
-    """A token a line: word, tag, chunk, entity, with one space between; an empty line
-    after each sentence.
+    """Writes one token on each line, and an empty line after each sentence.
 
-    The tag and chunk columns are there if the first document that has tokens has
-    tags or `doc.spans["chunks"]`. Tokens of white space alone are left out.
+    The columns are word, tag, chunk and entity, with one space between. The tag and chunk columns
+    are written if the first document with tokens has tags or `doc.spans["chunks"]`. Tokens that
+    are only white space are left out.
+
+    Args:
+        stream: the bytes are written to it.
+        scheme: the tag scheme of the chunk and entity columns.
+
+    Examples:
+        >>> import io
+        >>> from spacy.tokens import Doc
+        >>> from spacy.vocab import Vocab
+        >>> writer = ConllWriter(io.BytesIO(), "bioes")
+        >>> writer.write(Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"]))
+        >>> print(writer.stream.getvalue().decode().strip())
+        Ada S-PER
+        left O
     """
 
     def __init__(self, stream: BinaryIO, scheme: Literal["bio", "bioes"] = "bio") -> None:
@@ -227,7 +275,7 @@ class ConllWriter:
 
 
 def _tags(spans: "Iterable[Span]", places: list[int], scheme: Literal["bio", "bioes"]) -> list[str]:
-    """Tags for the tokens at `places`, a sentence; of spans that overlap, the first."""
+    """Write the tags of the tokens at `places`; of spans that overlap, the first counts."""
     from spacy_psa.corpora.tag_schemes import spans_to_tags
 
     row = {place: i for i, place in enumerate(places)}
@@ -242,7 +290,24 @@ def _tags(spans: "Iterable[Span]", places: list[int], scheme: Literal["bio", "bi
 
 
 class HtmlWriter:
-    """One page with displaCy's view of each document's entities; a subclass may show another."""
+    """Writes one page with displaCy's view of each document's entities.
+
+    A subclass may override `markup` to show another view.
+
+    Args:
+        stream: the bytes are written to it.
+        title: the title of the page.
+
+    Examples:
+        >>> import io, spacy
+        >>> nlp = spacy.blank("en")
+        >>> doc = nlp("Ada left")
+        >>> doc.set_ents([doc.char_span(0, 3, "PER")])
+        >>> page = HtmlWriter(io.BytesIO())
+        >>> page.write(doc)
+        >>> b"<mark" in page.stream.getvalue()
+        True
+    """
 
     def __init__(self, stream: BinaryIO, title: str = "Entities") -> None:
         from spacy.displacy.render import EntityRenderer
@@ -259,12 +324,17 @@ class HtmlWriter:
         self._put(f"<figure>\n{self.markup(doc).strip()}\n</figure>\n")
 
     def markup(self, doc: "Doc") -> str:
-        """The view of a document, as HTML."""
+        """Give the view of a document, as HTML."""
         return self.entities(doc, [{**_span(e), "label": html.escape(e.label_)} for e in doc.ents])
 
     def entities(self, doc: "Doc", entities: list[dict[str, Any]]) -> str:
-        """displaCy's view of entities that do not overlap, in order: dicts of start, end (in
-        characters), label (as HTML) and, it may be, params of displaCy's template."""
+        """Give displaCy's view of entities that do not overlap.
+
+        Args:
+            doc: the document.
+            entities: in order, dicts with start and end (in characters), label (as HTML) and
+                optionally params, the parameters of displaCy's template.
+        """
         settings = {"lang": doc.lang_, "direction": doc.vocab.writing_system["direction"]}
         parsed = {"text": doc.text, "ents": entities, "title": None, "settings": settings}
         return self.renderer.render([parsed])

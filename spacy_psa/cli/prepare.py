@@ -1,4 +1,4 @@
-"""`spacy-psa prepare`: a corpus' files to what `spacy train` reads."""
+"""`spacy-psa prepare`: converts the files of a corpus for `spacy train`."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,13 +10,23 @@ from spacy_psa.cli.convert import convert_app, glove
 
 
 def prepare(
-    corpus: Annotated[str, typer.Argument(help="The corpus, as in --vars.corpus.")],
-    source: Annotated[Path, typer.Argument(metavar="ASSETS", help="Folder of the assets.")],
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="Name of the corpus, as in --vars.corpus.")
+    ],
+    source: Annotated[
+        Path, typer.Argument(metavar="ASSETS", help="Folder with the files of the corpus.")
+    ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
 ) -> None:
-    """Convert a whole corpus: train, dev and test to .spacy, and its word vectors if it has any.
+    """Convert a whole corpus and its word vectors.
 
-    The same as `spacy-psa convert` for each file, then `spacy init vectors`.
+    Reads the files of the corpus in ASSETS. Writes train.spacy, dev.spacy and test.spacy, and, if
+    the corpus is trained with word vectors, the pipeline `vectors` in OUT. This is the same as
+    `spacy-psa convert` for each file, and then `spacy init vectors`.
+
+    \b
+    Example:
+      spacy-psa prepare conll2003 assets corpus/conll2003
     """
     from spacy_psa.corpora.layouts import layout
 

@@ -1,4 +1,4 @@
-"""`spacy-psa quantize`: a pipeline with weights in int8, and what that costs and gains."""
+"""`spacy-psa quantize`: a pipeline with weights in int8, and its accuracy and speed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,17 +17,24 @@ def quantize(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
     ],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write, new or empty.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; new or empty.")],
     data: Annotated[
         Path | None,
-        typer.Option(help="A .spacy file with the truth, to see what accuracy it costs."),
+        typer.Option(help="Gold documents, a .spacy file, to compare both pipelines on."),
     ] = None,
 ) -> None:
-    """Round the weights of linear layers and LSTMs to 8 bits, for annotation on a CPU.
+    """Store the weights of a pipeline in int8.
 
-    The pipeline is smaller, and faster where the processor multiplies in int8 (VNNI,
-    AMX), and loads with spacy.load as any other; it cannot be trained, nor used on a GPU.
-    Word vectors and embeddings stay as they are. DATA is scored with both weights.
+    The weights of linear layers and LSTMs are rounded to 8 bits, for annotation on a CPU; word
+    vectors and embeddings stay as they are. The pipeline in OUT is smaller, and faster if the
+    processor multiplies in int8 (VNNI, AMX). spacy.load opens it like any other. It cannot be
+    trained or used on a GPU.
+
+    If --data is given, scores and speed are printed with both weights.
+
+    \b
+    Example:
+      spacy-psa quantize training/model-best model-int8 --data dev.spacy
     """
     from spacy_psa.corpora.atomic import atomic_folder, check_free
     from spacy_psa.loading import load_pipeline
@@ -49,7 +56,7 @@ def quantize(
 
 
 def _shims(nlp: "Language", model: str) -> list[Any]:
-    """The torch modules of ours in a pipeline, each once."""
+    """Give the torch modules of spacy-psa in a pipeline, each once."""
     from spacy_psa.bridge.shim import TorchShim
 
     found = {
@@ -66,12 +73,12 @@ def _shims(nlp: "Language", model: str) -> list[Any]:
             "spacy-psa; give a pipeline with one that does"
         )
     if all(shim.int8 for shim in found.values()):
-        raise InputError(f"{model}: has its weights in int8 already")
+        raise InputError(f"{model}: has its weights in int8 already; give the original pipeline")
     return list(found.values())
 
 
 def _measure(nlp: "Language", examples: list[Any]) -> Figures:
-    """The scores that are single numbers, in percent, and words a second."""
+    """Give the scores that are single numbers, in percent, and the words per second."""
     from spacy_psa.scoring.result import measure_speed
 
     figures = {

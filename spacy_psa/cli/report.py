@@ -13,20 +13,29 @@ def report(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
     ],
-    test: Annotated[Path, typer.Argument(metavar="TEST.spacy", help="Documents with the truth.")],
-    output: Annotated[Path, typer.Option(help="Write OUTPUT.md and OUTPUT.json.")] = Path("report"),
+    test: Annotated[Path, typer.Argument(metavar="TEST.spacy", help="Gold documents.")],
+    output: Annotated[
+        Path, typer.Option(help="Path of the output files, without the ending.")
+    ] = Path("report"),
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="A file or folder to record checksums of; may be given again."),
+        typer.Option(help="File or folder to record checksums of; may be repeated."),
     ] = None,
     log: Annotated[
-        Path | None, typer.Option(help="What spacy.ConsoleLogger.v3 wrote to output_file.")
+        Path | None, typer.Option(help="Log that spacy.ConsoleLogger.v3 wrote to its output_file.")
     ] = None,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
 ) -> None:
-    """Evaluate a pipeline and report scores, speed, settings, seed, data and machine.
+    """Evaluate a pipeline and write a report.
 
-    The keys of the JSON are described in spacy_psa.scoring.result.
+    Evaluates MODEL on TEST.spacy. Writes scores, speed, settings, seed, checksums of the data and
+    the machine as tables in OUTPUT.md and as OUTPUT.json, whose keys are described in
+    spacy_psa.scoring.result.
+
+    \b
+    Example:
+      spacy-psa report training/model-best test.spacy --output metrics/ner \\
+          --log training/log.jsonl --data train.spacy
     """
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.loading import load_pipeline
@@ -39,7 +48,7 @@ def report(
         ".md": markdown(result, nlp.config.to_str()),
     }
     for suffix, content in written.items():
-        # Not with_suffix: a name like psa.v1 would lose its end.
+        # with_suffix would remove the end of a name like psa.v1.
         with atomic_path(output.with_name(output.name + suffix)) as temporary:
             temporary.write_text(content, encoding="utf8")
     _print(result)
@@ -47,12 +56,17 @@ def report(
 
 
 def overall(result: dict[str, Any]) -> Rows:
-    """Name, P, R, F of each group that has them, then each accuracy alone, in percent."""
+    """Give name, P, R and F of each group of scores, and each accuracy, in percent.
+
+    Examples:
+        >>> overall({"scores": {"ents_p": 0.5, "ents_r": 1.0, "ents_f": 2 / 3, "tag_acc": 0.97}})
+        [['ents', '50.00', '100.00', '66.67'], ['tag_acc', '', '', '97.00']]
+    """
     scores = result["scores"]
     rows = []
     for key, value in scores.items():
         name, _, kind = key.rpartition("_")
-        # Words are given, mostly, so their scores say nothing.
+        # The words are usually given, so these scores tell nothing.
         if name == "token" or not isinstance(value, int | float):
             continue
         if kind == "f":
@@ -63,7 +77,7 @@ def overall(result: dict[str, Any]) -> Rows:
 
 
 def per_type(result: dict[str, Any]) -> Rows:
-    """Group, label, number in the truth, P, R, F, in percent."""
+    """Give group, label, number in the truth, P, R and F in percent, for each label."""
     rows = []
     for key, types in result["scores"].items():
         if not key.endswith("_per_type"):
@@ -81,7 +95,12 @@ PER_TYPE = ["", "Type", "Gold", "P", "R", "F"]
 
 
 def markdown(result: dict[str, Any], config: str) -> str:
-    """The whole result for a reader; `config` as the text of config.cfg."""
+    """Write the whole result as Markdown.
+
+    Args:
+        result: see `spacy_psa.scoring.result`.
+        config: the text of config.cfg.
+    """
     model, test, speed = result["model"], result["test"], result["speed"]
     parts = [
         f"# {model['path']} on {test['path']}",

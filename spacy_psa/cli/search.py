@@ -1,4 +1,4 @@
-"""`spacy-psa search`: the best settings of a config, by Optuna."""
+"""`spacy-psa search`: finds the best settings of a config with Optuna."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SamplerChoice(str, Enum):
-    """How combinations are drawn."""
+    """How combinations of settings are drawn."""
 
     tpe = "tpe"
     random = "random"
@@ -24,29 +24,43 @@ class SamplerChoice(str, Enum):
 
 def search(
     context: typer.Context,
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.cfg", help="For `spacy train`.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.cfg", help="Training config.")],
     space: Annotated[
-        Path, typer.Argument(metavar="SPACE.toml", help="Settings and the values they may take.")
+        Path,
+        typer.Argument(
+            metavar="SPACE.toml", help="Settings to search, and the values that they may take."
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="Write the best config here.")] = Path("best.cfg"),
-    trials: Annotated[int, typer.Option(min=1, help="Combinations in all.")] = 20,
+    output: Annotated[Path, typer.Option(help="File for the best config.")] = Path("best.cfg"),
+    trials: Annotated[int, typer.Option(min=1, help="Number of trainings in all.")] = 20,
     storage: Annotated[
-        Path | None, typer.Option(help="SQLite file of the search; OUTPUT.db if not given.")
+        Path | None, typer.Option(help="SQLite file of the search; default: OUTPUT.db.")
     ] = None,
-    sampler: Annotated[SamplerChoice, typer.Option(help="How they are drawn.")] = SamplerChoice.tpe,
-    seed: Annotated[int, typer.Option(help="Of the draws; --system.seed is the trainings'.")] = 0,
+    sampler: Annotated[
+        SamplerChoice, typer.Option(help="How values are drawn.")
+    ] = SamplerChoice.tpe,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the draws; the trainings use --system.seed.")
+    ] = 0,
     startup: Annotated[
-        int, typer.Option(min=1, help="Trainings to their end before any is pruned.")
+        int, typer.Option(min=1, help="Number of complete trainings before any is ended early.")
     ] = 5,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")] = -1,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
 ) -> None:
-    """Search for the settings of CONFIG with the best dev score, as `spacy train` trains it.
+    """Search for the settings with the best dev score.
 
-    Further options override settings: --paths.train corpus/train.spacy and so on. A
-    training whose best score is below the median of the others' at the same evaluation is
-    pruned. The same command goes on with a search that was interrupted. The best config is
-    written after each trial that improves on it. Spaces of the TENER paper are in
+    Trains CONFIG.cfg, as `spacy train` does, with values that are drawn from SPACE.toml. Further
+    options override settings: --paths.train corpus/train.spacy and so on. A training is ended early
+    if its best score is below the median of the other trainings' scores at the same evaluation.
+
+    The best config so far is written to OUTPUT after each trial that improves on it. If the search
+    is interrupted, the same command continues it. Search spaces of the TENER paper are in
     configs/search.
+
+    \b
+    Example:
+      spacy-psa search configs/ner/tener.cfg configs/search/transformer_en.toml \\
+          --trials 20 --paths.train train.spacy --paths.dev dev.spacy
     """
     from spacy_psa.loading import use_device
     from spacy_psa.search.space import check_names, read_space
@@ -77,7 +91,7 @@ def search(
                 _write(run.settled(run.best.params), output)
     best = run.best
     if best is None:
-        raise InputError(f"{held}: no training came to its end; give more --trials")
+        raise InputError(f"{held}: no training was completed; give more --trials")
     _write(run.settled(best.params), output)
     typer.echo(f"Best of {run.done}: {_line(best)}\nWritten: {output}")
 
@@ -111,7 +125,7 @@ def _write(config: "Config", path: Path) -> None:
 
 
 def _line(trial: "FrozenTrial") -> str:
-    """A trial in words: its score, or what became of it."""
+    """Describe a trial: its score or state, and its values."""
     state = trial.state.name.lower()
     score = "" if trial.value is None else f" {100 * trial.value:.2f}"
     values = ", ".join(f"{name} = {value}" for name, value in trial.params.items())
@@ -121,7 +135,7 @@ def _line(trial: "FrozenTrial") -> str:
 
 @contextmanager
 def _progress(total: int) -> Iterator[tuple[Callable[[int], None], Callable[[int, float], None]]]:
-    """A bar over trials, on a terminal, that also tells the evaluations of the present one."""
+    """Show a bar over trials on a terminal, with the evaluations of the current one."""
     from rich.console import Console
     from rich.progress import Progress
 

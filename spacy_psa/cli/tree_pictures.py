@@ -1,4 +1,4 @@
-"""Constituency trees as pictures: SVG or text."""
+"""Constituency trees as pictures, in SVG or text."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 GAP = 24
-"""Pixels between two trees."""
+"""The distance between two trees, in pixels."""
 
 
 def check_picture(path: Path) -> None:
-    """Raises InputError for a name that says no format, and for SVG without svgling."""
+    """Check that pictures can be written to a file of this name.
+
+    Raises:
+        InputError: if the name does not end in .svg or .txt, or if it ends in .svg and svgling is
+            not installed.
+    """
     suffix = path.suffix.lower()
     if suffix not in (".svg", ".txt"):
         raise InputError(f"{path}: name a file to write that ends in .svg or .txt")
@@ -30,9 +35,11 @@ def check_picture(path: Path) -> None:
 
 @contextmanager
 def open_pictures(path: Path) -> Iterator[Writer]:
-    """A writer to a file that appears whole, at the end, or not at all.
+    """Open a writer to `path`; the file appears complete at the end, or not at all.
 
-    Raises InputError where the file cannot be written."""
+    Raises:
+        InputError: if the file cannot be written.
+    """
     with open_output(path) as stream:
         svg = path.suffix.lower() == ".svg"
         writer: Writer = SvgWriter(stream) if svg else TextWriter(stream)
@@ -41,7 +48,11 @@ def open_pictures(path: Path) -> Iterator[Writer]:
 
 
 class TextWriter:
-    """Each tree in lines of text, with an empty line after it."""
+    """Writes each tree as lines of text, with an empty line after it.
+
+    Args:
+        stream: the bytes are written to it.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -56,7 +67,11 @@ class TextWriter:
 
 
 class SvgWriter:
-    """All trees in one drawing, one below the other."""
+    """Writes all trees into one drawing, one below the other.
+
+    Args:
+        stream: the bytes are written to it.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -90,7 +105,7 @@ def _pixels(size: str) -> int:
 
 
 def _trees(doc: "Doc") -> "list[Tree | str]":
-    """The trees of a doc; without parts of speech where it has none."""
+    """Give the trees of a doc, without parts of speech if it has none."""
     trees = doc._.parse_trees
     return trees if doc.has_annotation("TAG") else [_untagged(tree) for tree in trees]
 
@@ -108,7 +123,7 @@ def _drawn(tree: "Tree | str") -> str:
 
     if isinstance(tree, str):
         return tree
-    # By number, since it puts words that hang beside constituents first otherwise.
+    # Words are numbered, because the printer would put words next to constituents first.
     numbered = tree.copy(deep=True)
     for i, place in enumerate(tree.treepositions("leaves")):
         numbered[place] = i

@@ -1,4 +1,4 @@
-"""`spacy-psa visualize`: what a pipeline found, as HTML pages that need nothing else, or trees."""
+"""`spacy-psa visualize`: entities as an HTML page, constituency trees as pictures."""
 
 import html
 from collections.abc import Iterator
@@ -20,24 +20,23 @@ if TYPE_CHECKING:
 
 visualize_app = typer.Typer(
     name="visualize",
-    help="Draw what a pipeline finds in text: entities as an HTML page, trees as SVG or text.",
+    help="Draw the entities or trees that a pipeline finds.",
     no_args_is_help=True,
 )
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
 ]
-Source = Annotated[Path, typer.Argument(metavar="INPUT", help='File to read, "-" for stdin.')]
-Page = Annotated[Path, typer.Argument(metavar="OUTPUT.html", help='Page to write, "-" for stdout.')]
+Source = Annotated[Path, typer.Argument(metavar="INPUT", help='File to read; "-" for stdin.')]
+Page = Annotated[Path, typer.Argument(metavar="OUTPUT.html", help='Page to write; "-" for stdout.')]
 Format = Annotated[
-    InputFormat, typer.Option(help="text is one text a line; auto goes by the name.")
+    InputFormat,
+    typer.Option(help="Format of INPUT; text is one document a line, auto goes by the name."),
 ]
-TextKey = Annotated[str, typer.Option(help="Where the text of a JSON line is.")]
-BatchSize = Annotated[int, typer.Option(min=1, help="Documents a batch.")]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Pass over malformed lines and count them.")
-]
-GpuId = Annotated[int, typer.Option(min=-1, help="GPU, -1 for the CPU.")]
+TextKey = Annotated[str, typer.Option(help="Key of the text in a JSON line.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Number of documents in a batch.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip malformed lines and count them.")]
+GpuId = Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")]
 
 PALETTE = [
     "#aec7e8",
@@ -51,7 +50,7 @@ PALETTE = [
     "#dbdb8d",
     "#c7c7c7",
 ]
-"""Light enough for black text; the labels of a component take them in turn."""
+"""Colours of labels, in turn; they are light enough for black text."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -61,7 +60,7 @@ def ents(
     source: Source,
     target: Page,
     pipe: Annotated[
-        str | None, typer.Option(help="The crf_ner or crf_chunker, where there are several.")
+        str | None, typer.Option(help="Name of the crf_ner or crf_chunker, if there are several.")
     ] = None,
     input_format: Format = InputFormat.auto,
     batch_size: BatchSize = 256,
@@ -69,10 +68,15 @@ def ents(
     skip_bad: SkipBad = False,
     gpu_id: GpuId = -1,
 ) -> None:
-    """Entities, or chunks, with the probability of each beside its label.
+    """Draw entities or chunks with their probabilities.
 
-    Reads what `annotate` reads. With decode = "threshold" in the pipeline's config all spans
-    above the threshold are drawn, also those that overlap.
+    Reads the same INPUT as `annotate`. Writes an HTML page that needs no other files. If the config
+    of the pipeline has decode = "threshold", all spans above the threshold are drawn, also
+    overlapping ones.
+
+    \b
+    Example:
+      spacy-psa visualize ents training/model-best texts.txt entities.html
     """
     from spacy_psa.loading import confident_pipe, load_pipeline
 
@@ -95,7 +99,10 @@ def trees(
     model: Model,
     source: Source,
     target: Annotated[
-        Path, typer.Argument(metavar="OUTPUT.svg|.txt", help="File to write, by its ending.")
+        Path,
+        typer.Argument(
+            metavar="OUTPUT.svg|.txt", help="File to write; its ending gives the format."
+        ),
     ],
     input_format: Format = InputFormat.auto,
     batch_size: BatchSize = 256,
@@ -103,9 +110,14 @@ def trees(
     skip_bad: SkipBad = False,
     gpu_id: GpuId = -1,
 ) -> None:
-    """Constituency trees: all in one SVG drawing, one below the other, or as text.
+    """Draw constituency trees.
 
-    Reads what `annotate` reads, with a pipeline that has a constituency_parser.
+    Reads the same INPUT as `annotate`. Writes all trees to one SVG drawing, one below the other, or
+    as text. The pipeline needs a constituency_parser.
+
+    \b
+    Example:
+      spacy-psa visualize trees training/model-best texts.txt trees.svg
     """
     from spacy_psa.cli.tree_pictures import check_picture, open_pictures
     from spacy_psa.loading import load_pipeline
@@ -128,7 +140,11 @@ def trees(
 
 @contextmanager
 def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator["ConfidencePage"]:
-    """A page that appears at `path` whole or not at all. Raises InputError where it cannot."""
+    """Open a page at `path`; the file appears complete at the end, or not at all.
+
+    Raises:
+        InputError: if the file cannot be written.
+    """
     with open_output(path) as stream:
         page = ConfidencePage(stream, pipe)
         yield page
@@ -136,7 +152,12 @@ def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator["Confidenc
 
 
 class ConfidencePage(HtmlWriter):
-    """displaCy's view of the spans of a component, as "PER 0.97", in a colour a label."""
+    """Writes displaCy's view of the spans of a component, with labels such as "PER 0.97".
+
+    Args:
+        stream: the bytes are written to it.
+        pipe: the component; each of its labels has a colour.
+    """
 
     def __init__(self, stream: BinaryIO, pipe: "SpanLabeler") -> None:
         from spacy.displacy.render import SpanRenderer
@@ -147,6 +168,7 @@ class ConfidencePage(HtmlWriter):
         self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
 
     def markup(self, doc: "Doc") -> str:
+        """Give the view of a document, as HTML."""
         group = doc.spans[self.key]
         scored = list(zip(group, group.attrs["scores"], strict=True))
         if self.span_renderer is not None:
@@ -167,7 +189,7 @@ class ConfidencePage(HtmlWriter):
         shown = []
         for span, score in scored:
             label = _label(span, score).replace(" ", NO_BREAK)
-            # The only way to this renderer's colours.
+            # This renderer takes colours in no other way.
             self.span_renderer.colors[label.upper()] = self._colour(span)
             shown.append(
                 {"start_token": span.start, "end_token": span.end, "label": label}
@@ -179,7 +201,7 @@ class ConfidencePage(HtmlWriter):
         return self.span_renderer.render([parsed])
 
     def _colour(self, span: "Span") -> str:
-        return self.colours.get(span.label_, "#ddd")  # of evidence the label may be another
+        return self.colours.get(span.label_, "#ddd")  # an entity set before may have another label
 
 
 def _label(span: "Span", score: float) -> str:

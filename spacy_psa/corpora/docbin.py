@@ -51,7 +51,7 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
-    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
+    except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
 
 

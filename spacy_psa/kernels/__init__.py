@@ -1,7 +1,7 @@
-"""The few hot loops, compiled for the CPU by numba, each beside its torch twin.
+"""The few loops that take most of the time, compiled for the CPU by numba.
 
-A kernel file imports numba at its top and is imported only after `available()`
-said yes, so the package works, more slowly, where numba does not.
+Each of them has a twin in torch, which computes the same more slowly. A kernel file imports numba
+at its top and is imported only if `available()` is true. So the package also works without numba.
 """
 
 import functools
@@ -11,9 +11,9 @@ import warnings
 
 @functools.cache
 def available() -> bool:
-    """Whether compiled kernels can be used; says once why not.
+    """Return whether compiled kernels can be used; if not, warn once and say why.
 
-    `SPACY_PSA_KERNELS=0` in the environment turns them off.
+    `SPACY_PSA_KERNELS=0` in the environment turns them off, without a warning.
     """
     if os.environ.get("SPACY_PSA_KERNELS") == "0":
         return False
@@ -21,7 +21,7 @@ def available() -> bool:
         import numba  # noqa: F401
     except Exception as error:  # an incompatible numba raises more than ImportError
         warnings.warn(
-            f"numba cannot be used ({error}): spacy-psa falls back on slower torch code.",
+            f"numba cannot be used ({error}): spacy-psa uses slower torch code instead.",
             stacklevel=2,
         )
         return False

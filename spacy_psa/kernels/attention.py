@@ -1,15 +1,15 @@
 """Additive self-attention over a flat ragged batch, compiled for the CPU.
 
-The torch twin is `spacy_psa.modules.psa.additive_attention`, which holds n·n·d
-activations at a time. Here nothing of that size exists: a pair's d
-activations are made, used and dropped in one loop, and made again in the
-backward pass. With t = e^(k(A+C)) = e^(kA) e^(kC) and r = 1/(1+t),
+The torch twin is `spacy_psa.modules.psa.additive_attention`, which holds n·n·d activations at a
+time. This kernel stores nothing of that size: one loop computes, uses and drops the d activations
+of a pair, and the backward pass computes them again. With t = e^(k(A+C)) = e^(kA) e^(kC) and
+r = 1/(1+t),
 
     tanh(A+C) = 1 - 2r  (k = 2)        sigmoid(A+C) = 1 - r  (k = 1)
 
-so the exponentials are taken once per token and the loop over d is a product
-and a reciprocal, which vectorises. The constant 1 leaves the softmax over j
-unchanged and is dropped: f_ij = -k Σ_d w_d r_ijd + bias, df/dA_d = k² w_d r(1-r).
+So exponentials are computed once for each token, and the loop over d is a product and a reciprocal,
+which the compiler turns into vector instructions. The constant 1 does not change the softmax over j
+and is left out: f_ij = -k Σ_d w_d r_ijd + bias, df/dA_d = k² w_d r(1-r).
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 SLOPES = {"tanh": 2.0, "sigmoid": 1.0}
 
-# No "ninf" or "nnan": r must be 0 where t overflows, and NaN must stay visible.
+# Without "ninf" and "nnan": r must be 0 where t overflows, and NaN must stay visible.
 _compiled = njit(
     cache=True,
     nogil=True,
@@ -36,7 +36,7 @@ _compiled = njit(
 
 @_compiled
 def _row(offset: int, rows: int, signed: bool) -> int:
-    """The row of the position table for i - j = offset, clipped at the ends."""
+    """Return the row of the position table for i - j = offset, clipped at the ends."""
     if signed:
         r = rows // 2
         return min(max(offset, -r), r) + r
@@ -58,7 +58,10 @@ def _forward(
     s: Array,
     kept: Array,
 ) -> None:
-    """Fill s (N, d), zero on entry; and kept, one weight a visited pair, unless it is empty."""
+    """Fill s (N, d), which is zero before, and kept, one weight for each visited pair.
+
+    If kept is empty, no weights are kept.
+    """
     width, rows = ea.shape[1], table.shape[1]
     one = ea.dtype.type(1)
     zero = ea.dtype.type(0)
@@ -118,11 +121,11 @@ def _backward(
     ddistance: Array,
     dx: Array,
 ) -> None:
-    """Add up gradients; da, dc and dw still lack their factors k² w, k² w and -k."""
+    """Add up the gradients; da, dc and dw still lack the factors k² w, k² w and -k."""
     width, rows = ea.shape[1], dtable.shape[1]
     one = ea.dtype.type(1)
     zero = ea.dtype.type(0)
-    row_w = np.zeros(width, ea.dtype)  # per i: a float32 sum over all pairs would drift
+    row_w = np.zeros(width, ea.dtype)  # for one i: a float32 sum over all pairs would drift
     pair = 0
     for b in range(len(offsets) - 1):
         for i in range(offsets[b], offsets[b + 1]):
@@ -152,14 +155,21 @@ def _backward(
 
 
 def _exponential(z: Tensor, slope: float, keep: bool) -> Tensor:
-    """e^(slope z), kept between 0 and infinity, where tanh and sigmoid have long been flat;
-    in the place of z, unless that is to be kept."""
+    """Compute e^(slope z), limited to numbers above 0 and below infinity.
+
+    At the limits tanh and sigmoid are constant. The result overwrites z unless `keep` is true.
+    """
     limit = 80.0 if z.dtype == torch.float32 else 600.0
     return (slope * z if keep else z.mul_(slope)).clamp_(-limit, limit).exp_()
 
 
 class AdditiveAttention(torch.autograd.Function):
-    """s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j, as `attend` says."""
+    """Additive attention as `attend` describes it, with gradients.
+
+    `AdditiveAttention.apply` takes, after the tensors of `attend`, the first row of each sentence
+    and the end (`offsets`), the k of the activation (`slope`), `signed`, `masked`, `band`, and
+    whether to keep what the backward pass needs (`trains`).
+    """
 
     @staticmethod
     def forward(
@@ -177,7 +187,7 @@ class AdditiveAttention(torch.autograd.Function):
         band: int,
         trains: bool,
     ) -> Tensor:
-        # Not ctx.needs_input_grad, which knows nothing of no_grad.
+        # Not ctx.needs_input_grad, which ignores no_grad.
         ea, ec = _exponential(a, slope, trains), _exponential(c, slope, trains)
         x, table, distance = (t.detach().contiguous() for t in (x, table, distance))
         s = torch.zeros_like(x)
@@ -214,7 +224,7 @@ class AdditiveAttention(torch.autograd.Function):
 
 
 def _pairs(offsets: NDArray[np.int64], band: int) -> int:
-    """How many pairs (i, j) of one sentence have |i-j| <= band."""
+    """Count the pairs (i, j) of one sentence with |i-j| <= band."""
     n = np.diff(offsets)
     reach = np.minimum(band, n - 1)
     return int(np.sum(n + reach * (2 * n - 1 - reach)))
@@ -234,12 +244,23 @@ def attend(
     masked: bool,
     band: int,
 ) -> Tensor:
-    """The twin of `additive_attention` in modules/psa.py: same arguments, same result.
+    """Compute s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j.
 
-    All tensors are on the CPU and of one type, float32 or float64;
-    `activation` is a key of `SLOPES`. Where no gradient is wanted, a and c are overwritten.
-    Time is N · min(n, 2 band + 1) · d; memory is N · d, and in training one number a
-    visited pair more.
+    The arguments and the result are those of its twin, `modules.psa.additive_attention`. All
+    tensors must be on the CPU and have the same type, float32 or float64; `activation` is a key of
+    `SLOPES`. If no gradient is wanted, a and c are overwritten.
+
+    Time is N · min(n, 2 band + 1) · d. Memory is N · d, and in training one more number for each
+    visited pair.
+
+    Examples:
+        >>> x, zeros = torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1)
+        >>> attend(
+        ...     zeros, zeros, torch.ones(1), zeros, torch.zeros(2), x, torch.tensor([2]),
+        ...     activation="tanh", signed=False, masked=False, band=2,
+        ... )  # equal weights
+        tensor([[2.],
+                [2.]])
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
     band = min(band, int(lengths.max()) - 1)

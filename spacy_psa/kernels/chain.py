@@ -1,10 +1,10 @@
-"""Viterbi, k best and forward-backward of linear chains; the twin of the semiring scan of
-`structs/chain.py`.
+"""Viterbi, k best and forward-backward of linear chains, compiled for the CPU.
 
-All take `potentials: (B, n, K, K)` (previous tag, tag), C-contiguous float32 or float64,
-and `lengths: (B,)` int64, read only what `structs.chain.LinearChain` says is read, and
-accumulate in float64. The sum over previous tags is taken row by row, with one running
-value for each tag, since then the inner loop runs over neighbours in memory.
+The twin is the scan in a semiring in `structs.chain`. All functions take `potentials`, (B, n, K, K)
+by previous tag and tag, C-contiguous float32 or float64, and `lengths`, (B,) int64. They read only
+the entries that `structs.chain.LinearChain` says are read, and they add in float64. The sum over
+previous tags goes row by row, with one running value for each tag, because the inner loop then goes
+over neighbours in memory.
 """
 
 import math
@@ -20,9 +20,15 @@ Floats = NDArray[np.float32] | NDArray[np.float64]
 def viterbi(
     potentials: Floats, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The best score (B,) and tags (B, n) of each sentence, ties to the lowest tag.
+    """Find the best score (B,) and the best tags (B, n) of each sentence.
 
-    A sentence in which nothing is possible has the score -inf and the tags 0.
+    Of equal scores, the lowest tag is taken. A sentence without a possible sequence has the score
+    -inf and tags of 0.
+
+    Examples:
+        >>> scores, tags = viterbi(np.array([[[[0.0, 1.0], [0.0, 0.0]]]]), np.array([1]))
+        >>> scores.tolist(), tags.tolist()
+        ([1.0], [[1]])
     """
     batch, longest, tags = potentials.shape[:3]
     scores = np.empty(batch, np.float64)
@@ -60,10 +66,10 @@ def viterbi(
 def kbest(
     potentials: Floats, lengths: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The k best scores (k, B), descending, and their tags (k, B, n).
+    """Find the k best scores (k, B), in descending order, and their tags (k, B, n).
 
-    Missing ones have the score -inf and the tags 0. Of equals that with the lowest tag
-    comes first, as in `viterbi`.
+    Missing sequences have the score -inf and tags of 0. Of equal scores, the sequence with the
+    lowest tag comes first, as in `viterbi`.
     """
     batch, longest, tags = potentials.shape[:3]
     scores = np.full((k, batch), -np.inf)
@@ -98,7 +104,12 @@ def kbest(
 
 @njit(cache=True, nogil=True)
 def log_partition(potentials: Floats, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The log partition (B,) of each sentence, -inf where nothing is possible."""
+    """Compute the log partition of each sentence, (B,); it is -inf if no sequence is possible.
+
+    Examples:
+        >>> log_partition(np.zeros((1, 3, 2, 2)), np.array([3])).round(4).tolist()  # log 8
+        [2.0794]
+    """
     batch, _, tags = potentials.shape[:3]
     result = np.empty(batch, np.float64)
     alpha = np.empty(tags, np.float64)
@@ -127,13 +138,13 @@ def log_partition(potentials: Floats, lengths: NDArray[np.int64]) -> NDArray[np.
 def forward_backward(
     potentials: Floats, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], Floats]:
-    """The log partition (B,) and its gradient (B, n, K, K) with respect to `potentials`.
+    """Compute the log partition (B,) and its gradient (B, n, K, K) with respect to `potentials`.
 
-    The gradient holds the probabilities of the pairs of tags, at the first place those of
-    the tags, in row 0; it is 0 at what is not read and where nothing is possible.
+    The gradient holds the probabilities of pairs of tags; at the first place, its row 0 holds the
+    probabilities of tags. It is 0 at entries that are not read, and if no sequence is possible.
 
-    The way back needs no logarithms, and so cannot underflow: the forward pass leaves the
-    share of each previous tag in alpha[t, y], and p(previous, y) = p(y) · share.
+    The backward pass needs no logarithms and so cannot underflow: the forward pass stores the share
+    of each previous tag in alpha[t, y], and p(previous, y) = p(y) · share.
     """
     batch, longest, tags = potentials.shape[:3]
     result = np.empty(batch, np.float64)
@@ -183,7 +194,7 @@ def forward_backward(
 
 @njit(cache=True, nogil=True)
 def _merge(ranked, score, first, best, back):  # type: ignore[no-untyped-def]
-    """Insert `ranked` + score, numbered from `first`, into the descending k `best`."""
+    """Insert `ranked` + score, numbered from `first`, into the k `best` in descending order."""
     k = len(best)
     for rank in range(k):
         candidate = ranked[rank] + score
@@ -200,7 +211,7 @@ def _merge(ranked, score, first, best, back):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _tops(alpha, scores, top):  # type: ignore[no-untyped-def]
-    """top[y] = max over previous tags of alpha[previous] + scores[previous, y]."""
+    """Compute top[y] = max over previous tags of alpha[previous] + scores[previous, y]."""
     top[:] = -np.inf
     for previous in range(len(alpha)):
         before = alpha[previous]
@@ -212,7 +223,7 @@ def _tops(alpha, scores, top):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _logs(top, total, alpha):  # type: ignore[no-untyped-def]
-    """alpha = top + log(total), -inf where the total is 0."""
+    """Compute alpha = top + log(total), which is -inf if the total is 0."""
     for y in range(len(alpha)):
         alpha[y] = top[y] + math.log(total[y]) if total[y] > 0.0 else -np.inf
 

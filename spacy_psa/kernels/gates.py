@@ -1,8 +1,8 @@
-"""Sigmoids and tanh, and the steps of an LSTM that consist of them.
+"""Sigmoids and tanh, and the steps of an LSTM that consist of them, compiled for the CPU.
 
-numba's own exp calls the C library for each number, unless Intel's SVML is installed,
-and torch's tanh takes eight times as long as that written out here, which LLVM turns
-into vector instructions. The twin of the steps is in modules/lstm.py.
+numba's own exp calls the C library for each number unless Intel's SVML is installed, and torch's
+tanh takes eight times as long as the one in this file, which LLVM turns into vector instructions.
+The twins of the steps are in `modules.recurrence`.
 """
 
 import math
@@ -19,13 +19,13 @@ from torch.autograd.function import once_differentiable
 
 Array = NDArray[Any]
 
-# Fused multiply-add alone: "nnan" would hide NaN, "reassoc" undo the two parts of ln 2.
+# Only fused multiply-add: "nnan" would hide NaN, and "reassoc" would join the two parts of ln 2.
 FAST = {"contract"}
 _compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 
 _f = np.float32
 _LOG2_E = _f(1 / math.log(2))
-# ln 2 = high + low, of which high has so few bits that k · high is exact.
+# ln 2 = high + low. high has so few bits that k · high is exact.
 _LN2_HIGH = _f(355 / 512)
 _LN2_LOW = _f(math.log(2) - 355 / 512)
 _C2, _C3, _C4, _C5, _C6, _C7 = (_f(1 / math.factorial(n)) for n in range(2, 8))
@@ -33,7 +33,7 @@ _ONE, _HALF, _LEAST, _MOST = _f(1), _f(0.5), _f(-87), _f(88)
 
 
 def _exp(x: Any) -> Any:
-    """e^x; in float32 x is taken into [-87, 88] first. In compiled code only."""
+    """Compute e^x, in compiled code only; in float32, x is limited to [-87, 88] first."""
     return math.exp(x)
 
 
@@ -54,8 +54,8 @@ def _compile_exp(x: Any) -> Callable:
     return exp32 if x == types.float32 else exp64
 
 
-# Below, one loop an array: LLVM vectorises a loop over arrays only where it can prove
-# cheaply, when it runs, that none of them overlap.
+# Each function below is one loop: LLVM vectorises a loop over arrays only if a cheap check at run
+# time can show that no two of them overlap.
 
 
 @_compiled
@@ -94,12 +94,19 @@ def _add_product(a: Array, b: Array, out: Array) -> None:
 def forward_step(
     gates: Array, cells: Array, squashed: Array, out: Array, start: int, size: int, before: int
 ) -> None:
-    """One step of both directions of an LSTM, on packed rows.
+    """Compute one step of both directions of an LSTM, on packed rows.
 
-    gates: (2, N, 4, H), what goes into the input, forget, cell and output gates; at this
-    step's rows, start … start + size, it becomes what comes out of them.
-    cells, squashed, out: (2, N, H); this step's cells, their tanh and the states are
-    filled in. before: the first row of the step before, -1 where there is none.
+    The rows of the step are start … start + size.
+
+    Args:
+        gates: (2, N, 4, H), the inputs of the input, forget, cell and output gates. At the rows of
+            the step they are replaced by the outputs of the gates.
+        cells: (2, N, H), filled with the cells of the step.
+        squashed: (2, N, H), filled with the tanh of the cells.
+        out: (2, N, H), filled with the states of the step.
+        start: the first row of the step.
+        size: the number of rows of the step.
+        before: the first row of the step before, or -1 for the first step.
     """
     for d in range(2):
         for row in range(start, start + size):
@@ -121,11 +128,16 @@ def forward_step(
 def annotation_step(
     gates: Array, cells: Array, out: Array, at: int, start: int, size: int, first: bool
 ) -> None:
-    """`forward_step` where nothing will be trained, which keeps the last cells alone.
+    """Compute one step as `forward_step` does, without training: only the last cells are kept.
 
-    gates: (2, M, 4, H), some steps' rows, of which this step's begin at `at`; they are
-    overwritten. cells: (2, B, H), of the step before and then of this one.
-    out: (2, N, H), filled at this step's rows, start … start + size.
+    Args:
+        gates: (2, M, 4, H), the inputs of the gates for the rows of some steps; overwritten.
+        cells: (2, B, H), the cells of the step before, replaced by the cells of this step.
+        out: (2, N, H), filled with the states of the step at its rows, start … start + size.
+        at: the row of `gates` at which the step begins.
+        start: the first row of the step.
+        size: the number of rows of the step.
+        first: whether this is the first step.
     """
     for d in range(2):
         for row in range(size):
@@ -178,11 +190,19 @@ def backward_step(
     size: int,
     before: int,
 ) -> None:
-    """The way back through `forward_step`, later steps first.
+    """Go back through one `forward_step`. Later steps must be done first.
 
-    d_hidden: (2, N, H), complete at this step's rows. d_cell: (2, N, H), zero at first,
-    the step's share comes in and the share of the step before goes out.
-    d_gates: (2, N, 4, H), filled with the gradient of what went into the gates.
+    Args:
+        gates: (2, N, 4, H), the outputs of the gates.
+        cells: (2, N, H), the cells.
+        squashed: (2, N, H), the tanh of the cells.
+        d_hidden: (2, N, H), the gradient of the states, complete at the rows of this step.
+        d_cell: (2, N, H), zeros at first. The call reads the gradient of this step's cells from it
+            and writes the gradient of the cells of the step before into it.
+        d_gates: (2, N, 4, H), filled with the gradient of the inputs of the gates.
+        start: the first row of the step.
+        size: the number of rows of the step.
+        before: the first row of the step before, or -1 for the first step.
     """
     for d in range(2):
         for row in range(start, start + size):
@@ -201,7 +221,15 @@ def backward_step(
 
 
 class Tanh(torch.autograd.Function):
-    """tanh in place of its input, a contiguous tensor on the CPU."""
+    """Computes tanh of a contiguous tensor on the CPU; the result overwrites the tensor.
+
+    Examples:
+        >>> x = torch.tensor([0.0, 1.0])
+        >>> Tanh.apply(x)
+        tensor([0.0000, 0.7616])
+        >>> x
+        tensor([0.0000, 0.7616])
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

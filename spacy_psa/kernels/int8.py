@@ -1,4 +1,7 @@
-"""Numbers to int8 and back, row by row; the twins are in modules/int8.py."""
+"""Conversion of numbers to int8 and back, row by row, compiled for the CPU.
+
+The twins are in `modules.int8`.
+"""
 
 from typing import Any
 
@@ -16,11 +19,11 @@ _NO_SIGN = np.int32(0x7FFFFFFF)
 
 @_compiled
 def _largest(bits: Array) -> Any:
-    """The largest absolute value of float32 numbers, whose bits compare as they do."""
+    """Find the largest absolute value of float32 numbers, whose bits compare as they do."""
     largest = np.int32(0)
     for d in range(len(bits)):
         largest = max(largest, np.int32(bits[d] & _NO_SIGN))
-    found = np.int32(largest)  # numba views a variable that is set once
+    found = np.int32(largest)  # numba can only view a variable that is set once
     return found.view(np.float32)
 
 
@@ -32,7 +35,7 @@ def _round(x: Array, factor: Any, q: Array) -> None:
 
 @_compiled
 def to_int8(x: Array, q: Array, scale: Array) -> None:
-    """x (M, d) float32 -> q (M, d) int8 and scale (M,), x = q · scale to half a step."""
+    """Round x (M, d) float32 to q (M, d) int8 with scale (M,): x = q · scale to half a step."""
     bits = x.view(np.int32)
     for row in range(len(x)):
         largest = max(_largest(bits[row]), _LEAST)
@@ -48,7 +51,14 @@ def _scaled(row: Array, scale: Any, columns: Array, out: Array) -> None:
 
 @_compiled
 def add_scaled(product: Array, scale: Array, columns: Array, out: Array) -> None:
-    """out (M, k) float32 += product (M, k) int32 times the scales of rows and columns."""
+    """Add the product (M, k), times the scales of its rows and columns, to out (M, k).
+
+    Args:
+        product: (M, k) int32.
+        scale: (M,), the scales of the rows.
+        columns: (k,), the scales of the columns.
+        out: (M, k) float32, which is changed.
+    """
     for row in range(len(out)):
         _scaled(product[row], scale[row], columns, out[row])
 
@@ -61,6 +71,6 @@ def _shifted(row: Array, scale: Any, columns: Array, bias: Array, out: Array) ->
 
 @_compiled
 def scale_and_shift(product: Array, scale: Array, columns: Array, bias: Array, out: Array) -> None:
-    """out (M, k) = bias (k,) + product times the scales; see `add_scaled`."""
+    """Fill out (M, k) with bias (k,) + product times the scales, see `add_scaled`."""
     for row in range(len(out)):
         _shifted(product[row], scale[row], columns, bias, out[row])

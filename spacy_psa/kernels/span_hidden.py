@@ -1,8 +1,8 @@
-"""The hidden layer of every span of a batch: its difference, norm and ReLU in one pass.
+"""The hidden layer of every span of a batch: difference, norm and ReLU in one pass, compiled.
 
-Its twin is `span_hidden` in modules/span_scores.py, which goes through memory for each step,
-S · hidden numbers at a time, and keeps four such arrays for the backward pass. Here one
-is kept; the rest is made again from the fenceposts.
+The twin is `modules.span_scores.span_hidden`. It writes S · hidden numbers to memory in each step,
+and keeps four such arrays for the backward pass. This kernel keeps one, and computes the others
+again from the fenceposts.
 """
 
 import math
@@ -17,17 +17,17 @@ from torch.autograd.function import once_differentiable
 
 Array = NDArray[Any]
 
-# "reassoc" lets sums become vector instructions.
+# "reassoc" allows the compiler to turn sums into vector instructions.
 _compiled = njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
 )
 
-# One loop an array, as in kernels/gates.py.
+# Each function is one loop, for the reason given in kernels/gates.py.
 
 
 @_compiled
 def _subtract(a: Array, b: Array, out: Array) -> Any:
-    """out = a - b, and its sum."""
+    """Compute out = a - b and return the sum of out."""
     total = a.dtype.type(0)
     for d in range(len(out)):
         out[d] = a[d] - b[d]
@@ -37,7 +37,7 @@ def _subtract(a: Array, b: Array, out: Array) -> Any:
 
 @_compiled
 def _variation(x: Array, mean: Any) -> Any:
-    """The sum of squared distances from the mean."""
+    """Sum the squared distances from the mean."""
     total = x.dtype.type(0)
     for d in range(len(x)):
         total += (x[d] - mean) * (x[d] - mean)
@@ -63,8 +63,10 @@ def _forward(
     means: Array,
     scales: Array,
 ) -> None:
-    """fenceposts: (M, h); those of sentence s begin at offsets[s], and offsets[-1] = M.
-    out: (S, h), means and scales: (S,), which are filled."""
+    """Fill out (S, h), means (S,) and scales (S,) from fenceposts (M, h).
+
+    The fenceposts of sentence s begin at offsets[s], and offsets[-1] = M.
+    """
     width = len(bias)
     kind = out.dtype.type
     lower = np.empty(width, out.dtype)
@@ -109,7 +111,7 @@ def _add_product(a: Array, b: Array, out: Array) -> None:
 
 @_compiled
 def _weigh(gradient: Array, weight: Array) -> Any:
-    """gradient · weight in the place of gradient, and its sum."""
+    """Multiply gradient by weight in place, and return the sum."""
     total = gradient.dtype.type(0)
     for d in range(len(gradient)):
         gradient[d] *= weight[d]
@@ -144,9 +146,11 @@ def _backward(
     d_fenceposts: Array,
     totals: NDArray[np.float64],
 ) -> None:
-    """The gradients of `_forward`'s fenceposts, (M, h), zeros at first, and of bias, weight
-    and shift, totals: (3, h). The spans of a start are summed apart, so that long sums lose
-    no digits."""
+    """Compute the gradients of the fenceposts, bias, weight and shift.
+
+    The gradient of the fenceposts, (M, h), must be zeros at first. The others are added to totals,
+    (3, h). The spans with the same start are summed separately, so that long sums lose no digits.
+    """
     width = len(bias)
     kind = out.dtype.type
     lower, x = np.empty(width, out.dtype), np.empty(width, out.dtype)
@@ -177,7 +181,11 @@ def _backward(
 
 
 class SpanHidden(torch.autograd.Function):
-    """relu(LayerNorm(F_j - F_i + c)) of every span, as `span_hidden` says."""
+    """Computes relu(LayerNorm(F_j - F_i + c)) of every span, with gradients.
+
+    `SpanHidden.apply` takes fenceposts, bias, weight and shift as `span_hidden` does, then the
+    first fencepost of each sentence and the end (`offsets`), and `eps`.
+    """
 
     @staticmethod
     def forward(
@@ -219,9 +227,15 @@ class SpanHidden(torch.autograd.Function):
 def span_hidden(
     fenceposts: Tensor, lengths: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, eps: float
 ) -> Tensor:
-    """The twin of `span_hidden` in modules/span_scores.py: same arguments, same result.
+    """Compute relu(LayerNorm(F_j - F_i + c)) of all spans (i, j).
 
-    All tensors are on the CPU and of one type, float32 or float64.
+    The arguments and the result are those of its twin, `modules.span_scores.span_hidden`. All
+    tensors must be on the CPU and have the same type, float32 or float64.
+
+    Examples:
+        >>> one, zero = torch.ones(3), torch.zeros(3)
+        >>> span_hidden(torch.randn(6, 3), torch.tensor([2, 2]), zero, one, zero, 1e-5).shape
+        torch.Size([6, 3])
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy() + 1)]).astype(np.int64)
     result: Tensor = SpanHidden.apply(fenceposts, bias, weight, shift, offsets, eps)

@@ -1,9 +1,9 @@
-"""Heads: token vectors to the potentials of a chain (Wei2020 section 3, Eq 1-2).
+"""Heads that turn token vectors into the potentials of a chain (Wei2020 section 3, Eq. 1-2).
 
-Each takes `z: (N, d)` of a ragged batch and returns, per token, either K
-scores (tags independent of each other) or K * K log potentials
-log phi(y', y, z_j), row-major in (y', y). A sentence's first token has no tag
-before it: its potentials stand in row y' = 0 and the other rows are not read.
+Each head takes `z`, (N, d), of a ragged batch. For each token it returns either K scores, if the
+tags are independent of each other, or K * K log potentials log phi(y', y, z_j), row-major in
+(y', y). The first token of a sentence has no tag before it: its potentials are in row y' = 0, and
+the other rows are not read.
 """
 
 import torch
@@ -17,10 +17,22 @@ def _place_start(pairs: Tensor, start: Tensor, lengths: Tensor) -> Tensor:
 
 
 class LabelPair(nn.Module):
-    """phi(y', y, z) = exp(W[y', y] . z + b[y', y]), a weight vector a label pair (Wei2020 Eq 2).
+    """Scores each pair of neighbouring tags by a weight vector of its own: (N, d) -> (N, K * K).
 
-    The start of a sentence is a label of its own that only y' can take. Costs
-    K * K * d parameters and N * K * K scores: for many labels see `EmissionTransition`.
+        phi(y', y, z) = exp(W[y', y]·z + b[y', y])                      (Wei2020 Eq. 2)
+
+    The start of a sentence is a label of its own, which only y' can be. The head has about
+    K * K * d parameters and returns N * K * K scores. For many labels, `EmissionTransition` is
+    smaller.
+
+    Args:
+        input_width: d, the width of the token vectors.
+        labels: K, the number of tags.
+
+    Examples:
+        >>> head = LabelPair(input_width=16, labels=5)
+        >>> head(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 25])
     """
 
     def __init__(self, input_width: int, labels: int):
@@ -28,14 +40,14 @@ class LabelPair(nn.Module):
         self.labels = labels
         self.pair = nn.Linear(input_width, labels * labels)
         self.start = nn.Linear(input_width, labels)
-        # Each label pair is a row vector of its own, so fan-out is the labels' number.
+        # Glorot's rule with fan-out K, not K * K: each pair of labels has a vector of its own.
         for layer in (self.pair, self.start):
             bound = (6.0 / (input_width + labels)) ** 0.5
             nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.zeros_(layer.bias)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
-        """(N, d) -> (N, K * K)."""
+        """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, K * K)."""
         k = self.labels
         first = (torch.cumsum(lengths, 0) - lengths).to(z.device)
         pairs = self.pair(z).view(-1, k, k)
@@ -43,9 +55,21 @@ class LabelPair(nn.Module):
 
 
 class EmissionTransition(nn.Module):
-    """log phi(y', y, z) = (U z + c)[y] + T[y', y], with scores for start and end.
+    """Scores each tag and, apart from that, each pair of tags: (N, d) -> (N, K * K).
 
-    The usual CRF layer (Lample et al. 2016; Yan2019 Eq 21): K * (d + K + 3) parameters.
+        log phi(y', y, z) = (U z + c)[y] + T[y', y]                     (Yan2019 Eq. 21)
+
+    A score for starting and one for ending with a tag are added at the first and the last token.
+    This is the usual CRF layer (Lample et al. 2016). It has K * (d + K + 3) parameters.
+
+    Args:
+        input_width: d, the width of the token vectors.
+        labels: K, the number of tags.
+
+    Examples:
+        >>> head = EmissionTransition(input_width=16, labels=5)
+        >>> head(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 25])
     """
 
     def __init__(self, input_width: int, labels: int):
@@ -60,7 +84,7 @@ class EmissionTransition(nn.Module):
         nn.init.xavier_uniform_(self.transition)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
-        """(N, d) -> (N, K * K)."""
+        """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, K * K)."""
         ends = torch.cumsum(lengths, 0).to(z.device)
         emission = self.emission(z)
         emission = emission.index_put((ends - 1,), self.end, accumulate=True)
@@ -70,7 +94,20 @@ class EmissionTransition(nn.Module):
 
 
 class Emission(nn.Module):
-    """Independent tags: log softmax(U z + c) (Wei2020 Table 9 model 5; Li2019 section 3.2)."""
+    """Scores each tag independently of the other tags: (N, d) -> (N, K).
+
+        log p(y | z) = log softmax(U z + c)[y]         (Wei2020 Table 9 model 5; Li2019 section 3.2)
+
+    Args:
+        input_width: d, the width of the token vectors.
+        labels: K, the number of tags.
+
+    Examples:
+        >>> head = Emission(input_width=16, labels=5)
+        >>> log_probs = head(torch.randn(7, 16), torch.tensor([4, 3]))
+        >>> torch.allclose(log_probs.exp().sum(1), torch.ones(7))
+        True
+    """
 
     def __init__(self, input_width: int, labels: int):
         super().__init__()
@@ -79,5 +116,5 @@ class Emission(nn.Module):
         nn.init.zeros_(self.emission.bias)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
-        """(N, d) -> (N, K)."""
+        """Compute log p(y | z) from z (N, d) of sentences of `lengths` (B,) -> (N, K)."""
         return torch.log_softmax(self.emission(z), -1)

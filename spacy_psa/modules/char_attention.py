@@ -1,4 +1,4 @@
-"""Words from their characters by self-attention (Yan2019 sections 3.1 and 6.1)."""
+"""Word vectors from characters by self-attention (Yan2019 sections 3.1 and 6.1)."""
 
 from typing import ClassVar
 
@@ -13,16 +13,35 @@ from spacy_psa.modules.transformer import EncoderLayer, MultiHeadAttention
 
 
 class CharTransformer(nn.Module):
-    """One Transformer layer over a word's characters and sinusoids of their places, the
-    largest value of each coordinate over the characters, at least 0, and a linear layer.
+    """Encodes words by one Transformer layer over their characters: C characters -> (M, project).
 
-    num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: of a character's embedding (Yan2019: 30). heads: that share it (Yan2019: 3).
-    ffn_dim: width inside the feed-forward part (Yan2019: 60). project: width of the linear layer
-    (Yan2019: 30). attention_dropout: on attention weights and in the feed-forward part
-    (Yan2019: 0.15). dropout: on the embeddings. output_dropout: on the word's vector.
+    Sinusoids of the places are added to the embeddings, and one Transformer layer reads them.
+    For each coordinate, the module takes the largest value over the characters, at least 0; a
+    linear layer follows.
 
-    InputError where heads do not divide the width.
+    In a config of version 1, `rows` (the number of distinct characters, without the unknown one)
+    takes the place of `num_embeddings`, and `ffn_dim` is called `inner`;
+    `spacy_psa.architectures.chars` describes the settings that only the config has.
+
+    Args:
+        num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
+        width: width of a character's embedding (Yan2019: 30).
+        heads: number of heads, which share the width (Yan2019: 3).
+        ffn_dim: width inside the feed-forward part (Yan2019: 60).
+        project: width of the last linear layer (Yan2019: 30).
+        attention_dropout: dropout rate on the attention weights and in the feed-forward part
+            (Yan2019: 0.15).
+        dropout: dropout rate on the embeddings (Yan2019 gives none).
+        output_dropout: dropout rate on the word's vector (Yan2019 gives none).
+
+    Raises:
+        InputError: for a size below 1, and if `heads` does not divide `width`.
+
+    Examples:
+        >>> import torch
+        >>> encoder = CharTransformer(num_embeddings=50)
+        >>> encoder(torch.tensor([3, 1, 20, 7, 7]), torch.tensor([3, 2])).shape  # two words
+        torch.Size([2, 30])
     """
 
     attention: ClassVar[type[nn.Module]] = MultiHeadAttention
@@ -51,8 +70,12 @@ class CharTransformer(nn.Module):
         self.output_width = project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
-        """characters: (C,) int64 rows, one word after the other; lengths: (M,)
-        characters of each word, at least 1. Returns (M, project)."""
+        """Encode words from their characters -> (M, project).
+
+        Args:
+            characters: (C,) int64, the embedding row of each character, one word after the other.
+            lengths: (M,) int64, the number of characters of each word, at least 1.
+        """
         x = self.dropout(self.embed(characters))
         if self.positions is not None:
             x = self.positions(x, lengths)
@@ -62,8 +85,18 @@ class CharTransformer(nn.Module):
 
 
 class CharAdaTrans(CharTransformer):
-    """`CharTransformer` with TENER's attention, which knows directions and distances,
-    in place of sinusoids of places."""
+    """Encodes words like `CharTransformer`, but with the attention of TENER.
+
+    `RelativeAttention` knows directions and distances, so no sinusoids are added to the
+    embeddings. The settings, their values in Yan2019 and their names in a config of version 1 are
+    the same: `rows` takes the place of `num_embeddings`, and `ffn_dim` is called `inner`.
+
+    Examples:
+        >>> import torch
+        >>> encoder = CharAdaTrans(num_embeddings=50)
+        >>> encoder(torch.tensor([3, 1, 20, 7, 7]), torch.tensor([3, 2])).shape  # two words
+        torch.Size([2, 30])
+    """
 
     attention = RelativeAttention
     absolute = False

@@ -1,4 +1,4 @@
-"""Words from their characters (Wei2020 section 5.2, Yan2019 section 3.1)."""
+"""Word vectors from characters by an LSTM (Wei2020 section 5.2, Yan2019 section 3.1)."""
 
 from typing import Literal
 
@@ -14,17 +14,34 @@ Pool = Literal["final", "max"]
 
 
 class CharBiLSTM(nn.Module):
-    """A bidirectional LSTM over a word's characters.
+    """Encodes words by a bidirectional LSTM over characters: C characters -> (M, output_width).
 
-    num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: width of a character's embedding (Wei2020: 30), drawn from
-    U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
-    init_std: another standard deviation of that draw.
-    hidden: units of each direction (Wei2020: "hidden 100", read as 100 each; Yan2019: 50).
-    dropout: on the character embeddings. output_dropout: on the word's vector.
-    project: width of a linear layer on top (Yan2019: 30), or None for no layer.
-    pool: "final", the state of each direction after its last character (Wei2020), or
-    "max", the largest value over the characters, at least 0 (Yan2019's code).
+    In a config of version 1, `rows` (the number of distinct characters, without the unknown one)
+    takes the place of `num_embeddings`, and `init_std` is called `spread`;
+    `spacy_psa.architectures.chars` describes the settings that only the config has.
+
+    Args:
+        num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
+        width: width of a character's embedding (Wei2020 and Yan2019: 30).
+        hidden: units of each direction (Wei2020: "100", read here as 100 for each direction;
+            Yan2019: 50).
+        dropout: dropout rate on the embeddings (the papers give none).
+        project: width of a linear layer after the LSTM (Yan2019: 30), or None for no such layer
+            (Wei2020).
+        pool: "final" takes the state of each direction after its last character (Wei2020). "max"
+            takes the largest value over the characters, at least 0 (Yan2019's code).
+        output_dropout: dropout rate on the word's vector (the papers give none).
+        init_std: standard deviation of the uniform distribution from which embeddings are drawn
+            at the start. By default it is 1 / sqrt(width), which is U(-sqrt(3 / width),
+            sqrt(3 / width)), the range of Glorot's rule for one row.
+
+    Raises:
+        InputError: for a size below 1 and an unknown `pool`.
+
+    Examples:
+        >>> encoder = CharBiLSTM(num_embeddings=50)
+        >>> encoder(torch.tensor([3, 1, 20, 7, 7]), torch.tensor([3, 2])).shape  # two words
+        torch.Size([2, 200])
     """
 
     def __init__(
@@ -51,8 +68,12 @@ class CharBiLSTM(nn.Module):
         self.output_width = states if project is None else project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
-        """characters: (C,) int64 rows, one word after the other; lengths: (M,)
-        characters of each word, at least 1. Returns (M, output_width)."""
+        """Encode words from their characters -> (M, output_width).
+
+        Args:
+            characters: (C,) int64, the embedding row of each character, one word after the other.
+            lengths: (M,) int64, the number of characters of each word, at least 1.
+        """
         x = self.dropout(self.embed(characters))
         if self.pool == "final":
             word = self.lstm.final(x, lengths)
@@ -62,5 +83,12 @@ class CharBiLSTM(nn.Module):
 
 
 def max_over_characters(x: Tensor, lengths: Tensor) -> Tensor:
-    """(C, d) -> (M, d): the largest relu(x) over the characters of each word."""
+    """Take the largest relu(x) over the characters of each word: (C, d) -> (M, d).
+
+    Examples:
+        >>> x = torch.tensor([[1.0, -2.0], [3.0, -1.0], [0.5, 4.0]])
+        >>> max_over_characters(x, torch.tensor([2, 1]))
+        tensor([[3.0000, 0.0000],
+                [0.5000, 4.0000]])
+    """
     return pad(torch.relu(x), lengths).amax(1)

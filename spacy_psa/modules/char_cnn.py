@@ -1,4 +1,4 @@
-"""Words from their characters by convolution (Yan2019 section 6.1; Li2019 section 3.1)."""
+"""Word vectors from characters by convolution (Yan2019 section 6.1; Li2019 section 3.1)."""
 
 import torch
 from torch import Tensor, nn
@@ -9,19 +9,36 @@ from spacy_psa.modules.char_bilstm import max_over_characters
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.ragged import positions
 
-KINDS = 4  # of characters: upper case, lower case, digit, punctuation
+KINDS = 4  # kinds of characters: upper case, lower case, digit, punctuation
 
 
 class CharCNN(nn.Module):
-    """A convolution over a word's characters, the largest value of each filter, and a
-    linear layer (Yan2019 section 6.1).
+    """Encodes words by a convolution over their characters: C characters -> (M, project).
 
-    num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: of a character's embedding (Yan2019: 30).
-    filters: how many (Yan2019: 30). kernel_size: characters that a filter sees, odd (Yan2019: 3);
-    beyond the ends of the word it sees zeros.
-    project: width of the linear layer (Yan2019: 30).
-    dropout: on the embeddings. output_dropout: on the word's vector.
+    The module takes the largest value of each filter over the characters, at least 0; a linear
+    layer follows (Yan2019 section 6.1).
+
+    In a config of version 1, `rows` (the number of distinct characters, without the unknown one)
+    takes the place of `num_embeddings`, and `filters` is called `kernels` and `kernel_size`
+    `kernel_width`; `spacy_psa.architectures.chars` describes the settings that only the config has.
+
+    Args:
+        num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
+        width: width of a character's embedding (Yan2019: 30).
+        filters: number of filters (Yan2019: 30).
+        kernel_size: characters that a filter sees, an odd number (Yan2019: 3). Beyond the ends of
+            the word it sees zeros.
+        project: width of the linear layer (Yan2019: 30).
+        dropout: dropout rate on the embeddings (Yan2019 gives none).
+        output_dropout: dropout rate on the word's vector (Yan2019 gives none).
+
+    Raises:
+        InputError: for a size below 1 and an even `kernel_size`.
+
+    Examples:
+        >>> encoder = CharCNN(num_embeddings=50)
+        >>> encoder(torch.tensor([3, 1, 20, 7, 7]), torch.tensor([3, 2])).shape  # two words
+        torch.Size([2, 30])
     """
 
     def __init__(
@@ -46,11 +63,15 @@ class CharCNN(nn.Module):
         self.output_width = project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
-        """characters: (C,) int64 rows, one word after the other; lengths: (M,)
-        characters of each word, at least 1. Returns (M, project)."""
+        """Encode words from their characters -> (M, project).
+
+        Args:
+            characters: (C,) int64, the embedding row of each character, one word after the other.
+            lengths: (M,) int64, the number of characters of each word, at least 1.
+        """
         x = self.dropout(self.embed(characters))
-        # One line of characters with zeros between the words, so that words of all
-        # lengths are one convolution and no filter sees two of them.
+        # All words stand on one line, with zeros between them. So one convolution does for words
+        # of all lengths, and no filter sees two words.
         gap = self.convolve.kernel_size[0] // 2
         word, _ = positions(lengths, x.device)
         where = torch.arange(len(x), device=x.device) + gap * (word + 1)
@@ -60,16 +81,33 @@ class CharCNN(nn.Module):
 
 
 class CharNgramCNN(nn.Module):
-    """Filters over each n characters of a word cut or padded to one size, and the largest
-    value of each (Li2019 section 3.1; Chiu & Nichols 2016).
+    """Encodes words by filters over character n-grams: C characters -> (M, filters * max_ngram).
 
-    Filters have no bias and no nonlinearity, as in the authors' code: a bias would only
-    move the maximum, which the next layer's does.
+    Every word is padded to one size, and the module takes the largest value of each filter over
+    the places (Li2019 section 3.1; Chiu & Nichols 2016). As in the authors' code, filters have no
+    bias and no nonlinearity: a bias would only shift the maximum, which the bias of the next
+    layer does too.
 
-    num_embeddings: size of the character vocabulary, row 0 for unknown characters.
-    width: of a character's embedding (Li2019: 25); N(0, 0.1^2) at the start, as in their code.
-    filters: for each n (Li2019: 20). max_ngram: n is 1 to this (Li2019: 3).
-    max_characters: that every word has after padding with a trained vector (Li2019: 20).
+    In a config of version 1, `filters` is called `kernels` and `max_ngram` `longest`. The
+    architecture sets `num_embeddings` itself.
+
+    Args:
+        num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
+        width: width of a character's embedding (Li2019: 25). Embeddings start from N(0, 0.1²), as
+            in the authors' code.
+        filters: number of filters for each n (Li2019: 20).
+        max_ngram: the largest n; the smallest is 1 (Li2019: 3).
+        max_characters: number of characters of every word after padding with a trained vector
+            (Li2019: 20).
+
+    Raises:
+        InputError: for a size below 1, and if `max_ngram` is not from 1 to `max_characters`.
+
+    Examples:
+        >>> encoder = CharNgramCNN(num_embeddings=50)
+        >>> characters, kinds = torch.tensor([3, 1, 20, 7, 7]), torch.tensor([1, 2, 2, 3, 3])
+        >>> encoder(characters, kinds, torch.tensor([3, 2])).shape  # two words
+        torch.Size([2, 60])
     """
 
     def __init__(
@@ -97,10 +135,14 @@ class CharNgramCNN(nn.Module):
         self.output_width = filters * max_ngram
 
     def forward(self, characters: Tensor, kinds: Tensor, lengths: Tensor) -> Tensor:
-        """characters: (C,) int64 rows, one word after the other; kinds: (C,) int64, 1 to 4
-        for upper case, lower case, digit, punctuation, 0 for none of them;
-        lengths: (M,) characters of each word, 1 to `max_characters`.
-        Returns (M, filters * max_ngram), the shortest n first."""
+        """Encode words from their characters -> (M, filters * max_ngram), the smallest n first.
+
+        Args:
+            characters: (C,) int64, the embedding row of each character, one word after the other.
+            kinds: (C,) int64, 1 to 4 for upper case, lower case, digit and punctuation, 0 for
+                none of them.
+            lengths: (M,) int64, the number of characters of each word, 1 to `max_characters`.
+        """
         features = F.one_hot(kinds, KINDS + 1)[:, 1:].to(self.padding.dtype)
         x = torch.cat([self.embed(characters), features], 1)
         words = F.pad(self.padding, (0, KINDS)).repeat(len(lengths), self.max_characters, 1)

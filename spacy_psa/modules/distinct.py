@@ -1,4 +1,7 @@
-"""Rows that occur several times, as those of a word do below the first layer with context."""
+"""Equal rows of a batch, on which layers compute only once.
+
+Below the first layer with context, all tokens of the same word have equal vectors.
+"""
 
 from collections.abc import Callable
 
@@ -6,16 +9,33 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# More rows than this share, or rows narrower than this, are not worth looking for equals.
+# If more than this share of the rows are distinct, or rows are narrower than this, computing
+# on each row costs less than looking for equal rows.
 MOST_ROWS = 0.75
 LEAST_WIDTH = 64
 
 
 class Distinct:
-    """x (N, d), of which equal rows are computed on once.
+    """Finds the distinct rows of x (N, d), so that a layer computes on each of them only once.
 
-    In annotation on a CPU, that is: in training dropout leaves hardly two rows equal.
-    A row's result is the same to a rounding of the matrix product.
+    It looks for equal rows only in annotation on a CPU: in training, dropout leaves hardly any
+    two rows equal. The result for a row may differ from the direct result by a rounding error of
+    the matrix product.
+
+    Args:
+        x: (N, d) float.
+
+    Attributes:
+        rows: (M, d), the distinct rows; x itself if equal rows are not looked for, or too few.
+        place: (N,) int64, the row of `rows` for each row of x; None if `rows` is x.
+
+    Examples:
+        >>> with torch.no_grad():
+        ...     distinct = Distinct(torch.eye(64)[[0, 1, 0, 1, 0]])
+        >>> distinct.rows.shape, distinct.place
+        (torch.Size([2, 64]), tensor([0, 1, 0, 1, 0]))
+        >>> distinct.spread(torch.tensor([[5.0], [6.0]])).flatten()
+        tensor([5., 6., 5., 6., 5.])
     """
 
     def __init__(self, x: Tensor):
@@ -26,12 +46,19 @@ class Distinct:
             self._find(x)
 
     def spread(self, found: Tensor) -> Tensor:
-        """What was computed for `rows` (M, k), for each row of x (N, k)."""
+        """Copy a result for `rows` (M, k) to each row of x: (N, k)."""
         return found if self.place is None else found.index_select(0, self.place)
 
     def reader(self, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], None]:
-        """Gives a function that fills out (M, k) with the rows of function(x) that `order`
-        (M,) names. It is called with `order` and `out`; `function` goes row by row."""
+        """Make a function that reads the rows of function(x) in a given order.
+
+        Args:
+            function: (M, d) -> (M, k), which treats each row on its own.
+
+        Returns:
+            A function of `order`, (m,) int64, and `out`, (m, k). It fills `out` with the rows of
+            function(x) that `order` names.
+        """
         table: list[Tensor] = []
 
         def read(order: Tensor, out: Tensor) -> None:
@@ -45,7 +72,7 @@ class Distinct:
         return read
 
     def _find(self, x: Tensor) -> None:
-        # Equal rows have equal products with a vector; those with equal ones are compared.
+        # Equal rows have equal products with any vector. Rows with equal products are compared.
         product = x @ torch.arange(1, x.shape[1] + 1, dtype=torch.float64).sin().to(x.dtype)
         _, first, place = np.unique(product.numpy(), return_index=True, return_inverse=True)
         if len(first) > MOST_ROWS * len(x):

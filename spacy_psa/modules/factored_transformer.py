@@ -1,4 +1,7 @@
-"""The encoder of Kitaev2018: a Transformer that may keep content and position apart (sections 2 and 3)."""
+"""The encoder of Kitaev2018: a Transformer that can keep content and position apart.
+
+The numbers of sections in this file are those of Kitaev2018.
+"""
 
 from collections.abc import Sequence
 
@@ -13,9 +16,19 @@ from spacy_psa.ragged import positions, with_boundaries
 
 
 class SplitLinear(nn.Module):
-    """[W_c x_c + b_c ; W_p x_p + b_p] of x = [x_c ; x_p] in equal halves (Kitaev2018 section 3).
+    """Applies one linear layer to each half of a vector (Kitaev2018 section 3).
 
-    input_width, output_width: of the whole vectors, even numbers.
+        [W_c x_c + b_c ; W_p x_p + b_p] for x = [x_c ; x_p]
+
+    Args:
+        input_width: width of the whole input, an even number.
+        output_width: width of the whole output, an even number.
+        bias: whether the layers have b_c and b_p.
+
+    Examples:
+        >>> layer = SplitLinear(input_width=8, output_width=6)
+        >>> layer(torch.randn(5, 8)).shape
+        torch.Size([5, 6])
     """
 
     def __init__(self, input_width: int, output_width: int, bias: bool = True) -> None:
@@ -24,21 +37,29 @@ class SplitLinear(nn.Module):
         self.content, self.position = halves
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, input_width) -> (N, output_width)."""
+        """Map x (N, input_width) -> (N, output_width)."""
         content, position = x.chunk(2, -1)
         return torch.cat([self.content(content), self.position(position)], -1)
 
 
 class SentenceDropout(nn.Module):
-    """Dropout of features: those of a sentence's tokens that go, go at all of them, as in
-    Kitaev2018's code. rate: the share of features that go."""
+    """Drops features, the same ones at all tokens of a sentence, as Kitaev2018's code does.
+
+    Args:
+        rate: the share of features that are dropped.
+
+    Examples:
+        >>> dropped = SentenceDropout(rate=0.5)(torch.ones(5, 100), torch.tensor([2, 3]))
+        >>> torch.equal(dropped[0], dropped[1]), torch.equal(dropped[1], dropped[2])
+        (True, False)
+    """
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d)."""
+        """Drop features of x (N, d) of sentences of `lengths` (B,) -> (N, d)."""
         if not self.training or not self.rate:
             return x
         kept = x.new_empty(len(lengths), x.shape[1]).bernoulli_(1.0 - self.rate)
@@ -47,12 +68,22 @@ class SentenceDropout(nn.Module):
 
 
 class FactoredAttention(nn.Module):
-    """Multi-head attention of Kitaev2018: no biases, heads of a width of their own.
+    """Multi-head attention of Kitaev2018, without biases and with a head width of its own.
 
-    width: d, of the input and the output. heads: of width `head_width`, dk.
-    factored: content and position have weights, queries, keys and values apart, half of
-    dk each, and q·k = q_c·k_c + q_p·k_p (Kitaev2018 section 3).
-    dropout: on the attention weights.
+    If factored, content and position have separate weights, queries, keys and values, half of dk
+    each, and the scores are q·k = q_c·k_c + q_p·k_p (Kitaev2018 section 3).
+
+    Args:
+        width: d, the width of the input and of the output.
+        heads: number of heads (Kitaev2018: 8).
+        head_width: dk, the width of a head (Kitaev2018's code: 64).
+        factored: whether content and position are kept apart.
+        dropout: dropout rate on the attention weights.
+
+    Examples:
+        >>> attention = FactoredAttention(width=16, heads=2, head_width=4, factored=True)
+        >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(
@@ -67,8 +98,8 @@ class FactoredAttention(nn.Module):
         self.query_key = linear(width, 2 * inner, bias=False)
         self.value = linear(width, inner, bias=False)
         self.output = linear(inner, width, bias=False)
-        # Glorot's rule over the three-way array of all heads, as in Kitaev2018's code: at first
-        # every token attends to all others alike.
+        # Glorot's rule for the three-way array of all heads, as in Kitaev2018's code. At the start,
+        # every token attends to all others almost equally.
         parts = 2 if factored else 1
         scale = (2 * parts / (head_width * (width / parts + heads))) ** 0.5
         for weights in (*self.query_key.parameters(), *self.value.parameters()):
@@ -84,11 +115,15 @@ class FactoredAttention(nn.Module):
         content: bool = True,
         position: bool = True,
     ) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d).
+        """Attend within sentences -> (N, d).
 
-        source: (N, d), what queries and keys are made of; x where None.
-        bias: on the scores, see `attend`.
-        content, position: false leaves q_c·k_c or q_p·k_p out, if the weights are factored.
+        Args:
+            x: (N, d), the token vectors; the values are made of them.
+            lengths: (B,) int64, the tokens of each sentence.
+            source: (N, d), the vectors of which queries and keys are made; by default x.
+            bias: a bias on the scores, see `attend`.
+            content: False leaves q_c·k_c out of the scores, if the weights are factored.
+            position: False leaves q_p·k_p out of the scores, if the weights are factored.
         """
         query, key = self._split(self.query_key(x if source is None else source), 2)
         (value,) = self._split(self.value(x), 1)
@@ -109,25 +144,44 @@ class FactoredAttention(nn.Module):
         return self.output(self._merge(join_heads(out, lengths)))
 
     def _split(self, projected: Tensor, kinds: int) -> tuple[Tensor, ...]:
-        """(N, kinds · H · dk) -> (N, H, dk) for each kind; a factored head has its content
-        half first."""
+        """Split (N, kinds · H · dk) into (N, H, dk) for each kind.
+
+        In a factored head, the content half comes first.
+        """
         if not self.factored:
             return projected.view(len(projected), kinds, self.heads, -1).unbind(1)
         parts = projected.view(len(projected), 2, kinds, self.heads, -1)
         return tuple(parts.permute(2, 0, 3, 1, 4).flatten(3).unbind())
 
     def _merge(self, joined: Tensor) -> Tensor:
-        """(N, H · dk), where factored with all heads' content halves first."""
+        """Arrange (N, H · dk) for the output layer; if factored, content comes first."""
         if not self.factored:
             return joined
         return joined.view(len(joined), self.heads, 2, -1).transpose(1, 2).flatten(1)
 
 
 class FactoredLayer(nn.Module):
-    """y = LN(x + drop(attention(x))), LN(y + drop(W2 drop(relu(W1 y + b1)) + b2)) (Kitaev2018 section 2.2).
+    """Transforms token vectors by one layer of Kitaev2018 (section 2.2): (N, d) -> (N, d).
 
-    LN over the whole width d, factored or not. relu_dropout, residual_dropout: see
-    `SentenceDropout`; attention_dropout: on the attention weights.
+        y = LN(x + drop(attention(x)))
+        LN(y + drop(W2 drop(relu(W1 y + b1)) + b2))
+
+    LN is over the whole width d, factored or not.
+
+    Args:
+        width: d, the width of the input and of the output.
+        heads: number of heads.
+        head_width: dk, the width of a head.
+        ffn_dim: width inside the feed-forward part.
+        factored: whether content and position are kept apart.
+        attention_dropout: dropout rate on the attention weights.
+        relu_dropout: rate of the `SentenceDropout` after the relu.
+        residual_dropout: rate of the `SentenceDropout` on the outputs of the attention and of W2.
+
+    Examples:
+        >>> layer = FactoredLayer(width=16, heads=2, head_width=4, ffn_dim=32, factored=True)
+        >>> layer(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(
@@ -153,7 +207,10 @@ class FactoredLayer(nn.Module):
         self.residual_dropout = SentenceDropout(residual_dropout)
 
     def forward(self, x: Tensor, lengths: Tensor, **attention: object) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d). attention: arguments of `FactoredAttention.forward`."""
+        """Transform x (N, d) of sentences of `lengths` (B,) -> (N, d).
+
+        `attention` holds further arguments of `FactoredAttention.forward`.
+        """
         out = self.attention(x, lengths, **attention)
         x = self.attention_norm(x + self.residual_dropout(out, lengths))
         hidden = self.relu_dropout(torch.relu(self.inner(x)), lengths)
@@ -161,34 +218,65 @@ class FactoredLayer(nn.Module):
 
 
 class FactoredTransformer(nn.Module):
-    """START, words and STOP with learned positions through layers of Kitaev2018 (sections 2.2 to 4).
+    """Encodes words, START and STOP with learned positions by the layers of Kitaev2018.
 
-    input_width: nI, of the words' vectors; where it is not that of the content, they are
-    projected by trained weights (Kitaev2018 section 5.2).
-    width: d, of the output; half of it is content, half position (Kitaev2018: 1024). heads,
-    head_width: 8 of 64 in Kitaev2018. layers: 8 there.
-    ffn_dim: the width inside the feed-forward part (Kitaev2018's code: 2048).
-    max_length: words with a position of their own (Kitaev2018's code: 300, START and STOP counted).
-    Those beyond share the last one, so a longer sentence is encoded, but worse.
-    factored: content and position keep weights apart, half of each width (Kitaev2018 section 3);
-    false is the plain encoder.
-    concat: the input is [content ; position] in equal halves, and not their sum; by
-    default what `factored` says. True without `factored` is Kitaev2018's concatenative network;
-    false with it Kitaev2018's control, weights in blocks over added inputs.
-    position_only: layers, from the first, whose queries and keys are of the position
-    embeddings alone (Kitaev2018 section 3: all 8); for added inputs and plain weights.
-    boundaries: give n + 2 rows a sentence, START's and STOP's too, and not n.
-    input_norm: LayerNorm of the input, as in Kitaev2018's code.
-    attention_dropout, relu_dropout, residual_dropout: Kitaev2018's code .2, .1 and .2.
-    precision: see `products`.
+    It takes (N, nI) and returns (N, d), or (N + 2B, d) with `boundaries`. Kitaev2018 describes the
+    layers in section 2.2, the factored form in section 3 and the limits on attention in section 4.
 
-    The rest may be set on a trained module too:
-    disable_content, disable_position: layers, counted from 0, in which content or position
-    gives nothing to the attention's scores (Kitaev2018 section 4.1); for factored weights.
-    window: the largest distance |i - j| that attention spans, None for any (Kitaev2018 section 4.2).
-    relaxed: START, the first and last word, and STOP attend and are attended without limit.
+    The module is one of four encoders, by the settings `factored` and `concat`. By default both
+    are true, as in Kitaev2018's factored encoder. With both false it is the plain encoder. With
+    `concat` alone it is the concatenative network; with `factored` alone it is the paper's
+    control, weights in blocks over added inputs.
 
-    InputError for sizes that do not fit each other and options that exclude each other.
+    The settings `disable_content`, `disable_position`, `window` and `relaxed` have no weights: they
+    may be changed on a trained module, through its attributes.
+
+    A config of version 1 calls `ffn_dim` `feedforward`.
+
+    Args:
+        input_width: nI, the width of the words' vectors. If it is not the width of the content,
+            trained weights project the vectors (Kitaev2018 section 5.2).
+        width: d, the width of the output (Kitaev2018's code: 1024). If the input is concatenated,
+            half of it is content (Kitaev2018: 512) and half position.
+        heads: number of heads (Kitaev2018: 8).
+        head_width: dk, the width of a head (Kitaev2018's code: 64).
+        layers: number of layers (Kitaev2018: 8, and 4 above ELMo).
+        ffn_dim: width inside the feed-forward part (Kitaev2018's code: 2048).
+        max_length: number of words that have a position of their own (Kitaev2018's code: 300,
+            with START and STOP). Words beyond it share the last position: a longer sentence is
+            encoded, but less well.
+        factored: whether content and position have separate weights, half of each width
+            (Kitaev2018 section 3).
+        concat: whether the input of the layers is [content ; position] in equal halves, and not
+            their sum; by default the value of `factored`.
+        position_only: number of layers, from the first, whose queries and keys are made of the
+            position embeddings alone (Kitaev2018 section 3: all 8). It needs added inputs and
+            weights that are not factored.
+        boundaries: whether to return n + 2 rows for a sentence of n words, START and STOP too.
+        input_norm: whether a LayerNorm follows the input, as in Kitaev2018's code.
+        disable_content: layers, counted from 0, in which content does not enter the scores of the
+            attention (Kitaev2018 section 4.1). It needs factored weights.
+        disable_position: layers in which position does not enter the scores; as above.
+        window: the largest distance |i - j|, in tokens, over which attention goes, or None for no
+            limit (Kitaev2018 section 4.2).
+        relaxed: with a window, whether START, the first word, the last word and STOP attend and
+            are attended without limit.
+        attention_dropout: dropout rate on the attention weights (Kitaev2018's code: 0.2).
+        relu_dropout: rate of the `SentenceDropout` after the relu (Kitaev2018's code: 0.1).
+        residual_dropout: rate of the `SentenceDropout` on what is added (Kitaev2018's code: 0.2).
+        precision: "float32" or "bfloat16", see `products`.
+
+    Raises:
+        InputError: for a size below 1, an unknown precision, widths that do not divide into
+            halves, layers that do not exist, and settings that exclude each other.
+
+    Examples:
+        >>> encoder = FactoredTransformer(
+        ...     input_width=100, width=32, heads=2, head_width=8, layers=2, ffn_dim=64
+        ... )
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 32])
     """
 
     def __init__(
@@ -249,11 +337,14 @@ class FactoredTransformer(nn.Module):
         )  # fmt: skip
 
     def out_lengths(self, lengths: Tensor) -> Tensor:
-        """The rows of sentences of these many words."""
+        """Count the rows of the output for sentences of `lengths` words: (B,) -> (B,)."""
         return lengths + 2 if self.boundaries else lengths
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, nI), lengths (B,) -> (N, d), or (N + 2B, d) with `boundaries`."""
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, d).
+
+        With `boundaries`, the result is (N + 2B, d).
+        """
         with products(self.precision, x):
             return self._encode(x, lengths).to(x.dtype)
 
@@ -290,7 +381,7 @@ def _check(
     position_only: int,
     disabled: Sequence[int],
 ) -> None:
-    """InputError where the options of a `FactoredTransformer` do not fit each other."""
+    """Raise InputError if the settings of a `FactoredTransformer` do not fit each other."""
     if (factored or concat) and any(width % 2 for width in widths):
         raise InputError(f"content and position take equal halves: make {widths} even numbers")
     if position_only and (factored or concat):
@@ -302,10 +393,24 @@ def _check(
 
 
 def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:
-    """What keeps attention within |i - j| <= window, for `attend` (Kitaev2018 section 4.2).
+    """Make the bias for `attend` that limits attention to |i - j| <= window.
 
-    x: any tensor of the device and type of the scores. lengths: (B,), START and STOP counted.
-    relaxed: START, the first word, the last word and STOP see all and are seen by all.
+    This is the limit of Kitaev2018 section 4.2.
+
+    Args:
+        x: any tensor with the device and the type of the scores.
+        lengths: (B,) int64, the tokens of each sentence, START and STOP counted.
+        window: the largest distance, in tokens.
+        relaxed: whether START, the first word, the last word and STOP attend to all tokens and
+            are attended by all.
+
+    Examples:
+        >>> rows = window_bias(torch.zeros(1), torch.tensor([4]), window=1, relaxed=False)
+        >>> rows(0, 4)[0, 0] == 0
+        tensor([[ True,  True, False, False],
+                [ True,  True,  True, False],
+                [False,  True,  True,  True],
+                [False, False,  True,  True]])
     """
     place = torch.arange(int(lengths.max()), device=x.device)
     free = (place < 2) | (place >= lengths.to(x.device)[:, None] - 2)  # (B, n)

@@ -25,18 +25,22 @@ class IDCNN(nn.Module):
     with biases of 0.01. Strubell's training objective (a loss after each application and a
     penalty on what dropout changes) belongs to another paper and is not implemented.
 
+    A config of version 1 calls `filters` `kernels`, and `kernel_size` `size`.
+
     Args:
         input_width: nI, the width of the input.
-        filters: number of filters of each convolution, and width of the output.
-        kernel_size: tokens that a filter sees; an odd number.
-        dilations: distances between these tokens, one for each convolution of the block.
-        iterations: how often the block is applied.
-        input_dropout: dropout rate before the first convolution.
-        block_dropout: dropout rate between two applications of the block.
-        output_dropout: dropout rate after the last one.
+        filters: number of filters of each convolution, and width of the output (Yan2019: 200 to
+            800).
+        kernel_size: tokens that a filter sees; an odd number (Yan2019: 3).
+        dilations: distances between these tokens, one for each convolution of the block
+            (Strubell et al.: 1, 2, 1).
+        iterations: how often the block is applied (the layers of Yan2019: 2 to 6).
+        input_dropout: dropout rate before the first convolution (Yan2019 gives none).
+        block_dropout: dropout rate between two applications of the block (Yan2019 gives none).
+        output_dropout: dropout rate after the last one (Yan2019's "fc dropout": 0.4).
 
     Raises:
-        InputError: for a size below 1 and an even `kernel_size`.
+        InputError: for a size or dilation below 1 and an even `kernel_size`.
 
     Examples:
         >>> encoder = IDCNN(input_width=100, filters=200)
@@ -94,8 +98,20 @@ class IDCNN(nn.Module):
 class DilatedConvolution(nn.Module):
     """One dilated convolution over a flat ragged batch, computed as one matrix product.
 
-    Its parameters are those of torch.nn.Conv1d: weight (filters, nI, kernel_size) and bias
-    (filters,).
+    Its parameters have the shapes of those of torch.nn.Conv1d: weight (filters, nI, kernel_size)
+    and bias (filters,). They are created without values.
+
+    Args:
+        input_width: nI, the width of the input.
+        filters: number of filters, and width of the output.
+        kernel_size: tokens that a filter sees; an odd number.
+        dilation: distance between these tokens.
+
+    Examples:
+        >>> convolution = DilatedConvolution(input_width=8, filters=4, kernel_size=3, dilation=2)
+        >>> near = neighbours(torch.tensor([4, 3]), kernel_size=3, dilation=2)
+        >>> convolution(torch.randn(7, 8), near).shape
+        torch.Size([7, 4])
     """
 
     def __init__(self, input_width: int, filters: int, kernel_size: int, dilation: int) -> None:
@@ -114,9 +130,20 @@ class DilatedConvolution(nn.Module):
 def neighbours(lengths: Tensor, kernel_size: int, dilation: int) -> Tensor:
     """List the tokens that a filter sees from each token.
 
+    Args:
+        lengths: (B,) int64, the tokens of each sentence.
+        kernel_size: tokens that a filter sees; an odd number.
+        dilation: distance between these tokens.
+
     Returns:
-        (N, kernel_size) int64, the rows of these tokens in order; N stands for a place outside
-        of the sentence.
+        (N, kernel_size) int64, the rows of these tokens in order. N stands for a place outside of
+        the sentence.
+
+    Examples:
+        >>> neighbours(torch.tensor([2, 1]), kernel_size=3, dilation=1)
+        tensor([[3, 0, 1],
+                [0, 1, 3],
+                [3, 2, 3]])
     """
     sentence, place = positions(lengths)
     reach = kernel_size // 2 * dilation

@@ -1,4 +1,4 @@
-"""How weights start."""
+"""Random values at which weights start."""
 
 from typing import TypeVar
 
@@ -8,24 +8,49 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv1d)
 
 
 def embedding(num_embeddings: int, width: int, init_std: float | None = None) -> nn.Embedding:
-    """A table of vectors that start as `uniform` draws them."""
+    """Make a table of vectors that start as `uniform` draws them.
+
+    Args:
+        num_embeddings: number of vectors.
+        width: width of a vector.
+        init_std: standard deviation of the draw, see `uniform`.
+
+    Examples:
+        >>> embedding(num_embeddings=10, width=4)
+        Embedding(10, 4)
+    """
     table = nn.Embedding(num_embeddings, width)
     uniform(table.weight, init_std)
     return table
 
 
 def uniform(vectors: Tensor, init_std: float | None = None) -> Tensor:
-    """Draw vectors, (M, width), from the uniform distribution around 0.
+    """Draw vectors from the uniform distribution around 0, in place.
 
-    init_std: its standard deviation; None for 1 / sqrt(width), which is
-    U(-sqrt(3 / width), sqrt(3 / width)).
+    Args:
+        vectors: (M, width), the tensor to fill.
+        init_std: standard deviation. By default it is 1 / sqrt(width), which is
+            U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
+
+    Returns:
+        The filled tensor.
+
+    Examples:
+        >>> import torch
+        >>> float(uniform(torch.empty(1000, 3)).abs().max()) <= 1.0
+        True
     """
     init_std = vectors.shape[1] ** -0.5 if init_std is None else init_std
     return nn.init.uniform_(vectors, -(3.0**0.5) * init_std, 3.0**0.5 * init_std)
 
 
 def glorot(layer: Layer) -> Layer:
-    """The layer, its weights drawn by Glorot's rule and its biases 0."""
+    """Draw the weights of a layer by Glorot's rule, set its biases to 0, and return it.
+
+    Examples:
+        >>> glorot(nn.Linear(3, 2)).bias.tolist()
+        [0.0, 0.0]
+    """
     nn.init.xavier_uniform_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -33,8 +58,17 @@ def glorot(layer: Layer) -> Layer:
 
 
 def glorot_all(module: nn.Module) -> None:
-    """Glorot's rule for the matrices of a module and, as d × 1, for its weight vectors, whose
-    names end with "score"; 0 for biases (Wei2020 section 5.2)."""
+    """Initialize all parameters of a module as Wei2020 section 5.2 does.
+
+    Matrices are drawn by Glorot's rule. So are weight vectors, as d × 1 matrices; their names end
+    with "score". All other parameters become 0.
+
+    Examples:
+        >>> layer = nn.Linear(3, 2)
+        >>> glorot_all(layer)
+        >>> layer.bias.tolist()
+        [0.0, 0.0]
+    """
     for name, parameter in module.named_parameters():
         if parameter.dim() == 2:
             nn.init.xavier_uniform_(parameter)

@@ -1,10 +1,10 @@
 """Matrix products in int8, for annotation on a CPU.
 
-Weights are rounded once to 8 bits, each row of a matrix (an output of the layer) with a
-scale of its own; what is multiplied with them is rounded when it comes, each token with
-a scale of its own ("dynamic quantisation"). Sums are taken in 32 bits, so nothing
-overflows, and all else stays in float32. Processors with VNNI or AMX are four times as
-fast in int8 as in float32.
+Weights are rounded to 8 bits once. Each row of a weight matrix, which makes one output of the
+layer, has a scale of its own. The input of a product is rounded when it arrives, and each token
+has a scale of its own ("dynamic quantisation"). Sums are computed in 32 bits, so they do not
+overflow. Everything else stays in float32. Processors with VNNI or AMX are four times as fast in
+int8 as in float32.
 """
 
 from functools import partial
@@ -19,9 +19,20 @@ from spacy_psa.modules.recurrence import direction_weights, states
 
 
 def to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
-    """x (M, d) float32 -> q (M, d) int8 and scale (M,): x = q · scale, but for half a step.
+    """Round each row of a matrix to int8 numbers with a scale.
 
-    Rows of zeros have a scale of nearly 0."""
+    Args:
+        x: (M, d) float32.
+
+    Returns:
+        q, (M, d) int8, and the scale of each row, (M,) float32. x differs from q · scale by at most
+        half a scale. A row of zeros has a scale of nearly 0.
+
+    Examples:
+        >>> q, scale = to_int8(torch.tensor([[1.0, -0.25]]))
+        >>> q, scale
+        (tensor([[127, -32]], dtype=torch.int8), tensor([0.0079]))
+    """
     x = x.contiguous()
     if x.device.type == "cpu" and kernels.available():
         from spacy_psa.kernels import int8
@@ -34,7 +45,23 @@ def to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def add_product(x: Tensor, weight: Tensor, scale: Tensor, out: Tensor) -> Tensor:
-    """out (M, k) += x (M, d) times the transpose of weight (k, d) int8 and its scale (k,)."""
+    """Add the product of x and int8 weights to `out`.
+
+    Args:
+        x: (M, d) float32.
+        weight: (k, d) int8, the weights, of which the transpose is multiplied.
+        scale: (k,), the scale of each row of the weights.
+        out: (M, k) float32, which is changed.
+
+    Returns:
+        `out`.
+
+    Examples:
+        >>> x, (weight, scale) = torch.ones(17, 8), to_int8(torch.ones(8, 8))
+        >>> out = add_product(x, weight, scale, torch.ones(17, 8))
+        >>> torch.allclose(out, torch.full((17, 8), 9.0))
+        True
+    """
     product, rows = _product(x, weight)
     if kernels.available():
         from spacy_psa.kernels import int8
@@ -45,7 +72,23 @@ def add_product(x: Tensor, weight: Tensor, scale: Tensor, out: Tensor) -> Tensor
 
 
 def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """x (M, d) times the transpose of weight (k, d) int8 and its scale (k,), plus bias (k,)."""
+    """Compute the product of x and int8 weights, plus a bias.
+
+    Args:
+        x: (M, d) float32.
+        weight: (k, d) int8, the weights, of which the transpose is multiplied.
+        scale: (k,), the scale of each row of the weights.
+        bias: (k,) float32.
+
+    Returns:
+        (M, k) float32.
+
+    Examples:
+        >>> x, (weight, scale) = torch.ones(17, 8), to_int8(torch.ones(8, 8))
+        >>> out = affine(x, weight, scale, torch.ones(8))
+        >>> torch.allclose(out, torch.full((17, 8), 9.0))
+        True
+    """
     product, rows = _product(x, weight)
     if kernels.available():
         from spacy_psa.kernels import int8
@@ -59,13 +102,22 @@ def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
 
 
 def _product(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """x rounded times the transpose of weight, (M, k) int32, and the scale of x's rows (M,)."""
+    """Return rounded x times the transpose of weight, (M, k) int32, and the scales of x's rows."""
     q, rows = to_int8(x)
     return torch._int_mm(q, weight.t()), rows
 
 
 class Int8Linear(nn.Module):
-    """A torch.nn.Linear with int8 weights."""
+    """A torch.nn.Linear with int8 weights, for annotation on a CPU.
+
+    Args:
+        linear: the layer whose weights are rounded.
+
+    Examples:
+        >>> linear, x = nn.Linear(32, 8), torch.randn(20, 32)
+        >>> torch.allclose(Int8Linear(linear)(x), linear(x), atol=0.05)
+        True
+    """
 
     weight: Tensor
     scale: Tensor
@@ -80,14 +132,26 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (..., d) float32 -> (..., k). Nothing flows back."""
+        """Apply the layer to x (..., d) float32 -> (..., k). There are no gradients."""
         rows = _on_cpu(x).flatten(0, -2)
         out = affine(rows, self.weight, self.scale, self.bias)
         return out.unflatten(0, x.shape[:-1])
 
 
 class Int8LSTM(nn.Module):
-    """A bidirectional torch.nn.LSTM of one layer with int8 weights, for packed rows."""
+    """A bidirectional torch.nn.LSTM of one layer with int8 weights, for packed rows on a CPU.
+
+    Args:
+        lstm: the layer whose weights are rounded.
+
+    Examples:
+        >>> from spacy_psa.modules.recurrence import Packing
+        >>> packing = Packing(torch.tensor([12, 8]))
+        >>> lstm = Int8LSTM(nn.LSTM(32, 8, bidirectional=True))
+        >>> order = torch.stack([packing.forward, packing.backward])
+        >>> lstm.packed(torch.randn(20, 32), order, packing.sizes).shape
+        torch.Size([2, 20, 8])
+    """
 
     def __init__(self, lstm: nn.LSTM):
         super().__init__()
@@ -101,10 +165,13 @@ class Int8LSTM(nn.Module):
             self.register_buffer(f"bias_{d}", bias[d].detach().clone())
 
     def packed(self, x: Tensor, index: Tensor, sizes: list[int]) -> Tensor:
-        """As `spacy_psa.modules.recurrence.Recurrence`, on x (N, I), or (2, N, I) where each
-        direction reads an input of its own: (2, N, H).
+        """Compute the states of both directions in packed order, as `Recurrence` does: (2, N, H).
 
-        index: (2, N) the packed order of each direction. sizes: sentences at each step."""
+        Args:
+            x: (N, I), or (2, N, I) if each direction reads an input of its own.
+            index: (2, N) int64, the packed order of each direction.
+            sizes: sentences at each step, see `Packing`.
+        """
         inputs = [x, x] if x.dim() == 2 else list(x)
         readers = [
             Distinct(_on_cpu(own)).reader(partial(self._enter, d)) for d, own in enumerate(inputs)
@@ -126,8 +193,16 @@ class Int8LSTM(nn.Module):
 
 
 def quantize(module: nn.Module) -> None:
-    """Put int8 layers in the place of a module's nn.Linear and bidirectional nn.LSTM, at any
-    depth. Embeddings, convolutions and single weights stay as they are."""
+    """Replace all nn.Linear and bidirectional nn.LSTM inside a module by int8 layers, at any depth.
+
+    Embeddings, convolutions and single weights stay as they are.
+
+    Examples:
+        >>> module = nn.Sequential(nn.Linear(32, 8), nn.ReLU())
+        >>> quantize(module)
+        >>> type(module[0]).__name__
+        'Int8Linear'
+    """
     for name, child in module.named_children():
         if type(child) is nn.Linear:
             setattr(module, name, Int8Linear(child))

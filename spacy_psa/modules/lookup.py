@@ -1,4 +1,4 @@
-"""Trained vectors of symbols: a word's letters (Kitaev2018 section 5), its tag (Kitaev2018 section 2.1)."""
+"""Trained vectors of symbols: letters of a word (Kitaev2018 section 5) or its tag (section 2.1)."""
 
 from torch import Tensor, nn
 
@@ -6,11 +6,25 @@ from spacy_psa.modules.initialization import embedding
 
 
 class Lookup(nn.Module):
-    """The vectors of some symbols of each word, side by side.
+    """Looks up the vectors of some symbols of each word and puts them side by side.
 
-    num_embeddings: size of the vocabulary. width: of a symbol's vector, drawn from
-    U(-sqrt(3 / width), sqrt(3 / width)), or with another standard deviation, `init_std`.
-    symbols: of each word. dropout: on the vectors.
+    In a config, `CharConcat.v1` and `TagEmbed.v1` use this module; a config of version 1 calls
+    `init_std` `spread`, and has `rows` in place of `num_embeddings`.
+
+    Args:
+        num_embeddings: size of the vocabulary of symbols.
+        width: width of a symbol's vector (Kitaev2018: 32 for a letter).
+        symbols: number of symbols of each word (Kitaev2018: 2 · 8 letters, or 1 tag).
+        dropout: dropout rate on the vectors.
+        init_std: standard deviation of the uniform distribution from which vectors are drawn at
+            the start. By default it is 1 / sqrt(width), which is U(-sqrt(3 / width),
+            sqrt(3 / width)).
+
+    Examples:
+        >>> import torch
+        >>> lookup = Lookup(num_embeddings=30, width=4, symbols=2)
+        >>> lookup(torch.tensor([[3, 1], [7, 7], [0, 2]])).shape
+        torch.Size([3, 8])
     """
 
     def __init__(
@@ -27,5 +41,5 @@ class Lookup(nn.Module):
         self.output_width = symbols * width
 
     def forward(self, rows: Tensor) -> Tensor:
-        """rows: (M, symbols) int64. Returns (M, symbols * width)."""
+        """Look up the symbols `rows` (M, symbols) int64 of M words -> (M, symbols * width)."""
         return self.dropout(self.embed(rows)).flatten(1)

@@ -1,7 +1,7 @@
 """Bidirectional LSTMs over ragged batches (Wei2020 section 3; Li2019 sections 3.2 and 6.2).
 
-On a CPU the recurrence is our own (see `spacy_psa.modules.recurrence`), on a GPU cuDNN
-does the work. The parameters are those of torch.nn.LSTM.
+On a CPU, `spacy_psa.modules.recurrence` computes the recurrence; on a GPU, cuDNN does. The
+parameters are those of torch.nn.LSTM.
 """
 
 from functools import partial
@@ -17,14 +17,36 @@ from spacy_psa.modules.recurrence import Packing, Recurrence, direction_weights,
 
 
 class BiLSTM(nn.Module):
-    """Bidirectional LSTM: (N, nI) -> (N, 2 * hidden).
+    """Encodes tokens by bidirectional LSTMs: (N, nI) -> (N, 2 * hidden).
 
-    input_width: nI. hidden: units of each direction. layers: how many are
-    stacked, each reading both directions of the one below (Li2019 section 6.2, "cross").
-    separate: a direction reads only its own direction of the layer below, so that
-    the two are two stacks that never meet (Li2019 section 3.2).
-    input_dropout: before the first layer; output_dropout: after each layer.
-    Every gate's weight matrix is Glorot-initialised, biases are 0 (Wei2020 section 5.2).
+    Wei2020 has one layer. Li2019 stacks two layers, in two ways: in section 3.2 the two directions
+    never meet (`separate`); in section 6.2 ("cross") each direction of a layer reads both
+    directions of the layer below.
+
+    The weight matrix of each gate starts by Glorot's rule, and biases start at 0 (Wei2020 section
+    5.2).
+
+    The names of the settings are the same in a config. `CrossBiLSTM.v1` is this module without
+    `separate` and with the values of Li2019 as defaults.
+
+    Args:
+        input_width: nI, the width of the input.
+        hidden: units of each direction (Wei2020: "300", read here as 300 for each direction;
+            Li2019: 100).
+        layers: number of stacked layers (Wei2020: 1; Li2019: 2).
+        separate: whether each direction reads only its own direction of the layer below, so that
+            the two directions are two separate stacks (Li2019 section 3.2).
+        input_dropout: dropout rate before the first layer (Wei2020: 0.55; Li2019: 0.35).
+        output_dropout: dropout rate after each layer (Wei2020: 0.55; Li2019: 0.35).
+
+    Raises:
+        InputError: if `hidden` or `layers` is below 1.
+
+    Examples:
+        >>> encoder = BiLSTM(input_width=100, hidden=50, layers=2)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 100])
     """
 
     def __init__(
@@ -53,6 +75,7 @@ class BiLSTM(nn.Module):
                         nn.init.xavier_uniform_(gate)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, 2 * hidden)."""
         packing = Packing(lengths)
         x = self.input_dropout(x)
         for depth, layer in enumerate(self.layers):
@@ -62,9 +85,9 @@ class BiLSTM(nn.Module):
         return x
 
     def final(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(N, nI) -> (B, 2 * hidden): each direction's state after its last step.
+        """Encode each sentence by the last state of each direction: x (N, nI) -> (B, 2 * hidden).
 
-        For one layer, as a character encoder reads a word.
+        It runs the first layer only, without dropout. A character encoder reads words this way.
         """
         packing = Packing(lengths)
         forward, backward = _packed(self.layers[0], x, packing)
@@ -85,10 +108,11 @@ def _run(layer: nn.Module, x: Tensor, packing: Packing) -> Tensor:
 
 
 def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-    """Both directions' states in packed order: (N, H) each; step t of the backward
-    one has read the last t + 1 tokens.
+    """Compute the states of both directions in packed order, (N, H) each.
 
-    x: (N, I), or (2, N, I) where each direction reads an input of its own."""
+    Step t of the backward direction has read the last t + 1 tokens. x is (N, I), or (2, N, I) if
+    each direction reads an input of its own.
+    """
     index = torch.stack([packing.forward, packing.backward]).to(x.device)
     if isinstance(layer, Int8LSTM):
         out = layer.packed(x, index, packing.sizes)
@@ -97,11 +121,11 @@ def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tens
     if x.device.type == "cpu":
         out = _on_cpu(layer, x, index, packing.sizes)
         return out[0], out[1]
-    # cuDNN hands both directions one input: for two, it runs once for each.
+    # cuDNN gives both directions the same input: with two inputs, it runs once for each.
     sizes, hidden = torch.tensor(packing.sizes), layer.hidden_size
     inputs = [x] if x.dim() == 2 else [*x]
     found = [layer(PackedSequence(own[index[0]], sizes))[0].data for own in inputs]
-    # cuDNN's backward states lie where their token does; turn them into reading order.
+    # cuDNN puts the backward states at the places of their tokens: bring them into reading order.
     where = torch.empty_like(index[0])
     where[index[0]] = torch.arange(len(where), device=x.device)
     return found[0][:, :hidden], found[-1][where[index[1]], hidden:]

@@ -1,4 +1,7 @@
-"""The position bias Ψ of PSA, for any attention's scores (Wei2020 Eq. 4, 9-11; Wei2019 Eq. 8-12)."""
+"""The position bias Ψ of PSA, for the scores of any attention.
+
+Its parts are Wei2020 Eq. 4 and 9-11, and Wei2019 Eq. 8-12.
+"""
 
 from typing import Literal
 
@@ -13,30 +16,46 @@ Version = Literal["journal", "arxiv"]
 
 
 class PositionBias(nn.Module):
-    """Ψ_ij(x_i), what token i adds to its score of token j for where j stands.
+    """The bias Ψ_ij(x_i) that token i adds to its score of token j because of the place of j.
 
-        M_ij = -inf if i = j, else 0                                  (Wei2020 Eq. 9)
-        G_ij = -(i-j)² / (2 ε²), ε = window / 2                       (Wei2020 Eq. 10)
-        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)         (Wei2020 Eq. 11)
-        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window       (Wei2019 Eq. 11-12)
-    with R of window + 1 rows (journal) or 2 window + 1 (arxiv), make
-        Ψ = M + α G + (1-α) P          (Wei2020 Eq. 4)
-        Ψ = α1 M + α2 P + α3 G         (Wei2019 Eq. 8), α1 + α2 + α3 = 1
+        M_ij = -inf if i = j, else 0                                    (Wei2020 Eq. 9)
+        G_ij = -(i-j)² / (2 ε²), ε = window / 2                         (Wei2020 Eq. 10)
+        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)           (Wei2020 Eq. 11)
+        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window         (Wei2019 Eq. 11-12)
 
-    What the papers leave open: α is the sigmoid of a trained number that starts
-    at 0, so α starts at 0.5 and stays in (0, 1); (α1, α2, α3) is the softmax of
-    three trained numbers that start at 0. M is a mask and is never scaled: the
-    scaled one is the same mask, and NaN at α1 = 0. b0 cancels in the softmax
-    and the row R_0 is not read under the mask; both are kept as written.
+    R has window + 1 rows in the journal version and 2 window + 1 rows in the arXiv version. The
+    three parts make
 
-    width: d, of the x that Ψ reads.
-    window: k, from which ε and the clipping distance follow.
-    use_psi: False leaves out all of Ψ, the mask too (Wei2020 Table 6, row 1).
-    use_mask, use_token_bias, use_gaussian: False leaves M, P or G out (Wei2020 Table
-        7). The other terms keep their weights, so in the journal version G
-        alone is still α G. A part that is left out has no parameters.
+        Ψ = M + α G + (1-α) P                                           (Wei2020 Eq. 4)
+        Ψ = α1 M + α2 P + α3 G, α1 + α2 + α3 = 1                        (Wei2019 Eq. 8)
 
-    InputError for a width or window below 1 and an unknown version.
+    The papers leave some points open. Here α is the sigmoid of a trained number that starts at 0,
+    so α starts at 0.5 and stays in (0, 1); (α1, α2, α3) is the softmax of three trained numbers
+    that start at 0. M is a mask and is never scaled: the scaled mask would be the same mask, and
+    NaN at α1 = 0. The number b0 cancels in the softmax, and the row R_0 is not read under the
+    mask; the module keeps both because the equation has them.
+
+    Args:
+        width: d, the width of the x that Ψ reads.
+        window: k, in tokens, which sets ε and the distance at which P is clipped (Wei2020: 10).
+        version: "journal" for Wei2020, "arxiv" for Wei2019. Weights trained with one version
+            cannot be used with the other.
+        use_psi: False leaves out all of Ψ, the mask too (Wei2020 Table 6, row 1).
+        use_mask: False leaves out M (Wei2020 Table 7).
+        use_token_bias: False leaves out P (Wei2020 Table 7).
+        use_gaussian: False leaves out G (Wei2020 Table 7). The other parts keep their weights, so
+            G alone is still α G in the journal version. A part that is left out has no
+            parameters.
+
+    Raises:
+        InputError: for a width or window below 1 and an unknown version.
+
+    Examples:
+        >>> bias = PositionBias(width=4, window=2, use_token_bias=False)
+        >>> bias.psi(torch.randn(3, 4), torch.tensor([3]))
+        tensor([[[   -inf, -0.2500, -1.0000],
+                 [-0.2500,    -inf, -0.2500],
+                 [-1.0000, -0.2500,    -inf]]], grad_fn=<MaskedFillBackward0>)
     """
 
     def __init__(
@@ -69,7 +88,7 @@ class PositionBias(nn.Module):
         glorot_all(self)
 
     def shares(self) -> tuple[Tensor, Tensor]:
-        """The weights of G and of P in Ψ, two scalars in (0, 1)."""
+        """Compute the weights of G and of P in Ψ, two scalars in (0, 1)."""
         if self.signed:
             _, token, gaussian = torch.softmax(self.mix, 0)
             return gaussian, token
@@ -77,7 +96,16 @@ class PositionBias(nn.Module):
         return alpha, 1 - alpha
 
     def tables(self, x: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-        """x (N, d) -> weighted P by token and row (N, rows), weighted G by distance (longest,)."""
+        """Compute the parts of Ψ without storing a number for each pair of tokens.
+
+        Args:
+            x: (N, d), the token vectors.
+            longest: the length of the longest sentence.
+
+        Returns:
+            The weighted P by token and row of R, (N, rows), and the weighted G by distance,
+            (longest,).
+        """
         table = x.new_zeros(len(x), 1)
         distance = x.new_zeros(longest)
         if self.token_bias:
@@ -90,7 +118,10 @@ class PositionBias(nn.Module):
         return table, distance
 
     def psi(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> Ψ (B, n, n), n = max(lengths); -inf where M forbids."""
+        """Compute Ψ for all pairs of tokens: x (N, d) of sentences of `lengths` (B,) -> (B, n, n).
+
+        n is max(lengths). An entry is -inf where the mask M forbids the pair.
+        """
         n = int(lengths.max())
         table, distance = self.tables(x, n)
         offset = torch.arange(n, device=x.device)[:, None] - torch.arange(n, device=x.device)
@@ -99,10 +130,22 @@ class PositionBias(nn.Module):
 
 
 def look_up(table: Tensor, distance: Tensor, offset: Tensor, signed: bool) -> Tensor:
-    """P + G of `PositionBias.tables` for chosen rows i and columns j.
+    """Read P + G from the tables of `PositionBias.tables`, for some rows i and columns j.
 
-    table: (B, rows i, R). distance: by |i-j|. offset: i-j, (rows i, columns j).
-    Returns (B, rows i, columns j).
+    Args:
+        table: (B, rows i, R), the weighted P of each token.
+        distance: (n,), the weighted G by |i-j|.
+        offset: (rows i, columns j) int64, i - j.
+        signed: whether P has a row for each signed offset (Wei2019), and not for each distance.
+
+    Returns:
+        (B, rows i, columns j).
+
+    Examples:
+        >>> table, distance = torch.tensor([[[0.0, 5.0], [0.0, 7.0]]]), torch.tensor([0.0, -1.0])
+        >>> look_up(table, distance, torch.tensor([[0, -1], [1, 0]]), signed=False)
+        tensor([[[0., 4.],
+                 [6., 0.]]])
     """
     last = table.shape[2] - 1
     if signed:
@@ -113,5 +156,10 @@ def look_up(table: Tensor, distance: Tensor, offset: Tensor, signed: bool) -> Te
 
 
 def gaussian_bias(longest: int, window: int) -> Tensor:
-    """G of Wei2020 Eq. 10 at distances 0 … longest - 1, float64."""
+    """Compute G of Wei2020 Eq. 10 at the distances 0 to longest - 1: (longest,) float64.
+
+    Examples:
+        >>> gaussian_bias(longest=4, window=2)
+        tensor([-0.0000, -0.5000, -2.0000, -4.5000], dtype=torch.float64)
+    """
     return -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (window / 2) ** 2)

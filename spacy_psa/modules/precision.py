@@ -1,4 +1,4 @@
-"""Matrix products in bfloat16, where the processor is faster at it."""
+"""Matrix products in bfloat16, for processors that multiply faster in it."""
 
 from typing import Literal
 
@@ -9,11 +9,21 @@ Precision = Literal["float32", "bfloat16"]
 
 
 def products(precision: Precision, x: Tensor) -> torch.autocast:
-    """A context in which linear layers on x's device multiply in this precision.
+    """Return a context in which the linear layers on the device of x multiply in a precision.
 
-    Weights, their gradients, sums and norms stay float32 in both. "bfloat16" is faster on a
-    GPU and on a CPU with instructions for it (avx512_bf16, amx_bf16), the more so the more
-    tokens share a product, and slower on others. What comes out of a layer may be bfloat16:
-    the caller takes it back.
+    Weights, their gradients, sums and norms stay float32 with both precisions. "bfloat16" is
+    faster on a GPU and on a CPU that has instructions for it (avx512_bf16, amx_bf16), and the
+    gain grows with the number of tokens in a product. On other processors it is slower. A layer
+    may return bfloat16 inside the context: the caller must convert the result back.
+
+    Args:
+        precision: "float32" or "bfloat16".
+        x: a tensor on the device in question.
+
+    Examples:
+        >>> layer, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
+        >>> with products("bfloat16", x):
+        ...     layer(x).dtype
+        torch.bfloat16
     """
     return torch.autocast(x.device.type, torch.bfloat16, enabled=precision == "bfloat16")

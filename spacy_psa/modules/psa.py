@@ -1,7 +1,7 @@
-"""Position-aware self-attention (PSA) and the layer that fuses it with its input.
+"""Position-aware self-attention (PSA), and the layer that fuses its output with its input.
 
-Wei2020 (the journal version), sections 4.1 and 4.2, and Wei2019 (the arXiv version).
-`version` chooses between their two forms of the position bias.
+The equations are Wei2020 sections 4.1 and 4.2. The setting `version` chooses between the position
+bias of Wei2020 (the journal version) and of Wei2019 (the arXiv version).
 """
 
 import math
@@ -23,26 +23,37 @@ Activation = Literal["tanh", "relu", "sigmoid"]
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
 
-# Of the largest tensor in `additive_attention`; about four of its size exist at once.
+# Size of the largest tensor in `additive_attention`. About four tensors of this size exist at once.
 CHUNK_BYTES = 1 << 26
 
-# Of `ContextFusion` in annotation.
+# Rows that `ContextFusion` works on at a time in annotation.
 BLOCK_ROWS = 1024
 
 
 class PositionAwareAttention(PositionBias):
-    """Additive self-attention with a bias for positions; values are the inputs themselves.
+    """Additive self-attention with a bias for positions: (N, d) -> (N, d).
 
-    s_i = Σ_j softmax_j(w·σ(W1 x_i + W2 x_j + b) + Ψ_ij) x_j         (Wei2020 Eq. 5-8)
+        s_i = Σ_j softmax_j(w·σ(W1 x_i + W2 x_j + b) + Ψ_ij) x_j        (Wei2020 Eq. 5-8)
 
-    The row of a token with nothing to look at (alone under the mask) is all 0.
+    The values are the inputs themselves. A token that may attend to no token (the only token of
+    a sentence, under the mask) gets a row of zeros.
 
-    width: d, of the input and of the output.
-    activation: σ. The papers do not name it; tanh is that of the additive
-        attention they cite.
-    bias: the arguments of Ψ, see `PositionBias`.
+    Args:
+        width: d, the width of the input and of the output.
+        activation: σ, "tanh", "relu" or "sigmoid". The papers do not name it; tanh is the function
+            of the additive attention that they cite.
+        bias: the settings of Ψ, see `PositionBias`.
 
-    InputError for an unknown activation, and as for `PositionBias`.
+    Raises:
+        InputError: for an unknown activation or version, and a width or window below 1.
+
+    Examples:
+        >>> attention = PositionAwareAttention(width=16, window=5)
+        >>> x, lengths = torch.randn(7, 16), torch.tensor([4, 3])
+        >>> attention(x, lengths).shape
+        torch.Size([7, 16])
+        >>> attention.weights(x, lengths).shape
+        torch.Size([2, 4, 4])
     """
 
     def __init__(self, width: int, *, activation: Activation = "tanh", **bias: Any) -> None:
@@ -55,7 +66,13 @@ class PositionAwareAttention(PositionBias):
         glorot_all(self)
 
     def forward(self, x: Tensor, lengths: Tensor, once: Distinct | None = None) -> Tensor:
-        """x (N, d), lengths (B,) -> s (N, d). once: the distinct rows of x, if known."""
+        """Attend within sentences -> s (N, d).
+
+        Args:
+            x: (N, d), the token vectors.
+            lengths: (B,) int64, the tokens of each sentence.
+            once: the distinct rows of x, if they are known.
+        """
         parts = self._parts(once or Distinct(x), int(lengths.max()))
         band = self._band(parts, int(lengths.max()))
         compiled = (
@@ -65,7 +82,7 @@ class PositionAwareAttention(PositionBias):
             and available()
         )
         if compiled:
-            from spacy_psa.kernels.attention import attend  # numba, only where it works
+            from spacy_psa.kernels.attention import attend  # needs numba
         else:
             attend = additive_attention
         return attend(
@@ -74,8 +91,11 @@ class PositionAwareAttention(PositionBias):
         )  # fmt: skip
 
     def weights(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d) -> a_i(j) (B, n, n), n = max(lengths): rows sum to 1 over the tokens of
-        their sentence; padding, and the row of a token alone under the mask, is 0."""
+        """Compute the attention weights of all pairs: x (N, d) -> a_i(j), (B, n, n).
+
+        n is max(lengths). A row sums to 1 over the tokens of its sentence. Rows and columns of
+        padding are 0, and so is the row of a token that is alone under the mask.
+        """
         parts = self._parts(Distinct(x), int(lengths.max()))
         chunks = _attention_chunks(
             *parts, lengths,
@@ -85,13 +105,13 @@ class PositionAwareAttention(PositionBias):
         return torch.cat([attention for _, attention in chunks], 1)
 
     def _parts(self, x: Distinct, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """A, C (N, d), w (d,), weighted P by token and row (N, rows), weighted G by distance."""
+        """Compute A and C (N, d), w (d,), and the `tables` of Ψ for all rows."""
         table, distance = self.tables(x.rows, longest)
         a, c, table = (x.spread(t) for t in (self.query(x.rows), self.key(x.rows), table))
         return a, c, self.score, table, distance
 
     def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
-        # No band is narrower than 3.7 windows (see `reach`): most batches need no look at values.
+        # `reach` gives no band below 3.7 windows, so most batches need no look at the values.
         if not self.gaussian or self.activation == "relu" or longest <= 3 * self.window:
             return longest
         with torch.no_grad():
@@ -102,17 +122,32 @@ class PositionAwareAttention(PositionBias):
 
 
 def reach(share: float, spread: float, window: int, longest: int, dtype: torch.dtype) -> int:
-    """The distance up to which pairs must be visited when the Gaussian bias is on.
+    """Compute the distance up to which pairs must be visited if the Gaussian bias is on.
 
-    share: the weight α of G; spread: a bound on how much one row's scores can
-    differ without G, which is 2 Σ|w| for tanh plus the range of P; longest: n.
+    The nearest neighbour of a token is at distance 1 or 0. So the weight of a pair at distance D
+    is at most exp(α (G(D) - G(1)) + spread) times the weight of the nearest pair. The result is
+    the least D for which n such weights together stay below a tolerance of 1e-12 in float32, whose
+    own precision is 6e-8, or 1e-20 in float64. As G(D) - G(1) = (1 - D²) / (2 ε²), this is the
+    least D with
 
-    A token's nearest neighbour stands at distance 1 or 0, so the weight of a
-    pair at distance D is at most exp(α (G(D) - G(1)) + spread) of another's. D
-    is the least for which n such weights together stay below 1e-12 (float32,
-    whose own precision is 6e-8) or 1e-20 (float64): with G(D) - G(1) =
-    (1 - D²) / (2 ε²) that is α (D² - 1) / (2 ε²) >= spread + ln(n / tolerance).
-    Time and memory are then linear in n.
+        α (D² - 1) / (2 ε²) >= spread + ln(n / tolerance)
+
+    Time and memory of the attention are then linear in n.
+
+    Args:
+        share: α, the weight of G.
+        spread: a bound on the difference between two scores of one row without G: 2 Σ|w| for tanh,
+            plus the range of P.
+        window: k, in tokens; ε = window / 2.
+        longest: n, the length of the longest sentence.
+        dtype: type of the scores.
+
+    Returns:
+        The distance in tokens, at most `longest`.
+
+    Examples:
+        >>> reach(share=0.5, spread=2.0, window=10, longest=1000, dtype=torch.float32)
+        61
     """
     tolerance = 1e-20 if dtype == torch.float64 else 1e-12
     if not share > 0 or not math.isfinite(spread):
@@ -135,21 +170,40 @@ def additive_attention(
     masked: bool,
     band: int,
 ) -> Tensor:
-    """s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j.
+    """Compute additive attention over a flat ragged batch in plain torch.
 
-    The plain torch form of `kernels.attention.attend`, for GPUs and whatever
-    else the kernel does not cover.
+        s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j
 
-    a, c, x: A, C and the values, (N, d). w: (d,).
-    table: T (N, rows); row(i-j) is min(|i-j|, rows-1), or, signed, i-j clipped
-        to ±r and shifted by r, with rows = 2r+1.
-    distance: g, (n,) or longer, n = max(lengths).
-    masked: leave out j = i. band: leave out |i-j| > band (some farther pairs
-        may still be counted).
+    `kernels.attention.attend` computes the same on a CPU. This function is for GPUs and for all
+    else that the kernel does not cover. It works on some rows i at a time, so that its memory
+    stays near 4 · CHUNK_BYTES. In training it computes the activations of each chunk once more in
+    the backward pass, for the same reason.
 
-    Returns s (N, d). Works on a few rows i at a time, so that what it holds
-    stays near 4 · CHUNK_BYTES, in training too, where a chunk's activations are
-    made again for the backward pass.
+    Args:
+        a: A, (N, d).
+        c: C, (N, d).
+        w: (d,).
+        table: T, (N, rows). row(i-j) is min(|i-j|, rows - 1); if `signed`, it is i-j clipped to
+            ±r and shifted by r, with rows = 2r + 1.
+        distance: g, of n = max(lengths) or more numbers.
+        x: (N, d), the values.
+        lengths: (B,) int64, the tokens of each sentence.
+        activation: σ, a key of `ACTIVATIONS`.
+        signed: whether T has a row for each signed offset.
+        masked: whether to leave out j = i.
+        band: the largest |i-j| that is needed. Some pairs that are farther apart may be counted.
+
+    Returns:
+        s, (N, d).
+
+    Examples:
+        >>> x, zeros = torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1)
+        >>> additive_attention(
+        ...     zeros, zeros, torch.ones(1), zeros, torch.zeros(2), x, torch.tensor([2]),
+        ...     activation="tanh", signed=False, masked=False, band=2,
+        ... )  # equal weights
+        tensor([[2.],
+                [2.]])
     """
     chunks = _attention_chunks(
         a, c, w, table, distance, lengths,
@@ -172,7 +226,7 @@ def _attention_chunks(
     band: int,
     values: Tensor | None = None,
 ) -> Iterator[Any]:
-    """For each range of rows i: (values weighted (B, rows, d) or None, weights (B, rows, cols))."""
+    """Yield weighted values (B, rows, d) or None, and weights (B, rows, cols), by ranges of i."""
     a, c, table = pad(a, lengths), pad(c, lengths), pad(table, lengths)
     valid = mask(lengths, a.device)
     n = a.shape[1]
@@ -188,7 +242,7 @@ def _attention_chunks(
         allowed = valid[:, start:stop, None] & valid[:, None, low:high]
         if masked:
             allowed = allowed & (i != j)
-        # The least number and not -inf: a row with nothing allowed has a gradient of 0, not NaN.
+        # Not -inf but the least number: a row without allowed pairs gets the gradient 0, not NaN.
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         attention = torch.softmax(scores, 2).masked_fill(~allowed, 0)
         return (attention @ values[0][:, low:high] if values else None), attention
@@ -207,23 +261,46 @@ def _attention_chunks(
 
 
 class Fusion(NamedTuple):
-    """What a `ContextFusion` does with a batch."""
+    """What a `ContextFusion` does with a batch, as its `inspect` returns it.
 
-    attention: Tensor  # a_i(j), (B, n, n)
-    gate: Tensor  # λ, (N, d)
+    Attributes:
+        attention: a_i(j), (B, n, n), the attention weights (Wei2020 Fig. 6).
+        gate: λ, (N, d), the share of the input in each feature (Wei2020 Table 13).
+
+    Examples:
+        >>> layer = ContextFusion(width=16)
+        >>> attention, gate = layer.inspect(torch.randn(7, 16), torch.tensor([4, 3]))
+        >>> attention.shape, gate.shape
+        (torch.Size([2, 4, 4]), torch.Size([7, 16]))
+    """
+
+    attention: Tensor
+    gate: Tensor
 
 
 class ContextFusion(nn.Module):
-    """Self-attention whose output is gated with its input, feature by feature.
+    """Position-aware attention whose output is mixed with its input by a gate: (N, d) -> (N, d).
 
-        s~ = tanh(Wz2 tanh(Wz1 s + b))                   (Wei2020 Eq. 12)
-        λ  = sigmoid(Wf3 tanh(Wf1 x + Wf2 s~))           (Wei2020 Eq. 13)
-        x~ = λ x + (1-λ) s~                              (Wei2020 Eq. 14)
+        s~ = tanh(Wz2 tanh(Wz1 s + b))                                  (Wei2020 Eq. 12)
+        λ  = sigmoid(Wf3 tanh(Wf1 x + Wf2 s~))                          (Wei2020 Eq. 13)
+        x~ = λ x + (1-λ) s~                                             (Wei2020 Eq. 14)
 
-    width: d. dropout: on s, the "output of self-attention". attention: the
-    arguments of `PositionAwareAttention`. With all parts on, the layer has
-    7d² + 4d + (window+1) d + 2 parameters (journal) or
-    7d² + 3d + (2 window+1) d + 3 (arxiv).
+    The gate λ has a value for each feature. With all parts on, the layer has
+    7d² + 4d + (window+1) d + 2 parameters in the journal version, and
+    7d² + 3d + (2 window+1) d + 3 in the arXiv version.
+
+    Args:
+        width: d, the width of the input and of the output.
+        dropout: dropout rate on s, the "output of self-attention" (Wei2020: 0.2).
+        attention: the settings of `PositionAwareAttention`.
+
+    Raises:
+        InputError: for settings that `PositionAwareAttention` does not take.
+
+    Examples:
+        >>> layer = ContextFusion(width=16, window=5)
+        >>> layer(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(self, width: int, *, dropout: float = 0.2, **attention: Any) -> None:
@@ -239,13 +316,13 @@ class ContextFusion(nn.Module):
             glorot_all(layer)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> x~ (N, d)."""
+        """Transform x (N, d) of sentences of `lengths` (B,) -> x~ (N, d)."""
         once = Distinct(x)
         s = self.dropout(self.attention(x, lengths, once))
         if torch.is_grad_enabled():
             gate, context = self._gate(s, self.gate_input(x))
             return torch.lerp(context, x, gate)
-        # Some rows at a time, which stay in the processor's cache; x~ takes the place of s.
+        # Some rows at a time, so that they stay in the processor's cache. x~ replaces s.
         entered = once.reader(self.gate_input)
         for rows in torch.arange(len(x), device=x.device).split(BLOCK_ROWS):
             block, of_input = s[rows[0] : rows[-1] + 1], x.new_empty(len(rows), x.shape[1])
@@ -255,20 +332,20 @@ class ContextFusion(nn.Module):
         return s
 
     def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
-        """The attention (Wei2020 Fig. 6) and the gate (Wei2020 Table 13) of a batch."""
+        """Return the attention (Wei2020 Fig. 6) and the gate (Wei2020 Table 13) of a batch."""
         s = self.dropout(self.attention(x, lengths))
         gate, _ = self._gate(s, self.gate_input(x))
         return Fusion(self.attention.weights(x, lengths), gate)
 
     def _gate(self, s: Tensor, of_input: Tensor) -> tuple[Tensor, Tensor]:
-        """The gate λ and s~ of the attention's output s (N, d) and Wf1 x (N, d)."""
+        """Compute the gate λ and s~ from the attention's output s (N, d) and from Wf1 x (N, d)."""
         context = _tanh(self.outer(_tanh(self.inner(s))))
         hidden = _tanh(of_input + self.gate_context(context))
         return torch.sigmoid(self.gate(hidden)), context
 
 
 def _tanh(x: Tensor) -> Tensor:
-    """tanh, where x may be overwritten."""
+    """Compute tanh; the result may overwrite x."""
     if x.device.type == "cpu" and x.dtype == torch.float32 and available():
         from spacy_psa.kernels.gates import Tanh
 

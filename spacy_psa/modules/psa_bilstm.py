@@ -1,8 +1,8 @@
-"""The PSA encoder: three slots, each position-aware attention, a BiLSTM or nothing.
+"""The encoder of PSA: three slots, each with position-aware attention, a BiLSTM or nothing.
 
-Wei2020 Fig 2 is attention - BiLSTM - attention; Wei2020 Table 9 changes the slots, Table 6
-the way positions come in, Table 7 the parts of the positional bias, Table 8
-the attention layers present.
+Wei2020 Fig. 2 has attention, BiLSTM, attention. Other tables of Wei2020 change the slots (Table 9),
+how positions enter (Table 6), the parts of the position bias (Table 7), and which of the two
+attention layers are there (Table 8).
 """
 
 from typing import Any, Literal
@@ -20,21 +20,48 @@ Position = Literal["psa", "absolute", "none"]
 
 
 class PSABiLSTM(nn.Module):
-    """(N, nI) -> (N, output_width).
+    """Encodes tokens by position-aware attention and BiLSTMs in three slots.
 
-    input_width: nI.
-    hidden: units of each direction of a BiLSTM (Wei2020: "300", read as 300 each).
-    bottom, middle, top: what stands in each slot (Wei2020 Table 9).
-    position: "psa" adds the bias Psi to the scores, "absolute" adds sinusoids to
-    the input of the first slot instead, "none" gives neither (Wei2020 Table 6).
-    input_dropout: on the input of the first slot. lstm_input_dropout,
-    lstm_output_dropout: right before and after a BiLSTM. Wei2020's 0.55 "on the input and
-    output of BiLSTM" leaves open whether its input is meant before or after the
-    attention layer below it.
-    version, window, use_mask, use_token_bias, use_gaussian, activation: of the attention,
-    see `PositionAwareAttention`. attention_dropout: on its output (Wei2020: 0.2).
+    It takes (N, nI) and returns (N, output_width): 2 * hidden if a slot holds a BiLSTM, else nI.
 
-    Errors: InputError for an unknown slot or position.
+    In a config of version 1, the settings have the same names. There `width` may give the width of
+    the input; it is needed if no slot holds a BiLSTM, because the output is then as wide as the
+    input.
+
+    Args:
+        input_width: nI, the width of the input.
+        hidden: units of each direction of a BiLSTM (Wei2020: "300", read here as 300 for each
+            direction).
+        bottom: content of the first slot: "attention", "bilstm" or "none" (Wei2020: "attention";
+            Table 9 has others).
+        middle: content of the second slot (Wei2020: "bilstm").
+        top: content of the third slot (Wei2020: "attention").
+        position: "psa" adds the bias Ψ to the scores; "absolute" adds sinusoids to the input of
+            the first slot instead; "none" does neither (Wei2020 Table 6).
+        version: "journal" for the Ψ of Wei2020, "arxiv" for the Ψ of Wei2019, see `PositionBias`.
+        window: k, in tokens, see `PositionBias` (Wei2020: 10).
+        use_mask: False leaves the mask M out of Ψ (Wei2020 Table 7).
+        use_token_bias: False leaves the token-specific bias P out of Ψ (Wei2020 Table 7).
+        use_gaussian: False leaves the Gaussian bias G out of Ψ (Wei2020 Table 7).
+        activation: σ of the attention, "tanh", "relu" or "sigmoid". Wei2020 does not name it, see
+            `PositionAwareAttention`.
+        input_dropout: dropout rate on the input of the first slot (Wei2020 gives none).
+        lstm_input_dropout: dropout rate right before a BiLSTM (Wei2020: 0.55). The paper says "on
+            the input and the output of Bi-LSTM"; it does not say whether the input is meant
+            before or after the attention layer below.
+        lstm_output_dropout: dropout rate right after a BiLSTM (Wei2020: 0.55).
+        attention_dropout: dropout rate on the output of the attention (Wei2020: 0.2).
+
+    Raises:
+        InputError: for an unknown slot, position, version or activation, and if `hidden` or
+            `window` is below 1.
+
+    Examples:
+        >>> import torch
+        >>> encoder = PSABiLSTM(input_width=100, hidden=50, window=5)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 100])
     """
 
     def __init__(
@@ -91,13 +118,22 @@ class PSABiLSTM(nn.Module):
         self.output_width = width
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, output_width)."""
         x = self._enter(x, lengths)
         for slot in self.slots:
             x = slot(x, lengths)
         return x
 
     def inspect(self, x: Tensor, lengths: Tensor) -> list[Any]:
-        """The attention (B, n, n) and gate (N, d) of each attention slot, bottom first."""
+        """Return what each attention slot does with a batch, the bottom slot first.
+
+        Args:
+            x: (N, nI), the token vectors.
+            lengths: (B,) int64, the tokens of each sentence.
+
+        Returns:
+            For each attention slot a `Fusion`: the attention weights (B, n, n) and the gate (N, d).
+        """
         x = self._enter(x, lengths)
         seen = []
         for slot in self.slots:

@@ -14,21 +14,49 @@ Position = Literal["psa", "absolute"]
 
 
 class PSATransformer(Encoder):
-    """softmax_j(q_i·k_j / sqrt(dk) + Ψ_ij(x_i)): (N, nI) -> (N, heads · head_width).
+    """Encodes tokens by a Transformer with PSA's position bias: (N, nI) -> (N, heads · head_width).
 
-    input_width: nI. heads, head_width: d = heads · head_width (Wei2020: 8 of 64).
-    layers: how many (Wei2020: 1 to 3). ffn_dim: the width inside the feed-forward part (Wei2020: 1024).
-    position: "psa", or "absolute" for sinusoids instead (Wei2020 Table 10).
-    dropout: on attention weights and in the feed-forward part. precision: see `products`.
-    version, window, use_mask, use_token_bias, use_gaussian: see `PositionBias`.
-    input_dropout, output_dropout: Wei2020 gives no dropout for this system; the defaults are those
-    of its attention and of the BiLSTM that the Transformer stands in for.
+    Each head of each layer attends with the weights
 
-    What Wei2020 leaves open: each layer has a Ψ of its own, which reads that layer's
-    input and is the same for all its heads; the input is projected to d; all
-    matrices start by Glorot's rule (Wei2020 section 5.2).
+        softmax_j(q_i·k_j / sqrt(dk) + Ψ_ij(x_i))
 
-    InputError for an unknown position.
+    where Ψ is the `PositionBias`.
+
+    Wei2020 leaves some points open. Here each layer has a Ψ of its own, which reads the input of
+    that layer and is the same for all its heads. A trained linear layer projects the input to
+    the width d. All matrices start by Glorot's rule (Wei2020 section 5.2).
+
+    A config of version 1 calls `ffn_dim` `feedforward`.
+
+    Args:
+        input_width: nI, the width of the input.
+        heads: number of heads (Wei2020: 8). The layers have the width d = heads · head_width.
+        head_width: dk, the width of the queries, keys and values of a head (Wei2020: 64).
+        layers: number of layers (Wei2020: 1 to 3).
+        ffn_dim: width inside the feed-forward part (Wei2020: 1024).
+        position: "psa" adds Ψ to the scores; "absolute" adds sinusoids to the projected input
+            instead (the two columns of Wei2020 Table 10).
+        version: "journal" for the Ψ of Wei2020, "arxiv" for the Ψ of Wei2019.
+        window: k, in tokens, see `PositionBias` (Wei2020: 10).
+        use_mask: False leaves the mask M out of Ψ.
+        use_token_bias: False leaves the token-specific bias P out of Ψ.
+        use_gaussian: False leaves the Gaussian bias G out of Ψ.
+        dropout: dropout rate on the attention weights and in the feed-forward part. Wei2020 gives
+            no dropout for this system; the default is the rate of its attention.
+        input_dropout: dropout rate on the input. The default is the rate of Wei2020's BiLSTM, which
+            the Transformer replaces.
+        output_dropout: dropout rate after the last layer; the default as for `input_dropout`.
+        precision: "float32" or "bfloat16", see `products`.
+
+    Raises:
+        InputError: for a size below 1 and an unknown position, version or precision.
+
+    Examples:
+        >>> import torch
+        >>> encoder = PSATransformer(input_width=100, heads=2, head_width=16, ffn_dim=64)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 32])
     """
 
     def __init__(

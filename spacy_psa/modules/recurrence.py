@@ -1,8 +1,7 @@
 """The recurrence of a bidirectional LSTM on a CPU (Hochreiter & Schmidhuber 1997).
 
-Both directions advance in lockstep over the sentences that still run, and the backward
-pass gathers the weight gradients of all steps in one matrix product, where torch's own
-LSTM adds them up step by step.
+Both directions advance together over the sentences that have not ended. The backward pass computes
+the weight gradients of all steps by one matrix product; torch's own LSTM adds them up step by step.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,13 +19,24 @@ BLOCK_ROWS = 2048
 
 
 class Packing:
-    """The time-major order of a ragged batch, for both directions.
+    """The order in which both directions of an LSTM read a ragged batch, step by step.
 
-    lengths: (B,) int64, each at least 1.
+    Args:
+        lengths: (B,) int64, the tokens of each sentence, each at least 1.
 
-    sizes: sentences that still run at each step, descending, `max(lengths)` of them.
-    forward, backward: (N,) int64, the flat token that each packed place reads.
-    last: (B,) int64, the packed place of each sentence's last step.
+    Attributes:
+        sizes: for each of the max(lengths) steps, the number of sentences that have not ended, in
+            descending order.
+        forward: (N,) int64, the flat token that the forward direction reads at each packed place.
+        backward: (N,) int64, the same for the backward direction.
+        last: (B,) int64, the packed place of each sentence's last step.
+
+    Examples:
+        >>> packing = Packing(torch.tensor([2, 3]))
+        >>> packing.sizes
+        [2, 2, 1]
+        >>> packing.forward, packing.backward
+        (tensor([2, 0, 3, 1, 4]), tensor([4, 1, 3, 0, 2]))
     """
 
     def __init__(self, lengths: Tensor):
@@ -47,11 +57,25 @@ class Packing:
 
 
 class Recurrence(torch.autograd.Function):
-    """One bidirectional LSTM layer on packed inputs, on a CPU.
+    """One bidirectional LSTM layer on packed inputs, on a CPU, with its gradients.
 
-    x: (2, N, I), the inputs as each direction reads them; w_ih: two (4H, I);
-    w_hh: two (4H, H); bias: two (4H,), in torch's gate order (input, forget,
-    cell, output). Returns (2, N, H).
+    `Recurrence.apply` takes
+
+        x: (2, N, I), the inputs in the order in which each direction reads them
+        w_ih0, w_ih1: (4H, I) each, the weights of the inputs
+        w_hh0, w_hh1: (4H, H) each, the weights of the states
+        bias0, bias1: (4H,) each
+        sizes: sentences at each step, see `Packing`
+
+    and returns the states (2, N, H). Gates are in torch's order: input, forget, cell, output.
+
+    Examples:
+        >>> packing, lstm = Packing(torch.tensor([2, 3])), nn.LSTM(4, 6, bidirectional=True)
+        >>> x = torch.randn(5, 4)
+        >>> inputs = torch.stack([x[packing.forward], x[packing.backward]])
+        >>> w_ih, w_hh, bias = direction_weights(lstm)
+        >>> Recurrence.apply(inputs, *w_ih, *w_hh, *bias, packing.sizes).shape
+        torch.Size([2, 5, 6])
     """
 
     @staticmethod
@@ -99,7 +123,7 @@ class Recurrence(torch.autograd.Function):
             for d in (0, 1):
                 torch.mm(flat[d], w_ih[d], out=d_x[d])
         d_ih = [flat[d].t() @ x[d] for d in (0, 1)]
-        first = sizes[0]  # the first steps have nothing before them
+        first = sizes[0]  # no rows come before the rows of the first step
         previous = torch.cat([torch.arange(b, b + size) for _, size, b in places[1:]] or [_NONE])
         d_hh = [flat[d, first:].t() @ out[d, previous] for d in (0, 1)]
         d_bias = flat.sum(1)
@@ -110,7 +134,7 @@ _NONE = torch.empty(0, dtype=torch.int64)
 
 
 def _places(sizes: list[int]) -> Iterator[tuple[int, int, int]]:
-    """(first packed row, size, first row of the step before or -1) of each step."""
+    """Yield each step's first packed row, its size, and the first row of the step before or -1."""
     start, before = 0, -1
     for size in sizes:
         yield start, size, before
@@ -120,7 +144,13 @@ def _places(sizes: list[int]) -> Iterator[tuple[int, int, int]]:
 def direction_weights(
     layer: nn.LSTM,
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """w_ih, w_hh and bias of both directions of a bidirectional LSTM of one layer."""
+    """Return w_ih, w_hh and bias of both directions of a bidirectional LSTM of one layer.
+
+    Examples:
+        >>> w_ih, w_hh, bias = direction_weights(nn.LSTM(4, 6, bidirectional=True))
+        >>> w_ih[0].shape, w_hh[1].shape, bias[0].shape
+        (torch.Size([24, 4]), torch.Size([24, 6]), torch.Size([24]))
+    """
     (w_ih0, w_hh0, *bias0), (w_ih1, w_hh1, *bias1) = layer.all_weights
     return (w_ih0, w_ih1), (w_hh0, w_hh1), (torch.add(*bias0), torch.add(*bias1))
 
@@ -132,13 +162,18 @@ def states(
     enter: Callable[[int, slice, Tensor], None],
     again: Callable[[int, Tensor, Tensor], None],
 ) -> Tensor:
-    """What `Recurrence` returns, (2, N, H), where nothing is to be trained.
+    """Compute what `Recurrence` returns, (2, N, H), if nothing is to be trained.
 
-    It goes through some steps at a time, and keeps no more than the states of the others.
+    It works on about BLOCK_ROWS rows at a time. Of the other steps, it keeps only the states.
 
-    x: a tensor of N rows, of the type wanted. enter(d, rows, out): fills out (rows, 4H) with
-    what goes into the gates of direction d from outside, bias and all. again(d, h, out): adds
-    to out (size, 4H) what the states h (size, H) of the step before put into them.
+    Args:
+        x: a tensor of N rows, with the type of the result.
+        hidden: H, units of each direction.
+        sizes: sentences at each step, see `Packing`.
+        enter: called with a direction d, a slice of packed rows and `out`, (rows, 4H). It fills
+            `out` with what the inputs and the biases give to the gates.
+        again: called with a direction d, the states h, (size, H), of the step before and `out`,
+            (size, 4H). It adds to `out` what these states give to the gates.
     """
     cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, len(x), hidden)
     step = _annotation_step(x)
@@ -161,13 +196,13 @@ def states(
 
 
 def _block(places: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The first steps that together have about BLOCK_ROWS rows, at least one."""
+    """Take the first steps that together have about BLOCK_ROWS rows, at least one step."""
     most = places[0][0] + BLOCK_ROWS
     return list(takewhile(lambda place: place[0] < most, places))
 
 
 def _steps(x: Tensor) -> tuple[Callable[..., None], Callable[..., None]]:
-    """How a step goes forward and back: compiled where it can be."""
+    """Return the forward and the backward function of a step, compiled if possible."""
     if not _compiled(x):
         return forward_step, backward_step
     from spacy_psa.kernels import gates
@@ -188,7 +223,7 @@ def _compiled(x: Tensor) -> bool:
 
 
 def _on_arrays(kernel: Callable[..., None]) -> Callable[..., None]:
-    """A kernel that takes tensors for the arrays that they share their memory with."""
+    """Let a kernel of arrays take tensors, whose memory the arrays share."""
 
     def step(*arguments: Any) -> None:
         kernel(*(x.numpy() if isinstance(x, Tensor) else x for x in arguments))
@@ -199,7 +234,7 @@ def _on_arrays(kernel: Callable[..., None]) -> Callable[..., None]:
 def forward_step(
     gates: Tensor, cells: Tensor, squashed: Tensor, out: Tensor, start: int, size: int, before: int
 ) -> None:
-    """The twin of `kernels.gates.forward_step`."""
+    """Do one step forward, as `kernels.gates.forward_step` does."""
     now = slice(start, start + size)
     i, f, g, o = gates[:, now].unbind(2)
     for gate in (i, f, o):
@@ -215,7 +250,7 @@ def forward_step(
 def annotation_step(
     gates: Tensor, cells: Tensor, out: Tensor, at: int, start: int, size: int, first: bool
 ) -> None:
-    """The twin of `kernels.gates.annotation_step`."""
+    """Do one step forward without training, as `kernels.gates.annotation_step` does."""
     i, f, g, o = gates[:, at : at + size].unbind(2)
     cell = cells[:, :size]
     new = i.sigmoid() * g.tanh()
@@ -234,7 +269,7 @@ def backward_step(
     size: int,
     before: int,
 ) -> None:
-    """The twin of `kernels.gates.backward_step`."""
+    """Go back through one step, as `kernels.gates.backward_step` does."""
     now, earlier = slice(start, start + size), slice(before, before + size)
     i, f, g, o = gates[:, now].unbind(2)
     tanh, hidden, cell = squashed[:, now], d_hidden[:, now], d_cell[:, now]

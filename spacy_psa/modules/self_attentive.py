@@ -1,6 +1,6 @@
-"""A BiLSTM with parallel self-attention beside it.
+"""A BiLSTM with self-attention in parallel to its output (Li2019 sections 3.2, 4 and 5.4).
 
-Li2019, in its first version, sections 3.2, 4 and 5.4.
+The section numbers are those of the first version of Li2019.
 """
 
 from typing import NamedTuple
@@ -15,27 +15,56 @@ from spacy_psa.ragged import mask, pad, unpad
 
 
 class AttentionHeads(NamedTuple):
-    """What a `SelfAttentiveBiLSTM` attends to in a batch."""
+    """The attention weights of a `SelfAttentiveBiLSTM` in a batch, as its `inspect` returns them.
 
-    attention: Tensor  # alpha^1 … alpha^m, (B, m, n, n)
+    Attributes:
+        attention: alpha^1 … alpha^m, (B, m, n, n).
+
+    Examples:
+        >>> encoder = SelfAttentiveBiLSTM(input_width=8, hidden=5)
+        >>> (heads,) = encoder.inspect(torch.randn(7, 8), torch.tensor([4, 3]))
+        >>> heads.attention.shape
+        torch.Size([2, 5, 4, 4])
+    """
+
+    attention: Tensor
 
 
 class SelfAttentiveBiLSTM(nn.Module):
-    """(N, nI) -> (N, 4 * hidden): H || C^1 || … || C^m for a linear classifier.
+    """Encodes tokens by a BiLSTM and attention over its states: (N, nI) -> (N, 4 * hidden).
 
-        H = BiLSTM(x), of width d_h = 2 * hidden                      (Li2019 section 3.2)
-        alpha^i = softmax(H Wq^i (H Wk^i)^T / sqrt(d_c))              (Li2019 section 4.1)
+        H = BiLSTM(x), of width d_h = 2 * hidden                        (Li2019 section 3.2)
+        alpha^i = softmax(H Wq^i (H Wk^i)^T / sqrt(d_c))                (Li2019 section 4.1)
         C^i = alpha^i H Wv^i, of width d_c = d_h / m
 
-    input_width: nI. heads: m.
-    hidden, layers, separate, input_dropout, output_dropout: see `BiLSTM`. Li2019 drops
-    "35% hidden features" and does not say where; here it is the BiLSTM's inputs and
-    states, none of the attention, as in the authors' code.
+    The output is H || C^1 || … || C^m, for a linear classifier.
 
-    `zeroed` names the blocks of the output ("H", "C1", …, "Cm") that are replaced with
-    zeros: for tests of a trained model (Li2019 section 5.4.1), and no part of its weights.
+    The attribute `zeroed` names the blocks of the output ("H", "C1", …, "Cm") that are replaced
+    with zeros. It serves to test a trained model (Li2019 section 5.4.1) and is not saved with the
+    weights.
 
-    Errors: InputError where `heads` does not divide 2 * hidden.
+    The names of the settings are the same in a config.
+
+    Args:
+        input_width: nI, the width of the input.
+        hidden: units of each direction of the BiLSTM (Li2019: 100).
+        layers: number of stacked layers of the BiLSTM (Li2019: 2).
+        heads: m, the number of heads (Li2019: 5).
+        separate: whether the two directions are separate stacks, see `BiLSTM` (Li2019 section
+            3.2).
+        input_dropout: dropout rate before the first layer of the BiLSTM. Li2019 drops "35% hidden
+            features" and does not say where. Here, as in the authors' code, these are the
+            inputs and the states of the BiLSTM; the attention has no dropout.
+        output_dropout: dropout rate after each layer of the BiLSTM (Li2019: 0.35, as above).
+
+    Raises:
+        InputError: if `heads` does not divide 2 * hidden, and if `hidden` or `layers` is below 1.
+
+    Examples:
+        >>> encoder = SelfAttentiveBiLSTM(input_width=100, hidden=50)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 200])
     """
 
     def __init__(
@@ -61,7 +90,7 @@ class SelfAttentiveBiLSTM(nn.Module):
             output_dropout=output_dropout,
         )
         self.heads = heads
-        # The matrices of the heads lie one below the other.
+        # Each projection holds the matrices of all heads, one below the other.
         self.query, self.key, self.value = (nn.Linear(d, d, bias=False) for _ in range(3))
         for projection in (self.query, self.key, self.value):
             for head in projection.weight.data.chunk(heads):
@@ -73,9 +102,10 @@ class SelfAttentiveBiLSTM(nn.Module):
         self.zeroed: frozenset[str] = frozenset()
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, 4 * hidden)."""
         h = self.lstm(x, lengths)
         query, key, value, tokens = self._project(h, lengths)
-        # Without n * n memory, also on a CPU.
+        # This function needs no memory of n * n numbers, not even on a CPU.
         context = scaled_dot_product_attention(query, key, value, attn_mask=tokens)
         output = torch.cat([h, unpad(context.transpose(1, 2).flatten(2), lengths)], 1)
         for name in self.zeroed:
@@ -83,14 +113,17 @@ class SelfAttentiveBiLSTM(nn.Module):
         return output
 
     def inspect(self, x: Tensor, lengths: Tensor) -> list[AttentionHeads]:
-        """The weights of the heads (Li2019 Fig 2, 3). Row j is where token j looks; the rows
-        of padding hold nothing of meaning, its columns are 0."""
+        """Compute the attention weights of the heads (Li2019 Fig. 2 and 3).
+
+        Row j of a matrix says where token j looks. The rows of padding have no meaning; the
+        columns of padding are 0.
+        """
         query, key, _, tokens = self._project(self.lstm(x, lengths), lengths)
         scores = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
         return [AttentionHeads(torch.softmax(scores.masked_fill(~tokens, -torch.inf), -1))]
 
     def _project(self, h: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Queries, keys and values (B, m, n, d_c), and which keys there are, (B, 1, 1, n)."""
+        """Compute queries, keys and values (B, m, n, d_c), and which keys are real (B, 1, 1, n)."""
         padded = pad(h, lengths)
         query, key, value = (
             projection(padded).unflatten(-1, (self.heads, -1)).transpose(1, 2)

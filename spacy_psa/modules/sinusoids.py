@@ -7,10 +7,23 @@ from spacy_psa.ragged import positions
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds the absolute position encoding of Vaswani et al. (2017), section 3.5.
+    """Adds the absolute position encoding of Vaswani et al. (2017), section 3.5: (N, d) -> (N, d).
 
-    PE[p, 2i] = sin(p / 10000^(2i/d)), PE[p, 2i+1] = cos of the same, p counted
-    from 0 in each sentence. An odd width ends with a sine. No parameters.
+        PE[p, 2i]   = sin(p / 10000^(2i/d))
+        PE[p, 2i+1] = cos(p / 10000^(2i/d))
+
+    The place p is counted from 0 in each sentence. An odd width ends with a sine. The module has
+    no parameters.
+
+    Args:
+        width: d, the width of the token vectors.
+
+    Examples:
+        >>> encode = SinusoidalPositions(width=2)
+        >>> encode(torch.zeros(3, 2), torch.tensor([2, 1]))
+        tensor([[0.0000, 1.0000],
+                [0.8415, 0.5403],
+                [0.0000, 1.0000]])
     """
 
     def __init__(self, width: int) -> None:
@@ -18,13 +31,26 @@ class SinusoidalPositions(nn.Module):
         self.width = width
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d)."""
+        """Add the encoding to x (N, d) of sentences of `lengths` (B,) -> (N, d)."""
         encoding = sinusoids(torch.arange(int(lengths.max())), self.width)
         return x + encoding.to(x)[positions(lengths, x.device)[1]]
 
 
 def sinusoids(place: Tensor, width: int) -> Tensor:
-    """place (n,), which may be negative -> sines and cosines in turn, (n, width) float64."""
+    """Compute sines and cosines in turn for some places.
+
+    Args:
+        place: (n,) int64, the places; they may be negative.
+        width: d, the number of columns.
+
+    Returns:
+        (n, width) float64.
+
+    Examples:
+        >>> sinusoids(torch.tensor([0, 1]), width=3)
+        tensor([[0.0000, 1.0000, 0.0000],
+                [0.8415, 0.5403, 0.0022]], dtype=torch.float64)
+    """
     # float64: at position 50,000 a float32 angle is off by 0.003.
     frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angle = place.double()[:, None] * frequency

@@ -14,16 +14,31 @@ Sides = Literal["even_odd", "halves"]
 
 
 def span_counts(lengths: Tensor) -> Tensor:
-    """(B,) -> (B,): the spans of a sentence of n tokens, n (n + 1) / 2."""
+    """Count the spans of sentences of n tokens, n (n + 1) / 2: (B,) -> (B,).
+
+    Examples:
+        >>> span_counts(torch.tensor([1, 2, 3]))
+        tensor([1, 3, 6])
+    """
     return lengths * (lengths + 1) // 2
 
 
 def span_fenceposts(lengths: Tensor, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """The first and last fencepost of every span, as rows of a ragged batch that has
-    n + 1 fenceposts for a sentence of n tokens.
+    """List the first and the last fencepost of every span.
 
-    lengths: (B,) int64. Returns two (S,) int64 tensors on `device`, S = Σ n (n + 1) / 2,
-    sentence after sentence, in a sentence by start and then by end.
+    Fenceposts are numbered over the whole batch: a sentence of n tokens has n + 1.
+
+    Args:
+        lengths: (B,) int64, the tokens of each sentence.
+        device: device of the results; by default the CPU.
+
+    Returns:
+        Two (S,) int64 tensors, S = Σ n (n + 1) / 2: sentence after sentence, and in a sentence
+        ordered by start and then by end.
+
+    Examples:
+        >>> span_fenceposts(torch.tensor([2, 1]))
+        (tensor([0, 0, 1, 3]), tensor([1, 2, 2, 4]))
     """
     starts, ends, offset = [], [], 0
     for n in lengths.tolist():
@@ -38,12 +53,25 @@ def span_fenceposts(lengths: Tensor, device: torch.device | None = None) -> tupl
 def span_hidden(
     fenceposts: Tensor, lengths: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, eps: float
 ) -> Tensor:
-    """relu(LayerNorm(F_j - F_i + c)) of the spans (i, j), in the order of `span_fenceposts`.
+    """Compute relu(LayerNorm(F_j - F_i + c)) of all spans (i, j).
 
-    The plain torch form of `kernels.spans.span_hidden`.
+    This is the plain torch form of `kernels.span_hidden.span_hidden`.
 
-    fenceposts: F (N + B, h), of sentences of lengths (B,). bias: c (h,). weight, shift, eps:
-    of the LayerNorm. Returns (S, h).
+    Args:
+        fenceposts: F, (N + B, h), the fenceposts of sentences of `lengths`.
+        lengths: (B,) int64, the tokens of each sentence.
+        bias: c, (h,).
+        weight: (h,), the weight of the LayerNorm.
+        shift: (h,), the bias of the LayerNorm.
+        eps: the number that the LayerNorm adds to the variance.
+
+    Returns:
+        (S, h), a row for each span, in the order of `span_fenceposts`.
+
+    Examples:
+        >>> one, zero = torch.ones(3), torch.zeros(3)
+        >>> span_hidden(torch.randn(6, 3), torch.tensor([2, 2]), zero, one, zero, 1e-5).shape
+        torch.Size([6, 3])
     """
     start, end = span_fenceposts(lengths, fenceposts.device)
     hidden = fenceposts.index_select(0, end) - fenceposts.index_select(0, start)
@@ -51,22 +79,32 @@ def span_hidden(
 
 
 class SpanScores(nn.Module):
-    """s(i, j, ·) = M2 relu(LayerNorm(M1 v_ij + c1)) + c2, v_ij = F_j - F_i (Kitaev2018 section 2.3).
+    """Scores each span and label of a sentence: token vectors (N, d) -> (S, L - 1).
 
-    F_k, the fencepost between the tokens k and k + 1, is the one side of y_k beside the
-    other of y_{k+1}, k = 0 … n, where y_0 and y_{n+1} are the vectors of START and STOP. M1
-    is linear, so it is applied to the n + 1 fenceposts of a sentence and not to its
-    n (n + 1) / 2 spans.
+        s(i, j, ·) = M2 relu(LayerNorm(M1 v_ij + c1)) + c2, v_ij = F_j - F_i   (section 2.3)
 
-    input_width: of the token vectors. labels: L - 1, the null label left out, whose score is 0.
-    hidden: rows of M1 (Kitaev2018's code: 250).
-    sides: of a vector: "even_odd" coordinates (Kitaev2018 footnote 2), or "halves", which are the
-    directions where the encoder is a BiLSTM.
-    boundaries: the first and the last row of each sentence are those of START and STOP.
-    Otherwise the module has trained ones of its own.
+    F_k is the fencepost between the tokens k and k + 1, for k = 0 to n. It consists of one side
+    (half of the coordinates) of y_k and the other side of y_{k+1}, where y_0 and y_{n+1} are the
+    vectors of START and STOP. M1 is linear, so the module applies it to the n + 1 fenceposts of a
+    sentence, and not to its n (n + 1) / 2 spans.
 
-    On a CPU with numba it holds about 2 S · hidden floats in training and 1 in prediction, S
-    the batch's spans; else twice that.
+    With S spans in a batch, the module holds about 2 S · hidden floats in training and S · hidden
+    in prediction on a CPU with numba, and twice as many elsewhere.
+
+    Args:
+        input_width: d, the width of the token vectors.
+        labels: L - 1, the number of labels without the null label, whose score is 0.
+        hidden: number of rows of M1 (Kitaev2018's code: 250).
+        boundaries: whether the first and the last row of each sentence are the vectors of START
+            and STOP. Otherwise the module has trained vectors for them.
+        sides: how a vector is divided: "even_odd" takes the even and the odd coordinates
+            (Kitaev2018 footnote 2); "halves" takes the two halves, which are the directions of a
+            BiLSTM.
+
+    Examples:
+        >>> scores = SpanScores(input_width=16, labels=5, hidden=8)
+        >>> scores(torch.randn(7, 16), torch.tensor([4, 3])).shape  # 10 + 6 spans
+        torch.Size([16, 5])
     """
 
     def __init__(
@@ -86,25 +124,27 @@ class SpanScores(nn.Module):
         self.left = nn.Linear(half, hidden, bias=False)
         self.right = nn.Linear(input_width - half, hidden, bias=False)
         self.bias = nn.Parameter(torch.zeros(hidden))
-        for layer in (self.left, self.right):  # as one layer of the whole width
+        for layer in (self.left, self.right):  # start like one layer of the whole width
             nn.init.uniform_(layer.weight, -(input_width**-0.5), input_width**-0.5)
         self.norm = nn.LayerNorm(hidden)
         self.label = nn.Linear(hidden, labels)
         self.ends = None if boundaries else nn.Parameter(torch.randn(2, input_width))
 
     def out_lengths(self, lengths: Tensor) -> Tensor:
-        """The spans of sentences of these many rows."""
+        """Count the spans of sentences with `lengths` rows: (B,) -> (B,)."""
         return span_counts(lengths - 2 if self.boundaries else lengths)
 
     def forward(self, y: Tensor, lengths: Tensor) -> Tensor:
-        """y (N, d), lengths (B,) of its rows -> (S, L - 1), in the order of
-        `span_fenceposts`."""
+        """Score the spans of y (N, d), with `lengths` (B,) rows a sentence -> (S, L - 1).
+
+        The spans are in the order of `span_fenceposts`.
+        """
         if self.ends is not None:
             y = torch.cat([y, self.ends])[with_boundaries(lengths, y.device)]
         else:
             lengths = lengths - 2
         if y.device.type == "cpu" and available():
-            from spacy_psa.kernels.span_hidden import span_hidden as hidden  # numba, where it works
+            from spacy_psa.kernels.span_hidden import span_hidden as hidden  # needs numba
         else:
             hidden = span_hidden
         norm = self.norm
@@ -112,9 +152,9 @@ class SpanScores(nn.Module):
         return self.label(hidden(fenceposts, lengths, self.bias, norm.weight, norm.bias, norm.eps))
 
     def _fenceposts(self, y: Tensor, lengths: Tensor) -> Tensor:
-        """M1 F, (N + B, hidden), of y: (N + 2B, d)."""
+        """Compute M1 F, (N + B, hidden), from y (N + 2B, d)."""
         left, right = self.left(y[:, self.sides[0]]), self.right(y[:, self.sides[1]])
-        last = torch.cumsum(lengths + 2, 0) - 1  # STOP stands left of no fencepost
+        last = torch.cumsum(lengths + 2, 0) - 1  # no fencepost is to the right of STOP
         keep = torch.ones(len(y), dtype=torch.bool)
         keep[last] = False
         rows = keep.nonzero()[:, 0].to(y.device)

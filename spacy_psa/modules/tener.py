@@ -1,4 +1,4 @@
-"""TENER: self-attention that tells directions and distances apart (Yan2019 section 3.2)."""
+"""TENER: self-attention that distinguishes directions and distances (Yan2019 section 3.2)."""
 
 import math
 
@@ -19,27 +19,39 @@ from spacy_psa.modules.transformer import (
 
 
 class RelativeAttention(nn.Module):
-    """Attention with relative sinusoids, no key and no output projection.
+    """Attention with relative sinusoids, without key or output projection: (N, d) -> (N, d).
 
-        Q = H Wq, K = H, V = H Wv, each cut into heads of dk              (Yan2019 Eq. 16)
-        R_o = [sin(o c_0), cos(o c_0), sin(o c_1), …], c_i = 10000^(-2i/dk)  (Eq. 17)
-        A_tj = Q_t·K_j + Q_t·R_{t-j} + u·K_j + v·R_{t-j}                  (Eq. 18)
-        softmax_j(A) V                                                    (Eq. 19)
-    with u and v for each head.
+        Q = H Wq, K = H, V = H Wv, each cut into heads of dk               (Yan2019 Eq. 16)
+        R_o = [sin(o c_0), cos(o c_0), sin(o c_1), …], c_i = 10000^(-2i/dk)        (Eq. 17)
+        A_tj = Q_t·K_j + Q_t·R_{t-j} + u·K_j + v·R_{t-j}                           (Eq. 18)
+        softmax_j(A) V                                                             (Eq. 19)
 
-    The authors' code differs from the paper: its R has all sines before all
-    cosines, c_i = 10000^(-i/(dk/2-1)), and stands for R_{j-t}; a sign of the sines. Its
-    later versions also have the two switches below, which the paper argues against
-    or does not know. Weights of the one are no weights of the other.
+    Each head has its own u and v.
 
-    width: d. heads: each dk = d / heads wide. dropout: on the attention weights.
-    scale: divide all of A by sqrt(dk), "w/ scale" in Yan2019 Tables 2 and 3.
-    key_projection: K = H Wk. key_relative_bias: add K_j·R_{t-j} to A.
+    The authors' code differs from the paper. Its R has all sines before all cosines, has
+    c_i = 10000^(-i/(dk/2-1)), and stands for R_{j-t}, which changes the sign of the sines. Later
+    versions of the code also have `key_projection`, which the paper argues against, and
+    `key_relative_bias`, which the paper does not mention. Weights trained with one variant
+    cannot be used with the other.
 
-    Wq, Wv (and Wk) have no biases and start as torch's Linear does, u and v by
-    Glorot's rule, both as in the code; the paper is silent.
+    Wq, Wv (and Wk) have no biases and start as torch's Linear does; u and v start by Glorot's
+    rule. Both are as in the code; the paper does not say.
 
-    InputError where heads do not divide the width.
+    Args:
+        width: d, the width of the input and of the output.
+        heads: number of heads, each dk = d / heads wide.
+        dropout: dropout rate on the attention weights (Yan2019: 0.15).
+        scale: whether to divide all of A by sqrt(dk), "w/ scale" in Yan2019 Tables 2 and 3.
+        key_projection: whether K is H Wk and not H.
+        key_relative_bias: whether to add K_j·R_{t-j} to A.
+
+    Raises:
+        InputError: if `heads` does not divide `width`.
+
+    Examples:
+        >>> attention = RelativeAttention(width=16, heads=4)
+        >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(
@@ -67,7 +79,7 @@ class RelativeAttention(nn.Module):
         nn.init.xavier_normal_(self.v)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d)."""
+        """Attend within sentences of `lengths` (B,): x (N, d) -> (N, d)."""
         projected = (self.query(x), x if self.key is None else self.key(x), self.value(x))
         q, k, v = (split_heads(part, lengths, self.heads) for part in projected)
         n = q.shape[2]
@@ -80,10 +92,10 @@ class RelativeAttention(nn.Module):
             scores = relative_scores(toward[:, :, start:stop], table, start, 0, n)
             if self.key_relative_bias:
                 rows = stop - start
-                # Some keys at a time, which need as much memory as `scores`.
+                # Some keys at a time, so that they need no more memory than `scores`.
                 tile = max(rows, math.isqrt(rows * n))
                 by_key = [
-                    # K_j·R_{t-j} with rows j and columns t, so the offset is j - t.
+                    # K_j·R_{t-j} with rows j and columns t: the offset is j - t.
                     relative_scores(k[:, :, low : low + tile], mirrored, low, start, rows)
                     for low in range(0, n, tile)
                 ]
@@ -98,10 +110,23 @@ class RelativeAttention(nn.Module):
 
 
 def relative_scores(x: Tensor, table: Tensor, row: int, column: int, columns: int) -> Tensor:
-    """x_i·R_{i-j} for i = row, row + 1, … and j = column, …, column + columns - 1.
+    """Compute x_i·R_{i-j} for some rows i and columns j.
 
-    x: (..., rows, dk). table: (2n, dk), R at the offsets n - 1, n - 2, …, -n.
-    Returns (..., rows, columns).
+    Args:
+        x: (..., rows, dk), the vectors x_i from i = row on.
+        table: (2n, dk), R at the offsets n - 1, n - 2, …, -n.
+        row: the first i.
+        column: the first j.
+        columns: the number of columns.
+
+    Returns:
+        (..., rows, columns).
+
+    Examples:
+        >>> table = torch.tensor([[1.0], [0.0], [-1.0], [-2.0]])  # R_o = o for n = 2
+        >>> relative_scores(torch.ones(2, 1), table, row=0, column=0, columns=2)
+        tensor([[ 0., -1.],
+                [ 1.,  0.]])
     """
     first = len(table) // 2 - (row + x.shape[-2]) + column
     near = table[first : first + x.shape[-2] + columns]
@@ -109,11 +134,18 @@ def relative_scores(x: Tensor, table: Tensor, row: int, column: int, columns: in
 
 
 def relative_shift(scores: Tensor) -> Tensor:
-    """(..., m, m + n) -> (..., m, n): out[i, j] = scores[i, (m - 1) - i + j].
+    """Shift each row of scores, from offsets to columns: (..., m, m + n) -> (..., m, n).
 
-    Column c stands for the offset (m - 1) - c, and out[i, j] has that of i - j. Row i
-    begins one column earlier than row i - 1, as it does in memory when read as rows
-    that are one column shorter; so nothing is gathered.
+        out[i, j] = scores[i, (m - 1) - i + j]
+
+    Column c of the scores is for the offset (m - 1) - c, and out[i, j] is for the offset i - j. So
+    row i begins one column earlier than row i - 1. It also does so in memory if the rows are read
+    as one column shorter; the function therefore gathers nothing.
+
+    Examples:
+        >>> relative_shift(torch.tensor([[1, 0, -1, -2], [1, 0, -1, -2]]))
+        tensor([[ 0, -1],
+                [ 1,  0]])
     """
     m, width = scores.shape[-2:]
     flat = scores.flatten(-2)[..., m - 1 : m - 1 + m * (width - 1)]
@@ -121,18 +153,38 @@ def relative_shift(scores: Tensor) -> Tensor:
 
 
 class TENER(Encoder):
-    """The adapted Transformer: (N, nI) -> (N, heads · head_width).
+    """Encodes tokens by TENER, the adapted Transformer: (N, nI) -> (N, heads · head_width).
 
-    input_width: nI. heads, head_width: d = heads · head_width; the defaults are those of the
-    authors' script for CoNLL-2003. layers: how many.
-    ffn_dim: the width inside the feed-forward part; 2 d where None, as in Yan2019's code.
-    dropout: on attention weights and in the feed-forward part (Yan2019: 0.15).
-    output_dropout: Yan2019's "fc dropout", 0.4. precision: see `products`.
-    scale, key_projection, key_relative_bias: see `RelativeAttention`.
+    A trained linear layer projects the input to the width d = heads · head_width. The authors' code
+    has it; the paper does not. The code also normalises the scores of tags before its CRF
+    (log_softmax); this is not part of an encoder.
 
-    The projection of the input is the code's; the paper has none. The code also
-    normalises the scores of tags before its CRF (log_softmax), which is no matter of
-    an encoder.
+    A config of version 1 calls `ffn_dim` `feedforward`.
+
+    Args:
+        input_width: nI, the width of the input.
+        heads: number of heads (Yan2019 Table 8: 8 to 14 for English, 4 to 10 for Chinese). The
+            default is the value of the authors' script for CoNLL-2003.
+        head_width: dk, the width of a head (Yan2019 Table 8: 64 to 128 for English, 32 to 96 for
+            Chinese). The default is the value of the same script.
+        layers: number of layers (Yan2019 Table 8: 1 or 2).
+        ffn_dim: width inside the feed-forward part; by default 2 d, as in Yan2019's code.
+        scale: whether to divide the scores by sqrt(dk), see `RelativeAttention` (Yan2019: no).
+        key_projection: see `RelativeAttention` (Yan2019: no).
+        key_relative_bias: see `RelativeAttention` (Yan2019: no).
+        dropout: dropout rate on the attention weights and in the feed-forward part (Yan2019: 0.15).
+        input_dropout: dropout rate on the input (Yan2019 gives none).
+        output_dropout: dropout rate after the last layer (Yan2019's "fc dropout": 0.4).
+        precision: "float32" or "bfloat16", see `products`.
+
+    Raises:
+        InputError: for a size below 1 and an unknown precision.
+
+    Examples:
+        >>> encoder = TENER(input_width=100, heads=2, head_width=16)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 32])
     """
 
     def __init__(

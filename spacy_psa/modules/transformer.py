@@ -1,4 +1,4 @@
-"""The Transformer encoder (Vaswani et al. 2017; Yan2019 section 2.2), and what its variants share."""
+"""The Transformer (Vaswani et al. 2017; Yan2019 section 2.2), and the parts its variants share."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,9 +13,9 @@ from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import mask, pad, unpad
 
-# Of the scores of a chunk of `attend`; about six of this size exist at once. Not less than
-# 32 MiB, below which glibc puts tensors on its heap, where the few that stay lie between
-# the many that go, and the memory of the process grows with n² again.
+# Size of the scores of a chunk of `attend`. About six tensors of this size exist at once. It must
+# be at least 32 MiB: glibc puts smaller tensors on its heap, where the few that stay separate the
+# many that are freed, and the memory of the process would grow with n² again.
 CHUNK_BYTES = 36 << 20
 
 Bias = Callable[[int, int], Tensor]
@@ -32,17 +32,31 @@ def attend(
     bias: Bias | None = None,
     masked: bool = False,
 ) -> Tensor:
-    """softmax_j(scale · q_i·k_j + bias_ij) v_j over the tokens j of a sentence.
+    """Compute attention with a bias on the scores, softmax_j(scale · q_i·k_j + bias_ij) v_j.
 
-    q, k, v: (B, H, n, dk), padded, n = max(lengths). dropout: on the attention weights.
-    bias: from a range of rows i, start and stop, to what their scores are raised by,
-        (B, H or 1, rows, n).
-    masked: leave out j = i; a token that is then alone gets 0.
+    The sum is over the tokens j of a sentence. The function works on some rows i at a time, so that
+    its memory stays near 6 · CHUNK_BYTES. In training it computes the weights of each chunk once
+    more in the backward pass, for the same reason. On a CPU it never multiplies in bfloat16,
+    because products as small as these are slower in it.
 
-    Returns (B, H, n, dk), of which padded rows mean nothing. Does not multiply in bfloat16
-    on a CPU, where products as small as these are slower in it. Works on a few rows i at a
-    time, so that what it holds stays near 6 · CHUNK_BYTES, in training too, where a
-    chunk's weights are made again for the backward pass.
+    Args:
+        q: (B, H, n, dk), padded, n = max(lengths).
+        k: (B, H, n, dk).
+        v: (B, H, n, dk).
+        lengths: (B,) int64, the tokens of each sentence.
+        scale: the factor of q_i·k_j.
+        dropout: dropout rate on the attention weights.
+        bias: a function of a range of rows i, its start and its stop, that returns what is added to
+            their scores, (B, H or 1, rows, n).
+        masked: whether to leave out j = i. A sentence of one token then gets 0.
+
+    Returns:
+        (B, H, n, dk). Padded rows have no meaning.
+
+    Examples:
+        >>> q = k = v = torch.randn(2, 1, 4, 8)
+        >>> attend(q, k, v, torch.tensor([4, 3]), scale=8**-0.5).shape
+        torch.Size([2, 1, 4, 8])
     """
     whole = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
     if whole == torch.bfloat16 and q.device.type == "cpu":
@@ -52,7 +66,7 @@ def attend(
     places = torch.arange(n, device=q.device)
     padding = ~mask(lengths, q.device)[:, None, None]
     zero = q.new_zeros(1)
-    # The least number and not -inf: a row with nothing allowed has a gradient of 0, not NaN.
+    # Not -inf but the least number: a row without allowed pairs gets the gradient 0, not NaN.
     least = torch.finfo(q.dtype).min
 
     def chunk(start: int, stop: int) -> Tensor:
@@ -81,30 +95,62 @@ def attend(
 
 
 def split_heads(x: Tensor, lengths: Tensor, heads: int) -> Tensor:
-    """(N, d) -> (B, heads, n, d / heads), padded; head h has the h-th slice of x."""
+    """Split flat vectors into padded heads: (N, d) -> (B, heads, n, d / heads).
+
+    Head h takes the h-th slice of x.
+
+    Examples:
+        >>> split_heads(torch.randn(7, 16), torch.tensor([4, 3]), heads=2).shape
+        torch.Size([2, 2, 4, 8])
+    """
     return pad(x.view(len(x), heads, -1), lengths).transpose(1, 2)
 
 
 def join_heads(x: Tensor, lengths: Tensor) -> Tensor:
-    """(B, heads, n, d / heads) -> (N, d), the inverse of `split_heads`."""
+    """Join padded heads to flat vectors, as the inverse of `split_heads`.
+
+    It maps (B, heads, n, d / heads) to (N, d).
+
+    Examples:
+        >>> join_heads(torch.randn(2, 2, 4, 8), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
+    """
     return unpad(x.transpose(1, 2), lengths).flatten(1)
 
 
 def head_width(width: int, heads: int) -> int:
-    """dk = width / heads. InputError where heads do not divide the width."""
+    """Compute the width of a head, dk = width / heads.
+
+    Raises:
+        InputError: if `heads` does not divide `width`.
+
+    Examples:
+        >>> head_width(width=512, heads=8)
+        64
+    """
     if heads < 1 or width < 1 or width % heads:
         raise SettingError("heads", heads, f"take a number that divides the width, {width}")
     return width // heads
 
 
 class MultiHeadAttention(nn.Module):
-    """Scaled dot-product attention (Yan2019 Eq. 1-6), with biases in all four projections.
+    """Scaled dot-product attention with several heads: (N, d) -> (N, d) (Yan2019 Eq. 1-6).
 
-    width: d, of the input and of the output. heads: each d / heads wide.
-    dropout: on the attention weights.
-    psi: a position bias that is added to the scaled scores, one for all heads.
+    All four projections have biases.
 
-    InputError where heads do not divide the width.
+    Args:
+        width: d, the width of the input and of the output.
+        heads: number of heads, each d / heads wide.
+        dropout: dropout rate on the attention weights.
+        psi: a position bias that is added to the scaled scores, the same for all heads.
+
+    Raises:
+        InputError: if `heads` does not divide `width`.
+
+    Examples:
+        >>> attention = MultiHeadAttention(width=16, heads=4)
+        >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(
@@ -118,7 +164,7 @@ class MultiHeadAttention(nn.Module):
         self.psi = psi
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d)."""
+        """Attend within sentences of `lengths` (B,): x (N, d) -> (N, d)."""
         projected = (self.query(x), self.key(x), self.value(x))
         q, k, v = (split_heads(part, lengths, self.heads) for part in projected)
         out = attend(
@@ -145,10 +191,22 @@ def _rows_of(psi: PositionBias, x: Tensor, lengths: Tensor) -> Bias:
 
 
 class EncoderLayer(nn.Module):
-    """y = LN(x + attention(x)), LN(y + W2 relu(W1 y + b1) + b2) (Yan2019 Eq. 7).
+    """One layer of a Transformer around any attention: (N, d) -> (N, d) (Yan2019 Eq. 7).
 
-    attention: a module (N, d), lengths -> (N, d). ffn_dim: the width inside the feed-forward part.
-    dropout: after relu and after W2, as in Yan2019's code; the attention has its own.
+        y = LN(x + attention(x))
+        LN(y + W2 relu(W1 y + b1) + b2)
+
+    Args:
+        attention: a module that maps (N, d) and lengths (B,) to (N, d).
+        width: d, the width of the input and of the output.
+        ffn_dim: width inside the feed-forward part.
+        dropout: dropout rate after the relu and after W2, as in Yan2019's code. The attention has
+            its own.
+
+    Examples:
+        >>> layer = EncoderLayer(MultiHeadAttention(width=16, heads=4), width=16, ffn_dim=32)
+        >>> layer(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(
@@ -163,19 +221,33 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, d), lengths (B,) -> (N, d)."""
+        """Transform x (N, d) of sentences of `lengths` (B,) -> (N, d)."""
         x = self.attention_norm(x + self.attention(x, lengths))
         hidden = self.dropout(torch.relu(self.inner(x)))
         return self.feedforward_norm(x + self.dropout(self.outer(hidden)))
 
 
 class Encoder(nn.Module):
-    """A projection of the input to the layers' width, then layers: (N, nI) -> (N, d).
+    """Projects the input to the width of the layers, and applies the layers: (N, nI) -> (N, d).
 
-    input_width: nI. width: d. layers: of width d. absolute: add sinusoids of the place
-    in the sentence to the projected input (Yan2019 Eq. 8-9).
-    input_dropout, output_dropout: before the projection and after the last layer.
-    precision: see `products`.
+    Args:
+        input_width: nI, the width of the input.
+        width: d, the width of the layers and of the output.
+        layers: the layers, all of width d.
+        absolute: whether to add sinusoids of the place in the sentence to the projected input
+            (Yan2019 Eq. 8-9).
+        input_dropout: dropout rate before the projection.
+        output_dropout: dropout rate after the last layer.
+        precision: "float32" or "bfloat16", see `products`.
+
+    Raises:
+        InputError: for an unknown precision.
+
+    Examples:
+        >>> layer = EncoderLayer(MultiHeadAttention(width=16, heads=4), width=16, ffn_dim=32)
+        >>> encoder = Encoder(input_width=100, width=16, layers=[layer], absolute=True)
+        >>> encoder(torch.randn(7, 100), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
     """
 
     def __init__(
@@ -200,7 +272,7 @@ class Encoder(nn.Module):
         self.output_dropout = nn.Dropout(output_dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x (N, nI), lengths (B,) -> (N, d)."""
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, d)."""
         with products(self.precision, x):
             y = self.project(self.input_dropout(x)).to(x.dtype)
             if self.positions is not None:
@@ -211,13 +283,32 @@ class Encoder(nn.Module):
 
 
 class Transformer(Encoder):
-    """The vanilla encoder with absolute sinusoids, "Transformer" in Yan2019 Tables 2, 3 and 5.
+    """Encodes tokens by a Transformer with absolute sinusoids: (N, nI) -> (N, heads · head_width).
 
-    input_width: nI. heads, head_width: d = heads · head_width. layers: how many.
-    ffn_dim: the width inside the feed-forward part; 2 d where None, as in Yan2019's code.
-    dropout: on attention weights and in the feed-forward part. precision: see `products`.
+    This is the system "Transformer" in Yan2019 Tables 2, 3 and 5. A trained linear layer projects
+    the input to the width d = heads · head_width. The authors' code has it; the paper does not.
 
-    The projection of the input is Yan2019's code's; the paper has none.
+    A config of version 1 calls `ffn_dim` `feedforward`.
+
+    Args:
+        input_width: nI, the width of the input.
+        heads: number of heads (Yan2019 Table 8: 8 to 14 for English, 4 to 10 for Chinese).
+        head_width: width of a head (Yan2019 Table 8: 64 to 128 for English, 32 to 96 for Chinese).
+        layers: number of layers (Yan2019 Table 8: 1 or 2).
+        ffn_dim: width inside the feed-forward part; by default 2 d, as in Yan2019's code.
+        dropout: dropout rate on the attention weights and in the feed-forward part (Yan2019: 0.15).
+        input_dropout: dropout rate on the input (Yan2019 gives none).
+        output_dropout: dropout rate after the last layer (Yan2019's "fc dropout": 0.4).
+        precision: "float32" or "bfloat16", see `products`.
+
+    Raises:
+        InputError: for a size below 1 and an unknown precision.
+
+    Examples:
+        >>> encoder = Transformer(input_width=100, heads=2, head_width=16)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 32])
     """
 
     def __init__(

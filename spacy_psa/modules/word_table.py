@@ -1,15 +1,24 @@
-"""Trainable vectors of words, added to pretrained ones."""
+"""Trained vectors of words, added to pretrained vectors."""
 
 from torch import Tensor, nn
 
 
 class WordTable(nn.Module):
-    """A trainable vector for each of the first words that training meets.
+    """Adds a trained vector to the pretrained vector of each word.
 
-    num_embeddings: the words' number and 1, for row 0, the unknown word's.
-    width: of a vector.
+    All trained vectors start at 0. `WordEmbed.v1` then draws those of the words without a
+    pretrained vector. In a config of version 1, `rows` takes the place of `num_embeddings`.
 
-    All rows start at 0; `WordEmbed.v1` draws those of words without a pretrained vector.
+    Args:
+        num_embeddings: number of words with a trained vector, plus 1 for row 0, the unknown word.
+        width: width of a vector.
+
+    Examples:
+        >>> import torch
+        >>> table = WordTable(num_embeddings=10, width=3)
+        >>> table(torch.tensor([4, 0]), torch.ones(2, 3))
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]], grad_fn=<AddBackward0>)
     """
 
     def __init__(self, num_embeddings: int, width: int):
@@ -19,5 +28,5 @@ class WordTable(nn.Module):
         self.output_width = width
 
     def forward(self, rows: Tensor, pretrained: Tensor) -> Tensor:
-        """rows: (M,) int64; pretrained: (M, width). Returns (M, width), their sum."""
+        """Add the vectors of `rows` (M,) int64 to `pretrained` (M, width) -> (M, width)."""
         return self.table(rows) + pretrained

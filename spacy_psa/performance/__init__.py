@@ -1,1 +1,1 @@
-"""How fast pipelines are, measured side by side; `spacy-psa benchmark`."""
+"""The speed of pipelines, measured side by side; `spacy-psa benchmark`."""

@@ -1,4 +1,4 @@
-"""A record of `spacy_psa.performance.sections` as a picture."""
+"""Draws a record of `spacy_psa.performance.sections`."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,15 @@ from spacy_psa.corpora.atomic import atomic_path
 
 
 def draw(record: dict[str, Any], target: Path) -> None:
-    """Bars for annotation and training, lines for growth, of the sections that there are."""
+    """Draw the sections of a record into one picture.
+
+    Annotation and training are bars; sentence lengths and numbers of tags are lines. Other sections
+    are not drawn, and without any to draw no file is written.
+
+    Args:
+        record: the record, see `spacy_psa.performance.sections`.
+        target: the file to write; its ending names the format, PNG by default.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -26,7 +34,7 @@ def draw(record: dict[str, Any], target: Path) -> None:
             _bars(axes, record[name]["rows"], bars[name])
         else:
             _lines(axes, record[name]["rows"], lines[name])
-    # Not the temporary name's end, which says nothing of the format.
+    # The format is given, because the temporary name does not end in it.
     with atomic_path(target) as temporary:
         figure.savefig(temporary, format=target.suffix.lstrip(".") or "png", dpi=120)
     pyplot.close(figure)

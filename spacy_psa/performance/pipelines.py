@@ -1,4 +1,4 @@
-"""Pipelines to time: opened, given words, annotating and training."""
+"""Pipelines to time: opening them, reading words, annotating and training."""
 
 from collections.abc import Sequence
 from itertools import chain, cycle, islice
@@ -23,10 +23,17 @@ Sentences = list[list[str]]
 
 
 def read_words(path: Path, words: int) -> Sentences:
-    """The words of the docs of a `.spacy` file, from the start again until there are `words`.
+    """Read the words of the docs of a `.spacy` file, again from the start if they are too few.
+
+    Args:
+        path: the file.
+        words: the number of words to give.
+
+    Returns:
+        The words of each doc; the last doc may be cut.
 
     Raises:
-        InputError: the file is not one, or has no words.
+        InputError: if the file is not a `.spacy` file or has no words.
     """
     docs = read_docbin(path, Vocab())
     found: Sentences = [[token.text for token in doc] for doc in docs if len(doc)]
@@ -43,12 +50,15 @@ def read_words(path: Path, words: int) -> Sentences:
 
 
 def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Language:
-    """A trained pipeline, or, of a training config, one with random weights.
+    """Open a trained pipeline, or make one with random weights from a training config.
 
-    train, vectors: what a config is initialized with.
+    Args:
+        path: the folder or package of a pipeline, or a config (`.cfg`).
+        train: the training data that a config is initialized with.
+        vectors: the pipeline with the word vectors that a config is initialized with.
 
     Raises:
-        InputError: there is no such pipeline, or no training data for a config.
+        InputError: if there is no such pipeline or config, or no training data for a config.
     """
     if not path.endswith(".cfg"):
         return load_pipeline(path)
@@ -61,8 +71,16 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
 
 
 class Annotation:
-    """Annotates the same words each time, as docs made before; `batch_size` is the
-    pipeline's own. What it remembers of the run before is dropped."""
+    """Annotates the same words in each run.
+
+    The docs are made before the clock starts, and `batch_size` is that of the pipeline. Caches of
+    the run before are dropped.
+
+    Args:
+        name: the name of the row.
+        nlp: the pipeline.
+        sentences: the words of each doc.
+    """
 
     def __init__(self, name: str, nlp: Language, sentences: Sentences):
         self.name = name
@@ -70,6 +88,7 @@ class Annotation:
         self.sentences = sentences
 
     def run(self) -> Timing:
+        """Annotate the words once."""
         docs = [Doc(self.nlp.vocab, words=words) for words in self.sentences]
         for _, pipe in self.nlp.pipeline:
             for cache in caches(pipe.model) if hasattr(pipe, "model") else ():
@@ -81,10 +100,16 @@ class Annotation:
 
 
 class Training:
-    """Takes the same steps each time, as the loop of `spacy train` does, from wherever the
-    weights have got to.
+    """Takes the same training steps in each run, in the same way as `spacy train`.
 
-    steps: so many batches of `batch` docs of `train`, from its start.
+    The weights are not reset between runs.
+
+    Args:
+        name: the name of the row.
+        nlp: the pipeline.
+        train: the `.spacy` file with the training docs; the steps take them from its start.
+        steps: the number of batches in a run.
+        batch: the number of docs in a batch.
     """
 
     def __init__(self, name: str, nlp: Language, train: Path, steps: int, batch: int = 10):
@@ -97,7 +122,7 @@ class Training:
         self.optimizer = registry.resolve(settings, schema=ConfigSchemaTraining)["optimizer"]
 
     def batches(self) -> list[list[Example]]:
-        """New examples, so that nothing of the last time is left on them."""
+        """Make new examples, so that nothing from the last run is left on them."""
         examples = [
             Example(Doc(self.nlp.vocab, words=[t.text for t in doc]), doc)
             for doc in self.references
@@ -105,6 +130,7 @@ class Training:
         return [examples[i : i + self.batch] for i in range(0, len(examples), self.batch)]
 
     def run(self) -> Timing:
+        """Take the steps once."""
         batches = self.batches()
         with stopwatch(len(batches)) as timings:
             for batch in batches:
@@ -112,8 +138,9 @@ class Training:
         return timings[0]
 
     def step(self, batch: list[Example]) -> None:
+        """Take one training step with a batch of examples."""
         losses: dict[str, Any] = {}
-        self.nlp.update(batch, drop=self.dropout, losses=losses, sgd=False)  # type: ignore[arg-type]  # as spaCy's own loop
+        self.nlp.update(batch, drop=self.dropout, losses=losses, sgd=False)  # type: ignore[arg-type]  # as in spaCy's own loop
         for _, pipe in self.nlp.pipeline:
             if getattr(pipe, "is_trainable", False):
                 pipe.finish_update(self.optimizer)  # type: ignore[attr-defined]
@@ -121,21 +148,35 @@ class Training:
 
 
 def long_text(sentences: Sentences, words: int) -> list[str]:
-    """So many words in one piece."""
+    """Join the words of sentences to one text of `words` words, again from the start if needed.
+
+    Examples:
+        >>> long_text([["I", "came"], ["Go"]], 4)
+        ['I', 'came', 'Go', 'I']
+    """
     return list(islice(cycle(list(chain.from_iterable(sentences))), words))
 
 
 def of_length(sentences: Sentences, length: int, words: int) -> Sentences:
-    """The words of sentences, in pieces of one length, as many as make up `words`."""
+    """Cut the words of sentences into pieces of `length` words, about `words` words in all.
+
+    Examples:
+        >>> of_length([["I", "came"], ["Go"]], length=2, words=5)
+        [['I', 'came'], ['Go', 'I']]
+    """
     text = long_text(sentences, max(words // length, 1) * length)
     return [text[i : i + length] for i in range(0, len(text), length)]
 
 
 def named_rows(models: Sequence[str]) -> dict[str, str]:
-    """Paths by name, of arguments [NAME=]PATH; a row without a name has its path's.
+    """Give the paths by name, from arguments [NAME=]PATH; without a name, the path is the name.
 
     Raises:
-        InputError: two rows have one name.
+        InputError: if two rows have the same name.
+
+    Examples:
+        >>> named_rows(["psa=training/psa/model-best", "en_core_web_sm"])
+        {'psa': 'training/psa/model-best', 'en_core_web_sm': 'en_core_web_sm'}
     """
     rows: dict[str, str] = {}
     for argument in models:

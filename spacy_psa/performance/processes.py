@@ -1,7 +1,7 @@
-"""What is measured in a process of its own: opening a pipeline, and its memory.
+"""Measurements in a process of their own: opening a pipeline, and its memory.
 
-python -m spacy_psa.performance.processes load MODEL
-python -m spacy_psa.performance.processes memory MODEL DATA.spacy WORDS [long]
+    python -m spacy_psa.performance.processes load MODEL
+    python -m spacy_psa.performance.processes memory MODEL DATA.spacy WORDS [long]
 
 Each prints one JSON object.
 """
@@ -21,28 +21,48 @@ BATCH_WORDS = 100_000
 
 
 class Loading:
-    """`import spacy` and `spacy.load`, in a new process each time."""
+    """Runs `import spacy` and `spacy.load` in a new process each time.
+
+    Args:
+        name: the name of the row.
+        path: the folder or package of the pipeline.
+    """
 
     def __init__(self, name: str, path: str):
         self.name = name
         self.path = path
 
     def run(self) -> Timing:
+        """Open the pipeline once."""
         found = elsewhere("load", self.path)
         return Timing(1, found["seconds"], found["cpu_seconds"])
 
 
 def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dict[str, Any]:
-    """`words`, `seconds`, and `peak_bytes` of a new process that annotates so many words;
-    `loaded_bytes` are those when the pipeline was open.
+    """Measure the memory of a new process that annotates text.
 
-    long: as one doc without sentence boundaries.
+    Args:
+        path: the folder or package of the pipeline.
+        data: the `.spacy` file with the words.
+        words: the number of words to annotate.
+        long: whether the words are one doc without sentence boundaries.
+
+    Returns:
+        `words`; `seconds`; `loaded_bytes`, the peak memory after the pipeline is opened and has
+        annotated one sentence; and `peak_bytes`, the peak memory at the end.
+
+    Raises:
+        InputError: if the process fails.
     """
     return elsewhere("memory", path, str(data), str(words), *(["long"] if long else []))
 
 
 def elsewhere(*arguments: str) -> dict[str, Any]:
-    """What this module prints when it is run with these arguments."""
+    """Run this module with these arguments in a new process, and read the JSON object it prints.
+
+    Raises:
+        InputError: if the process fails.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "spacy_psa.performance.processes", *arguments],
         capture_output=True,
@@ -81,7 +101,7 @@ def _memory(path: str, data: str, words: str, *long: str) -> dict[str, Any]:
     list(nlp.pipe([nlp.make_doc("Ada Lovelace met Babbage .")]))
     loaded, done, started = _peak(), 0, time.perf_counter()
     while done < wanted:
-        # A stream, as a user has it: no doc is kept.
+        # A stream, as is usual: no doc is kept.
         docs = (Doc(nlp.vocab, words=text) for text in texts)
         done += sum(len(doc) for doc in nlp.pipe(docs))
     return {
@@ -94,11 +114,11 @@ def _memory(path: str, data: str, words: str, *long: str) -> dict[str, Any]:
 
 def _peak() -> int:
     status = Path("/proc/self/status")
-    if status.exists():  # Linux, whose getrusage counts what the process before exec had
+    if status.exists():  # Linux; its getrusage also counts the process before exec
         return 1024 * int(status.read_text().split("VmHWM:")[1].split()[0])
     import resource
 
-    # Kilobytes, but bytes on a Mac.
+    # The unit is kilobytes, but bytes on a Mac.
     factor = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * factor
 

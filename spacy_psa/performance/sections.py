@@ -2,16 +2,16 @@
 
 Keys of the file, format 1: `format`, `date`, `command`, `settings`, `data` {path: MD5},
 `machine`, `versions`, `commit`, `modified` (see `spacy_psa.scoring.provenance`), `rows`
-{name: path}, and of the sections those that were asked for:
+{name: path}, and those of these sections that were asked for:
 
-- `annotation`: `words`, `rows` {name: summary}, in words a second
-- `training`: `batch`, `steps`, `rows` {name: summary}, in steps a second
-- `loading`: `rows` {name: summary}, in loads a second, `import spacy` counted
+- `annotation`: `words`, `rows` {name: summary}, in words per second
+- `training`: `batch`, `steps`, `rows` {name: summary}, in steps per second
+- `loading`: `rows` {name: summary}, in loads per second, with `import spacy`
 - `memory`: `rows` {name: {`stream`: [...], `long`: [...]}}, each as `measure_memory` gives
 - `lengths`: `words`, `rows` {name: {length: summary}}
 - `labels`: `words`, `rows` {name: {number of tags: summary}}
 
-A summary is what `spacy_psa.performance.timing.summary` gives.
+`spacy_psa.performance.timing.summary` makes each summary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,24 +29,46 @@ from spacy_psa.performance.timing import Row, Timing, alternate, stopwatch, summ
 from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 LENGTHS = (10, 20, 40, 80, 160, 320)
-LABELS = (2, 4, 8, 12, 18)  # times 4, and 1, with BIOES
+LABELS = (2, 4, 8, 12, 18)  # n labels have 4 n + 1 BIOES tags
 Tell = Callable[[str, int], None]
 
 
 def timed(rows: Sequence[Row], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
-    """{name: summary} of rows timed in turn."""
+    """Time rows in turn.
+
+    Args:
+        rows: the rows.
+        repeats: the number of runs of each row that count.
+        tell: called before each run, see `alternate`.
+
+    Returns:
+        {name: summary}.
+    """
     return {name: summary(found) for name, found in alternate(rows, repeats, tell).items()}
 
 
 def loading(paths: Mapping[str, str], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
-    """How long the pipelines at these paths take to open, by name."""
+    """Measure how long pipelines take to open.
+
+    Args:
+        paths: {name: folder or package of a pipeline}.
+        repeats: as for `timed`.
+        tell: as for `timed`.
+    """
     return {"rows": timed([Loading(name, path) for name, path in paths.items()], repeats, tell)}
 
 
 def memory(
     paths: Mapping[str, str], data: Path, words: Sequence[int], long: Sequence[int]
 ) -> dict[str, Any]:
-    """Peak memory of streams of so many words, and of single docs of so many words."""
+    """Measure the peak memory of pipelines.
+
+    Args:
+        paths: {name: folder or package of a pipeline}.
+        data: the `.spacy` file with the words.
+        words: the number of words of each stream of docs.
+        long: the number of words of each single doc.
+    """
     return {
         "rows": {
             name: {
@@ -65,7 +87,15 @@ def lengths(
     repeats: int,
     tell: Tell | None = None,
 ) -> dict[str, Any]:
-    """Words a second of docs of each of `LENGTHS`."""
+    """Measure the words per second of docs of each length in `LENGTHS`.
+
+    Args:
+        nlps: {name: pipeline}.
+        sentences: the words of sentences.
+        words: the number of words in each run.
+        repeats: as for `timed`.
+        tell: as for `timed`.
+    """
     rows = [
         Annotation(f"{name} {length}", nlp, of_length(sentences, length, words))
         for name, nlp in nlps.items()
@@ -83,7 +113,17 @@ def labels(
     repeats: int,
     tell: Tell | None = None,
 ) -> dict[str, Any]:
-    """Words a second of each pipeline's `crf_ner`, with random weights and 2 to 18 labels."""
+    """Measure the words per second of the `crf_ner` of each pipeline, with 2 to 18 labels.
+
+    The weights are random. Pipelines without a `crf_ner` are left out.
+
+    Args:
+        nlps: {name: pipeline}.
+        sentences: the words of sentences.
+        words: the number of words in each run.
+        repeats: as for `timed`.
+        tell: as for `timed`.
+    """
     rows = [
         _Untrained(f"{name} {4 * count + 1}", nlp, count, of_length(sentences, 20, words))
         for name, nlp in nlps.items()
@@ -99,7 +139,7 @@ def labels(
 
 
 class _Untrained:
-    """A new `crf_ner` with a pipeline's settings and so many labels."""
+    """A new `crf_ner` with the settings of a pipeline's `crf_ner` and `count` labels."""
 
     def __init__(self, name: str, nlp: Language, count: int, sentences: Sentences):
         self.name = name
@@ -127,7 +167,15 @@ def record(
     data: Sequence[Path],
     sections: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Sections with where they come from; see this module's keys."""
+    """Make the object for the JSON file: the sections and their provenance, see the module.
+
+    Args:
+        command: the command line.
+        settings: its settings.
+        rows: {name: path of the pipeline}.
+        data: the data files.
+        sections: {name of the section: section}.
+    """
     head, modified = commit()
     return {
         "format": 1,

@@ -1,4 +1,4 @@
-"""A record of `spacy_psa.performance.sections` as Markdown."""
+"""Writes a record of `spacy_psa.performance.sections` as Markdown."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ GIGA = 1e9
 
 
 def markdown(record: dict[str, Any]) -> str:
-    """A heading and a table for each section of a record."""
+    """Write a heading and a table for each section of a record."""
     parts = [
         _rates(record, "annotation", "Annotation", "words a second"),
         _rates(record, "training", "Training", "steps a second"),
@@ -42,8 +42,10 @@ def _rates(record: dict[str, Any], section: str, title: str, unit: str) -> str:
 
 
 def _ratio(row: dict[str, Any], other: dict[str, Any]) -> float:
-    """How many times as fast as another row, in the processor's time, which other
-    processes do not take away."""
+    """Tell how many times as fast as another row this one is, in processor time.
+
+    Other processes do not change processor time.
+    """
     return float(row["per_cpu_second"]["median"] / other["per_cpu_second"]["median"])
 
 

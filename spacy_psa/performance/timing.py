@@ -1,4 +1,4 @@
-"""Rows that are timed in turn, so that what disturbs the machine disturbs all of them."""
+"""Times rows in turn, so that a disturbance of the machine affects all of them."""
 
 import os
 import time
@@ -12,12 +12,14 @@ class Timing(NamedTuple):
     """One run of a row."""
 
     amount: float
-    """What was done: words, steps, loads."""
+    """The amount of work: words, steps or loads."""
     seconds: float
-    """By the clock on the wall."""
+    """Wall-clock time."""
     cpu_seconds: float
-    """Of the processor, all threads: more than `seconds` with several threads, less where
-    other processes took the processor away."""
+    """Processor time of all threads.
+
+    It is more than `seconds` with several threads, and less if other processes use the
+    processor."""
 
 
 class Row(Protocol):
@@ -26,12 +28,22 @@ class Row(Protocol):
     name: str
 
     def run(self) -> Timing:
-        """Do it once. What is not to be timed happens before the clock starts."""
+        """Do it once. Preparations come before the clock starts and are not timed."""
 
 
 @contextmanager
 def stopwatch(amount: float) -> Iterator[list[Timing]]:
-    """Times the block; the list holds its timing afterwards."""
+    """Time the block; afterwards the list contains its timing.
+
+    Args:
+        amount: the amount of work in the block.
+
+    Examples:
+        >>> with stopwatch(100) as timings:
+        ...     total = sum(range(100))
+        >>> timings[0].amount
+        100
+    """
     found: list[Timing] = []
     wall, processor = time.perf_counter(), time.process_time()
     yield found
@@ -41,10 +53,17 @@ def stopwatch(amount: float) -> Iterator[list[Timing]]:
 def alternate(
     rows: Sequence[Row], repeats: int, tell: Callable[[str, int], None] | None = None
 ) -> dict[str, list[Timing]]:
-    """The timings of each row, by name: `repeats` rounds, every second one backwards, after
-    one run of each that does not count.
+    """Time rows in turn.
 
-    tell: called with a row's name and the number of the round before each run.
+    Every second round takes the rows in the opposite order. A first round does not count.
+
+    Args:
+        rows: the rows.
+        repeats: the number of rounds that count.
+        tell: called with the name of the row and the number of the round before each run.
+
+    Returns:
+        {name: timings of the row}.
     """
     timings: dict[str, list[Timing]] = {row.name: [] for row in rows}
     for number in range(repeats + 1):
@@ -58,11 +77,17 @@ def alternate(
 
 
 def summary(timings: Sequence[Timing]) -> dict[str, Any]:
-    """What a JSON file keeps of a row: each run, and the spread of its rates.
+    """Summarize the runs of a row for a JSON file.
 
-    Keys: `runs` (`amount`, `seconds`, `cpu_seconds` each), `per_second` by the wall's clock
-    and `per_cpu_second` of the processor, both `median`, `lower` and `upper` quartile,
-    `least` and `most`."""
+    Returns:
+        `runs`, with `amount`, `seconds` and `cpu_seconds` of each run; and the rates `per_second`,
+        in wall-clock time, and `per_cpu_second`, in processor time, each as `spread` gives it.
+
+    Examples:
+        >>> found = summary([Timing(100, 2.0, 1.0), Timing(100, 4.0, 1.0)])
+        >>> found["per_second"]["median"], found["per_cpu_second"]["median"]
+        (37.5, 100.0)
+    """
     return {
         "per_second": spread([t.amount / t.seconds for t in timings]),
         "per_cpu_second": spread([t.amount / t.cpu_seconds for t in timings]),
@@ -73,7 +98,14 @@ def summary(timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """The median, the quartiles and the ends of some numbers, to 4 digits."""
+    """Give `median`, the quartiles `lower` and `upper`, and the extremes `least` and `most`.
+
+    The numbers are rounded to 4 digits.
+
+    Examples:
+        >>> spread([1, 2, 4])
+        {'median': 2.0, 'lower': 1.5, 'upper': 3.0, 'least': 1.0, 'most': 4.0}
+    """
     lower, _, upper = quantiles(values, method="inclusive") if len(values) > 1 else [values[0]] * 3
     found = {
         "median": median(values),
@@ -86,11 +118,11 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def pin_threads(threads: int) -> None:
-    """Keep this process, and those that it starts, to `threads` processors and threads."""
+    """Limit this process, and those that it starts, to `threads` processors and threads."""
     import torch
 
     for library in ("OMP", "MKL", "OPENBLAS", "BLIS"):
         os.environ[f"{library}_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
-    if hasattr(os, "sched_setaffinity"):  # also where a library read its variable already
+    if hasattr(os, "sched_setaffinity"):  # also works if a library has already read its variable
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])

@@ -292,7 +292,7 @@ class StructuredPipe(TrainablePipe, ABC):
             if self.model.has_dim("nO") and self.model.get_dim("nO") != self.outputs:
                 raise InputError(
                     f"the weights are for {self.model.get_dim('nO')} outputs, "
-                    f"the labels give {self.outputs}"
+                    f"but the labels give {self.outputs}"
                 )
         except Exception as error:
             self.cfg = cfg

@@ -1,1 +1,1 @@
-"""How good a pipeline is, how fast, and where the figures come from."""
+"""Scores of a pipeline, its speed, and the provenance of these figures."""

@@ -1,17 +1,18 @@
 """How far confidences can be believed: calibration error, Brier score, precision and recall.
 
-A predicted span with confidence c is right (1) where the truth has the same span with the
-same label, else wrong (0). Of N predicted spans with confidences c_i and outcomes y_i:
+A predicted span with confidence c is right (y = 1) if the truth has the same span with the same
+label, otherwise wrong (y = 0). For N predicted spans with confidences c_i and outcomes y_i:
 
     ECE   = Σ_b (N_b / N) |mean of y in bin b - mean of c in bin b|
     Brier = (1 / N) Σ_i (c_i - y_i)²
     AUPR  = Σ_k (R_k - R_{k-1}) P_k
 
-ECE, the expected calibration error (Naeini et al. 2015, Guo et al. 2017), is over `BINS`
-bins. AUPR is the area under the precision-recall curve as average precision: P_k and R_k
-are precision and recall of the spans whose confidence reaches the k-th highest value, spans
-of equal confidence taken together. Recall is of all spans in the truth, so what was never
-predicted is lost: the area is at most the recall of the prediction.
+ECE, the expected calibration error (Naeini et al. 2015, Guo et al. 2017), is computed over
+`BINS` bins. AUPR, the area under the precision-recall curve, is the average precision: P_k and
+R_k are precision and recall of the spans whose confidence is at least the k-th highest value.
+Spans of equal confidence are taken together. Recall is relative to all spans in the truth, so
+spans that were never predicted count as missed, and AUPR is at most the recall of the
+prediction.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,40 +28,68 @@ from spacy.training import Example
 from spacy_psa.errors import InputError
 
 BINS = 15
-MISSING = 0  # Token.ent_iob
+MISSING = 0  # the value of Token.ent_iob without entity annotation
 
 
 class Judged(NamedTuple):
-    """Predicted spans, judged by the truth."""
+    """Predicted spans with their confidence and whether they are right.
+
+    Examples:
+        >>> confidence, right = numpy.array([0.9, 0.8, 0.3]), numpy.array([True, True, False])
+        >>> judged = Judged(confidence, right, missed=1)
+        >>> {name: round(value, 3) for name, value in summary(judged).items()}
+        {'ece': 0.2, 'ece_adaptive': 0.2, 'brier': 0.047, 'aupr': 0.667}
+    """
 
     confidence: NDArray[numpy.float64]
-    """(N,) from 0 to 1."""
+    """(N,) confidences from 0 to 1."""
     right: NDArray[numpy.bool_]
-    """(N,)"""
+    """(N,) whether each span is right."""
     missed: int
-    """Spans of the truth that are not among the predicted ones."""
+    """The number of spans of the truth that were not predicted."""
 
 
 class Bin(NamedTuple):
-    """The predicted spans whose confidence is above `lower` and at most `upper`."""
+    """The predicted spans whose confidence is above `lower` and at most `upper`.
+
+    The first bin also has the spans of confidence 0.
+    """
 
     lower: float
     upper: float
     size: int
     confidence: float | None
-    """Their mean confidence; None where there is none."""
+    """The mean confidence of the spans; None if the bin is empty."""
     accuracy: float | None
-    """The fraction that is right; None where there is none."""
+    """The fraction of spans that are right; None if the bin is empty."""
 
 
 def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = None) -> Judged:
-    """Compare the spans of predicted.spans[spans_key], with their attrs["scores"], to the
-    truth: reference.ents, or reference.spans[gold_key].
+    """Compare predicted spans with the truth.
 
-    Docs whose reference has no such annotation do not count, nor do predicted spans over
-    reference tokens without entity annotation, as in spaCy's own score of entities.
+    Two kinds of docs and spans do not count: docs whose reference has no such annotation, and
+    predicted spans over reference tokens without entity annotation. spaCy's own entity scores leave
+    out the same.
 
-    Errors: InputError where no doc has the group, or a group has not one score a span.
+    Args:
+        examples: the docs. Their predicted spans are in predicted.spans[spans_key], with the
+            confidences in attrs["scores"].
+        spans_key: the name of the span group.
+        gold_key: the span group of the reference with the truth; None takes reference.ents.
+
+    Raises:
+        InputError: if no doc has the span group, or if a group does not have one score for each
+            span.
+
+    Examples:
+        >>> from spacy.tokens import Span
+        >>> from spacy.vocab import Vocab
+        >>> gold = Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"])
+        >>> doc = Doc(gold.vocab, words=["Ada", "left"])
+        >>> spans = [Span(doc, 0, 1, "PER")]
+        >>> doc.spans["ner"] = SpanGroup(doc, attrs={"scores": [0.9]}, spans=spans)
+        >>> judge([Example(doc, gold)], "ner")
+        Judged(confidence=array([0.9]), right=array([ True]), missed=0)
     """
     best: list[float] = []
     right: list[bool] = []
@@ -85,24 +114,36 @@ def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = No
 
 
 def reliability(judged: Judged, bins: int = BINS, adaptive: bool = False) -> list[Bin]:
-    """The reliability diagram as data.
+    """Compute the bins of a reliability diagram.
 
-    bins: how many of equal width between 0 and 1; or, if adaptive, how many that hold
-    about as many spans each, fewer where many confidences are equal.
+    Args:
+        judged: the predicted spans.
+        bins: the number of bins.
+        adaptive: False makes bins of equal width between 0 and 1. True makes bins that hold about
+            the same number of spans each; there are fewer bins if many confidences are equal.
 
-    Errors: ValueError where there are no bins, or a confidence is not from 0 to 1.
+    Raises:
+        ValueError: if `bins` is below 1, or a confidence is not from 0 to 1.
+
+    Examples:
+        >>> confidence, right = numpy.array([0.9, 0.8, 0.3]), numpy.array([True, True, False])
+        >>> judged = Judged(confidence, right, missed=1)
+        >>> for found in reliability(judged, bins=2):
+        ...     print(found.lower, found.upper, found.size, found.accuracy)
+        0.0 0.5 1 0.0
+        0.5 1.0 2 1.0
     """
     confidence = judged.confidence
     if bins < 1:
         raise ValueError(f"bins is {bins}: take 1 or more")
-    # 1 + 1e-6 is 1 rounded by float32.
+    # A confidence of 1 may become 1 + 1e-6 in float32.
     if not ((confidence >= 0) & (confidence <= 1 + 1e-6)).all():
         raise ValueError("a confidence is not from 0 to 1")
     edges = numpy.arange(bins + 1) / bins
     if adaptive and len(confidence):
         inner = numpy.quantile(confidence, edges[1:-1], method="inverted_cdf")
         edges = numpy.unique([0.0, *inner, 1.0])
-    # In the bin above an edge stands what is greater; 0 itself in the first.
+    # A confidence equal to an edge is in the bin below it; 0 is in the first bin.
     place = numpy.searchsorted(edges[1:-1], confidence, side="left")
     found = []
     for i, (lower, upper) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist())):
@@ -118,7 +159,12 @@ def reliability(judged: Judged, bins: int = BINS, adaptive: bool = False) -> lis
 
 
 def calibration_error(bins: Iterable[Bin]) -> float | None:
-    """ECE of `reliability`'s bins; None where they are empty."""
+    """Compute the ECE from the bins of `reliability`; None if all bins are empty.
+
+    Examples:
+        >>> round(calibration_error([Bin(0.5, 1.0, size=2, confidence=0.85, accuracy=1.0)]), 2)
+        0.15
+    """
     gaps = [
         (b.size, abs(b.accuracy - b.confidence))
         for b in bins
@@ -129,27 +175,27 @@ def calibration_error(bins: Iterable[Bin]) -> float | None:
 
 
 def brier(judged: Judged) -> float | None:
-    """The mean squared distance of confidence and outcome; None where nothing is predicted."""
+    """Compute the mean squared difference of confidence and outcome; None without predictions."""
     if not len(judged.right):
         return None
     return float(((judged.confidence - judged.right) ** 2).mean())
 
 
 def average_precision(judged: Judged) -> float | None:
-    """The area under the precision-recall curve; None where the truth has no span."""
+    """Compute the area under the precision-recall curve; None if the truth has no spans."""
     total = int(judged.right.sum()) + judged.missed
     if not total:
         return None
     order = numpy.argsort(-judged.confidence)
     confidence, hits = judged.confidence[order], judged.right[order].cumsum()
-    # The last place of each run of equal confidences.
+    # The last index of each run of equal confidences.
     last = numpy.flatnonzero(numpy.append(confidence[1:] != confidence[:-1], True)[: len(order)])
     gained = numpy.diff(hits[last], prepend=0)
     return float((gained * hits[last] / (last + 1)).sum() / total)
 
 
 def summary(judged: Judged, bins: int = BINS) -> dict[str, float | None]:
-    """`ece`, `ece_adaptive`, `brier` and `aupr`."""
+    """Compute `ece`, `ece_adaptive`, `brier` and `aupr`; see `Judged` for an example."""
     return {
         "ece": calibration_error(reliability(judged, bins)),
         "ece_adaptive": calibration_error(reliability(judged, bins, adaptive=True)),
@@ -166,11 +212,21 @@ def score_calibration(
     bins: int,
     **_: Any,
 ) -> dict[str, Any]:
-    """What spaCy says of the predicted spans (`ents_p`, `ents_r`, `ents_f`,
-    `ents_per_type`), and `ents_ece`, `ents_ece_adaptive`, `ents_brier` and `ents_aupr` of
-    the spans with confidences; with a gold_key, that key in the place of `ents`.
+    """Score the predicted spans and their confidences.
 
-    Errors: as of `judge`.
+    Args:
+        examples: the docs, see `judge`.
+        spans_key: the span group with the confidences.
+        gold_key: the span group of the reference with the truth; None takes its entities.
+        bins: the number of bins of the ECE.
+
+    Returns:
+        spaCy's own scores of the predicted spans (`ents_p`, `ents_r`, `ents_f`, `ents_per_type`),
+        and `ents_ece`, `ents_ece_adaptive`, `ents_brier` and `ents_aupr` of the spans with
+        confidences. If `gold_key` is given, it replaces `ents` in these names.
+
+    Raises:
+        InputError: as `judge`.
     """
     examples = list(examples)
     name = gold_key or "ents"
@@ -181,21 +237,23 @@ def score_calibration(
 def calibration_scorer(
     spans_key: str = "ner", gold_key: str | None = None, bins: int = BINS
 ) -> Callable[..., dict[str, Any]]:
-    """`spacy-psa.calibration_scorer.v1`: see `score_calibration`.
+    """The scorer `spacy-psa.calibration_scorer.v1`; see `score_calibration`.
 
-    spans_key: the name of a component with `confidence = true`, whose spans are in
-    doc.spans[spans_key] with attrs["scores"].
-    gold_key: the span group of the reference that they are compared to; None: its ents.
-    bins: bins of the ECE; 15 is usual.
+    Args:
+        spans_key: the name of a component with `confidence = true`. Its spans are in
+            doc.spans[spans_key], with their confidences in attrs["scores"].
+        gold_key: the span group of the reference with the truth; None takes its entities.
+        bins: the number of bins of the ECE; 15 is usual.
 
-    Errors: InputError where bins is less than 1.
+    Raises:
+        InputError: if `bins` is below 1.
     """
     if bins < 1:
         raise InputError(f"calibration_scorer.v1: bins is {bins}: take 1 or more")
     return partial(score_calibration, spans_key=spans_key, gold_key=gold_key, bins=bins)
 
 
-Key = tuple[int, int, int]  # start, end, label, over the reference's tokens
+Key = tuple[int, int, int]  # start, end and label, in tokens of the reference
 
 
 def _gold(reference: Doc, gold_key: str | None) -> set[Key] | None:
@@ -208,8 +266,10 @@ def _gold(reference: Doc, gold_key: str | None) -> set[Key] | None:
 
 
 def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Key, float]:
-    """The confidence of each predicted span; of those that align to the same tokens of the
-    reference, the highest."""
+    """Give the confidence of each predicted span.
+
+    If several spans align to the same tokens of the reference, the highest confidence counts.
+    """
     group = example.predicted.spans.get(spans_key)
     if not group:
         return {}
@@ -222,7 +282,7 @@ def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Key, fl
             continue
         start, end = int(places[0]), int(places[-1]) + 1
         if entities and (iob[start:end] == MISSING).any():
-            continue  # nobody knows
+            continue  # the reference does not tell whether this is an entity
         key = (start, end, span.label)
         found[key] = max(float(score), found.get(key, 0.0))
     return found

@@ -1,8 +1,8 @@
-"""What PARSEVAL leaves out and holds equal: the settings of EVALB and its .prm files.
+"""The rules of PARSEVAL: what is left out, what counts as equal, and EVALB's .prm files.
 
-EVALB (Sekine and Collins, 1997) is the scorer that parsing papers quote. COLLINS.prm is
-its setup for the Penn Treebank, spmrl.prm that of the SPMRL shared tasks (Seddah et al.,
-2013), whose own build of EVALB deletes no words.
+Parsing papers quote the scores of EVALB (Sekine and Collins, 1997). COLLINS.prm is its setup for
+the Penn Treebank. spmrl.prm is that of the SPMRL shared tasks (Seddah et al., 2013), which have
+their own build of EVALB that deletes no words.
 """
 
 import re
@@ -18,25 +18,35 @@ from spacy_psa.errors import InputError
 Pairs = tuple[tuple[str, str], ...]
 
 IGNORED = ("DEBUG", "MAX_ERROR")
-"""Settings of EVALB's own output, and of when it gives up, which this scorer never does."""
+"""Settings that are read and ignored.
+
+They control EVALB's own output and when it gives up, which this scorer never does."""
 
 
 @dataclass(frozen=True)
 class Params:
-    """The rules of a comparison; as it stands, COLLINS.prm.
+    """The rules of a comparison of trees; the defaults are those of COLLINS.prm.
 
-    delete_labels: constituents of these labels do not count, and words with these parts
-        of speech are taken out of the tree before brackets are compared.
-    delete_for_length: parts of speech of words that do not count in a sentence's length.
-    equal_labels, equal_words: pairs that count as the same, in both directions. Labels
-        that a chain of pairs connects are one class.
-    quote_labels: where two trees keep different numbers of words, a quotation mark that
-        one of them keeps and the other deletes is put back, if both its parts of speech
-        are of these.
-    labelled: whether labels count, or offsets alone.
-    cutoff: in words, the length of the second column of figures.
-    keep_words: as EVALB's build for SPMRL, delete no words, and cut parts of speech as
-        constituents' labels are cut, both also at "#", where SPMRL's features begin.
+    Args:
+        delete_labels: constituents with these labels do not count. Words with these parts of speech
+            are removed from the tree before brackets are compared.
+        delete_for_length: words with these parts of speech do not count in the length of a
+            sentence.
+        equal_labels: pairs of labels that count as the same, in both directions. Labels that a
+            chain of pairs connects form one class.
+        equal_words: pairs of words that count as the same, in the same way.
+        quote_labels: parts of speech of quotation marks. If two trees keep different numbers of
+            words, a quotation mark that one tree keeps and the other deletes is put back, provided
+            that both its parts of speech are among these.
+        labelled: whether labels count, or only offsets.
+        cutoff: the greatest length, in words, of the sentences in the second column of figures.
+        keep_words: whether to follow EVALB's build for SPMRL: no words are deleted, parts of speech
+            are cut in the same way as the labels of constituents, and both are also cut at "#",
+            where the features of SPMRL begin.
+
+    Examples:
+        >>> COLLINS.cut("NP-SBJ-1"), COLLINS.deletes_word("."), SPMRL.deletes_word(".")
+        ('NP', True, False)
     """
 
     delete_labels: frozenset[str] = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
@@ -49,33 +59,33 @@ class Params:
     keep_words: bool = False
 
     def cut(self, label: str) -> str:
-        """The part of a label that counts: NP-SBJ and NP=2 are NP."""
+        """Give the part of a label that counts: NP-SBJ and NP=2 are NP."""
         return self._tail.split(label, maxsplit=1)[0]
 
     def tag(self, tag: str) -> str:
-        """The part of a part of speech that counts, one for those that are held equal."""
+        """Give the part of a part of speech that counts; equal parts of speech give the same."""
         tag = self.cut(tag) if self.keep_words else tag
         return self.label_class.get(tag, tag)
 
     def deletes_word(self, tag: str) -> bool:
-        """Whether words of this part of speech are taken out."""
+        """Tell whether words with this part of speech are removed."""
         return not self.keep_words and tag in self.delete_labels
 
     @cached_property
     def deleted(self) -> frozenset[str]:
-        """The labels, cut, of constituents that do not count."""
-        if self.keep_words:  # that build of EVALB cuts what it compares with, too
+        """The labels, after cutting, of constituents that do not count."""
+        if self.keep_words:  # that build of EVALB also cuts the labels of its .prm file
             return frozenset(map(self.cut, self.delete_labels))
         return self.delete_labels
 
     @cached_property
     def label_class(self) -> dict[str, str]:
-        """One label for all that are held equal to it."""
+        """Maps each label that is equal to others to the one that stands for them."""
         return _classes(self.equal_labels)
 
     @cached_property
     def word_class(self) -> dict[str, str]:
-        """One word for all that are held equal to it."""
+        """Maps each word that is equal to others to the one that stands for them."""
         return _classes(self.equal_words)
 
     @cached_property
@@ -93,10 +103,14 @@ SPMRL = Params(
 
 
 def read_params(path: Path, keep_words: bool = False) -> Params:
-    """The rules of a .prm file of EVALB's; what it does not name is off.
+    """Read the rules in a .prm file of EVALB; settings that it does not name are off.
+
+    Args:
+        path: the file.
+        keep_words: see `Params`.
 
     Raises:
-        InputError: the file cannot be read, or a line is none of EVALB's settings.
+        InputError: if the file cannot be read, or a line is not one of EVALB's settings.
     """
     sets: dict[str, list[str]] = {
         key: [] for key in ("DELETE_LABEL", "DELETE_LABEL_FOR_LENGTH", "QUOTE_LABEL")

@@ -1,13 +1,14 @@
-"""PARSEVAL: brackets of predicted trees that the gold trees have, as EVALB counts them.
+"""PARSEVAL: the brackets that predicted and gold trees share, counted as EVALB does.
 
-A bracket is a constituent over the words that are left when punctuation and empty
-elements are taken out (`Params`): (start, end, label), the label cut at "-" and "=". A
-constituent without words left is none. Brackets are compared as multisets, so NP over NP
-counts twice. The root (TOP, ROOT, S1 or no label) is no constituent of a `Parsed` tree and
-never counts; in EVALB it counts where the .prm does not delete it.
+A bracket is a constituent over the words that remain after punctuation and empty elements are
+removed (`Params`): (start, end, label), where the label is cut at "-" and "=". A constituent
+without remaining words does not count. Brackets are compared as multisets, so NP over NP counts
+twice. The root (TOP, ROOT, S1 or no label) is not a constituent of a `Parsed` tree and never
+counts; in EVALB it counts unless the .prm file deletes it.
 
-Recall is the part of gold brackets that are matched, precision the part of predicted
-ones, F1 = 2 P R / (P + R), over all sentences together (Black et al., 1991; Collins, 1997).
+Recall is the fraction of gold brackets that are matched, precision the fraction of predicted
+brackets that are matched, and F1 = 2 P R / (P + R). All are computed over all sentences
+together (Black et al., 1991; Collins, 1997).
 """
 
 from collections import Counter
@@ -28,15 +29,21 @@ QUOTES = ("'", '"', "/")
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """What counts of one sentence.
+    """The counts of one sentence.
 
-    `length` is the gold sentence's for a cut-off, punctuation included. Where `status` is
-    "error" (the trees differ in words) or "skip" (no words in the predicted tree),
-    `reason` says why and nothing else counts. `gold` and `test` are brackets by label,
-    `recalled` and `right` those of them that are matched; these differ where labels are
-    held equal. `crossing` is the number of predicted brackets that cross a gold one,
-    `words` those that are left and `tags` how many of them have the gold part of speech;
-    both are 0 for a predicted tree without parts of speech.
+    Args:
+        length: the number of words of the gold sentence, with punctuation, for a cut-off.
+        status: "ok"; "error" if the trees differ in words; or "skip" if the predicted tree has no
+            words. Only `length` and `reason` count unless it is "ok".
+        reason: why the status is "error" or "skip".
+        gold: the number of gold brackets of each label.
+        test: the number of predicted brackets of each label.
+        recalled: the number of gold brackets of each label that are matched.
+        right: the number of predicted brackets of each label that are matched. It differs from
+            `recalled` if a label is matched with another that counts as equal.
+        crossing: the number of predicted brackets that cross a gold one.
+        words: the number of remaining words; 0 for a predicted tree without parts of speech.
+        tags: how many of these words have the gold part of speech.
     """
 
     length: int
@@ -52,7 +59,7 @@ class SentenceScore:
 
     @property
     def matched(self) -> int:
-        """How many brackets the trees share."""
+        """The number of brackets that the trees share."""
         return self.right.total()
 
     @property
@@ -65,8 +72,15 @@ class SentenceScore:
 class Totals:
     """Sums over sentences, and the figures that EVALB prints of them, as fractions of 1.
 
-    A figure with nothing to divide by is 0, `tagging` of trees without parts of speech
-    None.
+    A figure with a divisor of 0 is 0, except that `tagging` is None for trees without parts of
+    speech.
+
+    Examples:
+        >>> gold = Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (0, 1, "NP"), (1, 2, "VP")])
+        >>> test = Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (0, 1, "NP")])
+        >>> totals = parseval([(gold, test)])
+        >>> totals.precision, round(totals.recall, 2), round(totals.f1, 2)
+        (1.0, 0.67, 0.8)
     """
 
     sentences: int = 0
@@ -101,53 +115,56 @@ class Totals:
 
     @property
     def valid(self) -> int:
-        """Sentences that count, the others being errors or skipped."""
+        """The number of sentences that count: neither errors nor skipped."""
         return self.sentences - self.errors - self.skipped
 
     @property
     def matched(self) -> int:
-        """Brackets that the trees share."""
+        """The number of brackets that the trees share."""
         return self.right.total()
 
     @property
     def recall(self) -> float:
+        """The fraction of gold brackets that are matched."""
         return _ratio(self.matched, self.gold.total())
 
     @property
     def precision(self) -> float:
+        """The fraction of predicted brackets that are matched."""
         return _ratio(self.matched, self.test.total())
 
     @property
     def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
         return _f1(self.precision, self.recall)
 
     @property
     def exact(self) -> float:
-        """Sentences whose trees have the same brackets: EVALB's complete match."""
+        """The fraction of sentences whose trees have the same brackets: EVALB's complete match."""
         return _ratio(self.complete, self.valid)
 
     @property
     def average_crossing(self) -> float:
-        """Predicted brackets a sentence that cross a gold one."""
+        """The mean number of predicted brackets in a sentence that cross a gold one."""
         return _ratio(self.crossings, self.valid)
 
     @property
     def no_crossing(self) -> float:
-        """Sentences without crossing brackets."""
+        """The fraction of sentences without crossing brackets."""
         return _ratio(self.without_crossing, self.valid)
 
     @property
     def two_or_less_crossing(self) -> float:
-        """Sentences with at most two crossing brackets."""
+        """The fraction of sentences with at most two crossing brackets."""
         return _ratio(self.up_to_two_crossing, self.valid)
 
     @property
     def tagging(self) -> float | None:
-        """Words with the gold part of speech."""
+        """The fraction of words with the gold part of speech."""
         return self.tags / self.words if self.words else None
 
     def per_label(self) -> dict[str, dict[str, float]]:
-        """`p`, `r` and `f` of each label that a tree has, sorted by label."""
+        """Give `p`, `r` and `f` of each label in the gold or predicted trees, sorted by label."""
         found = {}
         for label in sorted(self.gold.keys() | self.test.keys()):
             p = _ratio(self.right[label], self.test[label])
@@ -161,19 +178,23 @@ def parseval(
     params: Params = COLLINS,
     max_length: int | None = None,
 ) -> Totals:
-    """Score pairs of a gold and a predicted tree.
+    """Score pairs of a gold and a predicted tree; see `Totals` for an example.
 
-    max_length: leave out longer gold sentences, counted in words with punctuation.
+    Args:
+        pairs: the gold and the predicted tree of each sentence.
+        params: the rules.
+        max_length: the greatest length of the gold sentences that count, in words with punctuation;
+            None for all.
 
     Raises:
-        ValueError: an nltk tree has a word without a part of speech, or an empty node.
+        ValueError: if an nltk tree has a word without a part of speech or an empty node.
     """
     scores = (score_pair(gold, test, params) for gold, test in pairs)
     return total(scores, max_length)
 
 
 def total(scores: Iterable[SentenceScore], max_length: int | None = None) -> Totals:
-    """Sum up sentences of at most `max_length` words, or all."""
+    """Sum up the sentences of at most `max_length` words, or all sentences if it is None."""
     totals = Totals()
     for score in scores:
         if max_length is None or score.length <= max_length:
@@ -184,13 +205,25 @@ def total(scores: Iterable[SentenceScore], max_length: int | None = None) -> Tot
 def score_pair(
     gold: "Parsed | Tree", test: "Parsed | Tree", params: Params = COLLINS
 ) -> SentenceScore:
-    """Compare a predicted tree with the gold one, each without the words that it deletes.
+    """Compare a predicted tree with the gold tree, each without the words that it deletes.
 
-    A predicted tree without any part of speech ("" for all words) deletes the words that
-    the gold tree deletes, if it has as many.
+    If a predicted tree has no parts of speech ("" for all words) and as many words as the gold
+    tree, it deletes the same words.
+
+    Args:
+        gold: the gold tree.
+        test: the predicted tree.
+        params: the rules.
 
     Raises:
-        ValueError: see `parseval`.
+        ValueError: as `parseval`.
+
+    Examples:
+        >>> gold = Parsed(["Go", "!"], ["VB", "."], [(0, 2, "S"), (0, 1, "VP")])
+        >>> test = Parsed(["Go", "!"], ["VB", "."], [(0, 2, "S"), (0, 1, "NP")])
+        >>> score = score_pair(gold, test)
+        >>> score.matched, score.gold.total(), score.exact
+        (1, 2, False)
     """
     gold, test = _parsed(gold), _parsed(test)
     length = sum(tag not in params.delete_for_length for tag in gold.tags)
@@ -220,7 +253,17 @@ def score_pair(
 
 
 def brackets(spans: Iterable[Span], kept: Sequence[bool], params: Params) -> list[Span]:
-    """Constituents over the words that are kept, with cut labels; deleted ones left out."""
+    """Give the brackets over the words that are kept, with cut labels and without deleted labels.
+
+    Args:
+        spans: the constituents.
+        kept: for each word of the sentence, whether it is kept.
+        params: the rules.
+
+    Examples:
+        >>> brackets([(0, 3, "S"), (0, 2, "NP-SBJ"), (1, 2, "PRN")], [True, False, True], COLLINS)
+        [(0, 2, 'S'), (0, 1, 'NP')]
+    """
     place = [0, *accumulate(kept)]
     found = []
     for start, end, label in spans:
@@ -231,9 +274,9 @@ def brackets(spans: Iterable[Span], kept: Sequence[bool], params: Params) -> lis
 
 
 def compare(gold: list[Span], test: list[Span], params: Params) -> SentenceScore:
-    """Match the brackets of a sentence; `length`, `words` and `tags` are left 0."""
+    """Match the brackets of a sentence; `length`, `words` and `tags` of the result are 0."""
     pairs = list(_matches(gold, test, params))
-    # What has a gold bracket's words cannot cross gold ones, since these form a tree.
+    # A bracket over the words of a gold bracket crosses no gold ones, because they form a tree.
     spans = {(start, end) for start, end, _ in gold}
     crossing = sum(
         any(s < start < e < end or start < s < end < e for s, e in spans)
@@ -251,7 +294,7 @@ def compare(gold: list[Span], test: list[Span], params: Params) -> SentenceScore
 
 
 def _matches(gold: list[Span], test: list[Span], params: Params) -> Iterable[tuple[str, str]]:
-    """Gold and predicted label of each match, those with the same label first."""
+    """Yield the gold and the predicted label of each match; equal labels are matched first."""
     ours, theirs = Counter(gold), Counter(test)
     for _, _, label in (ours & theirs).elements():
         yield label, label
@@ -276,7 +319,7 @@ def _kept(tree: Parsed, params: Params) -> list[bool]:
 
 
 def _left(tree: Parsed, kept: list[bool], params: Params) -> list[tuple[str, str]]:
-    """Word and part of speech of the words that are kept, as they are compared."""
+    """Give the word and the part of speech of each kept word, in the form that is compared."""
     rows = zip(tree.words, tree.tags, kept, strict=True)
     return [(params.word_class.get(w, w), params.tag(t)) for w, t, keep in rows if keep]
 

@@ -1,4 +1,4 @@
-"""`spacy-psa.parseval_scorer.v1`: the constituents that a pipeline wrote, by PARSEVAL."""
+"""The scorer `spacy-psa.parseval_scorer.v1`: PARSEVAL of the constituents of a pipeline."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -21,9 +21,11 @@ SCORES = ("p", "r", "f", "exact", "no_crossing", "tag_acc", "per_type")
 def parseval_scorer(
     spans_key: str = "constituents", keep_punctuation: bool = False
 ) -> Callable[..., dict[str, Any]]:
-    """The registered scorer; see `score_constituents`.
+    """The scorer `spacy-psa.parseval_scorer.v1`; see `score_constituents`.
 
-    keep_punctuation: take the rules of the SPMRL shared tasks instead of COLLINS.prm.
+    Args:
+        spans_key: the span group with the constituents.
+        keep_punctuation: whether to use the rules of the SPMRL shared tasks instead of COLLINS.prm.
     """
     params = SPMRL if keep_punctuation else COLLINS
     return partial(score_constituents, spans_key=spans_key, params=params)
@@ -32,18 +34,38 @@ def parseval_scorer(
 def score_constituents(
     examples: Iterable[Example], *, spans_key: str, params: Params = COLLINS, **_: Any
 ) -> dict[str, Any]:
-    """Figures over the sentences of the docs whose reference has `doc.spans[spans_key]`.
+    """Score the constituents of docs by PARSEVAL.
 
-    `<key>_p`, `<key>_r`, `<key>_f` of labelled brackets; `<key>_exact`, sentences with all
-    brackets right; `<key>_no_crossing`, sentences without a bracket that crosses a gold
-    one; `<key>_tag_acc`, words with the gold `token.tag_`, or None where none is
-    predicted; `<key>_per_type`, {label: {p, r, f}}. All None where no reference has the
-    group. No group in a predicted doc is no bracket.
+    Only docs whose reference has `doc.spans[spans_key]` count. If a predicted doc has no such
+    group, it has no brackets.
 
-    Sentences are the reference's (the whole doc where it has none) and words are deleted
-    by its parts of speech, so no sentence is an error. A predicted constituent counts in
-    the sentence where it begins, also if it ends in another one. Tokens may differ: offsets
-    are compared in letters, white space left out.
+    The sentences are those of the reference; a reference without sentences is one sentence. The
+    parts of speech of the reference decide which words are deleted, so no sentence is an error. A
+    predicted constituent counts in the sentence where it begins, even if it ends in another one.
+    The tokens of the two docs may differ: offsets are compared in characters without white space.
+
+    Args:
+        examples: the docs.
+        spans_key: the span group with the constituents.
+        params: the rules.
+
+    Returns:
+        `<key>_p`, `<key>_r` and `<key>_f` of labelled brackets; `<key>_exact`, the fraction of
+        sentences with all brackets right; `<key>_no_crossing`, the fraction of sentences without a
+        bracket that crosses a gold one; `<key>_tag_acc`, the fraction of words with the gold
+        `token.tag_`, or None if the docs have no predicted tags; and `<key>_per_type`,
+        {label: {p, r, f}}. All are None if no reference has the group.
+
+    Examples:
+        >>> from spacy.tokens import Span
+        >>> from spacy.vocab import Vocab
+        >>> gold = Doc(Vocab(), words=["I", "came"], tags=["PRP", "VBD"])
+        >>> doc = Doc(gold.vocab, words=["I", "came"])
+        >>> gold.spans["constituents"] = [Span(gold, 0, 2, "S"), Span(gold, 0, 1, "NP")]
+        >>> doc.spans["constituents"] = [Span(doc, 0, 2, "S")]
+        >>> scores = score_constituents([Example(doc, gold)], spans_key="constituents")
+        >>> scores["constituents_p"], scores["constituents_r"]
+        (1.0, 0.5)
     """
     scores: list[SentenceScore] = []
     for example in examples:
@@ -67,13 +89,13 @@ def score_constituents(
 def _score_example(example: Example, key: str, params: Params) -> Iterator[SentenceScore]:
     reference, predicted = example.reference, example.predicted
     letters, other_letters = _letters(reference), _letters(predicted)
-    # Letter by letter, so that the offsets of either doc's tokens can be looked up.
+    # One entry for each character, so that offsets of the tokens of both docs can be looked up.
     kept = [
         not (token.is_space or params.deletes_word(token.tag_))
         for token in reference
         for _ in range(letters[token.i], letters[token.i + 1])
     ]
-    # White space apart the texts are the same; if not quite, the rest is kept.
+    # The texts are equal except for white space. If they are not, the rest is kept.
     kept += [True] * (other_letters[-1] - len(kept))
     gold = _by_sentence(reference, _spans(reference, key, letters), letters)
     test = _by_sentence(reference, _spans(predicted, key, other_letters), letters)
@@ -96,7 +118,7 @@ def _score_example(example: Example, key: str, params: Params) -> Iterator[Sente
 
 
 def _letters(doc: Doc) -> list[int]:
-    """(n + 1,) letters before each token and the end, white space not counted."""
+    """(n + 1,) the number of characters, without white space, before each token and the end."""
     counts = (len("".join(token.text.split())) for token in doc)
     return [0, *accumulate(counts)]
 
@@ -111,7 +133,7 @@ def _tags(doc: Doc, letters: list[int], params: Params) -> dict[tuple[int, int],
 
 
 def _by_sentence(doc: Doc, spans: list[Span], letters: list[int]) -> list[list[Span]]:
-    """Spans, by the sentence of `doc` where they begin."""
+    """Group spans by the sentence of `doc` in which they begin."""
     starts = [letters[start] for start, _ in sentence_bounds(doc)]
     found: list[list[Span]] = [[] for _ in starts]
     for span in spans:

@@ -1,4 +1,4 @@
-"""Where a figure comes from: the machine, the versions, the commit and the data."""
+"""The provenance of a figure: the machine, the versions, the commit and the data."""
 
 import hashlib
 import os
@@ -16,8 +16,12 @@ PACKAGES = ("spacy", "thinc", "torch", "numpy", "numba", "cupy")
 
 
 def machine() -> dict[str, Any]:
-    """`cpu` (model name), `cores` (those this process may use), `memory_gb`, `gpu` (name or
-    None) and `system`."""
+    """Describe the machine.
+
+    Returns:
+        `cpu`, the name of its model; `cores`, the number that this process may use; `memory_gb`;
+        `gpu`, the name or None; and `system`.
+    """
     return {
         "cpu": _cpu(),
         "cores": _cores(),
@@ -28,7 +32,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of Python, spacy-psa and what it computes with; None for what is not installed."""
+    """Give the versions of Python, spacy-psa and its libraries; None if one is not installed."""
     found: dict[str, str | None] = {
         "python": platform.python_version(),
         "spacy-psa": spacy_psa.__version__,
@@ -39,8 +43,14 @@ def versions() -> dict[str, str | None]:
 
 
 def commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
-    """The commit checked out in `folder` (default: the current one), and whether tracked files
-    differ from it; (None, None) where there is none."""
+    """Give the commit that is checked out in `folder`, and whether tracked files differ from it.
+
+    Args:
+        folder: a folder in a git repository; None takes the current folder.
+
+    Returns:
+        The hash of the commit and whether there are changes; (None, None) without a repository.
+    """
     head = _git(folder, "rev-parse", "--verify", "HEAD")
     if head is None:
         return None, None
@@ -49,22 +59,28 @@ def commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
 
 
 def checksums(paths: Iterable[Path]) -> dict[str, str]:
-    """MD5 by path; of a folder, of each file below it.
+    """Compute MD5 checksums of files.
+
+    Args:
+        paths: files and folders; a folder stands for all files below it.
+
+    Returns:
+        {path: checksum}.
 
     Raises:
-        InputError: a path does not exist.
+        InputError: if a path does not exist.
     """
     found = {}
     for path in paths:
         if not path.exists():
-            raise InputError(f"{path}: there is no such file to take a checksum of")
+            raise InputError(f"{path}: there is no such file or folder; check the path")
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         found.update({file.as_posix(): md5(file) for file in files if file.is_file()})
     return found
 
 
 def md5(path: Path) -> str:
-    """MD5 of a file, in hexadecimal: the checksum that spaCy projects use."""
+    """Compute the MD5 checksum of a file, in hexadecimal, as spaCy projects do."""
     digest = hashlib.md5(usedforsecurity=False)
     with open(path, "rb") as stream:
         while block := stream.read(1 << 20):
@@ -76,7 +92,7 @@ def _version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
-        if package == "cupy":  # its wheels are named after the version of CUDA
+        if package == "cupy":  # the names of its wheels contain the version of CUDA
             return _version("cupy-cuda12x") or _version("cupy-cuda13x")
         return None
 

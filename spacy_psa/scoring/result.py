@@ -1,25 +1,25 @@
 """One measured pipeline as a JSON object: the format of reports and of benchmarks/results.
 
-The keys of version 1, which stay:
+The keys of format 1, which do not change:
 
 - `format`: 1
-- `date`: when it was measured, ISO 8601, UTC
+- `date`: when the pipeline was measured, ISO 8601, UTC
 - `model`: `path`, `lang`, `name`, `version`, `pipeline` (component names)
 - `test`: `path`, `documents`, `words`
-- `scores`: what spaCy's scorers give, by their names (`ents_p`, `ents_r`, `ents_f`,
-  `ents_per_type` {label: {p, r, f}}, `tag_acc`, `spans_<key>_f`, …), as fractions
-  of 1; scores that do not apply are left out
+- `scores`: the scores of spaCy's scorers, by their names (`ents_p`, `ents_r`, `ents_f`,
+  `ents_per_type` {label: {p, r, f}}, `tag_acc`, `spans_<key>_f`, …), as fractions of 1; scores
+  that do not apply are left out
 - `support`: {`ents`: {label: number of gold entities}, `<span group>`: {…}}
-- `speed`: `words_per_second`, `words`, `seconds`, `batch_size`, `threads` of torch,
-  `device` ("cpu", "gpu"); one pass over the test words, tokenization and the
-  first, slower pass not counted
-- `seed`: of the training, or null
-- `dev`: one object an evaluation during training, `epoch`, `step`, `score` and
-  `scores` as fractions, `losses`; empty without a training log
-- `best`: the one of `dev` whose weights were saved, or null
+- `speed`: `words_per_second`, `words`, `seconds`, `batch_size`, `threads` of torch, `device`
+  ("cpu" or "gpu"); measured in one pass over the test words, without tokenization and without
+  the first pass, which is slower
+- `seed`: the seed of the training, or null
+- `dev`: an object for each evaluation during training: `epoch`, `step`, `score` and `scores` as
+  fractions, and `losses`; empty without a training log
+- `best`: the element of `dev` whose weights were saved, or null
 - `data`: {path: MD5}
 - `versions`, `machine`: see `provenance`
-- `commit`: of the current folder's git repository, or null; `modified`: whether
+- `commit`: the commit of the git repository in the current folder, or null; `modified`: whether
   tracked files differed from it, or null
 - `config`: the pipeline's training config, nested
 """
@@ -43,18 +43,19 @@ if TYPE_CHECKING:
 def measure(
     nlp: "Language", model: str, test: Path, data: Sequence[Path] = (), log: Path | None = None
 ) -> dict[str, Any]:
-    """Evaluate `nlp` on `test` and tell all that is known of it; see this module's keys.
+    """Evaluate a pipeline on a test set and collect the provenance; the module lists the keys.
 
     Args:
-        model: where `nlp` was loaded from.
+        nlp: the pipeline.
+        model: the path that `nlp` was loaded from.
         test: a `.spacy` file, or a folder of them.
-        data: more files, or folders, to take checksums of.
-        log: the JSON lines that `spacy.ConsoleLogger.v3` writes to its `output_file`.
+        data: further files or folders to compute checksums of.
+        log: the JSON lines that `spacy.ConsoleLogger.v3` wrote to its `output_file`.
 
     Raises:
-        InputError: a file is missing, or `test` or `log` is not in its format.
+        InputError: if a file is missing, or `test` or `log` is not in its format.
     """
-    # First what can fail at once.
+    # First the steps that fail at once.
     sums = checksums(dict.fromkeys([test, *data]))
     dev = read_log(log) if log else []
     examples = read_examples(nlp, test)
@@ -89,16 +90,16 @@ def measure(
 
 
 def read_examples(nlp: "Language", path: Path) -> "list[Example]":
-    """Gold documents, to be predicted over gold words where the text's spaces are unknown.
+    """Read gold documents as examples; without known spaces, prediction starts from the gold words.
 
     Raises:
-        InputError: `path` holds no documents or is not in spaCy's format.
+        InputError: if `path` holds no documents or is not in spaCy's format.
     """
     from spacy.training import Corpus
 
     try:
         examples = list(Corpus(path)(nlp))
-    except Exception as error:  # zlib, msgpack and numpy each have errors of their own
+    except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
     if not examples:
         raise InputError(f"{path}: no documents in it; give a .spacy file")
@@ -106,7 +107,16 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
 
 
 def support(examples: "Iterable[Example]") -> dict[str, dict[str, int]]:
-    """How many gold entities and gold spans there are, by group and label."""
+    """Count the gold entities and gold spans by group and label.
+
+    Examples:
+        >>> from spacy.tokens import Doc
+        >>> from spacy.training import Example
+        >>> from spacy.vocab import Vocab
+        >>> gold = Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"])
+        >>> support([Example(gold.copy(), gold)])
+        {'ents': {'PER': 1}}
+    """
     counts: dict[str, Counter[str]] = {}
     for example in examples:
         groups = {"ents": example.reference.ents, **example.reference.spans}
@@ -116,7 +126,7 @@ def support(examples: "Iterable[Example]") -> dict[str, dict[str, int]]:
 
 
 def measure_speed(nlp: "Language", examples: "Sequence[Example]") -> dict[str, Any]:
-    """One timed pass of the pipeline over the tokenized documents."""
+    """Time one pass of the pipeline over the tokenized documents; the keys are those of `speed`."""
     import torch
     from thinc.api import NumpyOps, get_current_ops
 
@@ -135,10 +145,10 @@ def measure_speed(nlp: "Language", examples: "Sequence[Example]") -> dict[str, A
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The evaluations during training.
+    """Read the evaluations during training.
 
     Raises:
-        InputError: the file is missing, or a line is not one that spaCy's logger writes.
+        InputError: if the file is missing, or a line was not written by spaCy's logger.
     """
     try:
         lines = path.read_text(encoding="utf8").splitlines()
@@ -148,7 +158,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-            # The logger writes scores in percent, but `score` as it is.
+            # The logger writes `scores` in percent and `score` as a fraction.
             scores = {k: v if k == "speed" else v / 100 for k, v in row["scores"].items()}
             rows.append(
                 {
@@ -167,5 +177,12 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def best(dev: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The evaluation that model-best was saved at: spaCy saves again on a tie, so the last."""
+    """Give the evaluation at which model-best was saved; None if there are none.
+
+    spaCy saves again on a tie, so it is the last of equals.
+
+    Examples:
+        >>> best([{"step": 1, "score": 0.8}, {"step": 2, "score": 0.9}, {"step": 3, "score": 0.9}])
+        {'step': 3, 'score': 0.9}
+    """
     return max(reversed(dev), key=lambda row: row["score"], default=None)

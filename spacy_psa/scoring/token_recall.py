@@ -1,7 +1,8 @@
 """Recall by token and class (Li2019 section 5.4, Tables 3 and 4).
 
-Entity tags ("B-PER", "O") can be read as two tasks: where entities are, by
-`chunk_class`, and what they are, by `type_class`. Nothing is trained again.
+Entity tags ("B-PER", "O") can be read as two tasks: `chunk_class` tells where entities are, and
+`type_class` what they are. The classes are read from the tags of one model; nothing is trained
+again.
 """
 
 from collections import Counter
@@ -10,24 +11,39 @@ from typing import NamedTuple
 
 
 class Recall(NamedTuple):
-    """Of `total` gold tokens of a class, `found` were given it."""
+    """The recall of a class: of `total` gold tokens of the class, `found` were predicted as it.
+
+    Examples:
+        >>> Recall(found=3, total=4).rate
+        0.75
+    """
 
     found: int
     total: int
 
     @property
     def rate(self) -> float:
-        """Between 0 and 1."""
+        """The fraction of tokens found, between 0 and 1."""
         return self.found / self.total
 
 
 def chunk_class(tag: str) -> str:
-    """The B of "B-PER": O, S, B, I or E (O, B or I of BIO tags)."""
+    """Give the chunk class of a tag: O, S, B, I or E (O, B or I of BIO tags).
+
+    Examples:
+        >>> chunk_class("B-PER"), chunk_class("O")
+        ('B', 'O')
+    """
     return tag.partition("-")[0]
 
 
 def type_class(tag: str) -> str:
-    """The PER of "B-PER", NONE for "O"."""
+    """Give the type of a tag, NONE for "O".
+
+    Examples:
+        >>> type_class("B-PER"), type_class("O")
+        ('PER', 'NONE')
+    """
     return tag.partition("-")[2] or "NONE"
 
 
@@ -36,12 +52,19 @@ def token_recall(
     predicted: Iterable[Sequence[str]],
     project: Callable[[str], str] = str,
 ) -> dict[str, Recall]:
-    """The recall of each class that gold tokens have, sorted by class.
+    """Compute the recall of each class of the gold tokens, sorted by class.
 
-    gold, predicted: tags sentence by sentence; gold tokens of None are left out.
-    project: from a tag to its class; by default the tag itself.
+    Args:
+        gold: the tags of each sentence; tokens with None are left out.
+        predicted: the predicted tags of each sentence.
+        project: gives the class of a tag; by default the tag itself.
 
-    Errors: ValueError where the two are not of the same lengths.
+    Raises:
+        ValueError: if the two have different lengths.
+
+    Examples:
+        >>> token_recall([["B-PER", "O", None]], [["B-LOC", "O", "O"]], chunk_class)
+        {'B': Recall(found=1, total=1), 'O': Recall(found=1, total=1)}
     """
     found: Counter[str] = Counter()
     total: Counter[str] = Counter()
@@ -54,6 +77,12 @@ def token_recall(
 
 
 def differences(base: Mapping[str, Recall], other: Mapping[str, Recall]) -> dict[str, float]:
-    """What another setup's recalls are above `base`'s, class by class, in points of 100:
-    the columns of Li2019 Table 3 and 4."""
+    """Subtract the recalls of `base` from those of another setup, in percentage points by class.
+
+    These are the columns of Li2019 Tables 3 and 4.
+
+    Examples:
+        >>> differences({"PER": Recall(1, 2)}, {"PER": Recall(2, 2)})
+        {'PER': 50.0}
+    """
     return {name: 100 * (other[name].rate - base[name].rate) for name in base}

@@ -1,4 +1,4 @@
-"""Trees to be scored: bracketed ones, or those of docs."""
+"""Trees to be scored: in brackets, or in docs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,14 +17,15 @@ KEY = "constituents"
 
 
 def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
-    """Yield (place for messages, tree) of each sentence in a file.
+    """Yield the place, for messages, and the tree of each sentence in a file.
 
-    A `.spacy` file has its trees in `doc.spans["constituents"]`, others have them in
-    brackets, each on one line or several, plain or `.gz`. Empty elements are words here,
-    and a sentence without a parse is a tree without words, "(())".
+    A `.spacy` file has its trees in `doc.spans["constituents"]`. Other files, plain or .gz, have
+    bracketed trees, each on one line or several. Empty elements count as words here, and a sentence
+    without a parse is a tree without words, "(())".
 
     Raises:
-        InputError: the file cannot be read, or holds something else, with line or doc.
+        InputError: if the file cannot be read or holds something else; the message names the line
+            or document.
     """
     if path.suffix == ".spacy":
         yield from _read_docs(path)
@@ -35,10 +36,19 @@ def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
 
 
 def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
-    """The tree of each sentence, of the whole doc where it has none; white space left out.
+    """Yield the tree of each sentence of a doc, without white space tokens.
+
+    A doc without sentence boundaries is one sentence.
 
     Raises:
-        ValueError: there is no such span group, or a constituent crosses sentences.
+        ValueError: if the doc has no such span group, or a constituent crosses sentences.
+
+    Examples:
+        >>> from spacy.tokens import Span
+        >>> doc = Doc(Vocab(), words=["I", "came"], tags=["PRP", "VBD"])
+        >>> doc.spans["constituents"] = [Span(doc, 0, 2, "S")]
+        >>> list(doc_trees(doc))
+        [Parsed(words=['I', 'came'], tags=['PRP', 'VBD'], constituents=[(0, 2, 'S')])]
     """
     if key not in doc.spans:
         raise ValueError(f"no constituents in doc.spans[{key!r}]")

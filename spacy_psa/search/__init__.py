@@ -1,1 +1,1 @@
-"""Hyper-parameter search: settings drawn from a space, trained by `spacy train`, judged on dev."""
+"""Search for settings: draws them from a space, trains with `spacy train`, compares dev scores."""

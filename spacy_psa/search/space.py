@@ -6,7 +6,7 @@
     high = 1e-2
     log = true
 
-or, in one line each, with names quoted where a bare key cannot hold them:
+A setting may also be one line. Names that a bare key cannot hold are quoted:
 
     "components.ner.model.tok2vec.embed.*.words.width" = {type = "categorical", choices = [50, 100]}
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 Space = dict[str, dict[str, Any]]
-"""The dotted path of a setting to its `type` and bounds."""
+"""Maps the dotted path of each setting to its `type` and bounds."""
 
 OPTIONS = {
     "float": {"low", "high", "log", "step"},
@@ -42,8 +42,12 @@ ENTRY = {"type"}.union(*OPTIONS.values())
 def read_space(path: Path) -> Space:
     """Read and check a search space.
 
-    Errors: InputError for a file that is no TOML, has no setting, or one of an unknown
-    type, without its bounds or with bounds that hold no value.
+    Args:
+        path: the TOML file.
+
+    Raises:
+        InputError: if the file is not TOML or has no setting; or if a setting has an unknown type,
+            lacks its bounds, or has bounds that contain no value.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf8"))
@@ -53,7 +57,7 @@ def read_space(path: Path) -> Space:
         raise InputError(f"{path}: not a TOML file ({error})") from error
     space = dict(_entries(content, path))
     if not space:
-        raise InputError(f"{path}: no setting to search; name one, as in configs/search")
+        raise InputError(f"{path}: no setting to search; add one as in configs/search")
     for name, entry in space.items():
         reason = _wrong(entry)
         if reason:
@@ -62,7 +66,23 @@ def read_space(path: Path) -> Space:
 
 
 def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
-    """Raises InputError for a setting that the config does not have."""
+    """Check that the config has every setting of a search space.
+
+    Args:
+        space: the search space.
+        config: the config.
+        path: the file of the search space, for errors.
+
+    Raises:
+        InputError: if the config does not have a setting, or has a section of its name.
+
+    Examples:
+        >>> space = {"training.droput": {"type": "float", "low": 0.0, "high": 0.5}}
+        >>> config = {"training": {"dropout": 0.1}}
+        >>> check_names(space, config, Path("space.toml"))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        spacy_psa.errors.InputError: ... the config has no 'droput' in [training]; did you mean ...
+    """
     for name in space:
         at: Any = config
         for i, key in enumerate(name.split(".")):
@@ -78,7 +98,15 @@ def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
 
 
 def suggest(trial: "Trial", space: Space) -> dict[str, Any]:
-    """A value for each setting."""
+    """Draw a value for each setting.
+
+    Args:
+        trial: the trial of Optuna that draws.
+        space: the search space.
+
+    Returns:
+        {dotted path of the setting: value}.
+    """
     return {name: _suggest(trial, name, entry) for name, entry in space.items()}
 
 
@@ -94,7 +122,7 @@ def _suggest(trial: "Trial", name: str, entry: dict[str, Any]) -> Any:
 def _entries(
     content: dict[str, Any], path: Path, at: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Settings below dotted or quoted names alike."""
+    """Yield the settings below `at`; dotted and quoted names are read alike."""
     for key, value in content.items():
         name = f"{at}{key}"
         if not isinstance(value, dict):
@@ -108,7 +136,7 @@ def _entries(
 
 
 def _wrong(entry: dict[str, Any]) -> str | None:
-    """What is wrong with the range of a setting."""
+    """Tell what is wrong with the range of a setting; None if nothing is."""
     kind = entry.get("type")
     if kind not in OPTIONS:
         return f"type is {kind!r}: take one of {', '.join(OPTIONS)}"

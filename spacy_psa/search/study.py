@@ -1,4 +1,4 @@
-"""A search over the settings of a config, kept in an SQLite file so that it can go on."""
+"""A search for the settings of a config, kept in an SQLite file so that it can be continued."""
 
 import hashlib
 import io
@@ -21,21 +21,28 @@ from spacy_psa.search.trial_logger import Report, reporting
 
 Sampler = Literal["tpe", "random"]
 AGAIN = "again"
-"""Marks a trial that takes the place of one that was interrupted."""
+"""Marks a trial that replaces one that was interrupted."""
 
 
 class Search:
-    """Trials of a config with settings drawn from a space, the best dev score the aim.
+    """Searches for the settings with the best dev score; each trial trains one combination.
 
-    config: as a file has it, variables not filled in. storage: the SQLite file, made where
-    it is not there. sampler: "tpe" (Optuna's), or "random" (Yan2019 section 4.1). seed: of the
-    draws; the trainings have the config's. startup: complete trials before pruning begins;
-    then a training ends where its best score is below the median of the others' scores
-    at the same evaluation.
+    Only one process may use the file at a time, because an unfinished trial of another process is
+    taken for one that was interrupted.
 
-    One process at a time: what another has begun is taken for interrupted.
+    Args:
+        config: the config as in its file; variables are not filled in.
+        space: the settings and their ranges.
+        storage: the SQLite file; it is made if it does not exist.
+        sampler: "tpe", Optuna's sampler, or "random" (Yan2019 section 4.1).
+        seed: the seed of the draws; the trainings use the seed of the config.
+        startup: the number of complete trials before pruning begins. After that, a training is
+            ended if its best score is below the median of the scores of the other trials at the
+            same evaluation.
+        use_gpu: the GPU to train on; -1 means the CPU.
 
-    Errors: InputError where the file is not one of a search, or of another config or space.
+    Raises:
+        InputError: if the file is not one of a search, or belongs to another config or space.
     """
 
     def __init__(
@@ -59,28 +66,31 @@ class Search:
 
     @property
     def done(self) -> int:
-        """Trials that have ended, well or not, without those interrupted."""
+        """The number of trials that have ended, successful or not, without interrupted ones."""
         trials = self.study.get_trials(deepcopy=False)
         ended = sum(trial.state.is_finished() for trial in trials)
         return ended - sum(AGAIN in trial.user_attrs for trial in trials)
 
     @property
     def best(self) -> FrozenTrial | None:
-        """The complete trial with the best score, the first of equals."""
+        """The complete trial with the best score, the first of equals; None if there is none."""
         complete = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         return max(complete, key=lambda trial: (trial.value, -trial.number), default=None)
 
     def settled(self, values: dict[str, Any]) -> Config:
-        """The config with these values; its variables stay variables."""
+        """Give the config with these values; its variables stay variables."""
         return Config(self.config).merge(dot_to_dict(values))
 
     def step(self, watch: Report | None = None) -> FrozenTrial:
         """Train one more combination and return its trial.
 
-        watch: told of every evaluation.
+        Args:
+            watch: called after each evaluation.
 
-        Errors: InputError for a combination that cannot be trained, as long as none could;
-        later ones are only marked as failed, with the reason in `user_attrs["error"]`.
+        Raises:
+            InputError: if the combination cannot be trained and no other could be trained before.
+                Later failures only mark the trial as failed, with the reason in
+                `user_attrs["error"]`.
         """
         self.study.sampler = self._make_sampler(self.seed + self.done)
         trial = self.study.ask()
@@ -119,7 +129,8 @@ class Search:
             train(nlp, None, use_gpu=self.use_gpu, stdout=io.StringIO(), stderr=io.StringIO())
 
     def _make_sampler(self, seed: int) -> optuna.samplers.BaseSampler:
-        # A new one each time, so that a search that goes on draws as one that never stopped.
+        # A new sampler each time, so that a continued search draws the same values as one that
+        # was never interrupted.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             if self.sampler == "random":
@@ -127,7 +138,7 @@ class Search:
             return optuna.samplers.TPESampler(seed=seed)
 
     def _take_up(self) -> None:
-        """What was under way when the search was interrupted is to be trained first."""
+        """Queue the trials that were interrupted, so that they are trained first."""
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             self.study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
             self.study.tell(trial.number, state=TrialState.FAIL)
@@ -144,7 +155,7 @@ def _open(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
             pruner=pruner,
             load_if_exists=True,
         )
-    except Exception as error:  # SQLite, SQLAlchemy, Alembic and Optuna each have their own
+    except Exception as error:  # SQLite, SQLAlchemy, Alembic and Optuna raise different errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"{storage}: cannot be opened as the file of a search ({reason}); "

@@ -1,4 +1,7 @@
-"""How a training tells a search of its scores, and a search ends it: as a logger of spaCy's."""
+"""The logger of spaCy by which a training reports its scores to a search.
+
+The search can end the training through it.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,17 +14,17 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 Report = Callable[[int, float], None]
-"""Takes the number of an evaluation, from 0, and the score; raises to end the training."""
+"""Takes the number of an evaluation, from 0, and its score; may raise to end the training."""
 Setup = Callable[..., tuple[Callable, Callable]]
-"""A logger as spaCy has it: (nlp, stdout, stderr) -> (log_step, finalize)."""
+"""A logger of spaCy: (nlp, stdout, stderr) -> (log_step, finalize)."""
 
-# spaCy makes loggers from the config, which cannot hold a function.
+# spaCy makes loggers from the config, and a config cannot contain a function.
 _REPORT: ContextVar[Report] = ContextVar("report")
 
 
 @contextmanager
 def reporting(report: Report) -> Iterator[None]:
-    """Within the context, trainings with the logger below call `report`."""
+    """Let trainings with `trial_logger` call `report` within this block."""
     token = _REPORT.set(report)
     try:
         yield
@@ -30,11 +33,13 @@ def reporting(report: Report) -> Iterator[None]:
 
 
 def trial_logger(logger: Setup) -> Setup:
-    """`trial_logger.v1`: the logger that `spacy-psa search` sets.
+    """The logger `spacy-psa.trial_logger.v1`, which `spacy-psa search` sets in the config.
 
-    logger: the config's own, which goes on as before; a schedule may hear from it.
+    Args:
+        logger: the logger of the config. It is called as before, since a schedule may depend on it.
 
-    Errors: InputError in a training that no search started.
+    Raises:
+        InputError: when the training starts, if it was not started by a search.
     """
 
     def setup(nlp: "Language", stdout: IO, stderr: IO) -> tuple[Callable, Callable]:

@@ -1,1 +1,1 @@
-"""Exact distributions over structures: every sequence (chain) of a sentence at once."""
+"""Exact distributions over the structures of a sentence: tag sequences and constituency trees."""

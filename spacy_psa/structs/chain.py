@@ -1,7 +1,8 @@
 """The linear-chain conditional random field as a distribution over tag sequences.
 
-p(y | potentials) = exp(Σ_t potentials[t, y_{t-1}, y_t]) / Z, Lafferty et al. 2001; with
-the label-pair potentials W_{y',y} z_t + b_{y',y} it is Eq. 1 to 3 of the PSA papers.
+    p(y | potentials) = exp(Σ_t potentials[t, y_{t-1}, y_t]) / Z          (Lafferty et al. 2001)
+
+With the potentials W_{y',y} z_t + b_{y',y} of label pairs, this is Eq. 1 to 3 of Wei2020.
 """
 
 from __future__ import annotations
@@ -23,34 +24,42 @@ from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
 class LinearChain(StructuredDistribution[Tensor]):
     """A distribution over the tag sequences of each of B sentences of at most n tokens.
 
-    A value is the tags of a sentence, (length,) int64. Where values are taken, one tensor
-    (B, n) will do for all sentences; what stands beyond a sentence's length is not read.
+    A value is the tags of a sentence, (length,) int64. Methods that take values also take one
+    tensor (B, n) for all sentences, and do not read it beyond the length of a sentence. See
+    `StructuredDistribution` for what holds for all distributions. Here gradients also flow from
+    `pairwise_marginals`.
 
-    potentials: (B, n, K, K) float. `potentials[b, t, y_prev, y]` is the log potential of
-        tag y at place t after tag y_prev; at the first place only row 0 is read, so
-        `potentials[b, 0, 0, y]` is the score of starting with y. -inf excludes; NaN and
-        +inf have no meaning. Places from `lengths[b]` on are never read.
-    lengths: (B,) int64, each from 1 to n.
-    allowed: (B, n, K) bool, the tags that may stand at each place; all, if None.
-
-    What `StructuredDistribution` says holds; gradients flow from `pairwise_marginals` too.
-
-    On the CPU the compiled `kernels.chain` does the work where it can, else the scan in
-    a semiring, which also runs on GPUs and gives the gradients of `marginals` and
+    On the CPU, the compiled `kernels.chain` does the work if it can. Otherwise the work is done by
+    a scan in a semiring, which also runs on GPUs, and which gives the gradients of `marginals` and
     `entropy`, and second derivatives.
 
-    Raises ValueError for shapes, types or lengths that do not fit.
+    Args:
+        potentials: (B, n, K, K) float. `potentials[b, t, y_prev, y]` is the log potential of tag y
+            at place t after tag y_prev. At the first place only row 0 is read, so
+            `potentials[b, 0, 0, y]` is the score of starting with y. -inf excludes a tag; NaN and
+            +inf have no meaning. Places from `lengths[b]` on are never read.
+        lengths: (B,) int64, the tokens of each sentence, each from 1 to n.
+        allowed: (B, n, K) bool, the tags that may stand at each place; by default all.
 
-    >>> chain = LinearChain.from_emissions(torch.zeros(1, 3, 2), torch.tensor([3]))
-    >>> chain.log_partition  # log of the number of sequences, 2³
-    tensor([2.0794])
+    Raises:
+        ValueError: for shapes, types or lengths that do not fit.
+
+    Examples:
+        >>> chain = LinearChain.from_emissions(torch.zeros(1, 3, 2), torch.tensor([3]))
+        >>> chain.log_partition  # log of the number of sequences, 2³
+        tensor([2.0794])
+        >>> chain.marginals[0]
+        tensor([[0.5000, 0.5000],
+                [0.5000, 0.5000],
+                [0.5000, 0.5000]])
     """
 
     structure = "tag sequence"
 
     def __init__(self, potentials: Tensor, lengths: Tensor, allowed: Tensor | None = None) -> None:
         if potentials.dim() != 4 or potentials.shape[2] != potentials.shape[3]:
-            raise ValueError(f"potentials must be (B, n, K, K), not {tuple(potentials.shape)}")
+            shape = tuple(potentials.shape)
+            raise ValueError(f"potentials must be of shape (B, n, K, K), not {shape}")
         if not potentials.is_floating_point():
             raise ValueError(f"potentials must be floating point, not {potentials.dtype}")
         batch, longest, tags, _ = potentials.shape
@@ -58,7 +67,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         if lengths.shape != (batch,) or lengths.dtype != torch.int64:
             raise ValueError(f"lengths must be int64 of shape ({batch},)")
         if bool(((lengths < 1) | (lengths > longest)).any()):
-            raise ValueError(f"lengths must be from 1 to {longest}: {lengths.tolist()}")
+            raise ValueError(f"lengths must be from 1 to {longest}, not {lengths.tolist()}")
         if allowed is not None:
             check_mask("allowed", allowed, (batch, longest, tags))
             excluded = ~allowed.to(potentials.device)[:, :, None, :]
@@ -75,16 +84,25 @@ class LinearChain(StructuredDistribution[Tensor]):
         start: Tensor | None = None,
         end: Tensor | None = None,
     ) -> LinearChain:
-        """The chain with a score for each tag at each place and for each pair of tags.
+        """Build the chain from scores of tags at places and scores of pairs of tags.
 
-        emissions: (B, n, K); lengths: (B,) int64; transitions: (K, K), from the row's tag
-        to the column's; start, end: (K,), added at each sentence's first and last place.
-        What is None is 0.
+        Args:
+            emissions: (B, n, K) float, the score of each tag at each place.
+            lengths: (B,) int64, the tokens of each sentence.
+            transitions: (K, K), the score of the column's tag after the row's tag; by default 0.
+            start: (K,), added at the first place of each sentence; by default 0.
+            end: (K,), added at the last place of each sentence; by default 0.
+
+        Examples:
+            >>> emissions = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+            >>> change = torch.tensor([[-5.0, 0.0], [0.0, -5.0]])  # tags must change
+            >>> LinearChain.from_emissions(emissions, torch.tensor([2]), change).argmax
+            [tensor([1, 0])]
         """
         _, longest, tags = emissions.shape
         if end is not None:
             last = torch.arange(longest) == lengths.to("cpu")[:, None] - 1
-            # Not a product with 0 and 1: `end` may be -inf.
+            # Not a product with 0 and 1, because `end` may be -inf.
             emissions = emissions + torch.where(last.to(emissions.device)[:, :, None], end, 0.0)
         first = emissions[:, :1] if start is None else emissions[:, :1] + start
         rest = emissions[:, 1:, None, :].expand(-1, -1, tags, -1)
@@ -96,16 +114,23 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the potentials."""
         return self.potentials.dtype
 
     @cached_property
     def marginals(self) -> Tensor:
-        """p(y_t = y), (B, n, K); 0 beyond a sentence's length."""
+        """The probability p(y_t = y) of each tag at each place, (B, n, K).
+
+        It is 0 beyond the length of a sentence.
+        """
         return self._expected.sum(2)
 
     @cached_property
     def pairwise_marginals(self) -> Tensor:
-        """p(y_{t-1} = y', y_t = y), (B, n, K, K); 0 at t = 0 and beyond the length."""
+        """The probability p(y_{t-1} = y', y_t = y) of each pair of tags, (B, n, K, K).
+
+        It is 0 at t = 0 and beyond the length of a sentence.
+        """
         first = torch.zeros_like(self._expected[:, :1])
         return torch.cat([first, self._expected[:, 1:]], 1)
 
@@ -113,7 +138,7 @@ class LinearChain(StructuredDistribution[Tensor]):
     def entropy(self) -> Tensor:
         """The entropy of the distribution over sequences, (B,) nats."""
         if self._compiled and not self.potentials.requires_grad:
-            # H = Σ_t H(y_{t-1}, y_t) - H(y_{t-1}): no large numbers are subtracted.
+            # H = Σ_t H(y_{t-1}, y_t) - H(y_{t-1}) subtracts no large numbers.
             pairs = torch.xlogy(self._expected, self._expected).sum((1, 2, 3), dtype=torch.float64)
             tags = torch.xlogy(self.marginals, self.marginals).sum(2, dtype=torch.float64)
             inner = torch.arange(tags.shape[1]) < self.lengths[:, None] - 1
@@ -129,14 +154,17 @@ class LinearChain(StructuredDistribution[Tensor]):
     def argmax(self) -> list[Tensor]:
         """The best tags of each sentence (Viterbi).
 
-        Of equally good sequences it is the one with the lowest last tag, then the lowest
-        last but one, and so on. Raises ValueError, naming the sentences, where no
-        sequence is possible.
+        Of equally good sequences, it is the one with the lowest last tag, then with the lowest tag
+        before it, and so on.
+
+        Raises:
+            ValueError: if no sequence is possible. The error names the sentences.
         """
         return super().argmax
 
     @cached_property
     def max(self) -> Tensor:
+        """The score of the best sequence, (B,); -inf if no sequence is possible."""
         return self.score(self._best[1])
 
     # ----------------------------------------------------------------------- evidence
@@ -150,16 +178,26 @@ class LinearChain(StructuredDistribution[Tensor]):
         end: Tensor | None = None,
         moves: Tensor | None = None,
     ) -> LinearChain:
-        """The distribution under evidence: what is not true here has probability 0.
+        """Condition on evidence: sequences that contradict it get the probability 0.
 
-        allowed: (B, n, K) bool, the tags that may stand at each place.
-        transitions: (K, K) or (B, n, K, K) bool, the tags (columns) that may follow a tag
-            (rows); at the first place they do not matter.
-        start, end: (K,) bool, the tags a sentence may start and end with.
-        moves: the name of `transitions` in version 0.1.
+        `constrained.log_partition - self.log_partition` is the log probability of the evidence.
 
-        `constrained.log_partition - self.log_partition` is the log probability of the
-        evidence. Raises ValueError for a mask of another shape or type.
+        Args:
+            allowed: (B, n, K) bool, the tags that may stand at each place.
+            transitions: (K, K) or (B, n, K, K) bool, the tags (columns) that may follow a tag
+                (rows). The first place is not read.
+            start: (K,) bool, the tags that a sentence may start with.
+            end: (K,) bool, the tags that a sentence may end with.
+            moves: the name of `transitions` in version 0.1, deprecated.
+
+        Raises:
+            ValueError: for a mask of another shape or type.
+
+        Examples:
+            >>> chain = LinearChain.from_emissions(torch.zeros(1, 3, 2), torch.tensor([3]))
+            >>> starts_with_0 = chain.constrain(start=torch.tensor([True, False]))
+            >>> (starts_with_0.log_partition - chain.log_partition).exp()
+            tensor([0.5000])
         """
         batch, longest, tags, _ = self.potentials.shape
         legal = torch.ones_like(self.potentials, dtype=torch.bool)
@@ -191,7 +229,7 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     @cached_property
     def _mask(self) -> Tensor:
-        """(B, n) bool, true at the places of the sentences."""
+        """The places that hold a token, (B, n) bool."""
         with recording():
             places = torch.arange(self.potentials.shape[1])
             return (places < self.lengths[:, None]).to(self.potentials.device)
@@ -210,7 +248,7 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     @cached_property
     def _expected(self) -> Tensor:
-        """The gradient of log Z, (B, n, K, K); in row 0 of t = 0 the first marginals."""
+        """The gradient of log Z, (B, n, K, K); row 0 of t = 0 holds the first marginals."""
         if self.potentials.requires_grad:
             with recording():
                 total = self._total(Log(), self.potentials).sum()
@@ -251,20 +289,20 @@ class LinearChain(StructuredDistribution[Tensor]):
         drawn: list[Tensor] = []
         for t in reversed(range(len(steps))):
             logits = alphas[t].expand(n, -1, -1)
-            if drawn:  # p(y_t | y_{t+1}), Forward filtering, backward sampling
+            if drawn:  # p(y_t | y_{t+1}): forward filtering, backward sampling
                 logits = logits + steps[t + 1].double().transpose(1, 2)[sentence, drawn[-1]]
-            # The maximum of logits with Gumbel noise never falls on -inf.
+            # The maximum of logits with Gumbel noise is never at -inf.
             noise = torch.empty_like(logits, memory_format=torch.contiguous_format)
             drawn.append((logits - noise.exponential_(generator=generator).log()).argmax(-1))
         tags = torch.stack(drawn[::-1], -1)
         return [list(own) for own in zip(*(self._cut(rows) for rows in tags), strict=True)]
 
     def _cut(self, tags: Tensor) -> list[Tensor]:
-        """The rows of (B, n) tags, each as long as its sentence."""
+        """Cut the rows of (B, n) tags to the lengths of their sentences."""
         return [row[:n] for row, n in zip(tags, self.lengths.tolist(), strict=True)]
 
     def _trace(self, semiring: Semiring) -> tuple[Tensor, Tensor]:
-        """Scores (m, B) float64 and tags (m, B, n) of the sequences a semiring keeps."""
+        """Return scores (m, B) float64 and tags (m, B, n) of the sequences a semiring keeps."""
         with recording():
             potentials = self.potentials.detach().clone().requires_grad_()
             scores = self._total(semiring, potentials)
@@ -277,19 +315,19 @@ class LinearChain(StructuredDistribution[Tensor]):
         return scores, torch.stack(tags).masked_fill(impossible[:, :, None], 0)
 
     def _total(self, semiring: Semiring, potentials: Tensor) -> Tensor:
-        """The sum over all sequences, a semiring value (m, B) in float64."""
+        """Sum over all sequences: a semiring value (m, B) in float64."""
         return semiring.sum(self._scan(semiring, self._steps(potentials))[-1], -1)
 
     def _steps(self, potentials: Tensor) -> list[Tensor]:
-        """n tensors (B, K, K): the log potentials, or the unit matrix beyond the length."""
-        unit = torch.full_like(potentials[0, 0], -torch.inf, requires_grad=False)
+        """List n tensors (B, K, K): the log potentials, or the unit matrix beyond the length."""
+        unit = potentials.new_full(potentials.shape[2:], -torch.inf)
         unit.fill_diagonal_(0.0)
-        # Not n slices, whose gradients would be n tensors of the size of the potentials.
+        # Not n slices: their gradients would be n tensors of the size of the potentials.
         return list(torch.where(self._mask[:, :, None, None], potentials, unit).unbind(1))
 
     @staticmethod
     def _scan(semiring: Semiring, steps: list[Tensor]) -> list[Tensor]:
-        """The sums over all sequences that end in a tag at a place: n values (m, B, K)."""
+        """Sum over all sequences that end in a tag at a place: n semiring values (m, B, K)."""
         values = [semiring.lift(steps[0][:, 0].double())]
         for step in steps[1:]:
             scores = semiring.lift(step.double())
@@ -306,21 +344,24 @@ class LinearChain(StructuredDistribution[Tensor]):
         return pairs[:, :, 0].masked_fill(~self._mask, 0.0).double().sum(1)
 
     def _padded(self, values: Sequence[Tensor] | Tensor) -> Tensor:
-        """(B, n) tags of values, or of a tensor that is just that."""
+        """Return values, or a tensor of tags, as (B, n) tags."""
         batch, longest = self.potentials.shape[:2]
         if not isinstance(values, Tensor):
             sizes = [len(tags) for tags in values]
             if sizes != self.lengths.tolist():
-                raise ValueError(f"tags of {sizes} tokens for {self.lengths.tolist()}")
-            rows = pad_sequence([torch.as_tensor(tags) for tags in values], batch_first=True)
-            values = torch.nn.functional.pad(rows, (0, longest - rows.shape[1]))
+                lengths = self.lengths.tolist()
+                raise ValueError(f"the tags are for {sizes} tokens, the sentences have {lengths}")
+            rows = [torch.as_tensor(tags) for tags in values]
+            found = pad_sequence(rows, batch_first=True) if rows else self.lengths.view(0, 0)
+            values = torch.nn.functional.pad(found, (0, longest - found.shape[1]))
         if values.shape != (batch, longest):
-            raise ValueError(f"tags must be ({batch}, {longest}), not {tuple(values.shape)}")
+            shape = tuple(values.shape)
+            raise ValueError(f"tags must be of shape ({batch}, {longest}), not {shape}")
         return values
 
 
 class _LogPartition(torch.autograd.Function):
-    """log Z (B,) by the kernel; its gradient is the expected counts of the steps."""
+    """Computes log Z (B,) by the kernel; the gradient is the expected counts of the steps."""
 
     @staticmethod
     def forward(ctx: Any, potentials: Tensor, lengths: Tensor) -> Tensor:

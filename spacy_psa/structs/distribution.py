@@ -1,4 +1,4 @@
-"""What all structured distributions answer, in the same words."""
+"""The questions that every structured distribution answers, in one interface."""
 
 from __future__ import annotations
 
@@ -15,24 +15,34 @@ Value = TypeVar("Value")
 
 
 class StructuredDistribution(ABC, Generic[Value]):
-    """A distribution over the structures of each of B sentences, given by log potentials.
+    """Base class of exact distributions over the structures of each of B sentences.
 
-    A value is one structure of one sentence: its tags in a `LinearChain`, its tree in a
-    `SpanTree`. What takes or gives values takes or gives one (or a list of them) for each
-    sentence, in order.
+    A value is one structure of one sentence: its tags in a `LinearChain`, its tree in a `SpanTree`.
+    Methods that take or return values do so for each sentence, in order: one value, or a list of
+    values.
 
-    Everything is exact, computed in float64 and answered in the type of the potentials. A
-    sentence in which no structure is possible has a log partition of -inf, marginals and
-    entropy 0, no best structure (an error) and no influence on the gradients of others.
-    Gradients flow to the potentials from `log_partition`, `log_prob`, `score`, `max`,
-    `marginals` and `entropy`.
+    Everything is exact. It is computed in float64 and returned in the type of the potentials. A
+    sentence in which no structure is possible has the log partition -inf, marginals of 0 and the
+    entropy 0. It has no best structure (asking for it raises an error) and does not change the
+    gradients of other sentences. Gradients flow to the potentials from `log_partition`, `log_prob`,
+    `score`, `max`, `marginals` and `entropy`.
 
-    lengths: (B,) int64 on the CPU, the tokens of each sentence.
+    Attributes:
+        lengths: (B,) int64 on the CPU, the tokens of each sentence.
+        structure: the name of a value in errors.
+
+    Examples:
+        >>> from spacy_psa.structs.chain import LinearChain
+        >>> emissions = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])  # one sentence, 2 tokens, 2 tags
+        >>> distribution = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> distribution.argmax
+        [tensor([0, 1])]
+        >>> distribution.log_prob(distribution.argmax).exp()
+        tensor([0.6439])
     """
 
     lengths: Tensor
     structure: str
-    """What a value is called in an error."""
 
     @property
     @abstractmethod
@@ -43,20 +53,31 @@ class StructuredDistribution(ABC, Generic[Value]):
 
     @cached_property
     def log_partition(self) -> Tensor:
-        """log Z, (B,) nats; -inf where no structure is possible."""
+        """The log of the sum of exp(score) over all structures, (B,) nats.
+
+        It is -inf if no structure is possible.
+        """
         return self._log_z.to(self.dtype)
 
     def score(self, values: Any) -> Tensor:
-        """The sum of the log potentials, (B,), of one value for each sentence.
+        """Sum the log potentials of one value for each sentence: (B,).
 
-        Raises ValueError, naming the sentence, for what is no structure over its tokens.
+        Raises:
+            ValueError: if a value is no structure over the tokens of its sentence. The error names
+                the sentence.
         """
         return self._score(values).to(self.dtype)
 
     def log_prob(self, values: Any) -> Tensor:
-        """log p(value), (B,) nats, of one value for each sentence, as `score` takes them.
+        """Compute log p(value) of one value for each sentence: (B,) nats.
 
-        -inf, with gradient 0, for a value that is excluded.
+        An excluded value has -inf, with the gradient 0.
+
+        Args:
+            values: one value for each sentence, as `score` takes them.
+
+        Raises:
+            ValueError: as `score`.
         """
         score = self._score(values)
         log_prob = (score - self._log_z).masked_fill(score == -torch.inf, -torch.inf)
@@ -78,7 +99,8 @@ class StructuredDistribution(ABC, Generic[Value]):
     def argmax(self) -> list[Value]:
         """The best value of each sentence.
 
-        Raises ValueError, naming the sentences, where none is possible.
+        Raises:
+            ValueError: if no structure is possible. The error names the sentences.
         """
         scores, values = self._best
         self._check_possible(scores)
@@ -87,15 +109,28 @@ class StructuredDistribution(ABC, Generic[Value]):
     @property
     @abstractmethod
     def max(self) -> Tensor:
-        """The score of the best value, (B,); -inf where none is possible."""
+        """The score of the best value, (B,); -inf if no structure is possible."""
 
     def kbest(self, k: int) -> list[list[tuple[float, Value]]]:
-        """For each sentence its k best distinct values as (log probability, value), best first.
+        """Find the k best distinct values of each sentence.
 
-        The log probabilities are under the whole distribution and carry no gradient
-        (`log_prob` of the values does). There are fewer than k where fewer are possible.
+        Args:
+            k: number of values, at least 1.
 
-        Raises ValueError for k < 1.
+        Returns:
+            For each sentence a list of (log probability, value), the best first. The list is
+            shorter if fewer values are possible. The log probabilities are in nats, under the whole
+            distribution, and without a gradient (`log_prob` of the values has one).
+
+        Raises:
+            ValueError: if k is below 1.
+
+        Examples:
+            >>> from spacy_psa.structs.chain import LinearChain
+            >>> emissions = torch.tensor([[[1.0, 0.0, -1.0]]])  # one sentence, 1 token, 3 tags
+            >>> chain = LinearChain.from_emissions(emissions, torch.tensor([1]))
+            >>> [(round(log_prob, 4), tags) for log_prob, tags in chain.kbest(2)[0]]
+            [(-0.4076, tensor([0])), (-1.4076, tensor([1]))]
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
@@ -109,11 +144,25 @@ class StructuredDistribution(ABC, Generic[Value]):
 
     @torch.no_grad()
     def sample(self, n: int = 1, generator: torch.Generator | None = None) -> list[list[Value]]:
-        """n independent values of each sentence.
+        """Draw independent values of each sentence.
 
-        generator: on the device of the potentials.
+        Args:
+            n: number of values, at least 1.
+            generator: source of randomness, on the device of the potentials; by default torch's
+                own.
 
-        Raises ValueError for n < 1 and, naming the sentences, where none is possible.
+        Returns:
+            For each sentence a list of n values.
+
+        Raises:
+            ValueError: if n is below 1, and if no structure is possible. The error names the
+                sentences.
+
+        Examples:
+            >>> from spacy_psa.structs.chain import LinearChain
+            >>> only = torch.tensor([[[0.0, -torch.inf], [-torch.inf, 0.0]]])
+            >>> LinearChain.from_emissions(only, torch.tensor([2])).sample(2)
+            [[tensor([0, 1]), tensor([0, 1])]]
         """
         if n < 1:
             raise ValueError(f"n must be at least 1, not {n}")
@@ -127,8 +176,8 @@ class StructuredDistribution(ABC, Generic[Value]):
 
     # ---------------------------------------------------------------------- inference
 
-    # What is cached is recorded for gradients whenever the potentials have them, even if
-    # it was first asked for under no_grad: a later loss must not take it for a constant.
+    # Cached results are recorded for gradients whenever the potentials have gradients, even if
+    # the first request is made under no_grad: a later loss must not treat them as constants.
 
     @property
     @abstractmethod
@@ -137,31 +186,55 @@ class StructuredDistribution(ABC, Generic[Value]):
 
     @abstractmethod
     def _score(self, values: Any) -> Tensor:
-        """(B,) float64."""
+        """The score of one value for each sentence, (B,) float64."""
 
     @property
     @abstractmethod
     def _best(self) -> tuple[Tensor, list[Value]]:
-        """Scores (B,) float64, -inf where nothing is possible, and the best values."""
+        """The best scores, (B,) float64, -inf if no structure is possible, and the best values."""
 
     @abstractmethod
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Value]]]:
-        """Scores (k, B) float64, -inf where there are no more, and k lists of B values."""
+        """The k best scores, (k, B) float64, -inf if there are fewer, and k lists of B values."""
 
     @abstractmethod
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Value]]:
-        """As `sample`, of sentences in which something is possible."""
+        """Draw as `sample` does; every sentence has a possible structure."""
 
 
 @contextmanager
 def recording() -> Iterator[None]:
-    """Gradients are recorded inside, even under `no_grad` and `inference_mode`."""
+    """Make a context in which gradients are recorded, even under `no_grad` and `inference_mode`.
+
+    Examples:
+        >>> with torch.no_grad(), recording():
+        ...     torch.is_grad_enabled()
+        True
+    """
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
 
 def check_mask(name: str, mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The mask. Raises ValueError where it is not bool or of another shape."""
+    """Return the mask, if it is bool and has the shape.
+
+    Args:
+        name: name of the mask, for the error.
+        mask: the tensor to check.
+        shape: the shape that it must have.
+
+    Raises:
+        ValueError: if the type or the shape is another one.
+
+    Examples:
+        >>> check_mask("start", torch.tensor([True, False]), (2,))
+        tensor([ True, False])
+        >>> check_mask("start", torch.ones(2), (2,))
+        Traceback (most recent call last):
+            ...
+        ValueError: start must be bool of shape (2,), not torch.float32 of shape (2,)
+    """
     if mask.shape != shape or mask.dtype != torch.bool:
-        raise ValueError(f"{name} must be bool {shape}, not {mask.dtype} {tuple(mask.shape)}")
+        given = f"{mask.dtype} of shape {tuple(mask.shape)}"
+        raise ValueError(f"{name} must be bool of shape {shape}, not {given}")
     return mask

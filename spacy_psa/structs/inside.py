@@ -1,8 +1,8 @@
-"""What all trees over scored spans come to: the inside recursion in a semiring, and the log
-partition by the compiled one, differentiable.
+"""The sum over all trees in a semiring, and the compiled log partition with gradients.
 
-`label` and `null` are as in `kernels.tree`: for each cell what its labels come to, and the
-null label. They, and the labels before, are reduced here for a batch of `SpanCells`.
+`label` and `null` are as in `kernels.tree`: for each cell, the log sum over all labels but null,
+and the score of the null label. This file computes `label` for a batch of `SpanCells` before the
+cubic part.
 """
 
 from __future__ import annotations
@@ -22,16 +22,26 @@ from spacy_psa.structs.span_cells import SpanCells
 def total(
     semiring: Semiring, labelled: Tensor, null: Tensor, cells: SpanCells, size: int = 1
 ) -> Tensor:
-    """The sum over all trees, a semiring value (size, B) in float64.
+    """Sum over all trees: a semiring value (size, B) in float64.
 
-    labelled: (S, L - 1), the scores of all labels but null; null: (S,).
-
-    One step for each width of spans, over the whole batch. A left child of two tokens or
+    There is one step for each width of spans, over the whole batch. A left child of two tokens or
     more must have a label, so that each tree counts once.
+
+    Args:
+        semiring: the semiring.
+        labelled: (S, L - 1), the scores of all labels but null.
+        null: (S,), the scores of the null label.
+        cells: the cells of the batch.
+        size: the size of a value's first axis.
+
+    Examples:
+        >>> cells = SpanCells(torch.tensor([3]), batch=1, longest=3)
+        >>> total(Log(), torch.zeros(6, 1), torch.zeros(6), cells)  # log of the 24 trees
+        tensor([[3.1781]], dtype=torch.float64)
     """
 
     def fit(values: Tensor) -> Tensor:
-        """Values (m, ...) as (size, ...): the best, or filled up with the impossible."""
+        """Bring values (m, ...) to (size, ...): keep the best, or add impossible values."""
         if len(values) > size:
             values = semiring.sum(values[..., None], -1)
         return pad(values, (0, 0) * (values.dim() - 1) + (0, size - len(values)), value=-torch.inf)
@@ -61,31 +71,57 @@ def total(
         left = torch.cat([left, pad(with_label, (0, width - 1))[..., None]], -1)
         right = torch.cat([right, pad(with_any, (width - 1, 0))[..., None]], -1)
     own = (cells.lengths - 1).to(labelled.device).expand(size, 1, -1)
-    # Summing what is one value takes the gradients away where nothing is possible.
+    # A sum over one value has no gradient where nothing is possible.
     return semiring.sum(torch.stack(whole, 1).gather(1, own), -2)
 
 
 def _blocks(cells: Tensor) -> tuple[Tensor, ...]:
-    """Some cells at a time, so that what is made of them in float64 stays in the cache."""
+    """Split cells into blocks that stay in the processor's cache in float64."""
     return cells.split(512 if cells.device.type == "cpu" else 1 << 16)
 
 
 @torch.no_grad()
 def reduce_labels(labelled: Tensor) -> Tensor:
-    """log Σ exp over the labels, (S,) float64, of (S, L - 1)."""
+    """Compute log Σ exp over the labels of each cell: (S, L - 1) -> (S,) float64.
+
+    Examples:
+        >>> reduce_labels(torch.zeros(2, 4))  # log 4
+        tensor([1.3863, 1.3863], dtype=torch.float64)
+    """
     return torch.cat([rows.double().logsumexp(1) for rows in _blocks(labelled)])
 
 
 @torch.no_grad()
 def label_entropy(labelled: Tensor, label: Tensor) -> Tensor:
-    """The entropy of the choice among the labels of a constituent, (S,) float64."""
+    """Compute the entropy of the choice among the labels of a constituent, (S,) float64 nats.
+
+    Args:
+        labelled: (S, L - 1), the scores of all labels but null.
+        label: (S,), the result of `reduce_labels`.
+
+    Examples:
+        >>> labelled = torch.zeros(2, 4)
+        >>> label_entropy(labelled, reduce_labels(labelled))  # log 4
+        tensor([1.3863, 1.3863], dtype=torch.float64)
+    """
     shares = _label_shares(labelled, label)
     return torch.cat([torch.special.entr(share).sum(1) for share in shares])
 
 
 @torch.no_grad()
 def spread_labels(labelled: Tensor, label: Tensor, weight: Tensor) -> Tensor:
-    """The weights (S,) shared out among the labels: (S, L - 1) in the type of `labelled`."""
+    """Share out a weight for each cell among its labels: (S, L - 1), in the type of `labelled`.
+
+    Args:
+        labelled: (S, L - 1), the scores of all labels but null.
+        label: (S,), the result of `reduce_labels`.
+        weight: (S,), the weights.
+
+    Examples:
+        >>> labelled = torch.zeros(1, 2)
+        >>> spread_labels(labelled, reduce_labels(labelled), torch.tensor([0.5]))
+        tensor([[0.2500, 0.2500]])
+    """
     result = torch.empty_like(labelled)
     shares = _label_shares(labelled, label)
     for rows, share, part in zip(_blocks(result), shares, _blocks(weight), strict=True):
@@ -94,14 +130,14 @@ def spread_labels(labelled: Tensor, label: Tensor, weight: Tensor) -> Tensor:
 
 
 def _label_shares(labelled: Tensor, label: Tensor) -> Iterator[Tensor]:
-    """The probabilities of the labels of a constituent, float64, some cells at a time."""
+    """Yield the probabilities of the labels of a constituent, float64, some cells at a time."""
     label = label.masked_fill(label == -torch.inf, 0.0)
     for rows, sums in zip(_blocks(labelled), _blocks(label), strict=True):
         yield (rows.double() - sums[:, None]).exp_()
 
 
 def inside_outside(label: Tensor, null: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-    """As `kernels.tree.inside_outside`, of tensors on any device."""
+    """Call `kernels.tree.inside_outside` with tensors on any device."""
     from spacy_psa.kernels import tree as kernel
 
     results = kernel.inside_outside(to_numpy(label), to_numpy(null.double()), lengths.numpy())
@@ -109,14 +145,27 @@ def inside_outside(label: Tensor, null: Tensor, lengths: Tensor) -> tuple[Tensor
 
 
 def to_numpy(scores: Tensor) -> NDArray[Any]:
-    """Scores as an array for the kernels; halves as float32, which holds them exactly."""
+    """Copy scores to an array for the kernels; types of 16 bits become float32, which is exact.
+
+    Examples:
+        >>> to_numpy(torch.ones(2, dtype=torch.bfloat16))
+        array([1., 1.], dtype=float32)
+    """
     scores = scores.detach().cpu()
     known = scores.dtype in (torch.float32, torch.float64)
     return (scores if known else scores.float()).contiguous().numpy()
 
 
 class LogPartition(torch.autograd.Function):
-    """log Z (B,) float64 by the kernel, of labelled (S, L - 1) and null (S,)."""
+    """Computes log Z (B,) float64 by the kernel, with gradients.
+
+    `LogPartition.apply` takes labelled (S, L - 1), null (S,) and the cells of the batch.
+
+    Examples:
+        >>> cells = SpanCells(torch.tensor([3]), batch=1, longest=3)
+        >>> LogPartition.apply(torch.zeros(6, 1), torch.zeros(6), cells)  # log of the 24 trees
+        tensor([3.1781], dtype=torch.float64)
+    """
 
     @staticmethod
     def forward(ctx: Any, labelled: Tensor, null: Tensor, cells: SpanCells) -> Tensor:
@@ -141,7 +190,7 @@ class LogPartition(torch.autograd.Function):
 def marginals_by_autograd(
     labelled: Tensor, null: Tensor, cells: SpanCells
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of log Z, (S, L - 1) and (S,), which can be differentiated again."""
+    """Compute the gradients of log Z, (S, L - 1) and (S,), which can be differentiated again."""
     keep = labelled.requires_grad or null.requires_grad
     if not labelled.requires_grad:
         labelled = labelled.detach().clone().requires_grad_()

@@ -1,13 +1,13 @@
-"""What "plus" and "times" mean in a dynamic programme over structures.
+"""The meaning of "plus" and "times" in a dynamic programme over structures.
 
-One recursion gives the partition function, the best structure, the k best and the
-entropy, according to the semiring it runs in (Goodman 1999, "Semiring parsing"); the
-gradient of its total then gives marginals or the structures themselves (Eisner 2016,
-"Inside-outside and forward-backward algorithms are just backprop").
+One recursion gives the partition function, the best structure, the k best structures or the
+entropy, depending on its semiring (Goodman 1999, "Semiring parsing"). The gradient of its total
+gives marginals or the structures themselves (Eisner 2016, "Inside-outside and forward-backward
+algorithms are just backprop").
 
-A semiring value is a tensor with one more axis than the log potentials it stands for,
-the first, which holds what one value is made of. A log potential of -inf marks the
-impossible: all gradients stay finite, and are 0, where nothing is possible.
+A semiring value is a tensor with one axis more than the log potentials that it stands for. This is
+the first axis, and it holds the parts of a value. A log potential of -inf marks an impossible step:
+all gradients stay finite, and are 0 if nothing is possible.
 """
 
 from __future__ import annotations
@@ -20,37 +20,54 @@ from torch import Tensor
 
 
 def logsumexp(x: Tensor, dim: int) -> Tensor:
-    """log(sum(exp(x))) over `dim`: -inf, with gradient 0, where every entry is -inf.
+    """Compute log(sum(exp(x))) over `dim`; it is -inf, with gradient 0, if every entry is -inf.
 
-    `torch.logsumexp` has the same values, but not first and second derivatives that are
-    always free of NaN.
+    `torch.logsumexp` has the same values, but its first and second derivatives may be NaN.
+
+    Examples:
+        >>> logsumexp(torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]]), dim=1)
+        tensor([0.6931,   -inf])
     """
     top = x.detach().amax(dim, keepdim=True)
     nothing = top == -torch.inf
     top = top.masked_fill(nothing, 0.0)
-    # The sum is at least 1 wherever anything is possible, so this changes only 0.
+    # The sum is at least 1 if anything is possible, so this changes only sums of 0.
     total = (x - top).exp().sum(dim).clamp(min=1.0)
     return (total.log() + top.squeeze(dim)).masked_fill(nothing.squeeze(dim), -torch.inf)
 
 
 class Semiring(ABC):
-    """Plus and times over values of shape (m, ...); m is 1 unless a semiring says else."""
+    """Base class of semirings: plus and times over values of shape (m, ...).
+
+    m is 1 unless the semiring says otherwise.
+
+    Examples:
+        >>> semiring = Log()
+        >>> a, b = semiring.lift(torch.tensor([1.0])), semiring.lift(torch.tensor([2.0]))
+        >>> semiring.times(a, b)
+        tensor([[3.]])
+    """
 
     def lift(self, scores: Tensor) -> Tensor:
-        """Log potentials (...) as values (m, ...)."""
+        """Turn log potentials (...) into values (m, ...)."""
         return scores[None]
 
     def times(self, a: Tensor, b: Tensor) -> Tensor:
-        """The product of two values, broadcast over all axes but the first."""
+        """Multiply two values, broadcast over all axes but the first."""
         return a + b
 
     @abstractmethod
     def sum(self, values: Tensor, dim: int) -> Tensor:
-        """The sum of values (m, ...) over an axis `dim`, counted from the end."""
+        """Sum values (m, ...) over the axis `dim`, counted from the end."""
 
 
 class Log(Semiring):
-    """Sums probabilities: the total is the log partition, its gradient the marginals."""
+    """Sums probabilities: the total is the log partition, and its gradient the marginals.
+
+    Examples:
+        >>> Log().sum(torch.tensor([[0.0, 0.0]]), -1)
+        tensor([0.6931])
+    """
 
     def sum(self, values: Tensor, dim: int) -> Tensor:
         return logsumexp(values, dim)
@@ -59,7 +76,11 @@ class Log(Semiring):
 class Max(Semiring):
     """Keeps the best: the gradient of the total marks the best structure.
 
-    Of equals it takes the one with the lowest index.
+    Of equal values, it takes the one with the lowest index.
+
+    Examples:
+        >>> Max().sum(torch.tensor([[1.0, 3.0, 2.0]]), -1)
+        tensor([3.])
     """
 
     def sum(self, values: Tensor, dim: int) -> Tensor:
@@ -69,8 +90,15 @@ class Max(Semiring):
 class KMax(Semiring):
     """Keeps the k best, in descending order along the first axis.
 
-    There are fewer than k where fewer can be formed. Of equals the one with the lowest
-    index comes first. The gradient of the i-th total marks the i-th best structure.
+    It keeps fewer than k if fewer can be formed. Of equal values, the one with the lowest index
+    comes first. The gradient of the i-th total marks the i-th best structure.
+
+    Args:
+        k: how many to keep.
+
+    Examples:
+        >>> KMax(2).sum(torch.tensor([[1.0, 3.0, 2.0]]), -1)
+        tensor([3., 2.])
     """
 
     def __init__(self, k: int) -> None:
@@ -81,14 +109,22 @@ class KMax(Semiring):
 
     def sum(self, values: Tensor, dim: int) -> Tensor:
         candidates = values.movedim(dim, 0).flatten(0, 1)
-        # topk leaves the order of equals open; the gather keeps only k indices alive.
+        # topk does not fix the order of equal values. The gather keeps only k indices alive.
         order = candidates.detach().sort(dim=0, descending=True, stable=True).indices
         return candidates.gather(0, order[: self.k].clone())
 
 
 class Entropy(Semiring):
-    """Pairs of log weight and entropy in nats (Li & Eisner 2009, "First- and second-order
-    expectation semirings", kept normalised here, so that nothing large is subtracted)."""
+    """Computes the entropy: a value is a log weight and an entropy in nats.
+
+    This is the semiring of Li & Eisner 2009 ("First- and second-order expectation semirings"). Its
+    values are kept normalised here, so that no large numbers are subtracted.
+
+    Examples:
+        >>> semiring = Entropy()
+        >>> semiring.sum(semiring.lift(torch.zeros(2)), -1)  # log 2 and log 2
+        tensor([0.6931, 0.6931])
+    """
 
     def lift(self, scores: Tensor) -> Tensor:
         return torch.stack([scores, torch.zeros_like(scores)])
@@ -105,8 +141,17 @@ class Entropy(Semiring):
 class Sample(Log):
     """Draws structures: the gradient of the total marks one, drawn with its probability.
 
-    The values are those of `Log`. Going back, each sum passes its gradient on to one of its
-    terms, drawn in proportion to their weights.
+    The values are those of `Log`. In the backward pass, each sum passes its gradient on to one of
+    its terms, drawn in proportion to their weights.
+
+    Args:
+        generator: source of randomness, on the device of the values; by default torch's own.
+
+    Examples:
+        >>> x = torch.tensor([[0.0, -torch.inf]], requires_grad=True)
+        >>> Sample().sum(x, -1).sum().backward()
+        >>> x.grad
+        tensor([[1., 0.]])
     """
 
     def __init__(self, generator: torch.Generator | None = None) -> None:
@@ -118,7 +163,7 @@ class Sample(Log):
 
 
 class _SampledSum(torch.autograd.Function):
-    """`logsumexp` whose gradient goes to one entry, drawn in proportion to exp(x)."""
+    """Computes `logsumexp`; the gradient goes to one entry, drawn in proportion to exp(x)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dim: int, generator: torch.Generator | None) -> Tensor:
@@ -129,7 +174,7 @@ class _SampledSum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (x,) = ctx.saved_tensors
-        # The maximum of logits with Gumbel noise never falls on -inf.
+        # The maximum of logits with Gumbel noise is never at -inf.
         noise = torch.empty_like(x, memory_format=torch.contiguous_format)
         logits = x - noise.exponential_(generator=ctx.generator).log()
         drawn = logits.argmax(ctx.dim, keepdim=True)

@@ -1,12 +1,12 @@
-"""Constituency trees, the flat list of all spans, and the one binary tree for each tree.
+"""Constituency trees, the list of all spans of a batch, and the normal form of a tree.
 
-A tree over n tokens is a list of constituents (start, end, label): fenceposts
-0 <= start < end <= n, label from 1 on (0 is the null label and never listed), at most one
-for each span (a unary chain is one label), in preorder. The first covers the sentence.
+A tree over n tokens is a list of constituents (start, end, label) in preorder. start and end are
+fenceposts, 0 <= start < end <= n. Labels count from 1; the null label 0 is never listed. A span has
+at most one constituent, because a unary chain is one label. The first constituent is the whole
+sentence.
 
-The spans of a batch stand in one list, sentence after sentence and row-major over
-(start, end) with start < end: n(n+1)/2 for a sentence of n tokens. The place of a span in
-this list is its cell.
+The spans of a batch are in one list, sentence after sentence and row-major over (start, end) with
+start < end: n(n+1)/2 for a sentence of n tokens. The place of a span in this list is its cell.
 """
 
 from __future__ import annotations
@@ -25,9 +25,29 @@ Tree: TypeAlias = list[Constituent]
 
 
 class SpanCells:
-    """The cells of a batch: sentence, start and end, (S,) int64 each, on the CPU.
+    """The cells of a batch: sentence, start and end of every span.
 
-    lengths: (B,) int64, each from 1 to `longest`. Raises ValueError for others.
+    Args:
+        lengths: (B,) int64, the tokens of each sentence, each from 1 to `longest`.
+        batch: B, the number of sentences.
+        longest: the largest length that is allowed.
+
+    Attributes:
+        sentence: (S,) int64 on the CPU, the sentence of each cell.
+        start: (S,) int64 on the CPU, the first fencepost of each cell.
+        end: (S,) int64 on the CPU, the last fencepost of each cell.
+        lengths: (B,) int64 on the CPU.
+        longest: the largest length that is allowed.
+
+    Raises:
+        ValueError: for lengths of another shape, type or range.
+
+    Examples:
+        >>> cells = SpanCells(torch.tensor([2, 1]), batch=2, longest=2)
+        >>> list(zip(cells.sentence.tolist(), cells.start.tolist(), cells.end.tolist()))
+        [(0, 0, 1), (0, 0, 2), (0, 1, 2), (1, 0, 1)]
+        >>> cells.at(0, 1, 2)
+        2
     """
 
     def __init__(self, lengths: Tensor, batch: int, longest: int) -> None:
@@ -35,7 +55,7 @@ class SpanCells:
         if lengths.shape != (batch,) or lengths.dtype != torch.int64:
             raise ValueError(f"lengths must be int64 of shape ({batch},)")
         if bool(((lengths < 1) | (lengths > longest)).any()):
-            raise ValueError(f"lengths must be from 1 to {longest}: {lengths.tolist()}")
+            raise ValueError(f"lengths must be from 1 to {longest}, not {lengths.tolist()}")
         self.lengths = lengths
         self.longest = longest
         sentence_of_row, start_of_row = positions(lengths)
@@ -44,7 +64,7 @@ class SpanCells:
         self.start = start_of_row[row]
         self.end = self.start + place + 1
         spans = lengths * (lengths + 1) // 2
-        self._first = (torch.cumsum(spans, 0) - spans).tolist()  # of each sentence
+        self._first = (torch.cumsum(spans, 0) - spans).tolist()  # first cell of each sentence
         self._length = lengths.tolist()
 
     def __len__(self) -> int:
@@ -52,16 +72,20 @@ class SpanCells:
 
     @property
     def roots(self) -> Tensor:
-        """(B,) int64, the cells of the whole sentences."""
+        """The cells of the whole sentences, (B,) int64."""
         return torch.tensor(self._first, dtype=torch.int64) + self.lengths - 1
 
     def of(self, sentence: int) -> slice:
-        """The cells of a sentence."""
+        """Return the cells of a sentence as a slice."""
         first, n = self._first[sentence], self._length[sentence]
         return slice(first, first + n * (n + 1) // 2)
 
     def at(self, sentence: int, start: int, end: int) -> int:
-        """The cell of a span. Raises ValueError, naming the sentence, if it has no such span."""
+        """Return the cell of a span.
+
+        Raises:
+            ValueError: if the sentence has no such span. The error names the sentence.
+        """
         n = self._length[sentence]
         if not 0 <= start < end <= n:
             raise ValueError(f"sentence {sentence}: ({start}, {end}) is no span of {n} tokens")
@@ -70,9 +94,18 @@ class SpanCells:
     def nodes(
         self, trees: Sequence[Iterable[Constituent]], labels: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The sentences, cells and labels of the normal forms of one tree a sentence.
+        """Put one tree for each sentence into normal form.
 
-        Raises ValueError, naming the sentence, for what is no tree over its tokens.
+        Args:
+            trees: one tree for each sentence, see `normal_form`.
+            labels: number of labels, with the null label.
+
+        Returns:
+            The sentence, the cell and the label of each node: three int64 tensors of the same size.
+
+        Raises:
+            ValueError: for a tree that is no tree over the tokens of its sentence. The error names
+                the sentence.
         """
         if len(trees) != len(self._length):
             raise ValueError(f"{len(trees)} trees for {len(self._length)} sentences")
@@ -87,7 +120,14 @@ class SpanCells:
         return sentence, cells, chosen
 
     def trees(self, number: Tensor, cells: Tensor, labels: Tensor, count: int) -> list[Tree]:
-        """`count` trees, of constituents in any order: the tree, cell and label of each."""
+        """Build `count` trees from their constituents, which may be in any order.
+
+        Args:
+            number: int64, the number of the tree of each constituent, from 0 to count - 1.
+            cells: int64, the cell of each constituent.
+            labels: int64, the label of each constituent.
+            count: number of trees.
+        """
         start, end = self.start[cells].numpy(), self.end[cells].numpy()
         order = np.lexsort((-end, start, number.numpy()))
         listed: Tree = list(zip(start[order].tolist(), end[order].tolist(), labels[order].tolist()))
@@ -97,16 +137,24 @@ class SpanCells:
 
 
 def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:
-    """The nodes of the one binary tree that stands for `tree`, in preorder, null ones too.
+    """List the nodes of the one binary tree that stands for a tree, in preorder, with null nodes.
 
-    A node with children c_1 ... c_k becomes (c_1 (c_2 (... c_k))): null spans of two
-    tokens or more are right children only, so no other binary tree gives the same tree.
-    Tokens that are no constituents are null spans of length 1. There are 2n - 1 nodes.
+    A node with children c_1 ... c_k becomes (c_1 (c_2 (... c_k))). So null spans of two tokens or
+    more are right children only, and no other binary tree gives the same tree. Tokens that are no
+    constituents are null spans of length 1. There are 2n - 1 nodes.
 
-    tree: in any order; labels: how many labels there are, with null.
+    Args:
+        tree: the constituents, in any order.
+        length: n, the tokens of the sentence.
+        labels: number of labels, with the null label.
 
-    Raises ValueError for a label or span out of range, spans that cross or repeat, and
-    where no constituent covers the sentence.
+    Raises:
+        ValueError: for a label or span out of range, for spans that cross or repeat, and if no
+            constituent covers the sentence.
+
+    Examples:
+        >>> normal_form([(0, 3, 1)], length=3, labels=2)
+        [(0, 3, 1), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]
     """
     listed = list(tree)
     for start, end, label in listed:
@@ -136,9 +184,14 @@ def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:
 
 
 def hamming(tree: Iterable[Constituent], gold: Iterable[Constituent]) -> int:
-    """In how many spans two trees have different labels; a span not in a tree has null.
+    """Count the spans in which two trees have different labels.
 
-    A wrong label counts 1, as does a constituent too many and one too few.
+    A span that is not in a tree has the null label. So a wrong label, a superfluous constituent
+    and a missing constituent count 1 each.
+
+    Examples:
+        >>> hamming([(0, 3, 1), (0, 2, 1)], [(0, 3, 2), (1, 3, 1)])
+        3
     """
     ours = {(start, end): label for start, end, label in tree}
     theirs = {(start, end): label for start, end, label in gold}

@@ -1,7 +1,8 @@
-"""The tree CRF: labelled spans of a sentence as a distribution over its constituency trees.
+"""The tree CRF: a distribution over the constituency trees of a sentence, from scores of spans.
 
-p(T | scores) = exp(s(T)) / Z with s(T) = Σ_{(i,j,l) in T} s(i, j, l), Kitaev & Klein 2018,
-Eq. 1 (Stern et al. 2017 for the margin, Finkel et al. 2008 for the likelihood).
+    p(T | scores) = exp(s(T)) / Z, s(T) = Σ_{(i,j,l) in T} s(i, j, l)             (Kitaev2018 Eq. 1)
+
+The margin loss is that of Stern et al. 2017, the likelihood that of Finkel et al. 2008.
 """
 
 from __future__ import annotations
@@ -34,31 +35,37 @@ Span = tuple[int, int] | tuple[int, int, int]
 class SpanTree(StructuredDistribution[Tree]):
     """A distribution over the constituency trees of each of B sentences of at most n tokens.
 
-    scores: (B, n+1, n+1, L) float. `scores[b, i, j, l]` is the log potential of label l over
-        the tokens i to j - 1; l = 0 is the null label. Only 0 <= i < j <= lengths[b] is read.
-        -inf excludes; NaN and +inf have no meaning.
-    lengths: (B,) int64, each from 1 to n.
+    A tree is a list of constituents (start, end, label), see `structs.span_cells`. It is n-ary, a
+    unary chain is one label, and the whole sentence is always a constituent. Each tree counts once,
+    by its normal form: the one binary tree in which null spans of two tokens or more are right
+    children only. The score of a tree is the sum over its constituents and over the null spans of
+    its normal form. If the null scores are 0 (`from_spans`), this is the sum over its constituents,
+    which does not depend on the binarisation. Evidence sets null scores to -inf.
 
-    A tree is a list of constituents (start, end, label), as structs/spans.py says: n-ary,
-    unary chains as one label, the whole sentence always a constituent. Each tree counts
-    once, by its normal form: the one binary tree in which null spans of two tokens or more
-    are right children only. Its score is that of its constituents and of the null spans of
-    its normal form. Where the null scores are 0 (`from_spans`) that is the sum over its
-    constituents, which no binarisation changes; evidence sets null scores to -inf.
+    See `StructuredDistribution` for what holds for all distributions. Here gradients also flow from
+    `hinge`.
 
-    What `StructuredDistribution` says holds; gradients flow from `hinge` too. Labels are
-    reduced first, so that the cubic part has one number a span.
+    The scores of the labels are summed first, so the cubic part works on one number for each span.
+    The compiled `kernels.tree` does the cubic part if it can, for scores on a GPU too: one number
+    for each span is little to copy, and the trees must come to the CPU anyway. Otherwise, and for
+    gradients of `marginals` and `entropy`, the cubic part is a recursion in a semiring on the
+    device of the scores, with one step for each width of spans.
 
-    The compiled `kernels.tree` does the cubic part where it can, for scores on a GPU too:
-    one number a span is little to carry, and the trees must come to the CPU anyway. Else, and
-    for gradients of `marginals` and `entropy`, it is a recursion in a semiring, one step for
-    each width of spans, on the device of the scores.
+    Args:
+        scores: (B, n+1, n+1, L) float. `scores[b, i, j, l]` is the log potential of label l over
+            the tokens i to j - 1; l = 0 is the null label. Only 0 <= i < j <= lengths[b] is read.
+            -inf excludes a label; NaN and +inf have no meaning.
+        lengths: (B,) int64, the tokens of each sentence, each from 1 to n.
 
-    Raises ValueError for shapes, types or lengths that do not fit.
+    Raises:
+        ValueError: for shapes, types or lengths that do not fit.
 
-    >>> trees = SpanTree(torch.zeros(1, 4, 4, 2), torch.tensor([3]))
-    >>> trees.log_partition  # log of the number of trees: 3 shapes, 3 words with or without
-    tensor([3.1781])
+    Examples:
+        >>> trees = SpanTree(torch.zeros(1, 4, 4, 2), torch.tensor([3]))
+        >>> trees.log_partition  # log 24: 3 shapes, each of 3 tokens with or without a label
+        tensor([3.1781])
+        >>> trees.log_prob([[(0, 3, 1), (1, 3, 1)]])
+        tensor([-3.1781])
     """
 
     structure = "tree"
@@ -66,22 +73,32 @@ class SpanTree(StructuredDistribution[Tree]):
     def __init__(self, scores: Tensor, lengths: Tensor) -> None:
         if scores.dim() != 4 or scores.shape[1] != scores.shape[2] or scores.shape[3] < 2:
             shape = tuple(scores.shape)
-            raise ValueError(f"scores must be (B, n+1, n+1, L), L at least 2, not {shape}")
+            raise ValueError(f"scores must be of shape (B, n+1, n+1, L), L at least 2, not {shape}")
         cells = SpanCells(lengths, len(scores), scores.shape[1] - 1)
         flat = scores[self._places(cells, scores.device)]
         self._fill(flat[:, 1:], flat[:, 0], cells)
 
     @classmethod
     def from_spans(cls, flat: Tensor, lengths: Tensor) -> SpanTree:
-        """The trees with a score for each label but null, whose score is 0.
+        """Build the distribution from a score for each label but null, whose score is 0.
 
-        flat: (S, L - 1) for the labels from 1 on: the spans of all sentences one after the
-        other, n(n+1)/2 of a sentence, row-major over (start, end) with start < end.
-        lengths: (B,) int64.
+        Args:
+            flat: (S, L - 1) float, the scores of the labels from 1 on. The sentences are one after
+                the other. A sentence has n(n+1)/2 spans, ordered by start and then by end.
+            lengths: (B,) int64, the tokens of each sentence.
+
+        Raises:
+            ValueError: for shapes, types or lengths that do not fit.
+
+        Examples:
+            >>> flat = torch.tensor([[-1.0], [0.0], [2.0]])  # (0, 1), (0, 2), (1, 2)
+            >>> SpanTree.from_spans(flat, torch.tensor([2])).argmax
+            [[(0, 2, 1), (1, 2, 1)]]
         """
         cells = SpanCells(lengths, len(lengths), int(lengths.max()) if len(lengths) else 0)
         if flat.dim() != 2 or len(flat) != len(cells) or not flat.shape[1]:
-            raise ValueError(f"flat must be ({len(cells)}, L - 1), not {tuple(flat.shape)}")
+            shape = tuple(flat.shape)
+            raise ValueError(f"flat must be of shape ({len(cells)}, L - 1), not {shape}")
         return cls.__new__(cls)._fill(flat, flat.new_zeros(len(flat)), cells)
 
     def _fill(self, labelled: Tensor, null: Tensor, cells: SpanCells) -> SpanTree:
@@ -94,7 +111,7 @@ class SpanTree(StructuredDistribution[Tree]):
         return self
 
     def _with(self, labelled: Tensor, null: Tensor) -> SpanTree:
-        """The same sentences with other scores."""
+        """Make a distribution over the same sentences with other scores."""
         return SpanTree.__new__(SpanTree)._fill(labelled, null, self._cells)
 
     @staticmethod
@@ -105,14 +122,16 @@ class SpanTree(StructuredDistribution[Tree]):
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the scores."""
         return self.labelled.dtype
 
     @cached_property
     def marginals(self) -> Tensor:
-        """p((i, j, l) in T), (B, n+1, n+1, L), and 0 for what is no span of the sentence.
+        """The probability p((i, j, l) in T) of each span and label, (B, n+1, n+1, L).
 
-        For l = 0 it is the probability of a null span in the normal form, the gradient of
-        the null score; the probability of no constituent is 1 less the sum over the others.
+        It is 0 at entries that are no span of the sentence. For l = 0 it is the probability of a
+        null span in the normal form, which is the gradient of the null score. The probability that
+        a span is no constituent is 1 minus the sum over the other labels.
         """
         labelled, null = self._expected
         side = self._cells.longest + 1
@@ -122,7 +141,7 @@ class SpanTree(StructuredDistribution[Tree]):
 
     @property
     def span_marginals(self) -> Tensor:
-        """p((i, j, l) in T), (S, L - 1), in the layout of `from_spans`."""
+        """The probability p((i, j, l) in T), (S, L - 1), in the layout of `from_spans`."""
         return self._expected[0]
 
     @cached_property
@@ -141,20 +160,23 @@ class SpanTree(StructuredDistribution[Tree]):
 
     @cached_property
     def argmax(self) -> list[Tree]:
-        """The best tree (CKY) of each sentence.
+        """The best tree of each sentence (CKY).
 
-        Of equally good ones null is taken before a label and a low label before a high one,
-        then the lowest split of the normal form. Raises ValueError, naming the sentences,
-        where no tree is possible.
+        Of equally good trees, null is taken before a label and a low label before a high label,
+        then the lowest split of the normal form.
+
+        Raises:
+            ValueError: if no tree is possible. The error names the sentences.
         """
         return super().argmax
 
     @cached_property
     def max(self) -> Tensor:
+        """The score of the best tree, (B,); -inf if no tree is possible."""
         scores, trees = self._best
         whole = [
             tree or [(0, n, 1)] for tree, n in zip(trees, self.lengths.tolist(), strict=True)
-        ]  # in place of none, any
+        ]  # if no tree is possible, any tree stands in for it
         with recording():
             best = self._score(whole)
             impossible = (scores == -torch.inf).to(best.device)
@@ -163,14 +185,29 @@ class SpanTree(StructuredDistribution[Tree]):
     # ------------------------------------------------------------------------- margin
 
     def augment(self, trees: Sequence[Iterable[Constituent]]) -> SpanTree:
-        """The trees with Δ(T, T*) added to each score, T* being `trees`, one a sentence.
+        """Add the cost Δ(T, T*) to the score of each tree T, where T* is the gold tree.
 
-        Δ is the number of spans with different labels in T and T*, null where a span is no
-        constituent (`hamming`): the Hamming loss of Kitaev & Klein 2018. It is a sum over the
-        constituents of T: |T*| (added to the whole sentence), and for each span of T 1 where
-        T* has none, 0 where it has another label, -1 where it has the same. So, other than
-        the cost of the published code, which adds 1 to each wrong node of the binary tree, it
-        is the same for all binarisations, and charges each constituent that is missing.
+        Δ is the number of spans with different labels in T and T*; a span that is no constituent
+        has null (see `hamming`). It is the Hamming loss of Kitaev2018. Δ is a sum over the
+        constituents of T: |T*|, which is added to the whole sentence, and for each span of T, 1 if
+        T* has no label there, 0 if it has another label, and -1 if it has the same label. The cost
+        of the published code adds 1 to each wrong node of the binary tree instead. Unlike that
+        cost, Δ is the same for all binarisations and charges each missing constituent.
+
+        Args:
+            trees: T*, one tree for each sentence.
+
+        Raises:
+            ValueError: for a tree that is no tree over the tokens of its sentence. The error names
+                the sentence.
+
+        Examples:
+            >>> trees = SpanTree(torch.zeros(1, 4, 4, 2), torch.tensor([3]))
+            >>> gold = [(0, 3, 1), (1, 3, 1)]
+            >>> trees.augment([gold]).score([gold])
+            tensor([0.])
+            >>> trees.augment([gold]).score([[(0, 3, 1)]])
+            tensor([1.])
         """
         sentence, cells, labels = self._cells.nodes(trees, self.labelled.shape[1] + 1)
         gold = labels > 0
@@ -181,14 +218,26 @@ class SpanTree(StructuredDistribution[Tree]):
         labelled = self.labelled + cost.to(self.labelled)
         right = labelled.new_full((len(cells),), -1.0)
         at = cells.to(right.device), labels.to(right.device) - 1
-        labelled.index_put_(at, right, accumulate=True)  # the sum above is ours to change
+        labelled.index_put_(at, right, accumulate=True)  # in place: the sum above is a new tensor
         return self._with(labelled, self.null)
 
     def hinge(self, trees: Sequence[Iterable[Constituent]]) -> Tensor:
-        """max_T [s(T) + Δ(T, T*)] - s(T*), (B,), at least 0: Δ as `augment` has it.
+        """Compute the margin loss max_T [s(T) + Δ(T, T*)] - s(T*), (B,), at least 0.
 
-        Gradients reach only the spans of T* and of the one tree that attains the maximum.
-        Raises ValueError, naming the sentences, where T* is not possible.
+        Δ is as in `augment`. Gradients reach only the spans of T* and of the one tree that attains
+        the maximum.
+
+        Args:
+            trees: T*, the gold tree of each sentence.
+
+        Raises:
+            ValueError: if T* is not possible, or no tree over the tokens of its sentence. The error
+                names the sentences.
+
+        Examples:
+            >>> trees = SpanTree(torch.zeros(1, 4, 4, 2), torch.tensor([3]))
+            >>> trees.hinge([[(0, 3, 1), (1, 3, 1)]])  # the worst tree has 5 other labels
+            tensor([5.])
         """
         trees = [list(tree) for tree in trees]
         gold = self._score(trees)
@@ -210,17 +259,27 @@ class SpanTree(StructuredDistribution[Tree]):
         required: Sequence[Iterable[Span]] | None = None,
         forbidden: Sequence[Iterable[Span]] | None = None,
     ) -> SpanTree:
-        """The distribution under evidence: what is not true here has probability 0.
+        """Condition on evidence: trees that contradict it get the probability 0.
 
-        allowed: (B, n+1, n+1, L) bool, the labels that may stand at each span; without 0,
-            the span may not be null in the normal form.
-        required: for each sentence, what must be in its tree: spans (start, end), of any
-            label, and constituents (start, end, label). Spans that cross become impossible.
-        forbidden: for each sentence, spans and constituents that must not be in its tree.
+        `constrained.log_partition - self.log_partition` is the log probability of the evidence.
 
-        `constrained.log_partition - self.log_partition` is the log probability of the
-        evidence. Raises ValueError for a mask of another shape or type, and, naming the
-        sentence, for a span or label out of range.
+        Args:
+            allowed: (B, n+1, n+1, L) bool, the labels that each span may have. Without label 0, the
+                span may not be null in the normal form.
+            required: for each sentence, the spans (start, end), of any label, and the constituents
+                (start, end, label) that must be in its tree. Spans that cross them become
+                impossible.
+            forbidden: for each sentence, the spans and constituents that must not be in its tree.
+
+        Raises:
+            ValueError: for a mask of another shape or type, and for a span or label out of range.
+                The error names the sentence.
+
+        Examples:
+            >>> trees = SpanTree(torch.zeros(1, 4, 4, 2), torch.tensor([3]))
+            >>> evidence = trees.constrain(required=[[(0, 2)]])
+            >>> (evidence.log_partition - trees.log_partition).exp()
+            tensor([0.3333])
         """
         batch, side = len(self.lengths), self._cells.longest + 1
         labels = self.labelled.shape[1] + 1
@@ -247,7 +306,7 @@ class SpanTree(StructuredDistribution[Tree]):
     def _evidence(
         self, name: str, spans: Sequence[Iterable[Span]] | None
     ) -> Iterator[tuple[int, int, int, int]]:
-        """Sentence, start, end and label (0 for any) of what is asked for."""
+        """Yield sentence, start, end and label (0 for any) of each required or forbidden span."""
         if spans is not None and len(spans) != len(self.lengths):
             raise ValueError(f"{name} is for {len(spans)} sentences, not {len(self.lengths)}")
         top = self.labelled.shape[1]
@@ -282,7 +341,7 @@ class SpanTree(StructuredDistribution[Tree]):
 
     @cached_property
     def _inside_outside(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The log sums of the labels, p(a label), p(null), all (S,), and the entropy (B,)."""
+        """The log sums of the labels, p(a label) and p(null), all (S,), and the entropy (B,)."""
         label = reduce_labels(self.labelled)
         _, with_label, without, entropy = inside_outside(label, self.null, self.lengths)
         return label, with_label, without, entropy
@@ -298,7 +357,7 @@ class SpanTree(StructuredDistribution[Tree]):
 
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tree]]:
-        # An empty tree where none is possible.
+        # The tree is empty if none is possible.
         if not self._compiled:
             scores, trees = self._trace(Max(), 1)
             return scores[0], trees
@@ -322,10 +381,10 @@ class SpanTree(StructuredDistribution[Tree]):
         else:
             scores, trees = self._trace(KMax(k), k)
         batch = len(self.lengths)
-        return scores, [trees[i : i + batch] for i in range(0, len(trees), batch)]
+        return scores, [trees[i * batch : (i + 1) * batch] for i in range(len(scores))]
 
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
-        # n copies of the sentences, each of which draws one tree.
+        # There are n copies of the sentences, and each copy draws one tree.
         cells = SpanCells(self.lengths.repeat(n), n * len(self.lengths), self._cells.longest)
         copies = SpanTree.__new__(SpanTree)
         copies._fill(self.labelled.detach().repeat(n, 1), self.null.detach().repeat(n), cells)
@@ -334,8 +393,10 @@ class SpanTree(StructuredDistribution[Tree]):
         return [trees[b::batch] for b in range(batch)]
 
     def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[Tree]]:
-        """Scores (k, B) float64, and the k · B trees that a semiring keeps, which the
-        gradients mark; empty ones where there are no more."""
+        """Return scores (k, B) float64 and the k · B trees that a semiring keeps.
+
+        The gradients of the scores mark the trees. Missing trees are empty.
+        """
         with recording():
             labelled = self.labelled.detach().clone().requires_grad_()
             scores = total(semiring, labelled, self.null.detach(), self._cells, k)

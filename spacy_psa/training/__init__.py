@@ -1,1 +1,1 @@
-"""Optimizers, schedules and batchers, found by spaCy through entry points."""
+"""Optimizers, schedules, batchers and callbacks, which spaCy finds by their registered names."""

@@ -1,4 +1,4 @@
-"""Batches of sentences of like length."""
+"""Batches of sentences of similar length."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +10,29 @@ from spacy_psa.errors import InputError
 
 
 def bucket_by_length(
-    size: int, buffer: int = 1000, get_length: Callable[[Any], int] = len
+    size: int, buffer: int = 1000, get_length: Callable[[Any], int] | None = None
 ) -> Callable[[Iterable[Any]], Iterator[list[Any]]]:
-    """`bucket_by_length.v1`: batches of `size` items of like length, in random order.
+    """Build the batcher `bucket_by_length.v1`: batches of items of similar length, in random order.
 
-    Reads `buffer` items at a time (their order is the corpus reader's or the
-    training loop's shuffle), sorts them by length and shuffles the batches, so an
-    epoch sees every item once and a batch wastes little on its longest item.
-    Random choices come from Python's `random`, which `spacy train` seeds.
+    It reads `buffer` items at a time, in the order of the corpus, sorts them by length and shuffles
+    the batches. So an epoch has every item once, and a batch has little padding. Random choices
+    come from Python's `random`, which `spacy train` seeds.
+
+    Args:
+        size: number of items of a batch.
+        buffer: number of items that are sorted together; at least `size`.
+        get_length: gives the length of an item.
+
+    Returns:
+        A function from items to batches.
+
+    Raises:
+        InputError: if `size` is below 1, or `buffer` below `size`.
+
+    Examples:
+        >>> batches = bucket_by_length(size=2, buffer=4)
+        >>> sorted(batches(["a", "ccc", "b", "ddd"]))
+        [['a', 'b'], ['ccc', 'ddd']]
     """
     if size < 1 or buffer < size:
         raise InputError(
@@ -27,7 +42,7 @@ def bucket_by_length(
 
     def batches(items: Iterable[Any]) -> Iterator[list[Any]]:
         for chunk in minibatch(items, buffer):
-            ordered = list(minibatch(sorted(chunk, key=get_length), size))
+            ordered = list(minibatch(sorted(chunk, key=get_length or len), size))
             random.shuffle(ordered)
             yield from ordered
 

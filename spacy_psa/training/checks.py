@@ -1,4 +1,4 @@
-"""What is looked at after initialization and before the first update."""
+"""Checks after initialization and before the first update."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,14 +11,20 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 
 
 def check_dev_labels() -> Callable[[Language], None]:
-    """`check_dev_labels.v1`, for [initialize.after_init]: no training starts where the
-    development set has labels that a component lacks, which it could never predict.
+    """Build the callback `check_dev_labels.v1`, which checks the labels of the development data.
 
-    Of each `crf_*` component, over the corpus that `training.dev_corpus` names; nothing is
-    checked where its path is null, as when a pipeline is initialized from Python. Test
-    data is never read.
+    It is for [initialize.after_init]. No training starts if the corpus that `training.dev_corpus`
+    names has a label that a `crf_*` component lacks, since the component could never predict it.
+    Nothing is checked if the path of the corpus is null, as when a pipeline is initialized from
+    Python. Test data is never read.
 
-    Errors, when called: InputError that names the labels and the component.
+    Returns:
+        A function of the pipeline. It raises InputError with the labels and the component.
+
+    Examples:
+        >>> import spacy
+        >>> check = check_dev_labels()
+        >>> check(spacy.blank("en"))  # no component to check
     """
     return _check
 

@@ -1,4 +1,4 @@
-"""Optimizers that update all the parameters of a torch module in one fused step."""
+"""Optimizers that update all parameters of a torch module in one step."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -13,9 +13,28 @@ from spacy_psa.errors import InputError
 
 
 class MomentumSGD(TensorOptimizer):
-    """Stochastic gradient descent with momentum: v <- m v + g, w <- w - lr v.
+    """Stochastic gradient descent with momentum.
+
+    With gradient g, velocity v, momentum m and learning rate lr, an update is
+
+        v <- m v + g,    w <- w - lr v.
 
     Each number in g is first moved into ±clip_value, unless that is 0.
+
+    Args:
+        learn_rate: lr, a float or a schedule that gives a rate for each update.
+        momentum: m; 0 for plain SGD.
+        use_averages: whether to keep a moving average of the weights.
+        clip_value: largest absolute value of each number in g; 0 for no limit.
+
+    Examples:
+        >>> optimizer = MomentumSGD(0.5, momentum=0.9, use_averages=False)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.5
     """
 
     def __init__(
@@ -31,6 +50,12 @@ class MomentumSGD(TensorOptimizer):
         self.clip_value = clip_value
 
     def update_module(self, key: int, module: nn.Module) -> None:
+        """Make one step for every parameter of a module that has a gradient.
+
+        Args:
+            key: a number for the module.
+            module: the module.
+        """
         if self.clip_value:
             nn.utils.clip_grad_value_(module.parameters(), self.clip_value)
         super().update_module(key, module)
@@ -38,7 +63,7 @@ class MomentumSGD(TensorOptimizer):
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
     ) -> tuple[Any, Any]:
-        """The same step for a parameter of a thinc layer."""
+        """Make the same step for a parameter of a thinc layer."""
         if self.clip_value:
             gradient.clip(-self.clip_value, self.clip_value, out=gradient)
         if self.momentum:
@@ -57,15 +82,30 @@ def sgd(
     use_averages: bool = False,
     clip_value: float = 0.0,
 ) -> MomentumSGD:
-    """`SGD.v1`: Wei2020 section 5.2 takes momentum 0.9 and lr 0.015 / (1 + 0.05 epoch).
+    """Build the optimizer `SGD.v1`, stochastic gradient descent with momentum.
 
-    learn_rate: a float or a schedule, stepped once an update. momentum: 0 for plain
-    SGD. use_averages: evaluate and save a moving average of the weights. The global
-    norm of the gradients is clipped by the pipe (`max_grad_norm`), which sees them all.
-    clip_value: limit of each number in the gradients, applied after that (the code of
-    TENER: 5, and no limit of the norm); 0 for none.
+    Wei2020 (section 5.2) takes momentum 0.9 and a learning rate of 0.015 / (1 + 0.05 epoch). The
+    joint norm of the gradients is clipped by the component (`max_grad_norm`), which has them all.
 
-    Errors: InputError for a clip_value below 0.
+    Args:
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        momentum: 0 for plain SGD.
+        use_averages: whether to evaluate and save a moving average of the weights.
+        clip_value: largest absolute value of each number in the gradients, applied after
+            `max_grad_norm`; 0 for no limit. The code of Yan2019 takes 5, and no limit of the
+            norm.
+
+    Raises:
+        InputError: if `clip_value` is below 0.
+
+    Examples:
+        >>> optimizer = sgd(learn_rate=0.5)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.5
     """
     if clip_value < 0:
         raise InputError(f"SGD.v1: clip_value is {clip_value}: take 0 for none, or more")
@@ -73,9 +113,23 @@ def sgd(
 
 
 class AdaptiveOptimizer(TensorOptimizer):
-    """A TensorOptimizer that takes torch's steps for the parameters of thinc layers too.
+    """Base class of optimizers that take torch's steps for the parameters of thinc layers too.
 
-    make: as for TensorOptimizer; nothing but the learning rate changes in training.
+    Args:
+        make: gives a torch.optim.Optimizer for parameters. Of its settings, only the learning rate
+            may change in training.
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        use_averages: whether to keep a moving average of the weights.
+
+    Examples:
+        >>> make = partial(torch.optim.Adagrad, lr=0.0)
+        >>> optimizer = AdaptiveOptimizer(make, 0.1, use_averages=False)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.9
     """
 
     def __init__(
@@ -90,7 +144,7 @@ class AdaptiveOptimizer(TensorOptimizer):
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
     ) -> tuple[Any, Any]:
-        """The same step for a parameter of a thinc layer, whose memory torch shares."""
+        """Make the same step for a parameter of a thinc layer, whose memory torch shares."""
         optimizer = self.by_array.get(key)
         if optimizer is None:
             optimizer = self.by_array[key] = self.make([nn.Parameter(xp2torch(weights))])
@@ -99,16 +153,36 @@ class AdaptiveOptimizer(TensorOptimizer):
         parameter.data, parameter.grad = xp2torch(weights), xp2torch(gradient)
         group["lr"] = lr_scale * self.learn_rate
         optimizer.step()
-        # The rest, averages and gradients of zero, is thinc's, as of a step of no length.
+        # thinc then updates its averages and clears the gradient; a learning rate of 0 keeps the
+        # weights as they are.
         return super().__call__(key, weights, gradient, lr_scale=0.0)
 
 
 class Adam(AdaptiveOptimizer):
-    """Adam (Kingma & Ba 2015), as torch.optim.Adam has it.
+    """Adam (Kingma & Ba 2015), as in torch.optim.Adam.
 
-    With gradient g, and m and v the moving averages of g and g² with beta1 and beta2,
+    With gradient g, and m and v the moving averages of g and g² with beta1 and beta2, the t-th
+    update is
+
         w <- w - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
-    thinc's Adam.v1 adds eps to sqrt(v), before the correction.
+
+    thinc's Adam.v1 differs: it adds eps to sqrt(v), before the correction.
+
+    Args:
+        learn_rate: lr, a float or a schedule that gives a rate for each update.
+        beta1: decay of the average m.
+        beta2: decay of the average v.
+        eps: a small number that is added to the divisor.
+        use_averages: whether to keep a moving average of the weights.
+
+    Examples:
+        >>> optimizer = Adam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.9
     """
 
     def __init__(
@@ -130,24 +204,54 @@ def adam(
     eps: float = 1e-8,
     use_averages: bool = False,
 ) -> Adam:
-    """`Adam.v1`: Adam in one fused step a module (Kitaev2018 appendix A; its code has beta2 0.98,
-    eps 1e-9 and a rate of 8e-4).
+    """Build the optimizer `Adam.v1`: Adam in one fused step for a module.
 
-    learn_rate: a float or a schedule, stepped once an update. beta1, beta2: how slowly
-    the averages of gradients and of their squares move. eps: added to the divisor.
-    use_averages: evaluate and save a moving average of the weights. Gradients are not
-    clipped here: see the pipe's `max_grad_norm`.
+    Kitaev2018 (appendix A) uses Adam; its code has beta2 0.98, eps 1e-9 and a learning rate of
+    8e-4. Gradients are not clipped here; see `max_grad_norm` of the component.
+
+    Args:
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        beta1: decay of the average of gradients.
+        beta2: decay of the average of squared gradients.
+        eps: a small number that is added to the divisor.
+        use_averages: whether to evaluate and save a moving average of the weights.
+
+    Examples:
+        >>> optimizer = adam(learn_rate=0.1)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.9
     """
     return Adam(learn_rate, beta1, beta2, eps, use_averages)
 
 
 class Nadam(AdaptiveOptimizer):
-    """Adam with Nesterov momentum (Dozat 2016), as torch.optim.NAdam has it.
+    """Adam with Nesterov momentum (Dozat 2016), as in torch.optim.NAdam.
 
-    With mu_t = beta1 (1 - 0.96^(0.004 t) / 2), gradient g, and m and v the moving
-    averages of g and g² with beta1 and beta2,
+    With gradient g, m and v the moving averages of g and g² with beta1 and beta2, and
+    mu_t = beta1 (1 - 0.96^(0.004 t) / 2), the t-th update is
+
         w <- w - lr ((1 - mu_t) g / (1 - Π_{i≤t} mu_i)
                      + mu_{t+1} m / (1 - Π_{i≤t+1} mu_i)) / (sqrt(v / (1 - beta2^t)) + eps).
+
+    Args:
+        learn_rate: lr, a float or a schedule that gives a rate for each update.
+        beta1: decay of the average m.
+        beta2: decay of the average v.
+        eps: a small number that is added to the divisor.
+        use_averages: whether to keep a moving average of the weights.
+
+    Examples:
+        >>> optimizer = Nadam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.8944
     """
 
     def __init__(
@@ -169,11 +273,25 @@ def nadam(
     eps: float = 1e-8,
     use_averages: bool = False,
 ) -> Nadam:
-    """`Nadam.v1`: Li2019 section 5.2 names it without settings; the defaults are those of the
-    authors' code.
+    """Build the optimizer `Nadam.v1`, Adam with Nesterov momentum.
 
-    learn_rate: a float or a schedule, stepped once an update. beta1, beta2: how slowly
-    the averages of gradients and of their squares move. eps: added to the divisor; Keras
-    takes 1e-7. use_averages: evaluate and save a moving average of the weights.
+    Li2019 (section 5.2) names it without settings; the defaults are those of the authors' code.
+    Gradients are not clipped here; see `max_grad_norm` of the component.
+
+    Args:
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        beta1: decay of the average of gradients.
+        beta2: decay of the average of squared gradients.
+        eps: a small number that is added to the divisor; Keras takes 1e-7.
+        use_averages: whether to evaluate and save a moving average of the weights.
+
+    Examples:
+        >>> optimizer = nadam(learn_rate=0.1)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.8944
     """
     return Nadam(learn_rate, beta1, beta2, eps, use_averages)

@@ -1,8 +1,7 @@
-"""A learning rate that falls where development scores stop rising (Kitaev2018 appendix A.2).
+"""A learning rate that falls when development scores stop rising (Kitaev2018 appendix A.2).
 
-spaCy's loop tells its optimizer's schedules nothing of the scores, but it tells its
-logger. So the schedule comes with a logger, which hands on what it hears to every such
-schedule of the process.
+spaCy's training loop tells the scores to its logger, but not to the schedules of its optimizer. So
+the schedule comes with a logger, which passes the scores on to every such schedule of the process.
 """
 
 import sys
@@ -22,10 +21,28 @@ _listening: "WeakSet[WarmupHalving]" = WeakSet()
 
 
 class WarmupHalving:
-    """An endless iterator of rates, one an update, that `report` tells of scores.
+    """An endless iterator of learning rates, one for each update, that `report` tells the scores.
 
-    The s-th update, s = 1, 2, …, has the rate max_rate * factor^h * min(1, s / warmup),
-    h the times that `patience` scores in a row were no better than the best before.
+    The rate of the s-th update, s = 1, 2, …, is
+
+        max_rate * factor^h * min(1, s / warmup_steps),
+
+    where h counts how often `patience` scores in a row were no better than the best one before.
+
+    Args:
+        max_rate: the rate after the warm-up.
+        warmup_steps: number of updates in which the rate rises.
+        patience: number of scores in a row without a better one until the rate falls.
+        factor: what the rate is multiplied by.
+
+    Examples:
+        >>> schedule = WarmupHalving(0.8, warmup_steps=2, patience=1, factor=0.5)
+        >>> [next(schedule) for _ in range(3)]
+        [0.4, 0.8, 0.8]
+        >>> schedule.report(0.9)
+        >>> schedule.report(0.9)
+        >>> next(schedule)
+        0.4
     """
 
     def __init__(self, max_rate: float, warmup_steps: int, patience: int, factor: float):
@@ -45,7 +62,7 @@ class WarmupHalving:
 
     def __next__(self) -> float:
         self.step += 1
-        # spaCy's loop scores after the first update, when it has asked for two rates.
+        # spaCy's loop first scores after one update; by then it has asked for two rates.
         if self.step == self.warmup_steps + self.patience + 2 and not self.heard:
             warnings.warn(
                 "warmup_halving.v1 hears no scores, so it never lowers the learning rate: "
@@ -56,12 +73,12 @@ class WarmupHalving:
 
     @property
     def rate(self) -> float:
-        """The rate of the update that was asked for last."""
+        """The rate of the latest update."""
         share = min(1.0, self.step / self.warmup_steps) if self.warmup_steps else 1.0
         return self.max_rate * self.factor**self.halvings * share
 
     def report(self, score: float) -> None:
-        """Take note of a development score; those of the warm-up are never too low."""
+        """Take note of a development score. Scores of the warm-up never lower the rate."""
         self.heard = True
         if score > self.best:
             self.best, self.waited = score, 0
@@ -74,17 +91,28 @@ class WarmupHalving:
 def warmup_halving(
     max_rate: float, warmup_steps: int = 160, patience: int = 20, factor: float = 0.5
 ) -> WarmupHalving:
-    """`warmup_halving.v1`: up from 0 to `max_rate` in the first updates, and then halved
-    each time the development score has not risen for a while (Kitaev2018 appendix A.2).
+    """Build the schedule `warmup_halving.v1` (Kitaev2018 appendix A.2).
 
-    Needs `score_listener.v1` as the logger of the training. The optimizer has the next
-    update's rate before the score is known, so a new rate holds from the one after it.
+    The learning rate rises from 0 to `max_rate` in the first updates. Then it is halved each time
+    the development score has not risen for a while.
 
-    max_rate: Kitaev2018's code 8e-4. warmup_steps: updates of the linear rise (Kitaev2018: 160, an epoch).
-    patience: evaluations in a row without a better score (Kitaev2018: 5 epochs of 4 evaluations).
-    factor: what the rate is multiplied by.
+    It needs `score_listener.v1` as the logger of the training. The optimizer has the rate of the
+    next update before the score is known, so a new rate holds from the update after that.
 
-    Errors: InputError for settings out of range.
+    Args:
+        max_rate: the rate after the warm-up (8e-4 in the code of Kitaev2018).
+        warmup_steps: number of updates in which the rate rises (Kitaev2018: 160, an epoch).
+        patience: number of evaluations in a row without a better score until the rate falls
+            (Kitaev2018: 5 epochs of 4 evaluations).
+        factor: what the rate is multiplied by.
+
+    Raises:
+        InputError: if a setting is out of range.
+
+    Examples:
+        >>> schedule = warmup_halving(8e-4, warmup_steps=4)
+        >>> [next(schedule) for _ in range(5)]
+        [0.0002, 0.0004, 0.0006000000000000001, 0.0008, 0.0008]
     """
     if warmup_steps < 0 or patience < 1 or not 0 < factor < 1:
         raise InputError(
@@ -95,10 +123,15 @@ def warmup_halving(
 
 
 def score_listener(logger: Logger) -> Logger:
-    """`score_listener.v1`: a logger that tells `warmup_halving.v1` the scores.
+    """Build the logger `score_listener.v1`, which tells the scores to `warmup_halving.v1`.
 
-    logger: the one that logs, as a block [training.logger.logger]; its score is the one
-    that spaCy picks the best model by.
+    Args:
+        logger: the logger that logs, as a block [training.logger.logger]. The score is the one by
+            which spaCy chooses the best model.
+
+    Examples:
+        >>> from spacy.training.loggers import console_logger
+        >>> logger = score_listener(console_logger())
     """
 
     def setup(

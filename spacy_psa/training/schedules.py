@@ -1,4 +1,4 @@
-"""Learning rate schedules of the papers, as thinc takes them: endless iterables."""
+"""Learning rate schedules of the papers: endless iterables of rates, one for each update."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -7,11 +7,27 @@ from spacy_psa.errors import InputError
 
 
 def inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> Iterator[float]:
-    """`inverse_decay.v1`: lr_t = initial_rate / (1 + decay * t), t = epochs completed
-    (Wei2020 section 5.2: 0.015 for NER, decay 0.05).
+    """Build the schedule `inverse_decay.v1`, whose rate falls with each epoch.
 
-    steps_per_epoch: batches in one pass over the training data; spaCy's loop does
-    not tell an optimizer the epoch.
+    With t the number of completed epochs, the rate is
+
+        initial_rate / (1 + decay * t).
+
+    Wei2020 (section 5.2) has an initial rate of 0.015 for NER and a decay of 0.05.
+
+    Args:
+        initial_rate: the rate in the first epoch.
+        decay: how fast the rate falls.
+        steps_per_epoch: number of batches in one pass over the training data; spaCy's loop does
+            not tell the epoch to an optimizer.
+
+    Raises:
+        InputError: if `steps_per_epoch` is below 1.
+
+    Examples:
+        >>> schedule = inverse_decay(0.1, decay=1.0, steps_per_epoch=2)
+        >>> [next(schedule) for _ in range(4)]
+        [0.1, 0.1, 0.05, 0.05]
     """
     if steps_per_epoch < 1:
         raise InputError(f"inverse_decay.v1: steps_per_epoch is {steps_per_epoch}, take 1 or more")
@@ -26,16 +42,28 @@ def _inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> I
 
 
 def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
-    """`triangular.v1`: up from 0 to `max_rate` in the first part of the updates, and
-    down to 0 in the rest (Yan2019 section 4.1: 1% and 99%; Smith 2017).
+    """Build the schedule `triangular.v1`, whose rate rises from 0 and falls to 0 again.
 
-    The s-th update, s = 1, 2, …, of S = total_steps with w = warmup * S has the rate
+    With S = total_steps and w = warmup * S, the rate of the s-th update, s = 1, 2, …, is
+
         max_rate * s / w                for s <= w
         max_rate * (S - s) / (S - w)    for w < s <= S
-    and each one after these 0.
 
-    total_steps: updates of the whole training, epochs times batches in an epoch.
-    warmup: the share of them in which the rate rises, 0 or more and less than 1.
+    and 0 after that. Yan2019 (section 4.1, after Smith 2017) lets it rise in the first 1% of the
+    updates.
+
+    Args:
+        max_rate: the highest rate.
+        total_steps: number of updates of the whole training: epochs times batches in an epoch.
+        warmup: share of the updates in which the rate rises, from 0 to less than 1.
+
+    Raises:
+        InputError: if `total_steps` is below 1, or if `warmup` is not from 0 to less than 1.
+
+    Examples:
+        >>> schedule = triangular(1.0, total_steps=4, warmup=0.5)
+        >>> [next(schedule) for _ in range(5)]
+        [0.5, 1.0, 0.5, 0.0, 0.0]
     """
     if total_steps < 1 or not 0 <= warmup < 1:
         raise InputError(

@@ -1,3 +1,5 @@
+"""The attention weights and gates of a trained component."""
+
 import numpy
 import pytest
 import spacy

@@ -1,4 +1,4 @@
-"""What limits of attention at test time do to a parser (K section 4)."""
+"""What limits of attention at test time do to a parser (Kitaev2018 section 4)."""
 
 import numpy
 import pytest
@@ -16,11 +16,10 @@ from spacy_psa.analysis.parser_ablation import (
     record,
     setups,
 )
-from spacy_psa.corpora.make_doc import make_doc
-from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.scoring.parseval_scorer import score_constituents
+from tests.helpers.parsers import tree_examples
 
 TREES = [
     "(S (NP (NN a)) (VP (NN b) (NP (NN c) (NN d))))",
@@ -29,7 +28,7 @@ TREES = [
     "(S (VP (NN b) (NP (NP (NN a)) (PP (NN d) (NP (NN c))))))",
 ]
 SIZES = {
-    "model_width": 16, "heads": 2, "head_width": 8, "layers": 2, "feedforward": 16,
+    "width": 16, "heads": 2, "head_width": 8, "layers": 2, "ffn_dim": 16,
     "max_length": 20, "boundaries": True,
     "attention_dropout": 0.0, "relu_dropout": 0.0, "residual_dropout": 0.0,
 }  # fmt: skip
@@ -38,7 +37,7 @@ SIZES = {
 def make(**options):
     nlp = spacy.blank("en")
     encode = {"@architectures": "spacy-psa.FactoredTransformer.v1", **SIZES, **options}
-    encode["width"] = encode.pop("model_width")
+    encode["feedforward"] = encode.pop("ffn_dim")
     embed = {"@architectures": "spacy-psa.WordEmbed.v1", "width": 8, "rows": 50}
     tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
     model = {"@architectures": "spacy-psa.ChartParser.v1", "hidden": 16, "tok2vec": tok2vec}
@@ -47,12 +46,7 @@ def make(**options):
 
 
 def examples(nlp):
-    found = []
-    for tree in TREES:
-        words, tags, spans = parse_tree(tree)
-        gold = make_doc(nlp.vocab, words, tags, constituents=spans)
-        found.append(Example(make_doc(nlp.vocab, words), gold))
-    return found
+    return tree_examples(nlp, TREES)
 
 
 def train(nlp, steps):

@@ -1,4 +1,4 @@
-"""Heads: what they give for docs, and their gradients."""
+"""Heads of chains: what they give for docs, and what they learn."""
 
 import numpy
 import pytest
@@ -9,14 +9,14 @@ from spacy.vocab import Vocab
 from thinc.api import SGD
 
 from spacy_psa.architectures.crf import crf, softmax
-from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError
+from tests.helpers.layers import torch_weights
 
 K = 5
 
 
-def tok2vec(tools):
-    return registry.resolve({"model": tools.small_model()["tok2vec"]})["model"]
+def tok2vec(tools, encoder=None):
+    return registry.resolve({"model": tools.small_model(encoder=encoder)["tok2vec"]})["model"]
 
 
 def built(tools, make, **options):
@@ -51,60 +51,15 @@ def test_softmax_gives_log_probabilities(tools):
         numpy.testing.assert_allclose(numpy.exp(array).sum(1), 1.0, rtol=1e-5)
 
 
-def test_doc_with_sentence_boundaries_gives_an_array_for_each_sentence(tools):
-    model, docs = built(tools, crf)
-    joined = Doc(
-        docs[0].vocab,
-        words=[token.text for doc in docs for token in doc],
-        sent_starts=[token.i == 0 for doc in docs for token in doc],
-    )
-    apart, together = model.predict(docs), model.predict([docs[0], joined])
-    assert len(together) == 1 + len(docs)
-    for a, b in zip([apart[0], *apart], together, strict=True):
-        numpy.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_gradients_of_sentences_add_up_to_those_of_docs(tools):
-    model, docs = built(tools, crf)
-    joined = Doc(
-        docs[0].vocab,
-        words=[token.text for doc in docs for token in doc],
-        sent_starts=[token.i == 0 for doc in docs for token in doc],
-    )
-    model.begin_update(docs)  # meets the words
-
-    def gradients(batch):
-        potentials, backprop = model.begin_update(batch)
-        backprop([numpy.ones_like(array) for array in potentials])
-        modules = [shim.module for node in model.walk() for shim in node.shims]
-        found = [p.grad.clone() for module in modules for p in module.parameters()]
-        for module in modules:
-            module.zero_grad()
-        return found
-
-    for a, b in zip(gradients(docs), gradients([joined]), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
-
-
 def test_update_changes_every_part_of_the_model(tools):
     model, docs = built(tools, crf, potentials="transition")
-    model.begin_update(docs)
-
-    def weights():
-        modules = [shim.module for node in model.walk() for shim in node.shims]
-        return [p.detach().clone() for module in modules for p in module.parameters()]
-
-    before = weights()
+    model.begin_update(docs)  # meets the words
+    before = torch_weights(model)
     potentials, backprop = model.begin_update(docs)
     rng = numpy.random.default_rng(0)
     backprop([rng.normal(size=array.shape).astype("float32") for array in potentials])
     model.finish_update(SGD(0.1, grad_clip=0.0, L2=0.0))
-    assert not any(torch.equal(a, b) for a, b in zip(before, weights(), strict=True))
-
-
-def test_unknown_potentials_are_an_error(tools):
-    with pytest.raises(InputError, match=r"'pairs'.*label_pair"):
-        crf(tok2vec(tools), potentials="pairs")
+    assert not any(torch.equal(a, b) for a, b in zip(before, torch_weights(model), strict=True))
 
 
 def test_prediction_has_nothing_to_backpropagate(tools):
@@ -114,7 +69,18 @@ def test_prediction_has_nothing_to_backpropagate(tools):
         backprop(potentials)
 
 
-def test_listening_models_are_told_from_others(tools):
-    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
-    assert listens(crf(registry.resolve({"model": listener})["model"]))
-    assert not listens(crf(tok2vec(tools)))
+def test_unknown_potentials_are_an_error(tools):
+    with pytest.raises(InputError, match=r"^CRF\.v1: potentials is 'pairs'.*label_pair"):
+        crf(tok2vec(tools), potentials="pairs")
+
+
+@pytest.mark.parametrize(("make", "name"), [(crf, "CRF"), (softmax, "Softmax")])
+def test_boundary_rows_are_refused_where_every_row_must_be_a_token(tools, make, name):
+    encoder = {
+        "@architectures": "spacy-psa.FactoredTransformer.v1",
+        "layers": 1,
+        "boundaries": True,
+    }
+    message = rf"^{name}\.v1: boundaries = true is for ChartParser\.v1"
+    with pytest.raises(InputError, match=message):
+        make(tok2vec(tools, encoder))

@@ -6,12 +6,15 @@ import spacy
 import torch
 from spacy.tokens import Doc
 from spacy.util import registry
+from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 from thinc.api import SGD, Config
 
-from spacy_psa.architectures.chars import char_bilstm
-from spacy_psa.architectures.embed import concat_embed, word_embed
+from spacy_psa.architectures.chars import char_bilstm, char_concat
+from spacy_psa.architectures.embed import concat_embed, tag_embed, word_embed
 from spacy_psa.errors import InputError
+from tests.helpers.embedders import trained
+from tests.helpers.words import docs_of
 
 WIDTH = 6
 
@@ -23,10 +26,6 @@ def vocab_with(words):
     for word in words:
         vocab.set_vector(word, rng.normal(size=WIDTH).astype("float32"))
     return vocab
-
-
-def docs_of(vocab, *lines):
-    return [Doc(vocab, words=line.split()) for line in lines]
 
 
 def built(make, *args, **options):
@@ -120,7 +119,7 @@ def test_without_pretrained_vectors_all_training_words_get_rows():
 
 
 def test_an_unknown_choice_of_rows_is_an_error():
-    with pytest.raises(InputError, match="'some'"):
+    with pytest.raises(InputError, match=r"^WordEmbed\.v1: without_vector is 'some'"):
         word_embed(WIDTH, without_vector="some")
 
 
@@ -198,83 +197,85 @@ def test_word_shorter_and_longer_docs_keep_their_tokens():
         assert numpy.array_equal(model.predict([doc])[0], array)
 
 
-# Characters
+# Words that stay as they are (Li2019 section 3.1)
 
 
-def test_word_has_the_same_vector_wherever_it_stands():
-    model = built(char_bilstm, width=4, hidden=3)
-    docs = docs_of(Vocab(), "to be or not to be", "be")
-    (first, second), _ = model.begin_update(docs)
-    assert first.shape == (6, 6)
-    numpy.testing.assert_array_equal(first[0], first[4])
-    numpy.testing.assert_array_equal(first[1], second[0])
-    assert not numpy.allclose(first[0], first[1])
-    # Nor does it depend on the words beside it.
-    numpy.testing.assert_allclose(model.predict(docs[1:])[0], second, rtol=1e-5)
-
-
-def test_each_distinct_word_is_computed_once(monkeypatch):
-    model = built(char_bilstm, width=4, hidden=3)
-    module = model.shims[0].module
-    seen = []
-    forward = module.forward
-    monkeypatch.setattr(module, "forward", lambda c, n: (seen.append(len(n)), forward(c, n))[1])
-    model.predict(docs_of(Vocab(), "to be or not to be", "be to"))
-    assert seen == [4]
-
-
-def test_gradient_of_a_word_is_the_sum_over_its_places():
-    model = built(char_bilstm, width=4, hidden=3)
+@pytest.fixture
+def frozen_vocab():
     vocab = Vocab()
-
-    def gradients(line, places):
-        (array,), backprop = model.begin_update(docs_of(vocab, line))
-        d_array = numpy.zeros_like(array)
-        d_array[places] = 1.0
-        backprop([d_array])
-        module = model.shims[0].module
-        found = [p.grad.clone() for p in module.parameters()]
-        module.zero_grad()
-        return found
-
-    gradients("to be", [0])  # meets the characters
-    twice = gradients("to be to", [0, 2])
-    once = gradients("to be", [0])
-    for a, b in zip(twice, once, strict=True):
-        torch.testing.assert_close(a, 2 * b)
+    vocab.set_vector("rome", numpy.array([1, 2, 3], dtype="float32"))
+    vocab.set_vector("Oslo", numpy.array([4, 5, 6], dtype="float32"))
+    return vocab
 
 
-def test_characters_of_training_alone_get_rows_up_to_the_capacity():
-    model = built(char_bilstm, width=4, hidden=3, rows=3)
+def test_frozen_vectors_stay_as_they_are(frozen_vocab):
+    model = word_embed(3, trainable=False)
+    docs = [Doc(frozen_vocab, words=["Rome", "Oslo", "oslo"]), Doc(frozen_vocab, words=["rome"])]
+    model.initialize(X=docs)
+    expected = [[[1, 2, 3], [4, 5, 6], [0, 0, 0]], [[1, 2, 3]]]
+    for _ in range(2):
+        vectors, backprop = model.begin_update(docs)
+        backprop([numpy.ones_like(array) for array in vectors])
+        model.finish_update(lambda key, weights, gradient: (weights - gradient, gradient))
+        for array, rows in zip(vectors, expected, strict=True):
+            numpy.testing.assert_array_equal(array, numpy.array(rows, dtype="float32"))
+    assert not any(node.shims or node.param_names for node in model.walk())
+
+
+def test_case_of_frozen_words_counts_where_words_are_not_lowered(frozen_vocab):
+    model = word_embed(3, lower=False, trainable=False)
+    assert not model.predict([Doc(frozen_vocab, words=["Rome"])])[0].any()
+
+
+def test_frozen_words_need_vectors():
+    model = word_embed(3, trainable=False)
+    with pytest.raises(InputError, match="needs pretrained vectors"):
+        model.initialize(X=[Doc(Vocab(), words=["Rome"])])
+        model.predict([Doc(Vocab(), words=["Rome"])])
+
+
+def test_frozen_vectors_of_another_width_are_refused(frozen_vocab):
+    with pytest.raises(InputError, match="width 4 but the pretrained vectors have 3"):
+        word_embed(4, trainable=False).predict([Doc(frozen_vocab, words=["Rome"])])
+
+
+@pytest.mark.parametrize("options", [{"replace_rare": True}, {"pretrained": False}], ids=str)
+def test_options_that_need_rows_to_train(options):
+    with pytest.raises(InputError, match="need trainable = true"):
+        word_embed(8, trainable=False, **options)
+
+
+def test_pretrained_vectors_of_another_width_can_be_left_to_another_component(docs):
+    """A tagger's, in the pipeline of a parser that learns all its words."""
+    alone = trained(word_embed(8, pretrained=False), docs)
+    expected = alone.predict(docs)
+    vocab = docs[0].vocab
+    vocab.vectors = Vectors(data=numpy.ones((1, 3), dtype="float32"), keys=["rose"])
+    for a, b in zip(expected, alone.predict(docs), strict=True):
+        numpy.testing.assert_array_equal(a, b)
+    beside = trained(word_embed(8, pretrained=False, without_vector="none"), docs)
+    for a, b in zip(expected, beside.predict(docs), strict=True):
+        numpy.testing.assert_array_equal(a, b)
+    with pytest.raises(InputError, match="width 8"):
+        trained(word_embed(8), docs)
+
+
+@pytest.mark.parametrize(("spread", "expected"), [(None, 1 / 8), (1.0, 1.0)])
+def test_new_vectors_have_the_spread_that_was_asked_for(docs, spread, expected):
     vocab = Vocab()
-    model.predict(docs_of(vocab, "xyz"))
-    assert model.attrs["rows"] == {}
-    model.begin_update(docs_of(vocab, "ab abcd"))
-    assert len(model.attrs["rows"]) == 3 and set(model.attrs["rows"]) < set("abcd")
-
-
-def test_unknown_characters_are_one_character():
-    model = built(char_bilstm, width=4, hidden=3)
-    vocab = Vocab()
-    model.begin_update(docs_of(vocab, "abc"))
-    a, b, c = model.predict(docs_of(vocab, "aß añ ab"))[0]
-    numpy.testing.assert_allclose(a, b, rtol=1e-6)
-    assert not numpy.allclose(a, c)
-
-
-def test_long_words_are_cut_at_the_right():
-    model = built(char_bilstm, width=4, hidden=3, max_characters=4)
-    docs = docs_of(Vocab(), "abcd abcdefgh efghabcd")
-    (array,), _ = model.begin_update(docs)
-    numpy.testing.assert_array_equal(array[0], array[1])
-    assert not numpy.allclose(array[0], array[2])
-
-
-def test_docs_without_tokens_have_no_characters():
-    model = built(char_bilstm, width=4, hidden=3)
-    arrays, backprop = model.begin_update(docs_of(Vocab(), "", "a", ""))
-    assert [array.shape for array in arrays] == [(0, 6), (1, 6), (0, 6)]
-    backprop(arrays)
+    many = [
+        Doc(vocab, words=[f"w{chr(97 + i)}{chr(97 + j)}" for j in range(20)]) for i in range(20)
+    ]
+    words = trained(word_embed(64, spread=spread), many)
+    assert numpy.concatenate(words.predict(many)).std() == pytest.approx(expected, rel=0.05)
+    others = (
+        tag_embed(64, spread=spread),
+        char_concat(2, 64, spread=spread),
+        char_bilstm(width=64, hidden=4, spread=spread),
+    )
+    for model in others:
+        weights = trained(model, docs).shims[0].module.embed.weight
+        assert float(weights.detach().std()) == pytest.approx(expected, rel=0.05)
 
 
 # Several side by side

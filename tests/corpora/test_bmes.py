@@ -1,13 +1,13 @@
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import spacy
 
 from spacy_psa.corpora.bmes import Format, read_docs, resolve_format
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
 
+FILE = "in.char.bmes"
 BMES = "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n， O\n1 O\n男 S-RACE\n\n中 B-CONT\n国 E-CONT\n"
 WEIBO = "科0\tB-ORG.NAM\n技1\tI-ORG.NAM\n310\tO\n男0\tB-PER.NOM\n人1\tI-PER.NOM\n"
 
@@ -15,16 +15,6 @@ WEIBO = "科0\tB-ORG.NAM\n技1\tI-ORG.NAM\n310\tO\n男0\tB-PER.NOM\n人1\tI-PER.
 @pytest.fixture(scope="module")
 def vocab():
     return spacy.blank("zh").vocab
-
-
-@pytest.fixture
-def write(tmp_path):
-    def _write(text: str) -> Path:
-        path = tmp_path / "in.char.bmes"
-        path.write_text(text, encoding="utf8")
-        return path
-
-    return _write
 
 
 def read(path, vocab, scheme="auto", **options):
@@ -97,10 +87,8 @@ def test_a_name_cut_in_two_by_an_empty_line_becomes_two(write, vocab):
 )
 def test_malformed_input_is_named_by_file_and_line(write, vocab, text, scheme, line, reason):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with input_error_at(path, line, reason):
         read(path, vocab, scheme)
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert reason in str(caught.value)
 
 
 def test_an_unknown_scheme_is_refused(write):
@@ -127,11 +115,8 @@ def test_the_reader_resolves_from_a_config(write):
         ("weibo-ner/weiboNER_2nd_conll.test", 270, 14842, 418, 8),
     ],
 )
-def test_counts_equal_the_published_ones(vocab, name, sentences, tokens, entities, types):
-    folder = os.environ.get("SPACY_PSA_CORPORA")
-    if not folder:
-        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
-    path = Path(folder) / name
+def test_counts_equal_the_published_ones(corpora, vocab, name, sentences, tokens, entities, types):
+    path = corpora / name
     counts, seen = Counter(), set()
     for doc in read(path, vocab)[0]:
         counts.update(sentences=1, tokens=len(doc), entities=len(doc.ents))

@@ -1,7 +1,5 @@
 import gzip
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import spacy
@@ -13,7 +11,10 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.conll import read_conll2003, read_docs, resolve_scheme
 from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
+from tests.helpers.pipelines import spans_of
 
+FILE = "in.conll"
 IOB1 = """-DOCSTART- -X- O O
 
 EU NNP I-NP I-ORG
@@ -28,25 +29,6 @@ Peter NNP I-NP I-PER
 """
 
 
-@pytest.fixture
-def vocab():
-    return spacy.blank("en").vocab
-
-
-@pytest.fixture
-def write(tmp_path):
-    def _write(text: str | bytes, name: str = "in.conll") -> Path:
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return _write
-
-
-def spans(group) -> list[tuple[int, int, str]]:
-    return [(span.start, span.end, span.label_) for span in group]
-
-
 def read(path, vocab, scheme="auto"):
     repairs = Counter()
     docs = list(read_docs(path, vocab, resolve_scheme(path, scheme), repairs))
@@ -58,8 +40,13 @@ def test_every_column_arrives_and_survives_docbin(write, vocab, tmp_path):
     first, second = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
     assert [t.text for t in first] == ["EU", "rejects", "German", "Leeds", "Bath"]
     assert [t.tag_ for t in first] == ["NNP", "VBZ", "JJ", "NNP", "NNP"]
-    assert spans(first.ents) == [(0, 1, "ORG"), (2, 3, "MISC"), (3, 4, "ORG"), (4, 5, "ORG")]
-    assert spans(first.spans["chunks"]) == [(0, 1, "NP"), (1, 2, "VP"), (2, 3, "NP"), (3, 5, "NP")]
+    assert spans_of(first.ents) == [(0, 1, "ORG"), (2, 3, "MISC"), (3, 4, "ORG"), (4, 5, "ORG")]
+    assert spans_of(first.spans["chunks"]) == [
+        (0, 1, "NP"),
+        (1, 2, "VP"),
+        (2, 3, "NP"),
+        (3, 5, "NP"),
+    ]
     assert [t.ent_iob_ for t in first] == ["B", "O", "B", "B", "B"]
     assert [first.user_data["document"], second.user_data["document"]] == [1, 2]
     assert len(list(first.sents)) == 1
@@ -88,7 +75,7 @@ def test_auto_finds_the_scheme(write, vocab, scheme, tags):
     path = write("".join(f"w X O {tag}\n" for tag in tags))
     assert resolve_scheme(path, "auto") == scheme
     docs, _ = read(path, vocab)
-    assert spans(docs[0].ents) == [(0, 1, "A"), (1, 3, "A")]
+    assert spans_of(docs[0].ents) == [(0, 1, "A"), (1, 3, "A")]
 
 
 def test_what_the_format_allows_is_repaired_and_counted(write, vocab):
@@ -141,11 +128,8 @@ def test_gzip_reads_alike(write, vocab):
 )
 def test_malformed_input_is_named_by_file_and_line(write, vocab, text, scheme, line, reason):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with input_error_at(path, line, reason):
         read(path, vocab, scheme)
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert reason in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read_are_named(write, vocab, tmp_path):
@@ -200,10 +184,8 @@ def test_spacy_trains_from_the_column_file(write):
 
 
 def test_the_reader_resolves_from_a_config(write):
-    name = "spacy-psa.Conll2003.v1"
-    if name not in spacy.registry.readers:
-        spacy.registry.readers.register(name, func=read_conll2003)
     path = str(write(IOB1))
+    name = "spacy-psa.Conll2003.v1"
     config = {"train": {"@readers": name, "path": path, "scheme": "iob1", "limit": 1}}
     reader = spacy.registry.resolve(config)["train"]
     assert len(list(reader(spacy.blank("en")))) == 1
@@ -223,11 +205,10 @@ def test_the_reader_warns_once_of_repairs(write):
         ("eng.testb", 3453, 46435, 5648, 231),
     ],
 )
-def test_counts_equal_the_published_ones(vocab, name, sentences, tokens, entities, documents):
-    folder = os.environ.get("SPACY_PSA_CORPORA")
-    if not folder:
-        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
-    path = Path(folder) / "conll2003" / name
+def test_counts_equal_the_published_ones(
+    corpora, vocab, name, sentences, tokens, entities, documents
+):
+    path = corpora / "conll2003" / name
     assert resolve_scheme(path, "auto") == "iob1"
     counts = Counter()
     doc: Doc

@@ -1,13 +1,12 @@
-import os
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import spacy
 
 from spacy_psa.corpora.conll2000 import draw, read_docs
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
 
 TEXT = """Confidence NN B-NP
 in IN B-PP
@@ -18,21 +17,6 @@ is VBZ B-VP
 
 Chancellor NNP O
 """
-
-
-@pytest.fixture
-def vocab():
-    return spacy.blank("en").vocab
-
-
-@pytest.fixture
-def write(tmp_path):
-    def _write(text: str, name: str = "in.txt") -> Path:
-        path = tmp_path / name
-        path.write_bytes(text.encode())
-        return path
-
-    return _write
 
 
 def chunks(doc) -> list[tuple[int, int, str]]:
@@ -113,10 +97,8 @@ def test_dev_without_a_number_is_refused(write, vocab):
 )
 def test_malformed_input_is_named_by_file_and_line(write, vocab, text, line, reason):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with input_error_at(path, line, reason):
         list(read_docs(path, vocab))
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert reason in str(caught.value)
 
 
 def test_repairs_are_counted(write, vocab):
@@ -142,11 +124,8 @@ def test_the_reader_resolves_from_a_config(write):
     ("member", "sentences", "tokens", "chunks"),
     [("train.txt", 8936, 211727, 106978), ("test.txt", 2012, 47377, 23852)],
 )
-def test_counts_equal_the_published_ones(vocab, member, sentences, tokens, chunks):
-    folder = os.environ.get("SPACY_PSA_CORPORA")
-    if not folder:
-        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
-    path = Path(folder) / "conll2000" / "conll2000.zip"
+def test_counts_equal_the_published_ones(corpora, vocab, member, sentences, tokens, chunks):
+    path = corpora / "conll2000" / "conll2000.zip"
     counts, types = Counter(), set()
     for doc in read_docs(path, vocab, member=member):
         counts.update(sentences=1, tokens=len(doc), chunks=len(doc.spans["chunks"]))

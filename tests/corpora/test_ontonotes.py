@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import spacy
 
 from spacy_psa.corpora.ontonotes import read_docs, read_sentences
 from spacy_psa.corpora.sections import parse_sections, section_of
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
 
+FILE = "in.v4_gold_conll"
 # (word, part of speech, tree, names) of each word
 FIRST = [
     ("Royal", "NNP", "(TOP(S(NP(NP*", "(ORG*"),
@@ -37,22 +38,6 @@ def sentence(document: str, rows: list[tuple[str, str, str, str]], part: int = 0
 def document(name: str, *sentences: list[tuple[str, str, str, str]], part: int = 0) -> str:
     body = "\n".join(sentence(name, rows, part) for rows in sentences)
     return f"#begin document ({name}); part {part:03}\n{body}\n#end document\n"
-
-
-@pytest.fixture
-def vocab():
-    return spacy.blank("en").vocab
-
-
-@pytest.fixture
-def write(tmp_path):
-    def _write(text: str | bytes, name: str = "in.v4_gold_conll") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return _write
 
 
 @pytest.fixture
@@ -211,10 +196,8 @@ GOOD = document("nw/wsj/02/wsj_0203", FIRST)
 )
 def test_malformed_documents_are_named_by_file_and_line(write, vocab, text, line, reason):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with input_error_at(path, line, reason):
         list(read_docs(path, vocab))
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert reason in str(caught.value)
 
 
 def test_an_error_in_an_archive_names_archive_file_and_line(tree_of_files, tmp_path):
@@ -234,11 +217,8 @@ def test_an_empty_file_is_named(write):
 
 
 @pytest.fixture(scope="module")
-def archive():
-    folder = os.environ.get("SPACY_PSA_CORPORA")
-    if not folder:
-        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
-    return Path(folder) / "ontonotes5" / "conll-2012-en.tar.xz"
+def archive(corpora):
+    return corpora / "ontonotes5" / "conll-2012-en.tar.xz"
 
 
 def test_docs_of_the_real_development_set_hold_what_the_sentences_do(archive, vocab):

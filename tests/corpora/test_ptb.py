@@ -1,10 +1,7 @@
-import os
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +10,10 @@ from spacy_psa.corpora.ptb import read_bracket_docs, read_docs
 from spacy_psa.corpora.sections import parse_sections, section_of
 from spacy_psa.corpora.trees import build_tree, parse_tree
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
+from tests.helpers.trees import bracketings, constituents, flat
 
+FILE = "wsj_0203.mrg"
 TRACES = r"""
 ( (S
     (NP-SBJ-1 (NNP May) )
@@ -28,33 +28,9 @@ TRACES = r"""
 """
 
 
-@pytest.fixture
-def vocab():
-    return spacy.blank("en").vocab
-
-
-@pytest.fixture
-def write(tmp_path):
-    def _write(text: str, name: str = "wsj_0203.mrg") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-        return path
-
-    return _write
-
-
-def constituents(doc) -> list[tuple[int, int, str]]:
-    return [(span.start, span.end, span.label_) for span in doc.spans["constituents"]]
-
-
 def tree(doc) -> str:
     words, tags = [t.text for t in doc], [t.tag_ for t in doc]
-    return " ".join(str(build_tree(words, tags, constituents(doc))).split())
-
-
-def flat(parsed) -> str:
-    return " ".join(str(build_tree(*parsed)).split())
+    return flat(build_tree(words, tags, constituents(doc)))
 
 
 def test_traces_and_functions_are_stripped_and_unary_repeats_joined(write, vocab):
@@ -96,25 +72,13 @@ def test_words_are_unescaped_also_inside():
                                                     "post-war", "-"]  # fmt: skip
 
 
-@st.composite
-def bracketings(draw, depth=0):
-    label = draw(st.sampled_from(["S", "NP", "VP"]))
-    children = [
-        draw(bracketings(depth + 1))
-        if depth < 4 and draw(st.booleans())
-        else draw(st.sampled_from(["(NN dog)", "(-LRB- -LRB-)", "(VB see)"]))
-        for _ in range(draw(st.integers(1, 3)))
-    ]
-    return f"({label} {' '.join(children)})"
-
-
 @settings(max_examples=60, deadline=None)
 @given(bracketings(), st.sampled_from([" ", "\n", "\n   "]))
 def test_reading_by_brackets_equals_reading_by_nltk(text, blank):
     lines = enumerate(f"( {text})".replace(" ", blank).split("\n"), 1)
     ((_, parsed),) = read_trees("t", lines, Counter())
     assert parsed == parse_tree(f"( {text})")
-    assert flat(parsed) == text
+    assert flat(build_tree(*parsed)) == text
 
 
 @st.composite
@@ -148,7 +112,7 @@ def annotated(draw, depth=0):
 def test_cleaning_equals_cleaning_the_tree_from_the_bottom(pair):
     full, stripped = pair
     trees = list(read_trees("t", [(1, f"( {full})")], Counter(), clean=True))
-    assert [flat(parsed) for _, parsed in trees] == ([stripped] if stripped else [])
+    assert [flat(build_tree(*parsed)) for _, parsed in trees] == ([stripped] if stripped else [])
 
 
 BROKEN = [
@@ -168,10 +132,8 @@ BROKEN = [
 @pytest.mark.parametrize(("text", "line", "reason"), BROKEN)
 def test_broken_trees_are_named_by_file_and_line(write, vocab, text, line, reason):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with input_error_at(path, line, reason):
         list(read_docs(path, vocab))
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert reason in str(caught.value)
 
 
 @settings(deadline=None)
@@ -266,18 +228,13 @@ def test_brackets_keep_labels_and_repeats_as_they_stand(write, vocab):
 )
 def test_lines_that_are_not_one_tree_are_named(write, vocab, text, line, reason):
     path = write(text)
-    with pytest.raises(InputError) as caught:
+    with input_error_at(path, line, reason):
         list(read_bracket_docs(path, vocab))
-    assert str(caught.value).startswith(f"{path}:{line}: ")
-    assert reason in str(caught.value)
 
 
-def test_counts_of_the_sample_equal_the_published_ones(vocab):
-    folder = os.environ.get("SPACY_PSA_CORPORA")
-    if not folder:
-        pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
+def test_counts_of_the_sample_equal_the_published_ones(corpora, vocab):
     repairs, counts, documents, tags = Counter(), Counter(), set(), set()
-    for doc in read_docs(Path(folder) / "ptb-sample" / "treebank.zip", vocab, repairs):
+    for doc in read_docs(corpora / "ptb-sample" / "treebank.zip", vocab, repairs):
         counts.update(trees=1, tokens=len(doc))
         documents.add(doc.user_data["document"])
         tags.update(token.tag_ for token in doc)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import spacy
@@ -16,8 +15,8 @@ from spacy_psa.corpora.sample_grammar import PRODUCTIONS
 from spacy_psa.corpora.sample_words import WORDS
 from spacy_psa.corpora.trees import build_tree, parse_tree
 from spacy_psa.errors import InputError
-
-ASSETS = Path(__file__).parents[2] / "assets" / "sample"
+from tests.helpers.corpora import input_error_at
+from tests.helpers.paths import ROOT, SAMPLE
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +31,9 @@ def entities(record):
 def test_the_assets_are_what_the_generator_gives_in_another_process(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     command = [sys.executable, "-m", "spacy_psa.corpora.sample", str(tmp_path), "--seed", "0"]
-    subprocess.run(command, check=True, env=environment, cwd=ASSETS.parents[1])
+    subprocess.run(command, check=True, env=environment, cwd=ROOT)
     for split in SIZES:
-        made, kept = ((f / f"{split}.jsonl").read_bytes() for f in (tmp_path, ASSETS))
+        made, kept = ((f / f"{split}.jsonl").read_bytes() for f in (tmp_path, SAMPLE))
         assert hashlib.sha256(made).digest() == hashlib.sha256(kept).digest()
 
 
@@ -163,7 +162,7 @@ def test_every_symbol_and_word_list_of_the_grammar_is_used():
 
 
 def test_text_looks_like_text():
-    docs = list(read_docs(ASSETS / "train.jsonl", spacy.blank("en").vocab))
+    docs = list(read_docs(SAMPLE / "train.jsonl", spacy.blank("en").vocab))
     text = "\n".join(doc.text for doc in docs)
     for wrong in (" .", " ,", " 's", " n't", "( ", " )", ",,", ",."):
         assert wrong not in text
@@ -173,8 +172,8 @@ def test_text_looks_like_text():
 
 
 def test_docs_hold_every_layer():
-    records = [json.loads(line) for line in (ASSETS / "dev.jsonl").open()]
-    docs = list(read_docs(ASSETS / "dev.jsonl", spacy.blank("en").vocab))
+    records = [json.loads(line) for line in (SAMPLE / "dev.jsonl").open()]
+    docs = list(read_docs(SAMPLE / "dev.jsonl", spacy.blank("en").vocab))
     assert len(docs) == len(records)
     for doc, record in zip(docs, records, strict=True):
         layers = {"ents": doc.ents, "chunks": doc.spans["chunks"]}
@@ -212,14 +211,13 @@ GOOD = {
         ({"words": 5}, ""),
     ],
 )
-def test_a_record_that_contradicts_itself_is_named_by_file_and_line(tmp_path, change, reason):
+def test_a_record_that_contradicts_itself_is_named_by_file_and_line(
+    tmp_path, vocab, change, reason
+):
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps(GOOD) + "\n" + json.dumps(GOOD | change) + "\n")
-    with pytest.raises(InputError) as caught:
-        list(read_docs(path, spacy.blank("en").vocab))
-    assert str(caught.value).startswith(f"{path}:2: ")
-    assert reason in str(caught.value)
-    assert "\n" not in str(caught.value)
+    with input_error_at(path, 2, reason):
+        list(read_docs(path, vocab))
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,20 @@
 """`spacy-psa.TreeCorpus.v1`: one sentence a Doc, whatever the file holds."""
 
 import gzip
-import os
 import warnings
 from itertools import islice
-from pathlib import Path
 
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
+from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.ptb import read_docs
 from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
+from tests.helpers.trees import constituents
 
 TREES = [
     "(S (NP (PRP We)) (VP (VBD saw) (NP (PRP it))) (. .))",
@@ -40,10 +41,6 @@ def quietly(path, **settings):
         return read(path, **settings)
 
 
-def spans(doc):
-    return [(span.start, span.end, span.label_) for span in doc.spans["constituents"]]
-
-
 def gold(text):
     parsed = parse_tree(text)
     return make_doc(NLP.vocab, parsed.words, parsed.tags, constituents=parsed.constituents)
@@ -55,7 +52,7 @@ def joined(*texts):
     doc = Doc.from_docs(docs, ensure_whitespace=False)
     first, found = 0, []
     for part in docs:
-        found += [Span(doc, s + first, e + first, label) for s, e, label in spans(part)]
+        found += [Span(doc, s + first, e + first, label) for s, e, label in constituents(part)]
         first += len(part)
     doc.spans["constituents"] = found
     return doc
@@ -69,7 +66,9 @@ def write(path, *docs):
 def test_docs_of_one_sentence_are_read_as_they_are(tmp_path):
     path = write(tmp_path / "a.spacy", *map(gold, TREES))
     examples = quietly(path)
-    assert [spans(eg.reference) for eg in examples] == [parse_tree(t).constituents for t in TREES]
+    assert [constituents(eg.reference) for eg in examples] == [
+        parse_tree(t).constituents for t in TREES
+    ]
     assert len(quietly(path, limit=2)) == 2
     for eg in examples:
         assert [t.text for t in eg.predicted] == [t.text for t in eg.reference]
@@ -85,7 +84,7 @@ def test_docs_of_several_sentences_are_split_with_their_trees_and_one_warning(tm
         examples = read(path)
     assert len(caught) == 1
     expected = [*TREES, TREES[0], *TREES[:2]]
-    assert [spans(eg.reference) for eg in examples] == [
+    assert [constituents(eg.reference) for eg in examples] == [
         parse_tree(t).constituents for t in expected
     ]
     tags = [[t.tag_ for t in eg.reference] for eg in examples]
@@ -118,7 +117,7 @@ def test_bracket_lines_mrg_and_conll_files_are_read(tmp_path):
         stream.write(TREES[0] + "\n")
     (tmp_path / "c.mrg").write_text("( (S \n (NP-SBJ (NNP Rome))\n (VP (VBD fell)) (. .) ))\n")
     (tmp_path / "d.v4_gold_conll").write_text(CONLL)
-    found = [[spans(eg.reference) for eg in quietly(p)] for p in sorted(tmp_path.iterdir())]
+    found = [[constituents(eg.reference) for eg in quietly(p)] for p in sorted(tmp_path.iterdir())]
     fell = [(0, 1, "NP"), (1, 2, "VP")]
     assert found == [
         [parse_tree(text).constituents for text in TREES],
@@ -177,13 +176,11 @@ def test_what_cannot_be_read_is_one_error(tmp_path, kind):
         read(path)
 
 
-@pytest.mark.skipif("SPACY_PSA_CORPORA" not in os.environ, reason="SPACY_PSA_CORPORA is not set")
-def test_every_constituent_of_a_real_treebank_is_read(tmp_path):
-    from spacy_psa.corpora.docbin import write_docbin
-    from spacy_psa.corpora.ptb import read_docs
-
-    archive = Path(os.environ["SPACY_PSA_CORPORA"]) / "ptb-sample" / "treebank.zip"
+def test_every_constituent_of_a_real_treebank_is_read(corpora, tmp_path):
+    archive = corpora / "ptb-sample" / "treebank.zip"
     docs = list(islice(read_docs(archive, NLP.vocab), 500))
     write_docbin(docs, tmp_path / "a.spacy")
     assert len(docs) == 500
-    assert [spans(eg.reference) for eg in read(tmp_path / "a.spacy")] == [spans(d) for d in docs]
+    assert [constituents(eg.reference) for eg in read(tmp_path / "a.spacy")] == [
+        constituents(d) for d in docs
+    ]

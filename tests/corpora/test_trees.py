@@ -1,25 +1,8 @@
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_psa.corpora.trees import build_tree, parse_tree
-
-
-def flat(tree) -> str:
-    return " ".join(str(tree).split())
-
-
-@st.composite
-def bracketings(draw, depth=0):
-    """A random tree: unary chains, brackets as words, words beside constituents."""
-    label = draw(st.sampled_from(["S", "NP", "VP"]))
-    children = [
-        draw(bracketings(depth + 1))
-        if depth < 4 and draw(st.booleans())
-        else draw(st.sampled_from(["(NN dog)", "(-LRB- -LRB-)", "(VB see)"]))
-        for _ in range(draw(st.integers(1, 3)))
-    ]
-    return f"({label} {' '.join(children)})"
+from tests.helpers.trees import bracketings, flat
 
 
 @settings(max_examples=60, deadline=None)

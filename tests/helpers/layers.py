@@ -1,7 +1,7 @@
 """Small torch layers inside thinc models, and what their tests compare."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from spacy_psa.bridge.layers import shim_of, torch_layer
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
+
+Module = TypeVar("Module", bound=nn.Module)
 
 WIDTH = 4
 SMALL = {"hidden": 3, "input_dropout": 0.0, "output_dropout": 0.0}  # of a BiLSTM
@@ -70,6 +72,12 @@ def weights_of(model: Model) -> list[numpy.ndarray]:
 def torch_modules(model: Model) -> list[nn.Module]:
     """The torch modules of a whole model."""
     return [shim.module for node in model.walk() for shim in node.shims]
+
+
+def modules_of(model: Model, kind: type[Module]) -> list[Module]:
+    """The torch modules of a kind within those of a whole model, in order."""
+    inner = (each for module in torch_modules(model) for each in module.modules())
+    return [each for each in inner if isinstance(each, kind)]
 
 
 def torch_weights(model: Model) -> list[Tensor]:

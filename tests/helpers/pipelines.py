@@ -133,6 +133,15 @@ def train(nlp: Any, steps: int = 40, optimizer: Any = None, examples: Any = None
     return history
 
 
+def summed_loss(nlp: Any, examples: list[Any]) -> tuple[float, list[Any]]:
+    """The summed loss of the recognizer, and its gradient."""
+    ner = nlp.get_pipe("ner")
+    ner.reduction = "sum"
+    scores = ner.model.predict([eg.predicted for eg in examples])
+    loss, gradients = ner.get_loss(examples, scores)
+    return loss, gradients
+
+
 def parameters(pipe: Any) -> list[torch.nn.Parameter]:
     """The torch parameters of a component's model."""
     modules = [shim.module for node in pipe.model.walk() for shim in node.shims]
@@ -164,6 +173,12 @@ def spans_of(spans: Iterable[Span]) -> list[tuple[int, int, str]]:
 
 def entities(doc: Doc) -> list[tuple[int, int, str]]:
     return spans_of(doc.ents)
+
+
+def scored(doc: Doc, key: str = "ner") -> dict[tuple[int, int, str], float]:
+    """The spans of a group with their scores."""
+    group = doc.spans[key]
+    return dict(zip(spans_of(group), group.attrs["scores"], strict=True))
 
 
 def text_docs(nlp: Any, texts: Iterable[str]) -> list[Doc]:

@@ -13,21 +13,12 @@ from torch import Tensor
 
 pytest.importorskip("numba")
 
-from spacy_psa import kernels
 from spacy_psa.kernels import tree as kernel
 from spacy_psa.structs.tree import SpanTree
+from tests.helpers.structs import on_both_paths
 
 quick = settings(max_examples=30, deadline=None)
 batches = st.lists(st.integers(1, 6), min_size=1, max_size=3).map(torch.tensor)
-
-
-def on_both_paths(compute):
-    results = []
-    for path in ("kernel", "torch"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernels, "available", lambda path=path: path == "kernel")
-            results.append(compute())
-    return results
 
 
 def random_scores(lengths: Tensor, labels: int, seed: int, scale: float, excluded: float) -> Tensor:
@@ -50,7 +41,7 @@ def test_both_paths_agree(lengths, labels, scale, excluded, seed):
     def compute():
         scores = random_scores(lengths, labels, seed, scale, excluded)
         dist = SpanTree(scores, lengths)
-        log_probs = [p for best in dist.kbest(3) for _, p in best]
+        log_probs = [p for best in dist.kbest(3) for p, _ in best]
         values = [dist.log_partition, dist.max, dist.marginals, dist.entropy]
         values.append(torch.tensor(log_probs, dtype=torch.float64))
         weight = torch.linspace(-1, 1, len(lengths), dtype=torch.float64)
@@ -72,7 +63,7 @@ def test_both_paths_choose_the_same_among_many_ties(lengths, labels, k, seed):
 
     def compute():
         dist = SpanTree(scores, lengths)
-        return dist.argmax, [[tree for tree, _ in best] for best in dist.kbest(k)]
+        return dist.argmax, [[tree for _, tree in best] for best in dist.kbest(k)]
 
     ours, theirs = on_both_paths(compute)
     assert ours == theirs

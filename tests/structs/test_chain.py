@@ -4,100 +4,29 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spacy_psa import kernels
 from spacy_psa.structs.chain import LinearChain
-from spacy_psa.structs.semiring import logsumexp
-
-INF = float("inf")
-TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-10}
-quick = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+from tests.helpers.chains import (
+    enumerate_sequences,
+    log_total,
+    random_potentials,
 )
-
-
-@pytest.fixture(params=["kernel", "torch"])
-def path(request, monkeypatch):
-    use(monkeypatch, request.param)
-    return request.param
-
-
-@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
-def use(monkeypatch, path: str) -> None:
-    if path == "kernel":
-        pytest.importorskip("numba")
-    monkeypatch.setattr(kernels, "available", lambda: path == "kernel")
-
-
-class Sequence(NamedTuple):
-    tags: tuple[int, ...]
-    score: float
-
-
-def enumerate_sequences(potentials: Tensor, length: int) -> list[Sequence]:
-    """Every possible sequence of a sentence with its score, best first."""
-    rows = potentials.detach().double().tolist()
-    count = potentials.shape[-1]
-    sequences = []
-    for tags in itertools.product(range(count), repeat=length):
-        score = rows[0][0][tags[0]]
-        for t in range(1, length):
-            score += rows[t][tags[t - 1]][tags[t]]
-        if score > -INF:
-            sequences.append(Sequence(tags, score))
-    return sorted(sequences, key=lambda s: (-s.score, s.tags[::-1]))
-
-
-def log_total(sequences: list[Sequence]) -> float:
-    if not sequences:
-        return -INF
-    top = sequences[0].score
-    return top + math.log(sum(math.exp(s.score - top) for s in sequences))
-
-
-def unread(lengths: Tensor, n: int, k: int) -> Tensor:
-    """(B, n, K, K) bool, true where potentials must not be read."""
-    result = (torch.arange(n) >= lengths[:, None])[:, :, None, None].repeat(1, 1, k, k)
-    result[:, 0, 1:] = True
-    return result
-
-
-def random_potentials(
-    lengths: Tensor,
-    k: int,
-    *,
-    seed: int = 0,
-    excluded: float = 0.0,
-    scale: float = 1.5,
-    dtype: torch.dtype = torch.float64,
-) -> Tensor:
-    """Normal scores with a share of -inf, and NaN wherever nothing may be read."""
-    generator = torch.Generator().manual_seed(seed)
-    shape = (len(lengths), int(lengths.max()), k, k)
-    potentials = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
-    potentials[torch.rand(shape, generator=generator) < excluded] = -INF
-    potentials[unread(lengths, shape[1], k)] = math.nan
-    return potentials.to(dtype)
-
-
-def as_row(tags: tuple[int, ...], n: int, fill: int = 0) -> Tensor:
-    return torch.tensor([*tags, *[fill] * (n - len(tags))])
-
+from tests.helpers.structs import INF, TOLERANCE, on_both_paths, quick
 
 LENGTHS = torch.tensor([4, 1, 3, 2, 5])
+
+
+def padded(values: list[Tensor], n: int, fill: int = 0) -> Tensor:
+    """(B, n) of one tag sequence for each sentence."""
+    return torch.stack(
+        [torch.cat([tags, tags.new_full((n - len(tags),), fill)]) for tags in values]
+    )
 
 
 @pytest.mark.parametrize("excluded", [0.0, 0.3])
@@ -105,7 +34,7 @@ def test_everything_agrees_with_enumeration(path, dtype, excluded):
     k, n = 3, 5
     potentials = random_potentials(LENGTHS, k, seed=3, excluded=excluded, dtype=dtype)
     chain = LinearChain(potentials, LENGTHS)
-    best_tags, best_log_probs = chain.kbest(k**n + 2)
+    best = chain.kbest(k**n + 2)
     close = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
     assert chain.log_partition.dtype == chain.marginals.dtype == chain.entropy.dtype == dtype
     for b, length in enumerate(LENGTHS.tolist()):
@@ -124,17 +53,13 @@ def test_everything_agrees_with_enumeration(path, dtype, excluded):
         assert chain.log_partition[b].item() == pytest.approx(log_z, abs=TOLERANCE[dtype])
         assert chain.max[b].item() == pytest.approx(sequences[0].score, abs=TOLERANCE[dtype])
         assert chain.entropy[b].item() == pytest.approx(entropy, abs=TOLERANCE[dtype])
-        assert chain.argmax[b].tolist() == as_row(sequences[0].tags, n).tolist()
+        assert chain.argmax[b].tolist() == list(sequences[0].tags)
         torch.testing.assert_close(chain.marginals[b].double(), marginals, **close)
         torch.testing.assert_close(chain.pairwise_marginals[b].double(), pairs, **close)
-        for i in range(k**n + 2):
-            if i < len(sequences):
-                assert best_tags[b, i].tolist() == as_row(sequences[i].tags, n).tolist()
-                expected = sequences[i].score - log_z
-                assert best_log_probs[b, i].item() == pytest.approx(expected, abs=TOLERANCE[dtype])
-            else:
-                assert best_log_probs[b, i].item() == -INF
-                assert best_tags[b, i].tolist() == [0] * n
+        assert len(best[b]) == len(sequences)
+        for (log_prob, tags), sequence in zip(best[b], sequences, strict=True):
+            assert tags.tolist() == list(sequence.tags)
+            assert log_prob == pytest.approx(sequence.score - log_z, abs=TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("excluded", [0.0, 0.3])
@@ -145,11 +70,12 @@ def test_log_prob_of_every_sequence(path, dtype, excluded):
     known = [enumerate_sequences(potentials[b], int(lengths[b])) for b in range(3)]
     scores = [{s.tags: s.score for s in sequences} for sequences in known]
     for tags in itertools.product(range(3), repeat=3):
-        batch = torch.stack([as_row(tags[: int(length)], 3, fill=-100) for length in lengths])
-        for b, log_prob in enumerate(chain.log_prob(batch).tolist()):
-            score = scores[b].get(tags[: int(lengths[b])], -INF)
-            assert log_prob == pytest.approx(score - log_total(known[b]), abs=TOLERANCE[dtype])
-            assert chain.score(batch)[b].item() == pytest.approx(score, abs=TOLERANCE[dtype])
+        values = [torch.tensor(tags[:length]) for length in lengths.tolist()]
+        for batch in (values, padded(values, 3, fill=-100)):
+            for b, log_prob in enumerate(chain.log_prob(batch).tolist()):
+                score = scores[b].get(tags[: int(lengths[b])], -INF)
+                assert log_prob == pytest.approx(score - log_total(known[b]), abs=TOLERANCE[dtype])
+                assert chain.score(batch)[b].item() == pytest.approx(score, abs=TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize(
@@ -171,7 +97,7 @@ def test_gradients_are_those_of_finite_differences(path, name, excluded):
 def test_log_prob_gradient_is_that_of_finite_differences(path):
     lengths = torch.tensor([3, 1, 2])
     potentials = random_potentials(lengths, 3, seed=5, excluded=0.2)
-    tags = LinearChain(potentials, lengths).kbest(2)[0][:, -1]
+    tags = [ranked[-1][1] for ranked in LinearChain(potentials, lengths).kbest(2)]
     read = potentials.isfinite()
 
     def value(numbers: Tensor) -> Tensor:
@@ -215,7 +141,7 @@ def test_a_sentence_without_a_legal_sequence_leaves_the_others_their_gradients(p
     assert chain.max[:2].tolist() == [-INF, -INF]
     assert chain.entropy[:2].tolist() == [0.0, 0.0]
     assert (chain.marginals[:2] == 0).all() and (chain.pairwise_marginals[:2] == 0).all()
-    assert (chain.kbest(2)[1][:2] == -INF).all()
+    assert chain.kbest(2)[:2] == [[], []]
     for find in (lambda: chain.argmax, lambda: chain.sample(1)):
         with pytest.raises(ValueError, match=r"no tag sequence is possible .*\[0, 1\]"):
             find()
@@ -247,12 +173,12 @@ def test_an_excluded_sequence_has_no_gradient(path):
 def test_ties_go_to_the_lowest_last_tag_then_the_lowest_before_it(path, dtype):
     lengths = torch.tensor([3, 2, 1])
     chain = LinearChain(torch.zeros(3, 3, 2, 2, dtype=dtype), lengths)
-    assert chain.argmax.tolist() == [[0, 0, 0]] * 3
-    tags, _ = chain.kbest(4)
-    assert tags[0].tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
+    assert [tags.tolist() for tags in chain.argmax] == [[0, 0, 0], [0, 0], [0]]
+    ranked = [tags.tolist() for _, tags in chain.kbest(4)[0]]
+    assert ranked == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
     crossed = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=dtype).repeat(1, 2, 1, 1)
     crossed[0, 0] = 0.0  # 0 1 and 1 0 are equally good
-    assert LinearChain(crossed, torch.tensor([2])).argmax.tolist() == [[1, 0]]
+    assert LinearChain(crossed, torch.tensor([2])).argmax[0].tolist() == [1, 0]
 
 
 @quick
@@ -266,17 +192,19 @@ def test_both_paths_choose_the_same_among_many_ties(lengths, k, seed):
     generator = torch.Generator().manual_seed(seed)
     shape = (len(lengths), int(lengths.max()), k, k)
     potentials = torch.randint(0, 2, shape, generator=generator).float()
-    chosen = []
-    for path in ("kernel", "torch"):
-        with pytest.MonkeyPatch.context() as patch:
-            use(patch, path)
-            chain = LinearChain(potentials, lengths)
-            chosen.append((chain.argmax, *chain.kbest(5)))
-    for ours, theirs in zip(*chosen, strict=True):
-        assert torch.equal(ours, theirs)
+
+    def choose():
+        chain = LinearChain(potentials, lengths)
+        best = [[(log_prob, tags.tolist()) for log_prob, tags in own] for own in chain.kbest(5)]
+        return [tags.tolist() for tags in chain.argmax], best
+
+    ours, theirs = on_both_paths(choose)
+    assert ours[0] == theirs[0]
+    for one, other in zip(ours[1], theirs[1], strict=True):
+        assert [tags for _, tags in one] == [tags for _, tags in other]
+        assert [log_prob for log_prob, _ in one] == [log_prob for log_prob, _ in other]
     enumerated = [enumerate_sequences(p, n) for p, n in zip(potentials, lengths, strict=True)]
-    first = [as_row(sequences[0].tags, shape[1]) for sequences in enumerated]
-    assert torch.equal(chosen[0][0], torch.stack(first))
+    assert ours[0] == [list(sequences[0].tags) for sequences in enumerated]
 
 
 @quick
@@ -289,23 +217,21 @@ def test_both_paths_choose_the_same_among_many_ties(lengths, k, seed):
 )
 def test_both_paths_agree(lengths, k, scale, excluded, seed):
     lengths = torch.tensor(lengths)
-    results = []
-    for path in ("kernel", "torch"):
-        with pytest.MonkeyPatch.context() as patch:
-            use(patch, path)
-            potentials = random_potentials(lengths, k, seed=seed, excluded=excluded, scale=scale)
-            with torch.no_grad():
-                chain = LinearChain(potentials, lengths)
-                results.append(
-                    [
-                        *[chain.log_partition, chain.max, chain.marginals, chain.entropy],
-                        *[chain.pairwise_marginals, *chain.kbest(3)],
-                    ]
-                )
-            chain = LinearChain(potentials.requires_grad_(), lengths)
-            chain.log_partition.sum().backward()
-            results[-1].append(potentials.grad)
-    for ours, theirs in zip(*results, strict=True):
+
+    def compute():
+        potentials = random_potentials(lengths, k, seed=seed, excluded=excluded, scale=scale)
+        with torch.no_grad():
+            chain = LinearChain(potentials, lengths)
+            values = [chain.log_partition, chain.max, chain.marginals, chain.entropy]
+            values.append(chain.pairwise_marginals)
+            best = chain.kbest(3)
+        values.append(torch.tensor([p for own in best for p, _ in own], dtype=torch.float64))
+        values += [tags for own in best for _, tags in own]
+        chain = LinearChain(potentials.requires_grad_(), lengths)
+        chain.log_partition.sum().backward()
+        return [*values, potentials.grad]
+
+    for ours, theirs in zip(*on_both_paths(compute), strict=True):
         assert not ours.isnan().any()
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
@@ -337,18 +263,20 @@ def test_marginals_sum_to_one_and_to_each_other(path, seed, k):
     torch.testing.assert_close(pairs.sum(3), chain.marginals[:, :-1] * inner)
 
 
-def test_seventy_three_tags(dtype, monkeypatch):
+def test_seventy_three_tags(dtype):
     lengths = torch.tensor([6, 1])
     potentials = random_potentials(lengths, 73, excluded=0.5, dtype=dtype)
-    results = []
-    for path in ("kernel", "torch"):
-        use(monkeypatch, path)
+
+    def compute():
         chain = LinearChain(potentials, lengths)
-        results.append(
-            [chain.log_partition, chain.marginals, chain.argmax, chain.entropy, *chain.kbest(4)]
-        )
-    for ours, theirs in zip(*results, strict=True):
+        best = [pair for own in chain.kbest(4) for pair in own]
+        log_probs = torch.tensor([log_prob for log_prob, _ in best])
+        values = [chain.log_partition, chain.marginals, chain.entropy, log_probs]
+        return [*values, *chain.argmax, *(tags for _, tags in best)]
+
+    for ours, theirs in zip(*on_both_paths(compute), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    chain = LinearChain(potentials, lengths)
     one = potentials[1, 0, 0].double()
     assert chain.log_partition[1].item() == pytest.approx(torch.logsumexp(one, 0).item(), abs=1e-5)
     torch.testing.assert_close(chain.marginals[1, 0].double(), one.softmax(0), atol=1e-5, rtol=1e-5)
@@ -361,7 +289,7 @@ def test_long_sentences_keep_their_precision_in_float32(path):
     rounded = LinearChain(exact.float(), lengths)
     exact_chain = LinearChain(exact, lengths)
     tags = exact_chain.argmax
-    torch.testing.assert_close(rounded.argmax, tags)
+    assert torch.equal(rounded.argmax[0], tags[0])
     torch.testing.assert_close(rounded.marginals.double(), exact_chain.marginals)
     torch.testing.assert_close(rounded.log_prob(tags).double(), exact_chain.log_prob(tags))
     torch.testing.assert_close(rounded.entropy.double(), exact_chain.entropy)
@@ -375,7 +303,7 @@ def test_extreme_scores_do_not_underflow(path, dtype):
     chain = LinearChain(potentials, torch.tensor([2]))
     assert chain.log_partition.item() == -5000.0
     assert chain.marginals[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert chain.kbest(2)[1].tolist() == [[0.0, -15000.0]]
+    assert [log_prob for log_prob, _ in chain.kbest(2)[0]] == [0.0, -15000.0]
     assert chain.entropy.item() == 0.0
 
 
@@ -414,55 +342,49 @@ def test_constrained_is_the_distribution_given_the_evidence(path, dtype):
     lengths, k, n = torch.tensor([4, 1, 3]), 3, 4
     potentials = random_potentials(lengths, k, seed=4, dtype=dtype)
     allowed = torch.rand(3, n, k, generator=torch.Generator().manual_seed(1)) < 0.8
-    moves = torch.tensor([[1, 1, 0], [0, 1, 1], [1, 0, 1]]).bool()
+    transitions = torch.tensor([[1, 1, 0], [0, 1, 1], [1, 0, 1]]).bool()
     start, end = torch.tensor([1, 0, 1]).bool(), torch.tensor([1, 1, 0]).bool()
     chain = LinearChain(potentials, lengths)
-    evidence = {"allowed": allowed, "moves": moves, "start": start, "end": end}
-    each_move = moves.expand(3, n, k, k).clone()
-    each_move[:, 0] = False  # does not matter: there is no move to the first place
+    ends = {"start": start, "end": end}
+    at_each = transitions.expand(3, n, k, k).clone()
+    at_each[:, 0] = False  # does not matter: there is no transition to the first place
     given_evidence = [
-        chain.constrain(**evidence),
-        chain.constrain(**{**evidence, "moves": each_move}),
-        chain.constrain(allowed).constrain(moves=moves).constrain(start=start, end=end),
-        LinearChain(potentials, lengths, allowed).constrain(moves=moves, start=start, end=end),
+        chain.constrain(allowed, transitions=transitions, **ends),
+        chain.constrain(allowed, transitions=at_each, **ends),
+        chain.constrain(allowed).constrain(transitions=transitions).constrain(**ends),
+        LinearChain(potentials, lengths, allowed).constrain(transitions=transitions, **ends),
     ]
     for b, length in enumerate(lengths.tolist()):
         legal = [
             s
             for s in enumerate_sequences(potentials[b], length)
             if all(allowed[b, t, tag] for t, tag in enumerate(s.tags))
-            and all(moves[s.tags[t - 1], s.tags[t]] for t in range(1, length))
+            and all(transitions[s.tags[t - 1], s.tags[t]] for t in range(1, length))
             and start[s.tags[0]]
             and end[s.tags[-1]]
         ]
         assert 0 < len(legal) < k**length
         for constrained in given_evidence:
-            tags, log_probs = constrained.kbest(len(legal) + 1)
-            assert log_probs[b, -1] == -INF
-            for i, sequence in enumerate(legal):
-                assert tags[b, i].tolist() == as_row(sequence.tags, n).tolist()
-                log_prob = sequence.score - log_total(legal)
-                assert log_probs[b, i].item() == pytest.approx(log_prob, abs=TOLERANCE[dtype])
+            found = constrained.kbest(len(legal) + 1)[b]
+            assert [tags.tolist() for _, tags in found] == [list(s.tags) for s in legal]
+            expected = [sequence.score - log_total(legal) for sequence in legal]
+            assert [p for p, _ in found] == pytest.approx(expected, abs=TOLERANCE[dtype])
     assert torch.equal(chain.constrain().potentials.nan_to_num(), potentials.nan_to_num())
 
 
-def test_samples_have_the_frequencies_of_their_probabilities(path):
-    lengths = torch.tensor([3, 1, 2])
-    potentials = random_potentials(lengths, 3, seed=6, excluded=0.2, dtype=torch.float32)
+@pytest.mark.parametrize("each", [False, True])
+def test_moves_are_transitions_with_a_warning(path, each):
+    lengths = torch.tensor([3, 2])
+    potentials = random_potentials(lengths, 3)
+    transitions = torch.rand(2, 3, 3, 3, generator=torch.Generator().manual_seed(1)) < 0.7
+    transitions = transitions if each else transitions[0, 0]
     chain = LinearChain(potentials, lengths)
-    num = 20_000
-    samples = chain.sample(num, torch.Generator().manual_seed(0))
-    assert torch.equal(samples, chain.sample(num, torch.Generator().manual_seed(0)))
-    assert samples.shape == (num, 3, 3)
-    for b, length in enumerate(lengths.tolist()):
-        assert (samples[:, b, length:] == 0).all()
-        sequences = enumerate_sequences(potentials[b], length)
-        drawn = [tuple(row) for row in samples[:, b, :length].tolist()]
-        assert set(drawn) <= {s.tags for s in sequences}
-        for sequence in sequences:
-            prob = math.exp(sequence.score - log_total(sequences))
-            error = 5 * math.sqrt(prob * (1 - prob) / num) + 1e-6
-            assert drawn.count(sequence.tags) / num == pytest.approx(prob, abs=error)
+    with pytest.warns(DeprecationWarning, match="moves.*transitions") as caught:
+        old = chain.constrain(moves=transitions)
+    assert [warning.filename for warning in caught] == [__file__]  # where it is called
+    new = chain.constrain(transitions=transitions)
+    assert torch.equal(old.potentials.nan_to_num(), new.potentials.nan_to_num())
+    assert (new.log_partition < chain.log_partition).all()
 
 
 def test_values_first_read_without_gradients_still_have_them(path):
@@ -480,7 +402,7 @@ def test_values_first_read_without_gradients_still_have_them(path):
 
 def test_potentials_without_gradients_give_results_without(path):
     chain = LinearChain(random_potentials(LENGTHS, 3), LENGTHS)
-    values = [chain.log_partition, chain.max, chain.entropy, chain.marginals, chain.kbest(2)[1]]
+    values = [chain.log_partition, chain.max, chain.entropy, chain.marginals]
     assert not any(value.requires_grad for value in values)
 
 
@@ -490,18 +412,20 @@ def test_works_in_inference_mode(path):
     with torch.inference_mode():
         chain = LinearChain(potentials.clone(), LENGTHS.clone())
         chain.log_prob(chain.argmax)
-        assert torch.equal(chain.argmax, outside.argmax)
-        assert torch.equal(chain.kbest(3)[0], outside.kbest(3)[0])
+        assert all(map(torch.equal, chain.argmax, outside.argmax))
+        for ours, theirs in zip(chain.kbest(3), outside.kbest(3), strict=True):
+            assert [p for p, _ in ours] == [p for p, _ in theirs]
+            assert all(torch.equal(a, b) for (_, a), (_, b) in zip(ours, theirs, strict=True))
         assert torch.equal(chain.marginals, outside.marginals)
         assert torch.equal(chain.entropy, outside.entropy)
-        assert chain.sample(2).shape == (2, 5, 5)
+        assert [list(map(len, drawn)) for drawn in chain.sample(2)] == [[n, n] for n in LENGTHS]
 
 
 def test_potentials_may_have_any_layout(path):
     potentials = random_potentials(LENGTHS, 3)
     turned = potentials.transpose(2, 3).contiguous().transpose(2, 3)
     a, b = LinearChain(potentials, LENGTHS), LinearChain(turned, LENGTHS)
-    assert torch.equal(a.argmax, b.argmax)
+    assert all(map(torch.equal, a.argmax, b.argmax))
     assert torch.equal(a.marginals, b.marginals)
     assert torch.equal(a.log_partition, b.log_partition)
 
@@ -521,11 +445,13 @@ ZEROS = torch.zeros(2, 3, 2, 2)
         (lambda: LinearChain(ZEROS, torch.tensor([4, 1])), "from 1 to 3"),
         (lambda: LinearChain(ZEROS, torch.tensor([3, 3]), torch.ones(2, 3, 2)), "allowed"),
         (lambda: full().constrain(torch.ones(2, 3, 1).bool()), "allowed"),
-        (lambda: full().constrain(moves=torch.ones(2, 1).bool()), "moves"),
-        (lambda: full().constrain(moves=torch.ones(2, 1, 2, 2).bool()), "moves"),
+        (lambda: full().constrain(transitions=torch.ones(2, 1).bool()), "transitions"),
+        (lambda: full().constrain(transitions=torch.ones(2, 1, 2, 2).bool()), "transitions"),
         (lambda: full().constrain(start=torch.ones(3).bool()), "start"),
         (lambda: full().constrain(end=torch.ones(2)), "end"),
         (lambda: full().log_prob(torch.zeros(2, 2).long()), "tags must be"),
+        (lambda: full().log_prob([torch.zeros(3).long()]), r"\[3\] tokens for \[3, 3\]"),
+        (lambda: full().score([torch.zeros(3), torch.zeros(2)]), r"\[3, 2\] tokens for \[3, 3\]"),
         (lambda: full().log_prob(torch.full((2, 3), 2)), "from 0 to 1"),
         (lambda: full().score(torch.full((2, 3), -1)), "from 0 to 1"),
         (lambda: full().kbest(0), "k must be"),
@@ -538,14 +464,3 @@ def test_what_does_not_fit_is_an_error(build, message):
 
 def full() -> LinearChain:
     return LinearChain(ZEROS, torch.tensor([3, 3]))
-
-
-def test_logsumexp_has_two_derivatives_without_nan():
-    x = torch.tensor([[0.5, -INF, 2.0], [-INF, -INF, -INF]], dtype=torch.float64)
-    torch.testing.assert_close(logsumexp(x, -1), torch.logsumexp(x, -1))
-    x.requires_grad_()
-    (first,) = torch.autograd.grad(logsumexp(x, -1).sum(), x, create_graph=True)
-    torch.testing.assert_close(first[0], x[0].softmax(0))
-    assert first[1].tolist() == [0.0, 0.0, 0.0]
-    (second,) = torch.autograd.grad(first.square().sum(), x)
-    assert second.isfinite().all()

@@ -9,127 +9,22 @@ import random
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spacy_psa import kernels
 from spacy_psa.structs.span_cells import hamming
 from spacy_psa.structs.tree import SpanTree
-
-INF = float("inf")
-TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-10}
-quick = settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+from tests.helpers.span_trees import (
+    enumerate_trees,
+    flat_spans,
+    is_span,
+    log_total,
+    random_scores,
+    subtrees,
+    tree_constituents,
 )
-
-
-@pytest.fixture(params=["kernel", "torch"])
-def path(request, monkeypatch):
-    use(monkeypatch, request.param)
-    return request.param
-
-
-@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
-def use(monkeypatch, path: str) -> None:
-    if path == "kernel":
-        pytest.importorskip("numba")
-    monkeypatch.setattr(kernels, "available", lambda: path == "kernel")
-
-
-# A tree of the enumeration is nested: (start, end, label, children), label 0 for a bare word.
-
-
-@functools.cache
-def subtrees(start: int, end: int, labels: int, root: bool = False) -> list[tuple]:
-    """All trees over the tokens from start to end, of L labels with null."""
-    if end == start + 1:
-        return [(start, end, label, ()) for label in range(root, labels)]
-    found = []
-    for cuts in range(1, end - start):
-        for inner in itertools.combinations(range(start + 1, end), cuts):
-            fences = (start, *inner, end)
-            parts = [subtrees(i, j, labels) for i, j in itertools.pairwise(fences)]
-            for children in itertools.product(*parts):
-                found += [(start, end, label, children) for label in range(1, labels)]
-    return found
-
-
-def constituents(tree: tuple) -> list[tuple[int, int, int]]:
-    start, end, label, children = tree
-    below = [c for child in children for c in constituents(child)]
-    return [(start, end, label), *below] if label else below
-
-
-def null_spans(tree: tuple) -> list[tuple[int, int]]:
-    """Those of the normal form: bare words, and the rests after the first of many children."""
-    start, end, label, children = tree
-    own = [] if label else [(start, end)]
-    own += [(child[0], end) for child in children[1:-1]]
-    return own + [span for child in children for span in null_spans(child)]
-
-
-def enumerate_trees(scores: Tensor, n: int) -> list[tuple[list, float]]:
-    """Every possible tree of a sentence and its score, best first."""
-    values = scores.detach().double().tolist()
-    trees = []
-    for tree in subtrees(0, n, scores.shape[-1], True):
-        listed = constituents(tree)
-        score = sum(values[i][j][label] for i, j, label in listed)
-        score += sum(values[i][j][0] for i, j in null_spans(tree))
-        if score > -INF:
-            trees.append((listed, score))
-    return sorted(trees, key=lambda pair: -pair[1])
-
-
-def log_total(trees: list[tuple[list, float]]) -> float:
-    return torch.tensor([score for _, score in trees], dtype=torch.float64).logsumexp(0).item()
-
-
-def is_span(lengths: Tensor, n: int) -> Tensor:
-    """(B, n+1, n+1) bool."""
-    fence = torch.arange(n + 1)
-    return (fence[:, None] < fence) & (fence <= lengths[:, None, None])
-
-
-def random_scores(
-    lengths: Tensor,
-    labels: int,
-    *,
-    seed: int = 0,
-    excluded: float = 0.0,
-    scale: float = 1.5,
-    null: bool = True,
-    dtype: torch.dtype = torch.float64,
-) -> Tensor:
-    """Normal scores with a share of -inf, and NaN wherever nothing may be read."""
-    generator = torch.Generator().manual_seed(seed)
-    n = int(lengths.max())
-    shape = (len(lengths), n + 1, n + 1, labels)
-    scores = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
-    if not null:
-        scores[..., 0] = 0.0
-    scores[torch.rand(shape, generator=generator) < excluded] = -INF
-    scores[~is_span(lengths, n)] = math.nan
-    return scores.to(dtype)
-
-
-def flat(scores: Tensor, lengths: Tensor) -> Tensor:
-    """What `from_spans` takes, gathered in plain loops."""
-    spans = [
-        scores[b, i, j, 1:]
-        for b, n in enumerate(lengths.tolist())
-        for i in range(n)
-        for j in range(i + 1, n + 1)
-    ]
-    return torch.stack(spans)
-
+from tests.helpers.structs import INF, TOLERANCE, quick
 
 LENGTHS = torch.tensor([4, 1, 3, 2])
 
@@ -161,7 +56,7 @@ def test_everything_agrees_with_enumeration(path, dtype, excluded, lengths, labe
         close = {"atol": TOLERANCE[dtype], "rtol": 0}
         torch.testing.assert_close(dist.marginals[b, ..., 1:].double(), marginals[..., 1:], **close)
         assert len(best[b]) == min(7, len(trees))
-        for (tree, log_prob), (expected, score) in zip(best[b], trees, strict=False):
+        for (log_prob, tree), (expected, score) in zip(best[b], trees, strict=False):
             assert tree == expected
             assert log_prob == near(score - log_z)
 
@@ -171,7 +66,7 @@ def test_log_prob_and_score_of_every_tree(path, dtype, excluded):
     lengths = torch.tensor([3, 1, 2])
     scores = random_scores(lengths, 3, seed=5, excluded=excluded, dtype=dtype)
     dist = SpanTree(scores, lengths)
-    every = [[constituents(t) for t in subtrees(0, n, 3, True)] for n in lengths.tolist()]
+    every = [[tree_constituents(t) for t in subtrees(0, n, 3, True)] for n in lengths.tolist()]
     possible = [enumerate_trees(scores[b], n) for b, n in enumerate(lengths.tolist())]
     for i, tree in enumerate(every[0]):
         batch = [tree, every[1][i % len(every[1])], every[2][i % len(every[2])]]
@@ -187,20 +82,20 @@ def test_kbest_with_a_large_k_lists_every_tree_once(path):
     scores = random_scores(lengths, 2, seed=6, excluded=0.1)
     for b, (n, found) in enumerate(zip(lengths.tolist(), SpanTree(scores, lengths).kbest(30))):
         trees = enumerate_trees(scores[b], n)
-        assert [tree for tree, _ in found] == [tree for tree, _ in trees]
-        assert sum(math.exp(log_prob) for _, log_prob in found) == pytest.approx(1.0)
+        assert [tree for _, tree in found] == [tree for tree, _ in trees]
+        assert sum(math.exp(log_prob) for log_prob, _ in found) == pytest.approx(1.0)
 
 
 def test_from_spans_has_null_scores_of_zero(path, dtype):
     scores = random_scores(LENGTHS, 3, null=False, dtype=dtype)
     dense, flattened = (
         SpanTree(scores, LENGTHS),
-        SpanTree.from_spans(flat(scores, LENGTHS), LENGTHS),
+        SpanTree.from_spans(flat_spans(scores, LENGTHS), LENGTHS),
     )
     assert dense.argmax == flattened.argmax
     assert torch.equal(dense.log_partition, flattened.log_partition)
     assert torch.equal(dense.marginals, flattened.marginals)
-    expected = flat(dense.marginals, LENGTHS)
+    expected = flat_spans(dense.marginals, LENGTHS)
     assert torch.equal(flattened.span_marginals, expected)
 
 
@@ -236,8 +131,8 @@ def test_the_best_tree_has_the_probability_of_its_score(path, seed, excluded):
     torch.testing.assert_close(dist.log_prob(dist.argmax), dist.max - dist.log_partition)
     torch.testing.assert_close(dist.score(dist.argmax), dist.max)
     first = [best[0] for best in dist.kbest(1)]
-    assert [tree for tree, _ in first] == dist.argmax
-    assert [p for _, p in first] == pytest.approx(dist.log_prob(dist.argmax).tolist())
+    assert [tree for _, tree in first] == dist.argmax
+    assert [p for p, _ in first] == pytest.approx(dist.log_prob(dist.argmax).tolist())
 
 
 @quick
@@ -294,7 +189,7 @@ def test_gradients_are_those_of_finite_differences(path, name, excluded):
 @pytest.mark.parametrize("name", ["log_prob", "score", "hinge"])
 def test_gradients_with_a_tree_are_those_of_finite_differences(path, name):
     lengths = torch.tensor([4, 1, 2])
-    numbers = flat(random_scores(lengths, 3, seed=5), lengths)
+    numbers = flat_spans(random_scores(lengths, 3, seed=5), lengths)
     trees = SpanTree.from_spans(-numbers, lengths).argmax
 
     def value(numbers: Tensor) -> Tensor:
@@ -471,8 +366,8 @@ def test_constrained_is_the_distribution_given_the_evidence(path, dtype, require
     assert given_evidence.log_partition[0].item() == near(log_total(legal))
     assert given_evidence.argmax[0] == legal[0][0]
     found = given_evidence.kbest(5)[0]
-    assert [tree for tree, _ in found] == [tree for tree, _ in legal[:5]]
-    assert [p for _, p in found] == near([s - log_total(legal) for _, s in legal[:5]])
+    assert [tree for _, tree in found] == [tree for tree, _ in legal[:5]]
+    assert [p for p, _ in found] == near([s - log_total(legal) for _, s in legal[:5]])
     assert given_evidence.log_partition[1] == dist.log_partition[1]
 
 
@@ -552,7 +447,7 @@ def test_one_token_is_its_labels_alone(path, dtype):
     assert dist.argmax == [[(0, 1, 2)]]
     torch.testing.assert_close(dist.log_partition, scores[0, 0, 1, 1:].logsumexp(0)[None])
     torch.testing.assert_close(dist.marginals[0, 0, 1, 1:], scores[0, 0, 1, 1:].softmax(0))
-    assert [tree for tree, _ in dist.kbest(5)[0]] == [[(0, 1, 2)], [(0, 1, 1)]]
+    assert [tree for _, tree in dist.kbest(5)[0]] == [[(0, 1, 2)], [(0, 1, 1)]]
 
 
 def test_a_tree_of_300_tokens_is_found_again(path):
@@ -579,7 +474,7 @@ def test_a_tree_of_300_tokens_is_found_again(path):
     assert dist.log_prob([tree]).item() < 0.0
     if path == "kernel":  # the recursion in a semiring keeps all splits of all ranks
         (first, second) = dist.kbest(2)[0]
-        assert first[0] == tree and second[1] < first[1]
+        assert first[1] == tree and second[0] < first[0]
 
 
 def test_long_sentences_keep_their_precision_in_float32(path):
@@ -645,8 +540,8 @@ def test_scores_on_a_gpu_give_the_same(path):
     scores = random_scores(LENGTHS, 3, null=False)
     here, there = SpanTree(scores, LENGTHS), SpanTree(scores.cuda(), LENGTHS)
     assert here.argmax == there.argmax
-    assert [t for best in here.kbest(3) for t, _ in best] == [
-        t for best in there.kbest(3) for t, _ in best
+    assert [t for best in here.kbest(3) for _, t in best] == [
+        t for best in there.kbest(3) for _, t in best
     ]
     for name in ("log_partition", "max", "entropy", "marginals"):
         assert getattr(there, name).is_cuda

@@ -1,19 +1,21 @@
-"""SGD.v1, a thinc optimizer that updates torch modules in one step."""
+"""SGD.v1, a thinc optimizer that updates torch modules in one step, and clips their gradients."""
 
-import numpy
 import pytest
 import torch
 from spacy.util import registry
-from thinc.api import Linear, Optimizer
+from thinc.api import Optimizer
 from torch import nn
 
+from spacy_psa.errors import InputError
 from spacy_psa.training.optimizers import MomentumSGD, sgd
 from spacy_psa.training.schedules import inverse_decay
-
-
-def module(seed=0):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+from tests.helpers.optimizers import (
+    assert_equal_layers,
+    set_equal_gradients,
+    set_gradients,
+    small_net,
+    thinc_and_torch,
+)
 
 
 def loss_of(module, seed):
@@ -47,7 +49,7 @@ def test_the_paper_settings_are_the_defaults():
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_sgd_equals_torchs_sgd(momentum):
-    ours, theirs = module(), module()
+    ours, theirs = small_net(), small_net()
     optimizer = sgd(0.1, momentum)
     reference = torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=momentum)
     assert_equal_runs(
@@ -70,26 +72,18 @@ def test_the_velocity_is_v_equals_m_v_plus_g():
 
 def test_thinc_parameters_take_the_same_steps():
     """A thinc layer and a torch layer with equal weights and gradients stay equal."""
-    thinc, ours = Linear(2, 3).initialize(), nn.Linear(3, 2)
-    with torch.no_grad():
-        ours.weight.copy_(torch.from_numpy(thinc.get_param("W")))
-        ours.bias.copy_(torch.from_numpy(thinc.get_param("b")))
+    thinc, ours = thinc_and_torch()
     optimizer = sgd(0.1, 0.9)
     for seed in range(5):
-        random = numpy.random.default_rng(seed)
-        d_weight, d_bias = random.random((2, 3), "float32"), random.random(2, "float32")
-        thinc.inc_grad("W", d_weight)
-        thinc.inc_grad("b", d_bias)
-        ours.weight.grad, ours.bias.grad = map(torch.from_numpy, (d_weight.copy(), d_bias.copy()))
+        set_equal_gradients(thinc, ours, seed)
         thinc.finish_update(optimizer)
         optimizer.update_module(7, ours)
-        numpy.testing.assert_allclose(thinc.get_param("W"), ours.weight.detach(), atol=1e-6)
-        numpy.testing.assert_allclose(thinc.get_param("b"), ours.bias.detach(), atol=1e-6)
+        assert_equal_layers(thinc, ours)
     assert not thinc.get_grad("W").any()
 
 
 def test_the_learning_rate_follows_its_schedule():
-    ours, theirs = module(), module()
+    ours, theirs = small_net(), small_net()
     optimizer = sgd(inverse_decay(0.1, 1.0, 2), 0.9)
     reference = torch.optim.SGD(theirs.parameters(), lr=0.0, momentum=0.9)
     rates = iter([0.1, 0.1, 0.05, 0.05, 0.1 / 3])
@@ -106,12 +100,12 @@ def test_the_learning_rate_follows_its_schedule():
 
 
 def trained_alone(seed, steps):
-    trained, optimizer = module(seed), sgd(0.1, 0.9)
+    trained, optimizer = small_net(seed), sgd(0.1, 0.9)
     return run(trained, lambda: optimizer.update_module(1, trained), steps)[-1]
 
 
 def test_modules_have_velocities_of_their_own():
-    left, right = module(0), module(1)
+    left, right = small_net(0), small_net(1)
     optimizer = sgd(0.1, 0.9)
     for seed in range(4):
         for key, m in ((1, left), (2, right)):
@@ -150,7 +144,61 @@ def test_averages_are_no_part_of_the_weights():
 
 
 def test_a_config_finds_the_optimizer():
-    config = {"optimizer": {"@optimizers": "spacy-psa.SGD.v1", "momentum": 0.5}}
+    settings = {"momentum": 0.5, "clip_value": 5.0}
+    config = {"optimizer": {"@optimizers": "spacy-psa.SGD.v1", **settings}}
     optimizer = registry.resolve(config)["optimizer"]
     assert isinstance(optimizer, MomentumSGD) and isinstance(optimizer, Optimizer)
-    assert optimizer.momentum == 0.5
+    assert (optimizer.momentum, optimizer.clip_value) == (0.5, 5.0)
+
+
+# Clipping of each number in the gradients
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("limit", [0.5, 2.0, 100.0])
+def test_a_torch_module_is_updated_as_after_torchs_own_clipping(limit, momentum):
+    (_, ours), (_, theirs) = thinc_and_torch(), thinc_and_torch()
+    optimizer = sgd(0.1, momentum, clip_value=limit)
+    reference = torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=momentum)
+    for seed in range(5):
+        set_gradients(ours, seed, scale=3.0)
+        set_gradients(theirs, seed, scale=3.0)
+        optimizer.update_module(1, ours)
+        nn.utils.clip_grad_value_(theirs.parameters(), limit)
+        reference.step()
+        for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(p, q, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_clipped_thinc_parameters_take_the_same_steps(momentum):
+    thinc, ours = thinc_and_torch()
+    optimizer = sgd(0.1, momentum, clip_value=1.0)
+    for seed in range(5):
+        set_equal_gradients(thinc, ours, seed, scale=3.0)
+        assert abs(thinc.get_grad("W")).max() > 1
+        thinc.finish_update(optimizer)
+        optimizer.update_module(7, ours)
+        assert_equal_layers(thinc, ours)
+
+
+def test_by_default_nothing_is_clipped():
+    _, module = thinc_and_torch()
+    before = module.bias.detach().clone()
+    module.bias.grad = torch.tensor([1e6, -1e6])
+    sgd(1.0, 0.0).update_module(1, module)
+    torch.testing.assert_close(before - module.bias, torch.tensor([1e6, -1e6]))
+
+
+def test_a_parameter_without_a_gradient_is_left_alone():
+    _, module = thinc_and_torch()
+    module.bias.grad = torch.tensor([9.0, -9.0])
+    weight, bias = module.weight.detach().clone(), module.bias.detach().clone()
+    sgd(1.0, 0.0, clip_value=5.0).update_module(1, module)
+    assert torch.equal(module.weight, weight)
+    torch.testing.assert_close(bias - module.bias, torch.tensor([5.0, -5.0]))
+
+
+def test_a_limit_below_zero_is_refused():
+    with pytest.raises(InputError, match=r"clip_value is -5"):
+        sgd(clip_value=-5.0)

@@ -1,4 +1,4 @@
-"""The learning rate of K: a linear warm-up, then halved where scores stop rising."""
+"""The learning rate of Kitaev2018: a linear warm-up, then halved where scores stop rising."""
 
 import gc
 import io

@@ -28,8 +28,7 @@ class SpanPrediction(NamedTuple):
     scores: list[float] | None = None
     """The probability of each span; None if it was not asked for."""
     entropy: float | None = None
-    """The entropy of the distribution over the analyses, in nats. If it was not asked for,
-    None for a sentence and 0 for a doc."""
+    """The entropy of the distribution over the analyses, in nats; None if it was not asked for."""
 
 
 class SpanDecoder(ABC):
@@ -217,7 +216,8 @@ def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
     scores = [score for _, part in parts for score in part.scores or ()]
     entropies = [part.entropy for _, part in parts if part.entropy is not None]
     scored = all(part.scores is not None for _, part in parts)
-    return SpanPrediction(spans, scores if scored else None, float(sum(entropies)))
+    entropy = float(sum(entropies)) if len(entropies) == len(parts) else None
+    return SpanPrediction(spans, scores if scored else None, entropy)
 
 
 def _scores(

@@ -168,7 +168,7 @@ class CRFEntityRecognizer(SpanLabeler):
     # Spans known to be wrong
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
-        """Compute the log probability of what is annotated, without analyses that have a wrong span.
+        """Compute the log probability of the annotation, without analyses that have a wrong span.
 
         Args:
             chain: the distributions of B sentences.

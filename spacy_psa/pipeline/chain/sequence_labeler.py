@@ -299,7 +299,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
-        """Compute the log probability of what is annotated.
+        """Compute the log probability of the annotation.
 
         Args:
             chain: the distributions of B sentences.

@@ -158,7 +158,7 @@ class SpanLabeler(SequenceLabeler):
             doc: the doc.
             spans: the spans, in order.
             outside: (n,) bool, the tokens that are known to be in no span, as `evidence` gives
-              them.
+                them.
         """
 
     @abstractmethod

@@ -52,7 +52,7 @@ class SpanPosteriors:
         if not (marginals[:, 0].sum(1) > 0).all():
             raise ValueError("no tag sequence is possible for some sentence")
         self.lengths: Integers = chain.lengths.numpy()
-        # All are (B, n, L). P(a span of several tokens begins here):
+        # All are (B, n, L). P(the tag here is B):
         self.begin = numpy.minimum(marginals[..., begins], 1)
         # P(the tag here is I | the tag before), after B (0) and after I (1):
         before = [_shift(marginals[..., tags]) for tags in (begins, insides)]

@@ -1,4 +1,4 @@
-"""Scores for the spans of sentences' tokens to distributions over trees of their words."""
+"""From the scores of a sentence's spans to the distribution over trees of its words."""
 
 from typing import Any
 
@@ -15,16 +15,31 @@ Shares = NDArray[numpy.floating[Any]]
 
 
 def span_count(sentence: Sentence) -> int:
-    """The spans of a sentence of n tokens, n (n + 1) / 2; 0 where it has no words."""
+    """Count the spans of a sentence of n tokens, n (n + 1) / 2; 0 if it has no words.
+
+    Examples:
+        >>> span_count(Sentence(0, 3, numpy.arange(3)))
+        6
+    """
     n = sentence.end - sentence.start
     return n * (n + 1) // 2 if len(sentence.words) else 0
 
 
 def span_tree(flat: Tensor, sentences: list[Sentence]) -> SpanTree:
-    """The distribution over trees of the words of B sentences, each with some.
+    """Make the distribution over trees of the words of B sentences.
 
-    flat: (S, L - 1), a row for each span of each sentence's tokens, by start, then end.
     Only spans that begin and end with a word count.
+
+    Args:
+        flat: (S, L - 1) scores, a row for each span of the tokens of each sentence, ordered by
+            sentence, start and end.
+        sentences: the B sentences, each with at least one word.
+
+    Examples:
+        >>> sentence = Sentence(0, 3, numpy.array([0, 2]))  # the second token is white space
+        >>> trees = span_tree(torch.zeros(6, 1), [sentence])
+        >>> trees.lengths
+        tensor([2])
     """
     rows, first = [], 0
     for start, end, words in sentences:
@@ -37,8 +52,15 @@ def span_tree(flat: Tensor, sentences: list[Sentence]) -> SpanTree:
 
 
 def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
-    """For each constituent of a tree, one for each sentence, the marginal probabilities of
-    the labels over its words: (constituents, L - 1) arrays."""
+    """Compute the marginal probability of each label over the words of each constituent of a tree.
+
+    Args:
+        dist: the distribution of B sentences.
+        trees: a tree for each sentence.
+
+    Returns:
+        For each sentence, an array (constituents, L - 1).
+    """
     marginals = dist.span_marginals
     shares, first = [], 0
     for n, tree in zip(dist.lengths.tolist(), trees, strict=True):
@@ -49,5 +71,11 @@ def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
 
 
 def _row(start: Any, end: Any, n: int) -> Any:
-    """The place of a span among those of its n tokens; of numbers or arrays."""
+    """Find the place of a span among the spans of its n tokens.
+
+    Args:
+        start: the first token of the span; a number, or an array for many spans.
+        end: the token after its last one; likewise.
+        n: the number of tokens.
+    """
     return start * n - start * (start - 1) // 2 + end - start - 1

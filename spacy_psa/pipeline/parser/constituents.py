@@ -1,17 +1,16 @@
-"""Constituents on docs to the trees of a chart, and back.
+"""Translates the constituents on docs into trees of a chart, and back.
 
-`doc.spans["constituents"]` holds the constituents of all sentences in preorder; a unary
-chain is several spans with equal offsets, the outermost first. The root of a treebank's
-trees (TOP, ROOT, S1) is not listed.
+`doc.spans["constituents"]` holds the constituents of all sentences in preorder. A unary chain is
+several spans with equal offsets, the outermost first. The root of a treebank's trees (TOP, ROOT,
+S1) is not listed.
 
-A chart knows the n words of one sentence, its fenceposts 0 … n, and one label for each of
-its spans. Hence:
+A chart has the n words of one sentence, its fenceposts 0 … n, and one label for each span. Hence:
 
-- a unary chain is one label, "S VP" for an S over a VP: joined by a blank, which no label
-  of a treebank can hold, since it ends there;
-- the whole sentence has a label always, and where it is no constituent that label is TOP;
-- tokens of white space are no words. A constituent reaches from its first to its last
-  word, with what white space stands between.
+- A unary chain is one label in the chart: an S over a VP is "S VP". The separator is a blank, which
+  no label of a treebank can hold, since a blank ends the label there.
+- The whole sentence always has a label in the chart; if it is no constituent, this label is TOP.
+- Tokens of white space are not words. A constituent reaches from its first to its last word, with
+  the white space between them.
 """
 
 from __future__ import annotations
@@ -38,24 +37,32 @@ FLAT = "TOP"
 NO_TAG = "X"
 
 Node = tuple[int, int, str]
-"""Start, end and label of a constituent: over tokens, or fenceposts and a chain's label."""
+"""Start, end and label of a constituent, over tokens; or over fenceposts, with a chain's label."""
 
 
 class Sentence(NamedTuple):
     """A sentence of a doc."""
 
     start: int
-    """Its first token."""
+    """The first token."""
     end: int
-    """The token after its last."""
+    """The token after the last one."""
     words: NDArray[numpy.int64]
-    """(n,) the tokens that are words."""
+    """(n,) int64, the tokens that are words, as numbers of tokens of the doc."""
 
 
 def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
-    """The sentences of a doc, as the model takes them; some may have no words.
+    """Find the sentences of a doc and their words; some sentences may have no words.
 
-    bounds: the doc's `sentence_bounds`, where they are known.
+    Args:
+        doc: the doc.
+        bounds: the `sentence_bounds` of the doc, if they are known.
+
+    Examples:
+        >>> import spacy
+        >>> (sentence,) = word_sentences(spacy.blank("en")("Ada  met Bob"))
+        >>> sentence.words  # token 1 is white space
+        array([0, 2, 3])
     """
     words = numpy.flatnonzero(numpy.diff(_letters(doc)))
     bounds = sentence_bounds(doc) if bounds is None else bounds
@@ -64,14 +71,22 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
 
 
 def gold_trees(reference: Doc, predicted: Doc) -> list[list[Node] | None]:
-    """The tree of each sentence of `predicted` over its words, in preorder, chains joined.
+    """Read the gold tree of each sentence of a predicted doc, over its words.
 
-    None where the reference has no trees, or no sentence of just these words. Tokens may
-    differ; a constituent that begins or ends inside a token is left out.
+    The tokens of the two docs may differ. A constituent that begins or ends inside a predicted
+    token is left out.
 
-    Raises InputError, naming the doc and the words, for a constituent of the reference that
-    crosses the end of a sentence or another constituent, or whose label is empty or holds a
-    blank.
+    Args:
+        reference: the doc with gold constituents.
+        predicted: the doc with the sentences.
+
+    Returns:
+        For each sentence the nodes of its tree in preorder, with the labels of unary chains
+        joined; None if the reference has no trees, or no sentence of exactly these words.
+
+    Raises:
+        InputError: if a constituent of the reference crosses the end of a sentence or another
+            constituent, or if its label is empty or holds a blank.
     """
     sentences = word_sentences(predicted)
     if KEY not in reference.spans:
@@ -91,8 +106,21 @@ def gold_trees(reference: Doc, predicted: Doc) -> list[list[Node] | None]:
 
 
 def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
-    """The constituents over tokens of a labelled span of the chart over `words`: the
-    members of its chain, the outermost first; none for a sentence that is no constituent."""
+    """Translate a labelled span of a chart into constituents over tokens.
+
+    Args:
+        node: the span over fenceposts, with the label of a chain.
+        words: (n,) the tokens that are the words of the chart.
+
+    Returns:
+        The members of the chain, the outermost first; none for a sentence that is no constituent.
+
+    Examples:
+        >>> token_nodes((0, 2, "S VP"), numpy.array([0, 2]))
+        [(0, 3, 'S'), (0, 3, 'VP')]
+        >>> token_nodes((0, 2, "TOP"), numpy.array([0, 2]))
+        []
+    """
     start, end, chain = node
     if chain == FLAT and (start, end) == (0, len(words)):
         return []
@@ -101,8 +129,15 @@ def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
 
 
 def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> Tree:
-    """The nltk tree of constituents over tokens, with the doc's words and tags, or X for a
-    token without one; under TOP where not one of the constituents covers all words."""
+    """Make the nltk tree of constituents.
+
+    If no constituent covers all words, TOP is the root.
+
+    Args:
+        doc: the doc, whose words and tags are the leaves; the tag of a token without one is X.
+        words: (n,) the tokens that are words of the sentence.
+        nodes: constituents over tokens.
+    """
     starts = words.tolist()
     tokens = [doc[i] for i in starts]
     inside = [
@@ -114,7 +149,7 @@ def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> T
 
 
 def named(doc: Doc) -> str:
-    """What a message calls a doc: its document, where that is known, and how it begins."""
+    """Name a doc in a message: its document, if that is known, and how the doc begins."""
     document = doc.user_data.get("document")
     text = " ".join(doc.text[:200].split())
     begin = repr(text if len(text) <= 40 else f"{text[:37]}...")
@@ -122,21 +157,34 @@ def named(doc: Doc) -> str:
 
 
 def _letters(doc: Doc) -> NDArray[numpy.int64]:
-    """(n + 1,) the characters before each token, and in all, that are no white space."""
+    """Count the characters that are not white space, before each token and in all.
+
+    Returns:
+        (n + 1,) int64.
+    """
     sizes = [0, *(len("".join(token.text.split())) for token in doc)]
     return numpy.cumsum(sizes)
 
 
 def _nodes(doc: Doc, letters: NDArray[numpy.int64], bounds: list[tuple[int, int]]) -> list:
-    """The constituents of each sentence in preorder, their places counted in letters."""
+    """Collect the constituents of each sentence in preorder.
+
+    Args:
+        doc: the doc.
+        letters: the `_letters` of the doc.
+        bounds: its sentences.
+
+    Returns:
+        For each sentence its constituents, with offsets counted in letters.
+    """
     ends = letters[[end for _, end in bounds]]
     found: list[list[Node]] = [[] for _ in bounds]
     spans = [(int(letters[s.start]), int(letters[s.end]), s) for s in doc.spans[KEY]]
-    # Members of a chain stay in their order.
+    # The sort is stable, so the members of a chain keep their order.
     ordered = sorted(spans, key=lambda item: (item[0], -item[1]))
     above: list[tuple[int, str]] = []
     for start, end, span in ordered:
-        if start == end:  # white space alone
+        if start == end:  # only white space
             continue
         label = span.label_
         sentence = int(numpy.searchsorted(ends, start, side="right"))
@@ -158,7 +206,12 @@ def _nodes(doc: Doc, letters: NDArray[numpy.int64], bounds: list[tuple[int, int]
 
 
 def _collapse(nodes: list[Node], post: dict[int, int]) -> list[Node]:
-    """The tree over fenceposts, `post` by letter."""
+    """Translate the constituents of a sentence into a tree over fenceposts.
+
+    Args:
+        nodes: constituents with offsets counted in letters.
+        post: the fencepost at each offset.
+    """
     kept = [(post[a], post[b], label) for a, b, label in nodes if a in post and b in post]
     whole = (0, len(post) - 1)
     if kept and kept[0][:2] == whole and kept[0][2] in ROOTS:

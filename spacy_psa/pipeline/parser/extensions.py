@@ -1,12 +1,12 @@
-"""What `constituency_parser` adds to spans, tokens and docs, as users of benepar know it.
+"""The attributes that `constituency_parser` adds to spans, tokens and docs, as in benepar.
 
-All is read from `doc.spans["constituents"]`, which must be in preorder, as the parser and
-the corpora's readers write it; so it also works on docs that were saved and loaded.
-`register_extensions` runs when a parser is made; call it yourself where there is none.
+They are all read from `doc.spans["constituents"]`, which must be in preorder, as the parser and the
+readers of corpora write it. So they work on saved docs too. `register_extensions` is called when a
+parser is made; call it yourself if there is no parser.
 
-A node of a tree is the whole sentence, a constituent, with the labels of a unary chain
-together, or a word. White space is no part of a tree: at the ends of a span it makes no
-difference, and alone it has no labels, an empty string for a tree and no other nodes.
+A node of a tree is the whole sentence, a constituent together with all labels of its unary chain,
+or a word. White space is not part of a tree. At the ends of a span it makes no difference. A span
+of white space alone has no labels and no other nodes, and its tree is an empty string.
 """
 
 import warnings
@@ -25,14 +25,21 @@ if TYPE_CHECKING:
 
 
 class NonConstituentException(ValueError):
-    """The span is no constituent of its sentence's tree."""
+    """Raised for a span that is no constituent of its sentence's tree."""
 
 
 def register_extensions() -> None:
-    """Add `Span._.labels`, `.parse_string`, `.constituents`, `.parent`, `.children` and
-    `.constituent_confidence`, the same to tokens, and `Doc._.parse_trees`.
+    """Add the attributes of trees to spans, tokens and docs.
 
-    An attribute of that name which somebody else added stays, with a warning.
+    `Span._.labels`, `.parse_string`, `.constituents`, `.parent`, `.children` and
+    `.constituent_confidence`, the same for tokens, and `Doc._.parse_trees` call the functions of
+    this module with these names. If there is another attribute with one of these names, it stays,
+    and a warning says so.
+
+    Examples:
+        >>> register_extensions()
+        >>> Span.has_extension("labels"), Doc.has_extension("parse_trees")
+        (True, True)
     """
     getters = (labels, parse_string, constituents, parent, children, constituent_confidence)
     for getter in getters:
@@ -42,20 +49,45 @@ def register_extensions() -> None:
 
 
 def labels(span: Span) -> tuple[str, ...]:
-    """The labels over just these words, the outermost first: none for a word or a sentence
-    that is no constituent.
+    """List the labels over exactly the words of a span, the outermost first.
 
-    Raises NonConstituentException for other words that are no constituent.
+    A single word or a whole sentence that is no constituent has no labels.
+
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> labels(doc[1:3])
+        ('VP',)
     """
     node = _node(span)
     return () if node is None else tuple(span.doc.spans[KEY][i].label_ for i in _chain(node))
 
 
 def parse_string(span: Span) -> str:
-    """The subtree in brackets on one line, with tags (X where a token has none), brackets
-    in words escaped (-LRB-), and TOP for a sentence that is no constituent.
+    """Write the subtree of a span in brackets on one line.
 
-    Raises NonConstituentException as `labels`.
+    The tag of a token without one is X. Brackets in words are escaped (-LRB-). A sentence that is
+    no constituent is put under TOP.
+
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> parse_string(doc[1:3])
+        '(VP (X met) (NP (X Bob)))'
     """
     node = _node(span)
     if node is None:
@@ -66,34 +98,67 @@ def parse_string(span: Span) -> str:
     nodes = [(c.start, c.end, c.label_) for c in _below(node)]
     if len(words) > 1 and not _chain(node):
         nodes.insert(0, (node.start, node.end, FLAT))
-    for start, end, label in reversed(nodes):  # from inside out
+    for start, end, label in reversed(nodes):  # from the inside out
         found[place[start]] = f"({label} {found[place[start]]}"
         found[place[end - 1]] += ")"
     return " ".join(found)
 
 
 def constituents(span: Span) -> Iterator[Span]:
-    """The nodes of the subtree in preorder, each once, itself first.
+    """Iterate over the nodes of the subtree of a span in preorder, each once, the span first.
 
-    Raises NonConstituentException as `labels`.
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> list(constituents(doc[1:3]))
+        [met Bob, met, Bob]
     """
     node = _node(span)
     return iter(()) if node is None else _subtree(node)
 
 
 def children(span: Span) -> Iterator[Span]:
-    """The nodes right below, from left to right; none for a word.
+    """Iterate over the nodes right below a span, from left to right; a word has none.
 
-    Raises NonConstituentException as `labels`.
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> list(children(doc[0:3]))
+        [Ada, met Bob]
     """
     node = _node(span)
     return iter(()) if node is None else _right_below(node)
 
 
 def parent(span: Span) -> Span | None:
-    """The node right above; None for a sentence.
+    """Find the node right above a span; None for a sentence.
 
-    Raises NonConstituentException as `labels`.
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> parent(doc[2:3])
+        met Bob
     """
     node = _node(span)
     if node is None or _same(node, sentence := _sentence(node)):
@@ -108,11 +173,27 @@ def parent(span: Span) -> Span | None:
 
 
 def constituent_confidence(span: Span) -> float | None:
-    """The posterior of the constituent with the span's label, or with the outermost label
-    over its words where the span has none of these. None where the parser was not to give
-    any (`confidence = true`), and for what has no label.
+    """Find the posterior of the constituent with the label of a span.
 
-    Raises NonConstituentException as `labels`.
+    If no constituent over its words has the label of the span, the outermost one counts.
+
+    Returns:
+        A probability; None if no constituent is over these words, or if the parser has not
+        written posteriors (`confidence = true`).
+
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> doc.spans["constituents"].attrs["scores"] = [0.9, 0.8, 0.7, 0.6]
+        >>> constituent_confidence(doc[1:3])
+        0.7
     """
     node = _node(span)
     if node is None:
@@ -125,7 +206,21 @@ def constituent_confidence(span: Span) -> float | None:
 
 
 def parse_trees(doc: Doc) -> "list[Tree]":
-    """An nltk tree for each sentence that has words."""
+    """Make an nltk tree for each sentence of a doc that has words.
+
+    Raises:
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        ... ]
+        >>> (tree,) = parse_trees(doc)
+        >>> print(tree)
+        (S (NP (X Ada)) (VP (X met) (NP (X Bob))))
+    """
     _group(doc)
     found = []
     for sentence in word_sentences(doc):
@@ -145,9 +240,11 @@ def _group(doc: Doc) -> SpanGroup:
 
 
 def _node(span: Span) -> Span | None:
-    """The span without white space at its ends; None if there is nothing else.
+    """Cut white space off the ends of a span; None if there is nothing else.
 
-    Raises NonConstituentException where it is no node, ValueError where there are no trees.
+    Raises:
+        NonConstituentException: if the result is no node.
+        ValueError: if the doc has no trees.
     """
     _group(span.doc)
     node = _bare(span)
@@ -166,7 +263,7 @@ def _bare(span: Span) -> Span | None:
 def _sentence(node: Span) -> Span:
     whole = node.sent if node.doc.has_annotation("SENT_START") else node.doc[:]
     sentence = _bare(whole)
-    assert sentence is not None  # it has the node's words
+    assert sentence is not None  # it has the words of the node
     return sentence
 
 
@@ -179,12 +276,12 @@ def _order(span: Span) -> tuple[int, int]:
 
 
 def _place(node: Span) -> int:
-    """Where in the group the node's chain stands, or would stand."""
+    """Find the index in the span group at which the chain of a node begins, or would begin."""
     return bisect_left(_group(node.doc), _order(node), key=_order)
 
 
 def _chain(node: Span) -> list[int]:
-    """The places in the group of the constituents over just these words."""
+    """Find the indices in the span group of the constituents over exactly these words."""
     group, first = _group(node.doc), _place(node)
     last = first
     while last < len(group) and _same(group[last], node):
@@ -193,7 +290,7 @@ def _chain(node: Span) -> list[int]:
 
 
 def _below(node: Span) -> list[Span]:
-    """The constituents from the node's chain on that are within it, in preorder."""
+    """List the constituents within a node in preorder, its own chain first."""
     group, found = _group(node.doc), []
     for i in range(_place(node), len(group)):
         if group[i].start >= node.end:

@@ -1,4 +1,4 @@
-"""What a parser learns from a batch of examples: trees of the chart, and tags of tokens."""
+"""Reads what a parser learns from a batch of examples: trees of the chart, and tags of tokens."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,34 +14,38 @@ from spacy_psa.pipeline.parser.charts import span_count
 from spacy_psa.pipeline.parser.constituents import KEY, Sentence, gold_trees, named, word_sentences
 from spacy_psa.structs.span_cells import Tree
 
-UNKNOWN = -1
+UNKNOWN = -1  # the number for a token without a known tag
 Numbers = NDArray[numpy.int64]
 
 
 class Gold(NamedTuple):
-    """What a batch is to teach, sentence by sentence of its predicted docs."""
+    """The trees and tags of the sentences of a batch's predicted docs."""
 
     sentences: list[Sentence]
+    """The sentences of the predicted docs."""
     trees: list[Tree | None]
-    """None for those that are not learned from."""
+    """The tree of each sentence; None if the parser does not learn from it."""
     sizes: list[int]
-    """The spans of those that are, 0 of the others."""
+    """The number of spans of each sentence; 0 if the parser does not learn from it."""
     tags: list[Numbers]
-    """The numbers of their tokens' tags or `UNKNOWN`; empty where tags are not learned."""
+    """The number of each token's tag or `UNKNOWN`, as an array (length,) for each sentence.
+
+    There are no arrays if the parser predicts no tags.
+    """
 
     @property
     def trees_known(self) -> int:
-        """The sentences that are learned from."""
+        """The number of sentences that the parser learns from."""
         return sum(tree is not None for tree in self.trees)
 
     @property
     def tags_known(self) -> int:
-        """The tokens whose tags are learned from."""
+        """The number of tokens whose tags the parser learns from."""
         return sum(int((t != UNKNOWN).sum()) for t, size in zip(self.tags, self.sizes) if size)
 
 
 def find_tags(examples: Iterable[Example]) -> list[str]:
-    """The tags of words in the examples' reference docs, sorted."""
+    """Collect the tags of words in the examples' reference docs, sorted."""
     return sorted({t.tag_ for eg in examples for t in eg.reference if t.tag_ and t.text.strip()})
 
 
@@ -52,13 +56,20 @@ def read_gold(
     max_length: int,
     name: str,
 ) -> Gold:
-    """The trees, whose label `labels[i]` is i + 1, and where there are `tags` theirs.
+    """Read the gold trees of a batch, and its gold tags if the parser predicts tags.
 
-    Sentences of more than max_length tokens, and those that are not the same in the reference,
-    have none, with a warning. `name` is the component's.
+    A sentence of more than `max_length` tokens, or one that is not the same in the reference, has
+    no tree, and a warning says so.
 
-    Errors: InputError for a label or a tag that is not among the known ones, and what
-    `gold_trees` raises.
+    Args:
+        examples: predicted docs with their references.
+        labels: the labels; `labels[i]` has the number i + 1 in a tree.
+        tags: the tags; empty if the parser predicts none.
+        max_length: the largest number of tokens of a sentence.
+        name: the name of the component, for messages.
+
+    Raises:
+        InputError: if a label or a tag is not known, or as `gold_trees` does.
     """
     number = {label: i for i, label in enumerate(labels, 1)}
     tag_number = {tag: i for i, tag in enumerate(tags)}
@@ -92,7 +103,10 @@ def read_gold(
 def _tags(
     eg: Example, sentences: Sequence[Sentence], number: Mapping[str, int], name: str
 ) -> list[Numbers]:
-    """`Gold.tags` of an example; white space has none, nor a token that has several."""
+    """Read `Gold.tags` of an example.
+
+    White space has no tag, and neither has a token that has several tags in the reference.
+    """
     tags = eg.get_aligned("TAG", as_string=True)
     found = []
     for sentence in sentences:
@@ -114,12 +128,20 @@ def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
 
 
 def too_long(sentence: Sentence, max_length: int) -> bool:
-    """Whether a sentence has more than max_length tokens, white space counted."""
+    """Whether a sentence has more than `max_length` tokens, white space included."""
     return sentence.end - sentence.start > max_length
 
 
 def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fate: str) -> None:
-    """Warn that a sentence is too long, of its doc and of its fate; `name` is the component's."""
+    """Warn that a sentence is too long.
+
+    Args:
+        name: the name of the component.
+        doc: the doc of the sentence.
+        sentence: the sentence.
+        max_length: the largest number of tokens of a sentence.
+        fate: a phrase that says what becomes of the sentence.
+    """
     warnings.warn(
         f"{name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "
         f"more than max_length = {max_length}, {fate}; set sentence boundaries, as "

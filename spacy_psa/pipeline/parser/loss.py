@@ -1,4 +1,4 @@
-"""The losses of a parser, over some sentences of a batch: of their trees, and of their tags."""
+"""The losses of a parser for trees and for tags, over some of the sentences of a batch."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, cast
@@ -19,8 +19,18 @@ Loss = Literal["max_margin", "log_likelihood"]
 def tree_loss(
     scores: Sequence[Floats2d], batch: Sequence[int], gold: Gold, loss: Loss
 ) -> tuple[float, list[Floats2d]]:
-    """The share of the sentences `batch` in the mean over all that have trees, and its
-    gradient with respect to the scores of their spans (Kitaev2018 section 2.1, or the tree CRF's likelihood)."""
+    """Compute the share of some sentences in the mean loss of all sentences with trees.
+
+    Args:
+        scores: the scores of the spans of each of these sentences.
+        batch: the numbers of these sentences.
+        gold: the trees of the whole batch.
+        loss: "max_margin", the hinge loss (Kitaev2018 section 2.1), or "log_likelihood", the
+            negative log likelihood of the tree CRF.
+
+    Returns:
+        The share, and its gradient with respect to each array of `scores`.
+    """
 
     def share(flat: Tensor) -> Tensor:
         dist = span_tree(flat, [gold.sentences[i] for i in batch])
@@ -34,8 +44,16 @@ def tree_loss(
 def tag_loss(
     scores: Sequence[Floats2d], batch: Sequence[int], gold: Gold
 ) -> tuple[float, list[Floats2d]]:
-    """The share of the sentences `batch` in the mean over tokens of their tags' negative log
-    probability, and its gradient with respect to the scores of the tags."""
+    """Compute the share of some sentences in the mean negative log probability of all tokens' tags.
+
+    Args:
+        scores: the scores of the tags of each of these sentences' tokens.
+        batch: the numbers of these sentences.
+        gold: the tags of the whole batch.
+
+    Returns:
+        The share, and its gradient with respect to each array of `scores`.
+    """
     right = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch]))
 
     def share(flat: Tensor) -> Tensor:
@@ -48,7 +66,7 @@ def tag_loss(
 def _differentiate(
     function: Callable[[Tensor], Tensor], scores: Sequence[Floats2d]
 ) -> tuple[float, list[Floats2d]]:
-    """The value of a function of the scores, one after the other, and its gradient."""
+    """Compute a function of the scores, one sentence after the other, and its gradient."""
     sizes = [len(array) for array in scores]
     flat = torch.cat([xp2torch(array) for array in scores]).requires_grad_()
     value = function(flat)

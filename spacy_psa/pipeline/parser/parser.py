@@ -36,7 +36,7 @@ from spacy_psa.structs.tree import SpanTree
 if TYPE_CHECKING:
     from nltk import Tree as NltkTree
 
-# A small one: the paper's sizes are those of configs/parser/factored.cfg.
+# A small model; configs/parser/factored.cfg has the sizes of the paper.
 DEFAULT_MODEL = """
 [model]
 @architectures = "spacy-psa.ChartParser.v1"
@@ -70,42 +70,89 @@ class Constituent(NamedTuple):
     """A constituent over the tokens of a doc."""
 
     start: int
+    """The first token."""
     end: int
+    """The token after the last one."""
     label: str
     confidence: float
-    """Its posterior probability; 0 where it was not asked for, or not parsed."""
+    """The posterior probability; 0 if it was not asked for, or the sentence was not parsed."""
 
 
 class Parse(NamedTuple):
-    """What is predicted of a doc."""
+    """The prediction for a doc."""
 
     constituents: list[Constituent]
-    """Of the best trees of its sentences, in preorder."""
+    """The constituents of the best trees of its sentences, in preorder."""
     tags: dict[int, str]
-    """By token, of the words; empty without a tag head."""
+    """The tag of each word, by the number of its token; empty if there is no tag head."""
 
 
 class ConstituencyParser(StructuredPipe):
-    """Writes doc.spans["constituents"], the best tree of each sentence (Kitaev2018 section 2.1), or
-    of the whole doc where no sentence boundaries are set.
+    """Finds constituency trees and writes them to `doc.spans["constituents"]`.
 
-    `labels` are those of the chart, unary chains joined ("S VP"), the one that most
-    sentences of the training data have at the root first.
+    The component `constituency_parser` predicts the best tree of each sentence (Kitaev2018 section
+    2.1). A doc without sentence boundaries is one sentence. The constituents of all sentences are
+    in preorder; a unary chain is several spans with equal offsets, the outermost first. With a tag
+    head, the parser also writes `token.tag_` of all words that it parses.
 
-    model: Model[List[Doc], List[Floats2d]] with n (n + 1) / 2 rows for a sentence of n
-    tokens, as `spacy-psa.ChartParser.v1` makes it; its nO is the number of labels. With a tag
-    head, the ref "tags", the parser also writes `token.tag_` of all words that it parses.
-    loss: "max_margin", the hinge loss with Hamming cost (Kitaev2018 section 2.1), or
-    "log_likelihood" of the tree CRF, whose posteriors are then trained ones.
-    max_length: a sentence of more tokens is not parsed. It gets the first label over all
-    its words and a warning that names the doc; in training it is left out.
-    max_grad_norm: limit of the joint L2 norm of the gradients; 0 for none, as in Kitaev2018.
-    batch_spans: spans that go through the chart at once, n (n + 1) / 2 for a sentence;
-    bounds the memory, in training too, but for models that listen to a component before.
-    tag_weight: of the tags' loss, a mean over tokens, beside the trees', a mean over
-    sentences (Kitaev2018's later code: 5).
-    confidence: also compute the posterior of each constituent, for
-    `Span._.constituent_confidence`; kept in `doc.spans["constituents"].attrs["scores"]`.
+    Constituents and tags that are on a doc before the parser runs are not evidence: the parser
+    replaces them. White space tokens keep their tags, and so do sentences of more than `max_length`
+    tokens. Attributes such as `span._.labels` and `doc._.parse_trees` read the trees; see
+    `spacy_psa.pipeline.parser.extensions`.
+
+    `labels` are the labels of the chart, with unary chains joined ("S VP"). The label that most
+    sentences of the training data have at the root is the first.
+
+    Scores: `constituents_p`, `constituents_r`, `constituents_f`, `constituents_exact`,
+    `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
+    `spacy_psa.scoring.parseval_scorer`.
+
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] that gives n (n + 1) / 2 rows for a sentence of n
+            tokens, as `spacy-psa.ChartParser.v1` does; its nO is the number of labels. A tag head
+            is its ref "tags". The default is a small model; `configs/parser/factored.cfg` has the
+            sizes of Kitaev2018.
+        name: the name of the component in the pipeline.
+        loss: "max_margin", the hinge loss with Hamming cost (Kitaev2018 section 2.1), or
+            "log_likelihood", the negative log likelihood of the tree CRF, which trains the
+            posteriors.
+        max_length: number of tokens of the longest sentence to parse. A longer one gets the first
+            label over all its words, and a warning names the doc; training leaves it out.
+        max_grad_norm: largest joint L2 norm of the model's gradients in an update; 0 for no
+            limit, as in Kitaev2018.
+        batch_spans: number of spans that go through the chart together, n (n + 1) / 2 for a
+            sentence of n tokens. It bounds the memory, in prediction and in training; in training
+            not if the model listens to another component.
+        tag_weight: weight of the loss of the tags, a mean over tokens, beside that of the trees,
+            a mean over sentences (5 in the later code of Kitaev2018).
+        confidence: whether `doc.spans["constituents"].attrs["scores"]` gets the posterior of each
+            constituent, which `span._.constituent_confidence` reads.
+        scorer: called with the examples in `score`; None for no scores.
+
+    Raises:
+        InputError: if there is no such `loss`, or if `max_length` is below 1.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.tokens import Span
+        >>> from spacy.training import Example
+        >>> nlp = spacy.blank("en")
+        >>> parser = nlp.add_pipe(
+        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
+        ... )
+        >>> reference = nlp.make_doc("Ada met Bob")
+        >>> nodes = [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
+        >>> reference.spans["constituents"] = [Span(reference, *node) for node in nodes]
+        >>> example = Example(nlp.make_doc("Ada met Bob"), reference)
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> parser.labels
+        ('S', 'NP', 'VP')
+        >>> for _ in range(10):
+        ...     losses = nlp.update([example], sgd=optimizer)
+        >>> doc = nlp("Ada met Bob")
+        >>> doc[:]._.parse_string
+        '(S (NP (X Ada)) (VP (X met) (NP (X Bob))))'
     """
 
     def __init__(
@@ -139,7 +186,7 @@ class ConstituencyParser(StructuredPipe):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags that the tag head tells apart; none without one."""
+        """The tags that the tag head predicts; empty if there is no tag head."""
         return tuple(self.cfg.get("tags", ()))
 
     def initialize(
@@ -150,10 +197,17 @@ class ConstituencyParser(StructuredPipe):
         labels: Iterable[str] | None = None,
         tags: Iterable[str] | None = None,
     ) -> None:
-        """Fix the labels, and the tags for a tag head, given or found in the examples, and
-        make the weights.
+        """Fix the labels, and the tags if there is a tag head, and make the weights.
 
-        Errors: InputError where there are none, ValueError where there is no token.
+        Args:
+            get_examples: gives the training examples.
+            nlp: the pipeline, which spaCy passes; it is not used.
+            labels: the labels; None to find them in the examples.
+            tags: the tags; None to find them in the examples.
+
+        Raises:
+            InputError: if there is no label, or no tag for a tag head.
+            ValueError: if the examples have no token.
         """
         if self.model.has_ref("tags"):
             validate_get_examples(get_examples, "ConstituencyParser.initialize")
@@ -185,11 +239,20 @@ class ConstituencyParser(StructuredPipe):
     # Inference
 
     def distribution(self, docs: Iterable[Doc]) -> SpanTree:
-        """The distribution over trees of the docs' sentences, one row each, over their words
-        and with the label `labels[i]` at i + 1. Sentences without words are left out, and
-        so are too long ones, with a warning.
+        """Give the distribution over the trees of the docs' sentences, over their words.
 
-        Errors: ValueError where nothing is left or the component has no weights."""
+        Sentences without words are left out, and so are sentences that are too long, with a
+        warning.
+
+        Args:
+            docs: the docs.
+
+        Returns:
+            A distribution with one row for each sentence; `labels[i]` has the number i + 1.
+
+        Raises:
+            ValueError: if no sentence is left, or if the component has no weights.
+        """
         split = SplitDocs(docs)
         found, sizes = self._plan(split)
         numbers = [i for i, size in enumerate(sizes) if size]
@@ -200,7 +263,7 @@ class ConstituencyParser(StructuredPipe):
         return span_tree(flat, [found[i] for i in numbers])
 
     def predict(self, docs: Iterable[Doc]) -> list[Parse]:
-        """The best trees of each doc, and the tags of its words."""
+        """Predict the best trees of each doc, and the tags of its words."""
         split = SplitDocs(docs)
         found, sizes = self._plan(split)
         best: list[list[Constituent]] = [[] for _ in found]
@@ -223,8 +286,10 @@ class ConstituencyParser(StructuredPipe):
         return parses
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
-        """Write the constituents that `predict` gave to doc.spans["constituents"], and the
-        tags to the tokens, in the place of what was there."""
+        """Write the predictions of `predict` to the docs, in place of what they had.
+
+        The constituents go to `doc.spans["constituents"]`, the tags to the tokens.
+        """
         for doc, (constituents, tags) in zip(docs, scores, strict=True):
             for i, tag in tags.items():
                 doc[i].tag_ = tag
@@ -235,10 +300,20 @@ class ConstituencyParser(StructuredPipe):
             doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs=attrs, spans=spans)
 
     def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
-        """For each sentence the k best trees with their log probabilities, best first.
+        """Find the k best trees of each sentence of a doc.
 
-        Fewer where fewer are possible; none for a sentence without words or of more than
-        `max_length` tokens. Errors: ValueError for a k below 1, or without weights."""
+        Args:
+            doc: the doc.
+            k: how many trees to find, at least 1.
+
+        Returns:
+            For each sentence, pairs of a log probability and an nltk tree, best first. There are
+            fewer than k if fewer are possible, and none for a sentence without words or of more
+            than `max_length` tokens.
+
+        Raises:
+            ValueError: if k is below 1, or if the component has no weights.
+        """
         if k < 1:
             raise ValueError(f"{self.name}: k is {k}: take 1 or more")
         split = SplitDocs([doc])
@@ -252,7 +327,7 @@ class ConstituencyParser(StructuredPipe):
         return best
 
     def _plan(self, split: SplitDocs) -> tuple[list[Sentence], list[int]]:
-        """All sentences, and how many spans the chart has of each: 0 if it is not parsed."""
+        """List all sentences, and the number of chart spans of each; 0 if it is not parsed."""
         self._require_weights()
         found, sizes = [], []
         for doc, bounds in zip(split.docs, split.bounds):
@@ -268,8 +343,7 @@ class ConstituencyParser(StructuredPipe):
     def _distributions(
         self, split: SplitDocs, found: list[Sentence], sizes: list[int]
     ) -> Iterator[tuple[list[int], SpanTree, list[Floats2d]]]:
-        """Numbers of sentences, their distribution and the scores of their tokens' tags, until
-        all of them are done."""
+        """Yield the numbers of batches of sentences, their distribution and the scores of tags."""
         scores = sentence_scores(self.model, split)
         for batch in batches_by_size(sizes, self.batch_spans):
             arrays = scores(batch)
@@ -277,15 +351,18 @@ class ConstituencyParser(StructuredPipe):
             yield batch, span_tree(flat, [found[i] for i in batch]), arrays[len(batch) :]
 
     def _tags(self, scores: Floats2d, sentence: Sentence) -> dict[int, str]:
-        """The best tag of each word, by its token."""
+        """Find the best tag of each word, by the number of its token."""
         best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
         return {i: self.tags[number] for i, number in zip(sentence.words.tolist(), best)}
 
     def _constituents(
         self, tree: Tree, sentence: Sentence, shares: Shares | None = None
     ) -> list[Constituent]:
-        """A tree of the chart over tokens. A constituent's posterior is that of all chains
-        over its words that hold its label."""
+        """Translate a tree of the chart into constituents over tokens.
+
+        The posterior of a constituent is the sum over all chains over its words that hold its
+        label.
+        """
         found = []
         for place, (start, end, number) in enumerate(tree):
             node = (start, end, self.labels[number - 1])
@@ -300,7 +377,8 @@ class ConstituencyParser(StructuredPipe):
     # Training
 
     def accumulate(self, examples: list[Example]) -> float:
-        if listens(self.model):  # which must see the batch that the component before saw
+        # A listener must get the same batch as the component that it listens to.
+        if listens(self.model):
             return super().accumulate(examples)
         parts = split_sentences(eg.predicted for eg in examples)
         gold = self._gold(examples)
@@ -315,8 +393,16 @@ class ConstituencyParser(StructuredPipe):
     def get_loss(
         self, examples: Iterable[Example], scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """The mean loss of the sentences that have trees, and of their tags, and its gradient
-        with respect to the scores. The other sentences' gradients are zero."""
+        """Compute the mean loss of the sentences with trees and of their tags, and its gradient.
+
+        Args:
+            examples: predicted docs with their references.
+            scores: the output of the model for the predicted docs.
+
+        Returns:
+            The loss, and its gradient with respect to each array of `scores`; it is zero for
+            sentences without trees.
+        """
         gold = self._gold(list(examples))
         gradients = [self.model.ops.xp.zeros_like(array) for array in scores]
         loss = 0.0
@@ -332,7 +418,7 @@ class ConstituencyParser(StructuredPipe):
     def _loss(
         self, batch: list[int], gold: Gold, scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Some sentences' share of the mean loss, and its gradient."""
+        """Compute the share of some sentences in the mean loss, and its gradient."""
         loss, gradients = tree_loss(scores[: len(batch)], batch, gold, self.loss)
         if gold.tags:
             share, d_tags = tag_loss(scores[len(batch) :], batch, gold)

@@ -1,4 +1,4 @@
-"""What is predicted: n best analyses, the highest expected F1, all above a threshold."""
+"""Ways to choose spans: the best analysis, the highest expected F1, all above a threshold."""
 
 import pytest
 import spacy
@@ -7,6 +7,17 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Adam
 
+from spacy_psa.errors import InputError, SettingError
+from spacy_psa.pipeline.chain.decoders import (
+    ExpectedF1Decoder,
+    SpanPrediction,
+    ThresholdDecoder,
+    ViterbiDecoder,
+    joined,
+    make_decoder,
+)
+from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from tests.helpers.analyses import enumerate_all, random_chain
 from tests.helpers.pipelines import (
     MARKED,
     TEXTS,
@@ -15,16 +26,101 @@ from tests.helpers.pipelines import (
     make_nlp,
     random_nlp,
     read_marked,
+    spans_of,
     train,
 )
 
-# n best
+DECODERS = {"viterbi": ViterbiDecoder, "mbr": ExpectedF1Decoder, "threshold": ThresholdDecoder}
+LABELS = ["A", "B"]
+LENGTHS = [3, 1, 2]
 
 
-# Minimum Bayes risk
+# By name
 
 
-def test_mbr_pipeline_keeps_evidence_and_gives_posteriors():
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoder_is_found_by_its_name(name):
+    decoder = make_decoder(name, 0.25, scores=False, entropy=True)
+    assert type(decoder) is DECODERS[name]
+    assert decoder.entropy and decoder.scores == (name != "viterbi")
+    assert decoder.overlapping == (name == "threshold")
+    assert getattr(decoder, "threshold", 0.25) == 0.25
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_threshold_that_is_no_probability_is_an_error(threshold):
+    with pytest.raises(SettingError, match="threshold is"):
+        make_decoder("threshold", threshold, scores=True, entropy=False)
+
+
+def test_unknown_decoder_is_an_error_that_names_the_choices():
+    with pytest.raises(SettingError, match="decode is 'beam'.*viterbi.*mbr.*threshold"):
+        make_decoder("beam", 0.5, scores=True, entropy=False)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("threshold", 1.5), ("decode", "beam")])
+def test_component_names_itself_in_an_error_about_its_decoder(setting, value):
+    ner = make_nlp().get_pipe("ner")
+    with pytest.raises(InputError, match=f"^x: {setting} is {value!r}"):
+        type(ner)(ner.vocab, ner.model, "x", **{setting: value})
+
+
+# Sentences of a chain
+
+
+@pytest.mark.parametrize("tag_format", ["BIOES", "BIO"])
+@pytest.mark.parametrize("name", DECODERS)
+def test_each_decoder_chooses_by_the_truth_of_enumeration(name, tag_format):
+    scheme, chain = random_chain(tag_format, LENGTHS, seed=3, scale=1.0, labels=LABELS)
+    found = make_decoder(name, 0.1, scores=True, entropy=True).read(chain, scheme)
+    for row, (n, predicted) in enumerate(zip(LENGTHS, found, strict=True)):
+        truth = enumerate_all(chain.potentials[row, :n], LABELS, scheme.tags)
+        if name == "viterbi":
+            expected = list(truth.best)
+        elif name == "mbr":
+            best = best_expected_f1(chain, scheme)[row]
+            expected = [(s, e, LABELS[label]) for s, e, label in best]
+        else:
+            spans = [(s, e, x) for s in range(n) for e in range(s + 1, n + 1) for x in LABELS]
+            expected = [span for span in spans if truth.of(span) >= 0.1]
+        assert predicted.spans == expected
+        assert predicted.scores == pytest.approx([truth.of(span) for span in expected])
+        assert predicted.entropy == pytest.approx(truth.entropy)
+
+
+def test_nothing_is_computed_that_was_not_asked_for():
+    scheme, chain = random_chain("BIO", LENGTHS, seed=3, scale=1.0, labels=LABELS)
+    for predicted in ViterbiDecoder(scores=False, entropy=False).read(chain, scheme):
+        assert predicted.scores is None and predicted.entropy is None
+
+
+def test_sentences_of_a_doc_are_joined():
+    one = SpanPrediction([(0, 1, "A")], [0.5], 0.25)
+    two = SpanPrediction([(1, 3, "B")], [0.75], 1.0)
+    expected = SpanPrediction([(0, 1, "A"), (5, 7, "B")], [0.5, 0.75], 1.25)
+    assert joined([(0, one), (4, two)]) == expected
+    bare = SpanPrediction([(1, 3, "B")])
+    assert joined([(0, bare), (4, bare)]) == SpanPrediction([(1, 3, "B"), (5, 7, "B")])
+    assert joined([]).spans == [] and not joined([]).scores and not joined([]).entropy
+
+
+# Docs
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("confidence", [False, True])
+def test_prediction_of_a_doc_has_what_was_asked_for(unsure, name, confidence):
+    nlp = unsure(decode=name, confidence=confidence)
+    ner = nlp.get_pipe("ner")
+    (found,) = ner.predict([nlp.make_doc(TEXTS[0])])
+    assert found.spans
+    assert (found.scores is not None) == (confidence or name != "viterbi")
+    assert (found.entropy is not None) == confidence
+    if confidence:
+        assert found.entropy == pytest.approx(ner.entropy(nlp.make_doc(TEXTS[0])), abs=1e-4)
+
+
+def test_mbr_keeps_evidence_and_gives_posteriors():
     nlp = random_nlp()
     mbr = make_nlp(decode="mbr", confidence=True).from_bytes(nlp.to_bytes())
     for text in ["", " ", *TEXTS]:
@@ -35,7 +131,7 @@ def test_mbr_pipeline_keeps_evidence_and_gives_posteriors():
         doc = mbr.get_pipe("ner")(doc)
         found = entities(doc)
         assert set(given_spans) <= set(found)
-        assert [(s.start, s.end, s.label_) for s in doc.spans["ner"]] == found
+        assert spans_of(doc.spans["ner"]) == found
         posteriors = mbr.get_pipe("ner").posterior(doc.ents)
         assert doc.spans["ner"].attrs["scores"] == pytest.approx(posteriors, abs=1e-6)
 
@@ -44,9 +140,6 @@ def test_mbr_of_a_sure_model_is_what_it_learnt(trained_bytes):
     nlp = make_nlp(decode="mbr").from_bytes(trained_bytes)
     for line, text in zip(MARKED, TEXTS):
         assert entities(nlp(text)) == read_marked(line)[1]
-
-
-# Threshold
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.02, 0.2, 0.9])

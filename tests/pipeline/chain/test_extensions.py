@@ -7,17 +7,8 @@ from spacy.tokens import Doc, DocBin, Span
 
 from tests.helpers.pipelines import (
     TEXTS,
+    scored,
 )
-
-# Posteriors
-
-
-# On docs
-
-
-def scored(doc, key="ner"):
-    group = doc.spans[key]
-    return {(s.start, s.end, s.label_): p for s, p in zip(group, group.attrs["scores"])}
 
 
 def test_confidence_of_a_span_is_looked_up_with_its_label(unsure):

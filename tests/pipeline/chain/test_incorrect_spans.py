@@ -14,7 +14,15 @@ from spacy_psa.pipeline.chain.incorrect_spans import without_spans
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 from tests.helpers.analyses import agrees, analyses, enumerate_doc, legal_chain, tag_path
-from tests.helpers.pipelines import TEXTS, entities, make_examples, make_nlp, small_model, train
+from tests.helpers.pipelines import (
+    TEXTS,
+    entities,
+    make_examples,
+    make_nlp,
+    small_model,
+    summed_loss,
+    train,
+)
 
 WORDS = ["Ada", "met", "Evans", "in", "Bath"]
 
@@ -23,13 +31,6 @@ LABELS = ["LOC", "ORG", "PER"]
 
 
 HEADS = ["label_pair", "softmax"]
-
-
-def loss_of(nlp, examples):
-    ner = nlp.get_pipe("ner")
-    ner.reduction = "sum"
-    scores = ner.model.predict([eg.predicted for eg in examples])
-    return ner.get_loss(examples, scores)
 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
@@ -94,7 +95,7 @@ def test_loss_with_wrong_spans_is_that_of_enumeration(head):
     gold.set_ents([], outside=[gold[1:2]], default="missing")
     wrong = [(0, 1, "PER"), (2, 4, "ORG"), (2, 4, "PER"), (1, 3, "LOC")]
     gold.spans["wrong"] = [Span(gold, *span) for span in wrong]
-    loss, _ = loss_of(nlp, [Example(other, Doc(nlp.vocab, words=["Acme"])), Example(doc, gold)])
+    loss, _ = summed_loss(nlp, [Example(other, Doc(nlp.vocab, words=["Acme"])), Example(doc, gold)])
     if head == "label_pair":  # the other head sums over illegal sequences, too
         truth = enumerate_doc(nlp.get_pipe("ner"), doc)
         keep = agrees([], [1])
@@ -146,10 +147,10 @@ def test_labels_of_wrong_spans_are_found_and_spans_across_sentences_are_no_news(
     starts = [1, 0, 1, 0, 0]
     doc = Doc(nlp.vocab, words=WORDS, sent_starts=starts)
     gold = Doc(nlp.vocab, words=WORDS, sent_starts=starts)
-    without, _ = loss_of(nlp, [Example(doc, gold)])
+    without, _ = summed_loss(nlp, [Example(doc, gold)])
     gold.spans["wrong"] = [Span(gold, 1, 4, "PER")]
-    assert loss_of(nlp, [Example(doc, gold)])[0] == pytest.approx(without, abs=1e-5)
+    assert summed_loss(nlp, [Example(doc, gold)])[0] == pytest.approx(without, abs=1e-5)
     gold.ents = [Span(gold, 1, 3, "PER")]  # cut at the bounds, where it is a wrong one
     gold.spans["wrong"] = [Span(gold, 1, 2, "PER")]
     with pytest.raises(InputError, match=r"every analysis.*bounds of a sentence"):
-        loss_of(nlp, [Example(doc, gold)])
+        summed_loss(nlp, [Example(doc, gold)])

@@ -63,7 +63,7 @@ def test_embedders_of_a_config_are_the_only_ones():
     model["tok2vec"]["embed"]["*"] = {"mine": words}
     ner = make_nlp(model).get_pipe("ner")
     names = [node.name for node in ner.model.walk()]
-    assert names.count("word_embed") == 1 and "char_bilstm" not in names
+    assert names.count("word_embed") == 1 and "CharBiLSTM" not in names
 
 
 @pytest.mark.parametrize(

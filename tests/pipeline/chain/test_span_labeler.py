@@ -1,4 +1,4 @@
-"""What stands on a doc is evidence, and what is known to be missing or wrong is summed out."""
+"""Labelled spans, shown on `crf_ner`: evidence on docs, missing annotation, confidences."""
 
 import numpy
 import pytest
@@ -15,13 +15,14 @@ from tests.helpers.pipelines import (
     entities,
     make_nlp,
     randomize,
+    scored,
     small_model,
+    summed_loss,
     train,
 )
 
 WORDS = ["Ada", "met", "Evans", "in", "Bath"]
 LABELS = ["LOC", "ORG", "PER"]
-HEADS = ["label_pair", "softmax"]
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,9 @@ def evidence(draw):
             blocked.append(i)
         i = end
     return n, spans, blocked
+
+
+# Evidence
 
 
 @pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
@@ -105,23 +109,13 @@ def test_evidence_has_the_confidence_one(trained_bytes):
     assert found["ORG"] == found["UNKNOWN"] == 1.0 and len(doc.spans["ner"]) == len(doc.ents)
 
 
-# Chunks
-
-
 # Partial annotation
-
-
-def loss_of(nlp, examples):
-    ner = nlp.get_pipe("ner")
-    ner.reduction = "sum"
-    scores = ner.model.predict([eg.predicted for eg in examples])
-    return ner.get_loss(examples, scores)
 
 
 @pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
 @settings(max_examples=15, deadline=None)
-@given(case=evidence(), data=st.data())
-def test_loss_is_the_marginal_likelihood_of_what_is_known(pipelines, scheme, case, data):
+@given(case=evidence())
+def test_loss_is_the_marginal_likelihood_of_what_is_known(pipelines, scheme, case):
     n, spans, outside = case
     nlp = pipelines[scheme]
     doc = Doc(nlp.vocab, words=WORDS[:n])
@@ -134,7 +128,7 @@ def test_loss_is_the_marginal_likelihood_of_what_is_known(pipelines, scheme, cas
     truth = enumerate_doc(nlp.get_pipe("ner"), doc)
     keep = agrees(spans, outside)
     known = truth.share(keep)
-    loss, _ = loss_of(nlp, [Example(doc, gold)])
+    loss, _ = summed_loss(nlp, [Example(doc, gold)])
     assert loss == pytest.approx(-numpy.log(known), abs=1e-3)
 
 
@@ -145,9 +139,9 @@ def test_hyphens_of_an_example_are_missing_annotation(pipelines):
     example = Example.from_dict(doc, {"entities": ["-", "O", "U-PER", "-"]})
     keep = agrees([(2, 3, "PER")], [1])
     known = truth.share(keep)
-    assert loss_of(nlp, [example])[0] == pytest.approx(-numpy.log(known), abs=1e-3)
+    assert summed_loss(nlp, [example])[0] == pytest.approx(-numpy.log(known), abs=1e-3)
     nothing = Example.from_dict(doc, {"entities": ["-"] * 4})
-    loss, (gradient,) = loss_of(nlp, [nothing])
+    loss, (gradient,) = summed_loss(nlp, [nothing])
     assert loss == pytest.approx(0.0, abs=1e-4) and abs(gradient).max() < 1e-5
 
 
@@ -160,10 +154,10 @@ def test_misaligned_entities_are_missing_annotation(pipelines):
     truth = enumerate_doc(nlp.get_pipe("ner"), doc)
     keep = agrees([(0, 1, "PER")], [2])
     known = truth.share(keep)
-    assert loss_of(nlp, [Example(doc, gold)])[0] == pytest.approx(-numpy.log(known), abs=1e-3)
+    assert summed_loss(nlp, [Example(doc, gold)])[0] == pytest.approx(-numpy.log(known), abs=1e-3)
 
 
-# Spans that are known to be wrong
+# Confidences and settings
 
 
 def test_confidence_is_off_unless_asked_for(unsure):
@@ -221,8 +215,3 @@ def test_confidence_is_that_of_each_sentence(unsure):
     ner = nlp.get_pipe("ner")
     assert ner.marginals(whole).shape == (len(whole), len(ner.tags))
     assert ner.posterior([Span(whole, len(words[0]) - 1, len(words[0]) + 1, "PER")]) == [0.0]
-
-
-def scored(doc, key="ner"):
-    group = doc.spans[key]
-    return {(s.start, s.end, s.label_): p for s, p in zip(group, group.attrs["scores"])}

@@ -12,11 +12,6 @@ from tests.helpers.pipelines import (
     random_nlp,
 )
 
-# Posteriors
-
-
-# On docs
-
 
 def test_temperature_flattens_the_distribution_and_keeps_the_best():
     nlp = random_nlp()

@@ -14,6 +14,7 @@ from spacy_psa.pipeline.parser.constituents import (
     token_nodes,
     word_sentences,
 )
+from tests.helpers.trees import bracketings, flat
 
 VOCAB = spacy.blank("en").vocab
 
@@ -26,19 +27,6 @@ def marked(words, spans, **attributes):
     doc = Doc(VOCAB, words=words, **attributes)
     doc.spans["constituents"] = [Span(doc, *span) for span in spans]
     return doc
-
-
-@st.composite
-def bracketings(draw, depth=0):
-    """A random tree: unary chains, words beside constituents, white space as words."""
-    label = draw(st.sampled_from(["S", "NP", "VP"]))
-    children = [
-        draw(bracketings(depth + 1))
-        if depth < 4 and draw(st.booleans())
-        else draw(st.sampled_from(["(NN dog)", "(-LRB- -LRB-)", "(VB see)"]))
-        for _ in range(draw(st.integers(1, 3)))
-    ]
-    return f"({label} {' '.join(children)})"
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,7 +56,7 @@ def test_trees_survive_the_way_to_the_chart_and_back(texts, data):
         assert len({node[:2] for node in chart}) == len(chart)
         nodes = [n for node in chart for n in token_nodes(node, places)]
         back += nodes
-        assert " ".join(str(bracketed(doc, places, nodes)).split()) == text
+        assert flat(bracketed(doc, places, nodes)) == text
     assert back == spans
 
 

@@ -418,10 +418,10 @@ def test_only_the_doc_that_fails_goes_to_the_error_handler(parsing, monkeypatch)
     parser = parsing.get_pipe("parser")
     plan = parser._plan
 
-    def fail_on_yes(docs):
-        if any(doc.text == "Yes" for doc in docs):
+    def fail_on_yes(split):
+        if any(doc.text == "Yes" for doc in split.docs):
             raise RuntimeError("bad doc")
-        return plan(docs)
+        return plan(split)
 
     monkeypatch.setattr(parser, "_plan", fail_on_yes)
     failed = []

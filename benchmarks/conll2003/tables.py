@@ -1,0 +1,197 @@
+"""The tables on the page of this experiment, and the numbers in its text."""
+
+from benchmarks.tables import (
+    Records,
+    best_dev,
+    best_score,
+    dev_list,
+    dev_loss,
+    dev_rows,
+    dev_score,
+    file_link,
+    gap,
+    percent,
+    precision_recall_f,
+    table,
+    test_f,
+)
+
+CLASSES = {
+    "unknown": "no vector, not in the training data",
+    "without_vector": "in the training data, no vector",
+    "untrained": "a vector, not in the training data",
+    "known": "both",
+}
+EARLY = (2, 4, 7)
+
+
+def main_table(records: Records) -> str:
+    rows = []
+    for name, title, paper in (
+        ("bilstm_crf", "BiLSTM-CRF, `configs/ner/bilstm_crf.cfg`", "91.01 ± 0.21"),
+        ("psa", "PSA-BiLSTM-CRF, `configs/ner/psa.cfg`", "91.33 ± 0.08"),
+    ):
+        record = records[name]
+        speed = record["results"]["speed"]["words_per_second"]
+        figures = [best_dev(record), *precision_recall_f(record), paper, f"{speed:,.0f}"]
+        rows.append([title, *figures, file_link(name)])
+    header = ["system", "dev F1 (best epoch of)", "test P", "test R", "test F1"]
+    return table([*header, "paper, mean of 5", "words/s", "record"], rows)
+
+
+def open_choices(records: Records) -> str:
+    """Development F1 of the baseline under each choice, early in training."""
+
+    def figures(name: str) -> str:
+        return dev_list(records[f"bilstm_crf-{name}-stopped"], EARLY)
+
+    def link(*names: str) -> str:
+        return ", ".join(file_link(f"bilstm_crf-{name}-stopped") for name in names)
+
+    rows = [
+        ["", "(control)", figures("control"), link("control")],
+        [
+            '"hidden 100 and 300": in each direction, or in both together',
+            "in each direction",
+            f"half: {figures('half')}",
+            link("half"),
+        ],
+        [
+            "sum or mean of the loss over a batch",
+            "mean",
+            f"sum: {figures('sum')}; sum and half: {figures('half-sum')}",
+            link("sum", "half-sum"),
+        ],
+        [
+            "training words without a pretrained vector",
+            "a row for each of them; PSA: a row for those with digits",
+            f"rows for those with digits only, half: {figures('half-numbers')}",
+            link("half-numbers"),
+        ],
+        [
+            "initial scale of the pretrained vectors",
+            "unchanged",
+            f"each scaled to length 1, half: {figures('half-unit_vectors')}",
+            link("half-unit_vectors"),
+        ],
+        [
+            "normaliser of the CRF in training",
+            "legal sequences only",
+            f"all sequences, half: {figures('half-all_sequences')}",
+            link("half-all_sequences"),
+        ],
+        [
+            "length at which words are cut for their characters",
+            "50",
+            "not compared: three words of the training data are longer, none elsewhere",
+            "",
+        ],
+        [
+            "case and digits",
+            "lower-cased, digits become 0, for trained rows; the vector of the word as it "
+            "stands comes first",
+            "not compared",
+            "",
+        ],
+    ]
+    return table(["choice", "taken", "development F1 after 2, 4 and 7 epochs", "record"], rows)
+
+
+def to_the_end(records: Records) -> str:
+    rows = []
+    for name, title, loss, units, words in (
+        ("bilstm_crf", "BiLSTM-CRF, as configured", "mean", "100, 300", "all"),
+        ("bilstm_crf-half-sum", "BiLSTM-CRF", "sum", "50, 150", "all"),
+        ("psa", "PSA, as configured", "mean", "100, 300", "digits"),
+        ("psa-half-sum", "PSA", "sum", "50, 150", "all"),
+    ):
+        record = records[name]
+        figures = [best_dev(record), percent(test_f(record))]
+        rows.append([title, loss, units, words, *figures, file_link(name)])
+    header = ["system", "loss", "units in each direction", "rows without a vector"]
+    return table([*header, "dev F1 (best epoch of)", "test F1", "record"], rows)
+
+
+def psa_choices(records: Records) -> str:
+    dropout = "psa-dropout_before_lstm-stopped"
+    averages = "psa-averages-stopped"
+    psa = records["psa"]
+    last = dev_rows(records[averages])[-1]["epoch"]
+    best = max(row["score"] for row in dev_rows(psa) if row["epoch"] <= last)
+    rows = [
+        [
+            'place of the dropout of 0.55 "on the input of BiLSTM"',
+            "before the bottom attention (`input_dropout`)",
+            "right before the BiLSTM, together with rows for all training words: "
+            f"{percent(best_score(records[dropout]))} at best in 12 epochs (training loss of the "
+            f"12th {dev_loss(records[dropout], 12):.0f}); as taken, {percent(dev_score(psa, 12))} "
+            f"after 12 epochs ({dev_loss(psa, 12):.0f})",
+            file_link(dropout),
+        ],
+        [
+            "weights that are evaluated and saved",
+            "the last ones",
+            "a moving average (`use_averages = true` of `SGD.v1`; the weights themselves take "
+            f"the same course): {percent(dev_score(records[averages], 3))} after 3 epochs, "
+            f"against {percent(dev_score(psa, 3))}; {percent(best_score(records[averages]))} as "
+            f"the best of {last} epochs, against {percent(best)}. The average is ahead early and "
+            "level at the end.",
+            file_link(averages),
+        ],
+    ]
+    return table(["choice", "taken", "development F1", "record"], rows)
+
+
+def stopped(records: Records) -> str:
+    rows = [
+        [title, best_dev(records[name]), file_link(name)]
+        for name, title in (
+            ("psa-half-stopped", "PSA, mean loss, 50 and 150 units in each direction"),
+            ("psa-half-sum-stopped", "PSA, summed loss, 50 and 150 units in each direction"),
+        )
+    ]
+    return table(["training", "dev F1 (best epoch of)", "record"], rows)
+
+
+def by_vocabulary(records: Records) -> str:
+    names = ["bilstm_crf-by_vocabulary", "psa-by_vocabulary"]
+    scores = [records[name]["results"]["scores"] for name in names]
+    rows = [
+        [title, f"{scores[0][key]['gold']:,}", *(percent(each[key]["f"]) for each in scores)]
+        for key, title in CLASSES.items()
+    ]
+    rows.append(["record", "", *(file_link(name) for name in names)])
+    return table(["words", "gold entities", "bilstm_crf", "psa"], rows)
+
+
+TABLES = {
+    "main": main_table,
+    "open_choices": open_choices,
+    "to_the_end": to_the_end,
+    "psa_choices": psa_choices,
+    "stopped": stopped,
+    "by_vocabulary": by_vocabulary,
+}
+
+
+def headline(records: Records) -> str:
+    psa, baseline = (percent(test_f(records[name])) for name in ("psa", "bilstm_crf"))
+    return f"test F1 {psa} for PSA-BiLSTM-CRF, {baseline} for BiLSTM-CRF"
+
+
+def claims(records: Records) -> list[str]:
+    psa, baseline = records["psa"], records["bilstm_crf"]
+    half = records["psa-half-sum"]
+    unit, plain = (
+        dev_loss(records[f"bilstm_crf-{name}-stopped"], 7) for name in ("half-unit_vectors", "half")
+    )
+    lead = gap(best_score(psa), best_score(baseline))
+    loss = gap(best_score(psa), best_score(half)), gap(test_f(psa), test_f(half))
+    return [
+        f"after {dev_rows(baseline)[-1]['epoch']} and {dev_rows(psa)[-1]['epoch']} epochs",
+        f"the training loss of the 7th epoch is {unit:.0f}, against {plain:.0f} for half",
+        f"ended by hand after {dev_rows(half)[-1]['epoch']} epochs",
+        f"costs {loss[0]} points of F1 on development data and {loss[1]} on test data",
+        f"better than its baseline by {lead} points on development data and equal to it "
+        "on test data",
+    ]

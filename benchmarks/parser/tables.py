@@ -1,0 +1,113 @@
+"""The tables on the page of this experiment, and the numbers in its text."""
+
+from typing import Any
+
+from benchmarks.tables import (
+    Records,
+    best_score,
+    dev_rows,
+    file_link,
+    percent,
+    precision_recall_f,
+    table,
+    test_f,
+)
+
+SMALL = (
+    ("small-log_likelihood", "tree CRF (`log_likelihood`), dropouts of 0.1, batches of 50: now"),
+    ("small-max_margin", "max-margin, the dropouts of Kitaev2018, batches of 100: before"),
+)
+# Row of Kitaev2018, what it is here, record, figure of the paper.
+TABLE_5 = (
+    ("LSTM", "`lstm.cfg`: two BiLSTM layers of 250, words and letters", "lstm", "92.24"),
+    (
+        "self-attentive",
+        "not factored, inputs added, words and predicted tags",
+        "unfactored",
+        "92.67",
+    ),
+    ("+ factored", "words and predicted tags", "factored", "93.15"),
+    ("+ CharLSTM", "`small.cfg`: letters alone", "chars", "93.61"),
+)
+LAYERS = 4
+WINDOWS = (5, 10, 15, 20, 30, 40)
+
+
+def small(records: Records) -> str:
+    rows = []
+    for name, title in SMALL:
+        record = records[name]
+        # Two evaluations a pass.
+        passes = [dev_rows(record).index(record["results"]["best"]) + 1, len(dev_rows(record))]
+        best, last = (f"{count / 2:g}" for count in passes)
+        exact = percent(record["results"]["scores"]["constituents_exact"])
+        dev = f"{percent(best_score(record))} ({best} of {last})"
+        rows.append([title, dev, *precision_recall_f(record), exact, file_link(name)])
+    header = ["`configs/parser/small.cfg`", "dev F1 (best pass of)", "test P", "test R"]
+    return table([*header, "test F1", "exact", "record"], rows)
+
+
+def table_5(records: Records) -> str:
+    rows = []
+    for row, here, name, paper in TABLE_5:
+        # Two evaluations a pass.
+        scores = ", ".join(
+            percent(each["score"]) for each in dev_rows(records[f"table5-{name}"])[1::2]
+        )
+        rows.append([row, here, scores, paper, file_link(f"table5-{name}")])
+    header = ["Kitaev2018, Table 5", "here", "dev F1 after 1, 2 and 3 passes"]
+    return table([*header, "Kitaev2018, full size, to the end", "record"], rows)
+
+
+def _limited(records: Records, **limits: Any) -> str:
+    """F1 under limits of the attention."""
+    none: dict[str, Any] = {
+        "disable_content": [],
+        "disable_position": [],
+        "window": None,
+        "relaxed": True,
+    }
+    wanted = {**none, **limits}
+    for row in records["small-ablation"]["results"]["rows"]:
+        if all(row[key] == value for key, value in wanted.items()):
+            return percent(row["f"])
+    raise KeyError(f"no row for {limits}")
+
+
+def layers(records: Records) -> str:
+    every = list(range(LAYERS))
+    sets = [every, *(every[:n] for n in (1, 2, 3)), *(every[LAYERS - n :] for n in (1, 2, 3))]
+    rows = []
+    for chosen in sets:
+        name = "all four" if chosen == every else f"{chosen[0] + 1}-{chosen[-1] + 1}"
+        if len(chosen) == 1:
+            name = f"{chosen[0] + 1}"
+        content = _limited(records, disable_content=chosen)
+        rows.append([name, content, _limited(records, disable_position=chosen)])
+    return table(["layers", "without content", "without position"], rows)
+
+
+def windows(records: Records) -> str:
+    rows = [
+        [title, *(_limited(records, window=window, relaxed=relaxed) for window in WINDOWS)]
+        for title, relaxed in (
+            ("strict", False),
+            ("relaxed: all words see the first and last ones", True),
+        )
+    ]
+    return table(["window", *map(str, WINDOWS)], rows)
+
+
+TABLES = {"small": small, "table_5": table_5, "layers": layers, "windows": windows}
+
+
+def headline(records: Records) -> str:
+    return f"test F1 {percent(test_f(records['small-log_likelihood']))} for `small.cfg`"
+
+
+def claims(records: Records) -> list[str]:
+    documents = records["small-log_likelihood"]["results"]["test"]["documents"]
+    return [
+        f"{_limited(records)} without limits",
+        f"{documents:,} of section 23 to test",
+    ]

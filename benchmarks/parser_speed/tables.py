@@ -1,0 +1,42 @@
+"""The tables on the page of this experiment, and the numbers in its text."""
+
+from benchmarks.tables import Records, file_link, percent, table
+
+ROWS = {
+    "factored": "`factored.cfg`, the size of the paper",
+    "factored-bfloat16": 'the same, `precision = "bfloat16"`',
+    "small": "`small.cfg`, trained, bfloat16",
+}
+
+
+def rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
+
+
+def main_table(records: Records) -> str:
+    rows = []
+    for name, title in ROWS.items():
+        results = records[name]["results"]
+        rates = [
+            rate(results["rows"][part]["per_second"]["median"])
+            for part in ("whole", "model", "chart")
+        ]
+        rows.append([title, *rates, f"{percent(results['chart_share'], 1)}%", file_link(name)])
+    header = ["sentences a second", "whole", "encoder and span scores", "chart (CKY)"]
+    return table([*header, "share of the chart", "record"], rows)
+
+
+TABLES = {"main": main_table}
+
+
+def headline(records: Records) -> str:
+    found = records["small"]["results"]["rows"]["whole"]["per_second"]["median"]
+    return f"{found:,.0f} sentences a second for `small.cfg` on two cores"
+
+
+def claims(records: Records) -> list[str]:
+    results = records["factored"]["results"]
+    return [
+        f"{results['sentences']:,} sentences of {results['words'] / results['sentences']:.0f} "
+        "words on average"
+    ]

@@ -1,0 +1,1 @@
+"""Writes the reference pages of the documentation from the installed package."""

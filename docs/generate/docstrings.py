@@ -1,0 +1,63 @@
+"""What the docstrings of the package say, read by griffe as mkdocstrings reads them."""
+
+import inspect
+import logging
+from typing import Any
+
+import griffe
+
+logging.getLogger("griffe").setLevel(logging.ERROR)
+
+
+def arguments(*objects: Any) -> dict[str, str]:
+    """The descriptions in the Args sections of some objects; the first object wins.
+
+    A class also has those of its bases and of their constructors.
+    """
+    found: dict[str, str] = {}
+    for item in objects:
+        family = item.__mro__[:-1] if inspect.isclass(item) else [item]
+        for one in family:
+            for text in (one.__dict__.get("__doc__"), _constructor(one)):
+                for name, description in _arguments(text).items():
+                    found.setdefault(name, description)
+    return found
+
+
+def summary(item: Any) -> str:
+    """The first sentence of a docstring."""
+    return first_sentence(inspect.getdoc(item) or "")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, with its full stop."""
+    paragraph = " ".join(text.strip().split("\n\n")[0].split())
+    end = paragraph.find(". ")
+    return paragraph if end < 0 else paragraph[: end + 1]
+
+
+def is_google(item: Any) -> bool:
+    """Whether a docstring has a section for its arguments, so that the page may show them."""
+    return bool(_arguments(inspect.getdoc(item)))
+
+
+def path(item: Any) -> str:
+    """The dotted name of an object, as mkdocstrings takes it."""
+    return f"{item.__module__}.{item.__qualname__}"
+
+
+def _constructor(item: Any) -> str | None:
+    init = vars(item).get("__init__") if inspect.isclass(item) else None
+    return None if init is None else init.__doc__
+
+
+def _arguments(text: str | None) -> dict[str, str]:
+    if not text:
+        return {}
+    docstring = griffe.Docstring(inspect.cleandoc(text), lineno=1)
+    return {
+        parameter.name.lstrip("*"): " ".join(parameter.description.split())
+        for section in docstring.parse("google", warnings=False)
+        if section.kind is griffe.DocstringSectionKind.parameters
+        for parameter in section.value
+    }

@@ -1,0 +1,140 @@
+"""The page of the classes and functions that programs use."""
+
+from docs.generate.markdown import NOTE, embedded
+
+# Heading, text, and for each object its dotted name and the members to show.
+SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
+    (
+        "Questions to a component",
+        "`crf_ner`, `crf_chunker` and `crf_tagger` have these methods. All answers are exact.",
+        [
+            (
+                "spacy_psa.pipeline.chain.queries.ChainQueries",
+                ["tags", "marginals", "entropy", "kbest", "kbest_batch"],
+            ),
+            (
+                "spacy_psa.pipeline.chain.sequence_labeler.SequenceLabeler",
+                ["distribution", "confidence"],
+            ),
+            ("spacy_psa.pipeline.chain.span_labeler.SpanLabeler", ["posterior", "scheme"]),
+            ("spacy_psa.pipeline.chain.temperature.Tempered", ["temperature"]),
+        ],
+    ),
+    (
+        "Questions to a parser",
+        "`constituency_parser` has these methods.",
+        [
+            (
+                "spacy_psa.pipeline.parser.parser.ConstituencyParser",
+                ["distribution", "kbest", "labels", "tags"],
+            ),
+        ],
+    ),
+    (
+        "Every trainable component",
+        "All four components have these methods, beside those of spaCy's `TrainablePipe`.",
+        [
+            (
+                "spacy_psa.pipeline.component.StructuredPipe",
+                ["labels", "label_data", "add_label", "initialize", "pipe", "update"],
+            ),
+        ],
+    ),
+    (
+        "Distributions",
+        "A distribution over structures, in torch, without spaCy.",
+        [
+            (
+                "spacy_psa.structs.distribution.StructuredDistribution",
+                ["log_partition", "score", "log_prob", "argmax", "max", "kbest", "sample"],
+            ),
+            (
+                "spacy_psa.structs.chain.LinearChain",
+                [
+                    "from_emissions",
+                    "marginals",
+                    "pairwise_marginals",
+                    "entropy",
+                    "argmax",
+                    "max",
+                    "constrain",
+                ],
+            ),
+            (
+                "spacy_psa.structs.tree.SpanTree",
+                [
+                    "from_spans",
+                    "marginals",
+                    "span_marginals",
+                    "entropy",
+                    "argmax",
+                    "max",
+                    "augment",
+                    "hinge",
+                    "constrain",
+                ],
+            ),
+        ],
+    ),
+    (
+        "Attributes of docs",
+        "These functions add the [custom attributes](components.md#custom-attributes).",
+        [
+            ("spacy_psa.pipeline.chain.extensions.register", []),
+            ("spacy_psa.pipeline.parser.extensions.register_extensions", []),
+            ("spacy_psa.pipeline.parser.extensions.NonConstituentException", []),
+        ],
+    ),
+    (
+        "What a trained model looks at",
+        "Functions for studies of a trained model.",
+        [
+            ("spacy_psa.analysis.attention.inspect", []),
+            ("spacy_psa.analysis.ablation.recalls", []),
+            ("spacy_psa.analysis.parser_ablation.ablate", []),
+            ("spacy_psa.analysis.temperature.fit_temperature", []),
+        ],
+    ),
+    (
+        "Errors",
+        "Wrong input raises an `InputError`, a `ValueError`. Its message says what to do.",
+        [
+            ("spacy_psa.errors.InputError", []),
+            ("spacy_psa.errors.SettingError", []),
+        ],
+    ),
+]
+
+
+def page() -> str:
+    """The page of the Python API."""
+    parts = [
+        NOTE,
+        "# Python",
+        "The classes and functions that a program uses. Shapes are in round brackets: B "
+        "sentences, n tokens, K tags, L labels.",
+    ]
+    for heading, text, objects in SECTIONS:
+        parts += [f"## {heading}", text]
+        parts += [
+            embedded(
+                name,
+                show_root_heading=True,
+                show_root_toc_entry=True,
+                members=members,
+                inherited_members=bool(members),
+                heading_level=3,
+            )
+            for name, members in objects
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def identifiers() -> list[str]:
+    """The dotted names that the page embeds, members too."""
+    return [
+        dotted
+        for _, _, objects in SECTIONS
+        for name, members in objects
+        for dotted in (name, *(f"{name}.{member}" for member in members))
+    ]

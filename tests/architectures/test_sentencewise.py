@@ -1,0 +1,91 @@
+"""Heads over token vectors, sentence by sentence."""
+
+import numpy
+import pytest
+import torch
+from spacy.tokens import Doc
+from spacy.util import registry
+from spacy.vocab import Vocab
+
+from spacy_psa.architectures.crf import crf
+from spacy_psa.architectures.sentencewise import has_boundaries, listens, sentence_scores
+from spacy_psa.sentences import SplitDocs
+from tests.helpers.layers import torch_modules
+
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
+
+
+def tok2vec(tools, **options):
+    return registry.resolve({"model": tools.small_model(**options)["tok2vec"]})["model"]
+
+
+@pytest.fixture
+def model(tools):
+    torch.manual_seed(0)
+    model = crf(tok2vec(tools))
+    model.set_dim("nO", 5)
+    return model
+
+
+@pytest.fixture
+def docs(tools, model):
+    vocab = Vocab()
+    docs = [Doc(vocab, words=text.split()) for text in tools.texts[:3]]
+    model.initialize(X=docs)
+    model.begin_update(docs)  # meets the words
+    return docs
+
+
+def joined(docs):
+    """One doc of several, each a sentence."""
+    return Doc(
+        docs[0].vocab,
+        words=[token.text for doc in docs for token in doc],
+        sent_starts=[token.i == 0 for doc in docs for token in doc],
+    )
+
+
+def test_doc_with_sentence_boundaries_gives_an_array_for_each_sentence(model, docs):
+    apart, together = model.predict(docs), model.predict([docs[0], joined(docs)])
+    assert len(together) == 1 + len(docs)
+    for a, b in zip([apart[0], *apart], together, strict=True):
+        numpy.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_sentences_add_up_to_those_of_docs(model, docs):
+    def gradients(batch):
+        potentials, backprop = model.begin_update(batch)
+        backprop([numpy.ones_like(array) for array in potentials])
+        modules = torch_modules(model)
+        found = [p.grad.clone() for module in modules for p in module.parameters()]
+        for module in modules:
+            module.zero_grad()
+        return found
+
+    for a, b in zip(gradients(docs), gradients([joined(docs)]), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_chosen_sentences_have_the_arrays_that_they_have_among_all(model, docs):
+    whole = [joined(docs), Doc(docs[0].vocab), docs[1]]
+    scores = sentence_scores(model, SplitDocs(whole))
+    expected = model.predict(whole)
+    for numbers in ([0, 1, 2, 3, 4], [4, 1], [3, 2]):
+        for found, number in zip(scores(numbers), numbers, strict=True):
+            numpy.testing.assert_allclose(found, expected[number], rtol=1e-4, atol=1e-5)
+
+
+def test_listening_models_are_told_from_others(tools):
+    assert listens(crf(registry.resolve({"model": LISTENER})["model"]))
+    assert not listens(crf(tok2vec(tools)))
+
+
+@pytest.mark.parametrize("boundaries", [True, False])
+def test_encoders_with_boundary_rows_are_told_from_others(tools, boundaries):
+    encoder = {
+        "@architectures": "spacy-psa.FactoredTransformer.v1",
+        "layers": 1,
+        "boundaries": boundaries,
+    }
+    assert has_boundaries(tok2vec(tools, encoder=encoder)) == boundaries
+    assert not has_boundaries(tok2vec(tools))

@@ -1,0 +1,114 @@
+"""All configs of the repository: that spaCy takes them, and that they keep to our rules."""
+
+from functools import cache
+
+import pytest
+from spacy.schemas import ConfigSchemaTraining
+from spacy.util import load_model_from_config, registry
+
+from spacy_psa.training.plateau import WarmupHalving
+from tests.helpers.configs import filled, flat, read, settings_of
+from tests.helpers.paths import CONFIGS
+
+# The files for `spacy-psa merge-config` are parts of configs.
+ALL = sorted(
+    f"{path.parent.name}/{path.stem}"
+    for task in ("ner", "tagger", "chunker", "parser")
+    for path in CONFIGS.glob(f"{task}/*.cfg")
+)
+PARSERS = [name for name in ALL if name.startswith("parser/")]
+TAGGERS = [name for name in ALL if name not in PARSERS]
+# They take their vectors from elsewhere than a table of words.
+CONTEXTUAL = {"ner/transformer_crf", "ner/tok2vec_crf", "parser/transformer"}
+
+
+# They need the extra `transformers`.
+PRETRAINED = {"ner/transformer_crf", "parser/transformer"}
+
+
+def needs_tagger(name):
+    return "tagger" in read(name)["paths"]
+
+
+@pytest.fixture(scope="module")
+def complete(tagger):
+    """Reads a config as it stands, where it can be built."""
+
+    @cache
+    def read_complete(name):
+        if name in PRETRAINED:
+            pytest.importorskip("spacy_transformers", reason="needs the extra `transformers`")
+        return read(name, **({"paths__tagger": tagger} if needs_tagger(name) else {}))
+
+    return read_complete
+
+
+@pytest.fixture(scope="module")
+def full(complete):
+    """Gives the same, filled."""
+    return cache(lambda name: filled(complete(name)))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_spacy_builds_the_pipeline_and_a_training_whose_rate_hears_its_scores(name, complete):
+    config = complete(name).interpolate()
+    nlp = load_model_from_config(config, auto_fill=True, validate=True)
+    assert nlp.pipe_names[-1] == name.partition("/")[0]
+    assert len(nlp.pipe_names) == 1 + (name in CONTEXTUAL or needs_tagger(name))
+    section = nlp.config.interpolate()["training"]
+    training = registry.resolve(section, schema=ConfigSchemaTraining)
+    assert callable(training["batcher"])
+    halves = isinstance(training["optimizer"].schedules.get("learn_rate"), WarmupHalving)
+    assert (section["logger"]["@loggers"] == "spacy-psa.score_listener.v1") == halves
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_filled_config_is_complete_and_changes_no_line(name, complete, full):
+    load_model_from_config(full(name), auto_fill=False, validate=True)
+    # A component that comes from another pipeline has its settings from there.
+    elsewhere = "components.tagger." if needs_tagger(name) else "nowhere"
+    before = {key: v for key, v in flat(complete(name)) if not key.startswith(elsewhere)}
+    after = dict(flat(full(name)))
+    assert {key: after.get(key) for key in before} == before
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_filling_adds_only_what_does_nothing_to_the_training(name, complete, full):
+    written = dict(flat(complete(name)))
+    # Arguments of the models' parts have defaults; ner/grid has blocks of its own.
+    parts = ("components", "words", "characters", "char", "word")
+    added = {
+        key: value
+        for key, value in flat(full(name))
+        if key not in written and key.split(".")[0] not in parts
+    }
+    named = "${paths.init_tok2vec}", "spacy.Tokenizer.v1", "spacy.Vectors.v1"
+    inert = (None, False, 0, [], {}, *named)
+    assert [key for key, value in added.items() if value not in inert] == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_paths_and_seed_can_be_overridden(name):
+    found = settings_of(name, paths__train="a", paths__dev="b", system__seed=7)
+    assert found["corpora.train.path"] == "a" and found["corpora.dev.path"] == "b"
+    assert found["training.seed"] == 7
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_the_path_of_vectors_can_be_overridden_where_there_are_any(name):
+    found = settings_of(name, paths__vectors="v")
+    assert found["initialize.vectors"] == (None if name in CONTEXTUAL else "v")
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_labels_of_the_development_set_are_checked(name):
+    callback = read(name)["initialize"]["after_init"]
+    assert callback == {"@callbacks": "spacy-psa.check_dev_labels.v1"}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_bilstm_gives_its_directions_to_the_sides_of_the_fenceposts(name):
+    config = read(name).interpolate()
+    model = config["components"]["parser"]["model"]
+    encode = model["tok2vec"].get("encode", {}).get("@architectures", "")
+    assert (model.get("sides") == "halves") == ("BiLSTM" in encode)

@@ -1,0 +1,343 @@
+"""What `LinearChain` and `SpanTree` share: the same questions, answered in the same form."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.distribution import StructuredDistribution
+from spacy_psa.structs.tree import SpanTree
+from tests.helpers.chains import enumerate_sequences, random_potentials
+from tests.helpers.span_trees import enumerate_trees, random_scores
+from tests.helpers.structs import INF, TOLERANCE
+
+LENGTHS = torch.tensor([3, 1, 2])
+Truth = list[dict[Hashable, float]]  # of each sentence, probabilities by value, best first
+
+
+class Family(NamedTuple):
+    """A distribution, and what tests must know of it."""
+
+    kind: type[StructuredDistribution]
+    scores: Callable[..., Tensor]  # random ones of sentences, with 3 tags or labels
+    values: Callable[[Tensor, int], list[tuple[Any, float]]]  # of a sentence, with their scores
+    plain: Callable[[Any], Hashable]  # a value that can be compared
+    parts: Callable[[Hashable], list[tuple[int, ...]]]  # where a value counts in `marginals`
+    counted: Callable[[Tensor], Tensor]  # the marginals of these parts
+    impossible: Callable[[Tensor, int], None]  # leaves a sentence of the scores no value
+    constrain: Callable[[Any], Any]  # evidence on the first and the last of `LENGTHS`
+    agrees: Callable[[int, Any], bool]  # whether a value of a sentence agrees with it
+
+
+def exclude_chain(scores: Tensor, sentence: int) -> None:
+    scores[sentence, 0] = -INF
+
+
+def exclude_tree(scores: Tensor, sentence: int) -> None:
+    scores[sentence, 0, 1] = -INF  # a word that is nothing
+
+
+def constrain_chain(chain: LinearChain) -> LinearChain:
+    allowed = torch.ones(3, 3, 3, dtype=torch.bool)
+    allowed[0, 1, 0] = allowed[2, 0, 1] = False
+    return chain.constrain(allowed)
+
+
+def chain_agrees(sentence: int, tags: tuple[int, ...]) -> bool:
+    return tags[1] != 0 if sentence == 0 else sentence == 1 or tags[0] != 1
+
+
+def constrain_tree(trees: SpanTree) -> SpanTree:
+    return trees.constrain(required=[[(1, 3)], [], []], forbidden=[[], [], [(0, 1)]])
+
+
+def tree_agrees(sentence: int, tree: tuple[tuple[int, int, int], ...]) -> bool:
+    spans = {constituent[:2] for constituent in tree}
+    return (1, 3) in spans if sentence == 0 else sentence == 1 or (0, 1) not in spans
+
+
+FAMILIES = {
+    "chain": Family(
+        kind=LinearChain,
+        scores=random_potentials,
+        values=lambda scores, n: [tuple(found) for found in enumerate_sequences(scores, n)],
+        plain=lambda tags: tuple(torch.as_tensor(tags).tolist()),
+        parts=lambda tags: list(enumerate(tags)),
+        counted=lambda marginals: marginals,
+        impossible=exclude_chain,
+        constrain=constrain_chain,
+        agrees=chain_agrees,
+    ),
+    "tree": Family(
+        kind=SpanTree,
+        scores=random_scores,
+        values=enumerate_trees,
+        plain=tuple,
+        parts=lambda tree: [(i, j, label - 1) for i, j, label in tree],
+        counted=lambda marginals: marginals[..., 1:],
+        impossible=exclude_tree,
+        constrain=constrain_tree,
+        agrees=tree_agrees,
+    ),
+}
+
+
+@pytest.fixture(params=FAMILIES.values(), ids=list(FAMILIES))
+def family(request: pytest.FixtureRequest) -> Family:
+    return request.param
+
+
+def normalized(scores: dict[Hashable, float]) -> dict[Hashable, float]:
+    """Probabilities of values with these scores."""
+    top = max(scores.values())
+    total = sum(math.exp(score - top) for score in scores.values())
+    return {value: math.exp(score - top) / total for value, score in scores.items()}
+
+
+def truth_of(family: Family, scores: Tensor, lengths: Tensor = LENGTHS) -> Truth:
+    return [
+        normalized({family.plain(value): score for value, score in family.values(row, n)})
+        for row, n in zip(scores, lengths.tolist(), strict=True)
+    ]
+
+
+# Types and order
+
+
+def test_results_are_of_each_sentence_in_order_and_of_the_same_types(path, dtype, family):
+    scores = family.scores(LENGTHS, 3, seed=1, dtype=dtype)
+    dist = family.kind(scores, LENGTHS)
+    assert isinstance(dist, StructuredDistribution) and dist.dtype == dtype
+    value = Tensor if family.kind is LinearChain else list
+    for numbers in (dist.log_partition, dist.max, dist.entropy, dist.log_prob(dist.argmax)):
+        assert numbers.shape == (3,) and numbers.dtype == dtype
+    assert len(dist.marginals) == 3 and dist.marginals.dtype == dtype
+    assert [type(best) for best in dist.argmax] == [value] * 3
+    ranked, drawn = dist.kbest(2), dist.sample(4)
+    assert [list(map(type, own)) for own in drawn] == [[value] * 4] * 3
+    assert [[(type(p), type(v)) for p, v in own] for own in ranked] == [[(float, value)] * 2] * 3
+    for b, truth in enumerate(truth_of(family, scores)):
+        assert {family.plain(v) for v in (dist.argmax[b], *drawn[b])} <= truth.keys()
+        assert {family.plain(v) for _, v in ranked[b]} <= truth.keys()
+
+
+def test_a_sentence_has_the_same_results_alone(path, family):
+    scores = family.scores(LENGTHS, 3, seed=1)
+    together = family.kind(scores, LENGTHS)
+    for b in range(3):
+        alone = family.kind(scores[b : b + 1], LENGTHS[b : b + 1]) if b == 0 else None
+        alone = alone or family.kind(family_cut(family, scores, b), LENGTHS[b : b + 1])
+        assert family.plain(alone.argmax[0]) == family.plain(together.argmax[b])
+        for name in ("log_partition", "max", "entropy"):
+            ours, theirs = getattr(together, name)[b], getattr(alone, name)[0]
+            torch.testing.assert_close(ours, theirs)
+        ours, theirs = together.kbest(3)[b], alone.kbest(3)[0]
+        assert [family.plain(v) for _, v in ours] == [family.plain(v) for _, v in theirs]
+        assert [p for p, _ in ours] == pytest.approx([p for p, _ in theirs])
+
+
+def family_cut(family: Family, scores: Tensor, sentence: int) -> Tensor:
+    """The scores of one sentence, no larger than it needs."""
+    n = int(LENGTHS[sentence])
+    own = scores[sentence : sentence + 1]
+    return own[:, :n] if family.kind is LinearChain else own[:, : n + 1, : n + 1]
+
+
+def test_no_sentences_give_empty_results(path, family):
+    none = torch.zeros(0, dtype=torch.int64)
+    shape = (0, 3, 2, 2) if family.kind is LinearChain else (0, 4, 4, 2)
+    dist = family.kind(torch.zeros(shape), none)
+    assert dist.argmax == dist.kbest(2) == dist.sample(2) == []
+    for numbers in (dist.log_partition, dist.max, dist.entropy, dist.score([]), dist.log_prob([])):
+        assert numbers.shape == (0,)
+    assert len(dist.marginals) == 0
+
+
+def test_evidence_gives_a_distribution_of_the_same_kind(path, family):
+    dist = family.kind(family.scores(LENGTHS, 3, seed=1), LENGTHS)
+    for other in (dist.constrain(), family.constrain(dist)):
+        assert type(other) is family.kind and other.lengths.tolist() == LENGTHS.tolist()
+    assert torch.equal(dist.constrain().log_partition, dist.log_partition)
+
+
+# Values and probabilities
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_results_are_those_of_enumeration(path, dtype, family, excluded):
+    scores = family.scores(LENGTHS, 3, seed=1, excluded=excluded, dtype=dtype)
+    dist = family.kind(scores, LENGTHS)
+    ranked = dist.kbest(1000)
+    for b, truth in enumerate(truth_of(family, scores)):
+        best = next(iter(truth))
+        assert family.plain(dist.argmax[b]) == best
+        assert [family.plain(v) for _, v in ranked[b]] == list(truth)
+        found = [math.exp(log_prob) for log_prob, _ in ranked[b]]
+        assert found == pytest.approx(list(truth.values()), abs=TOLERANCE[dtype])
+        entropy = -sum(p * math.log(p) for p in truth.values())
+        assert dist.entropy[b].item() == pytest.approx(entropy, abs=TOLERANCE[dtype])
+        marginals = torch.zeros_like(family.counted(dist.marginals)[b], dtype=torch.float64)
+        for value, probability in truth.items():
+            for part in family.parts(value):
+                marginals[part] += probability
+        ours = family.counted(dist.marginals)[b].double()
+        torch.testing.assert_close(ours, marginals, atol=TOLERANCE[dtype], rtol=0)
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_kbest_has_the_log_probabilities_of_its_values(path, dtype, family, excluded):
+    dist = family.kind(family.scores(LENGTHS, 3, seed=1, excluded=excluded, dtype=dtype), LENGTHS)
+    ranked = dist.kbest(3)
+    near = {"rel": 0, "abs": 10 * TOLERANCE[dtype]}
+    for i in range(3):
+        values = [own[i][1] for own in ranked]
+        log_probs = [own[i][0] for own in ranked]
+        assert dist.log_prob(values).tolist() == pytest.approx(log_probs, **near)
+        scores = (dist.log_prob(values) + dist.log_partition).tolist()
+        assert dist.score(values).tolist() == pytest.approx(scores, **near)
+    best = (dist.log_prob(dist.argmax) + dist.log_partition).tolist()
+    assert dist.max.tolist() == pytest.approx(best, **near)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_kbest_of_less_than_one_is_an_error(path, family, k):
+    dist = family.kind(family.scores(LENGTHS, 3), LENGTHS)
+    with pytest.raises(ValueError, match=f"k must be at least 1, not {k}"):
+        dist.kbest(k)
+
+
+@pytest.mark.parametrize("name", ["score", "log_prob"])
+def test_one_value_for_each_sentence_must_be_given(path, family, name):
+    dist = family.kind(family.scores(LENGTHS, 3), LENGTHS)
+    for values in (dist.argmax[:2], [*dist.argmax, dist.argmax[0]], dist.argmax[::-1]):
+        with pytest.raises(ValueError):
+            getattr(dist, name)(values)
+
+
+def test_a_sentence_without_a_possible_value_has_none_and_the_others_have_theirs(path, family):
+    scores = family.scores(LENGTHS, 3, seed=1)
+    live = family.kind(scores.clone(), LENGTHS)
+    family.impossible(scores, 1)
+    dist = family.kind(scores, LENGTHS)
+    assert dist.log_partition[1] == dist.max[1] == -INF and dist.entropy[1] == 0
+    assert not dist.marginals[1].any()
+    assert dist.log_prob(live.argmax)[1] == -INF
+    assert dist.kbest(2)[1] == [] and len(dist.kbest(2)[2]) == 2
+    assert torch.equal(dist.log_partition[[0, 2]], live.log_partition[[0, 2]])
+    message = rf"no {dist.structure} is possible for the sentences \[1\]"
+    for find in (lambda: dist.argmax, lambda: dist.sample(1)):
+        with pytest.raises(ValueError, match=message):
+            find()
+
+
+# Draws
+
+
+def assert_frequencies(counts: Counter, truth: dict[Hashable, float]) -> None:
+    """Each value is drawn as often as its probability says, within 5 standard deviations."""
+    total = counts.total()
+    assert counts.keys() <= truth.keys()
+    for value, probability in truth.items():
+        error = 5 * math.sqrt(probability * (1 - probability) / total) + 1e-6
+        assert counts[value] / total == pytest.approx(probability, abs=error)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_samples_have_the_frequencies_of_enumeration(path, dtype, family, excluded):
+    scores = family.scores(LENGTHS, 3, seed=6, excluded=excluded, dtype=dtype)
+    drawn = family.kind(scores, LENGTHS).sample(10_000, seeded())
+    for own, truth in zip(drawn, truth_of(family, scores), strict=True):
+        assert len(own) == 10_000
+        assert_frequencies(Counter(map(family.plain, own)), truth)
+
+
+def test_samples_under_evidence_have_the_frequencies_given_it(path, family):
+    scores = family.scores(LENGTHS, 3, seed=6, excluded=0.1)
+    drawn = family.constrain(family.kind(scores, LENGTHS)).sample(10_000, seeded())
+    for b, (own, truth) in enumerate(zip(drawn, truth_of(family, scores), strict=True)):
+        kept = {value: p for value, p in truth.items() if family.agrees(b, value)}
+        assert b == 1 or 0.05 < sum(kept.values()) < 0.95
+        total = sum(kept.values())
+        counts = Counter(map(family.plain, own))
+        assert_frequencies(counts, {value: p / total for value, p in kept.items()})
+
+
+def test_samples_of_equal_sentences_and_in_succession_are_independent(path, family):
+    (scores,) = family.scores(torch.tensor([2]), 2, seed=3)
+    lengths = torch.tensor([2, 2])
+    first, second = family.kind(torch.stack([scores, scores]), lengths).sample(20_000, seeded())
+    first, second = ([family.plain(value) for value in own] for own in (first, second))
+    (truth,) = truth_of(family, scores[None], lengths[:1])
+    pairs = {(a, b): p * q for a, p in truth.items() for b, q in truth.items()}
+    assert_frequencies(Counter(zip(first, second, strict=True)), pairs)
+    assert_frequencies(Counter(zip(first[::2], first[1::2], strict=True)), pairs)
+
+
+def test_a_generator_gives_the_same_draws_again(path, family):
+    dist = family.kind(family.scores(LENGTHS, 3, seed=6), LENGTHS)
+
+    def draw(seed: int) -> list[list[Hashable]]:
+        return [list(map(family.plain, own)) for own in dist.sample(20, seeded(seed))]
+
+    assert draw(3) == draw(3) != draw(4)
+
+
+def test_without_a_generator_the_global_seed_decides(path, family):
+    dist = family.kind(family.scores(LENGTHS, 3, seed=6), LENGTHS)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        first = [family.plain(value) for (value,) in dist.sample()]
+        torch.manual_seed(5)
+        assert [family.plain(value) for (value,) in dist.sample()] == first
+
+
+def test_both_paths_draw_the_same(family, monkeypatch):
+    from tests.helpers.structs import on_both_paths
+
+    scores = family.scores(LENGTHS, 3, seed=6)
+
+    def draw() -> list[list[Hashable]]:
+        drawn = family.kind(scores, LENGTHS).sample(20, seeded())
+        return [list(map(family.plain, own)) for own in drawn]
+
+    ours, theirs = on_both_paths(draw)
+    assert ours == theirs
+
+
+def test_samples_carry_no_gradients_and_leave_the_scores_as_they_are(path, family):
+    scores = family.scores(LENGTHS, 3, seed=6)
+    read = scores.isfinite()
+    before = scores[read].clone()
+    scores.requires_grad_()
+    family.kind(scores, LENGTHS).sample(3)
+    assert scores.grad is None and torch.equal(scores.detach()[read], before)
+    with torch.inference_mode():
+        inside = family.kind(scores.detach().clone(), LENGTHS.clone())
+        assert [len(own) for own in inside.sample(3)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_fewer_than_one_sample_is_an_error(path, family, n):
+    dist = family.kind(family.scores(LENGTHS, 3), LENGTHS)
+    with pytest.raises(ValueError, match=f"n must be at least 1, not {n}"):
+        dist.sample(n)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_samples_on_a_gpu_have_the_frequencies_of_enumeration(family):
+    scores = family.scores(LENGTHS, 3, seed=6)
+    generator = torch.Generator("cuda").manual_seed(0)
+    drawn = family.kind(scores.cuda(), LENGTHS).sample(10_000, generator)
+    for own, truth in zip(drawn, truth_of(family, scores), strict=True):
+        assert_frequencies(Counter(family.plain(value) for value in own), truth)
