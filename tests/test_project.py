@@ -10,14 +10,15 @@ import spacy
 import srsly
 import typer
 from thinc.api import Config
-from typer.testing import CliRunner, Result
 from weasel.util import load_project_config
 
 from spacy_psa.cli.app import app
 from spacy_psa.corpora.layouts import LAYOUTS
 from spacy_psa.scoring.provenance import md5
+from tests.helpers.commands import assert_one_error, command
+from tests.helpers.paths import CONFIGS, ROOT
 
-ROOT = Path(__file__).parent.parent
+run = command()
 PROJECT = ROOT / "project.yml"
 # The directories that weasel makes when it loads a project.
 MADE = ("corpus/", "training/", "metrics/", "assets/")
@@ -38,22 +39,18 @@ def commands(folder: Path, **variables: str) -> list[dict]:
     return [by_name[name] for name in config["workflows"]["all"]]
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, list(map(str, arguments)))
-
-
 TASKS = [(corpus, task) for corpus, layout in LAYOUTS.items() for task in layout.tasks]
 
 
 @pytest.mark.parametrize(("corpus", "task"), [pair for pair in TASKS if pair[1] != "parser"])
 def test_each_step_needs_what_a_step_before_it_makes(project, corpus, task):
     made = [f"assets/{corpus}", "assets/sample"]  # which is in the repository
-    for command in commands(project, corpus=corpus, task=task):
-        for dep in command.get("deps", []):
+    for step in commands(project, corpus=corpus, task=task):
+        for dep in step.get("deps", []):
             there = (ROOT / dep).exists() if dep.startswith("configs/") else False
             within = any(dep == path or dep.startswith(f"{path}/") for path in made)
-            assert there or within, f"{command['name']} needs {dep}"
-        made += command.get("outputs", [])
+            assert there or within, f"{step['name']} needs {dep}"
+        made += step.get("outputs", [])
     assert {f"training/{corpus}/model-best", f"metrics/{corpus}.md", f"metrics/{corpus}.json"} <= {
         *made
     }
@@ -65,8 +62,8 @@ def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpu
     chosen = {"mirror": mirror, "task": LAYOUTS[corpus].tasks[0], "set": "a.b=1 c.d=x"}
     group = typer.main.get_command(app)
     seen = set()
-    for command in commands(project, corpus=corpus, **chosen):
-        for line in command["script"]:
+    for step in commands(project, corpus=corpus, **chosen):
+        for line in step["script"]:
             assert "${" not in line
             words = shlex.split(line)
             if words[:3] != ["python", "-m", "spacy_psa"]:
@@ -116,10 +113,8 @@ def write_assets(folder: Path) -> Path:
 def test_missing_assets_are_named_in_one_line(tmp_path):
     write_assets(tmp_path)
     result = run("assets", "conll2003", "--project", tmp_path / "project.yml")
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    for name in ("eng.train", "eng.testa", "eng.testb", "glove.6B.zip", "project assets"):
-        assert name in result.stderr
+    names = ("eng.train", "eng.testa", "eng.testb", "glove.6B.zip", "project assets")
+    assert_one_error(result, *names)
 
 
 def test_assets_are_copied_from_a_mirror_and_then_needed_no_more(tmp_path):
@@ -146,8 +141,7 @@ def test_wrong_checksum_is_an_error_and_a_mirror_mends_it(tmp_path):
     damaged = tmp_path / "assets" / "conll2003" / "eng.train"
     damaged.write_text("half")
     result = run(*arguments)
-    assert result.exit_code == 2
-    assert "eng.train: damaged" in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, "eng.train: damaged")
     assert run(*arguments, "--mirror", mirror).exit_code == 0
     assert damaged.read_text() == "content of eng.train"
 
@@ -187,8 +181,7 @@ def test_file_of_a_mirror_with_a_wrong_checksum_is_not_taken(tmp_path):
 def test_bad_arguments_give_one_line_and_code_2(tmp_path, monkeypatch, arguments, reason):
     monkeypatch.chdir(write_assets(tmp_path).parent)
     result = run(*arguments)
-    assert result.exit_code == 2
-    assert reason in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, reason)
 
 
 def test_conll2003_is_prepared_with_its_vectors(tmp_path):
@@ -235,8 +228,8 @@ def test_settings_in_a_section_that_the_base_lacks_are_an_error(tmp_path):
 
 @pytest.mark.parametrize(("corpus", "task"), TASKS)
 def test_settings_of_each_corpus_lie_over_each_config(tmp_path, corpus, task):
-    for base in sorted((ROOT / "configs" / task).glob("*.cfg")):
-        settings = ROOT / "configs" / "corpora" / f"{corpus}.cfg"
+    for base in sorted((CONFIGS / task).glob("*.cfg")):
+        settings = CONFIGS / "corpora" / f"{corpus}.cfg"
         result = run("merge-config", base, settings, tmp_path / "out.cfg")
         assert result.exit_code == 0, result.stderr
 
@@ -299,7 +292,7 @@ def test_settings_of_the_command_line_come_last_and_the_schedule_follows_them(tm
 
 def test_labels_of_a_corpus_are_read_from_where_its_settings_say(tmp_path, monkeypatch):
     """Sections 19 to 21 of the Wall Street Journal have a tag that 0 to 18 lack."""
-    base, settings = ROOT / "configs" / "tagger" / "psa.cfg", ROOT / "configs/corpora/wsj.cfg"
+    base, settings = CONFIGS / "tagger" / "psa.cfg", CONFIGS / "corpora/wsj.cfg"
     assert run("merge-config", base, settings, tmp_path / "out.cfg").exit_code == 0
     monkeypatch.chdir(ROOT)
     labels = Config().from_disk(tmp_path / "out.cfg")["initialize"]["components"]["tagger"]
@@ -310,7 +303,7 @@ def test_labels_of_a_corpus_are_read_from_where_its_settings_say(tmp_path, monke
 @pytest.mark.parametrize("base", ["ner/psa", "parser/small"])
 def test_the_log_goes_where_it_is_asked_for(tmp_path, base):
     """Also where the logger stands inside of one that listens for scores."""
-    files = ROOT / "configs" / f"{base}.cfg", ROOT / "configs/corpora/sample.cfg"
+    files = CONFIGS / f"{base}.cfg", CONFIGS / "corpora/sample.cfg"
     result = run("merge-config", *files, tmp_path / "out.cfg", "--log", "a/log.jsonl")
     assert result.exit_code == 0, result.stderr
     logger = Config().from_disk(tmp_path / "out.cfg", interpolate=False)["training"]["logger"]
@@ -319,7 +312,7 @@ def test_the_log_goes_where_it_is_asked_for(tmp_path, base):
 
 
 def test_a_section_is_laid_over_the_one_there(tmp_path):
-    files = ROOT / "configs/ner/psa.cfg", ROOT / "configs/corpora/sample.cfg"
+    files = CONFIGS / "ner/psa.cfg", CONFIGS / "corpora/sample.cfg"
     result = run("merge-config", *files, tmp_path / "out.cfg", 'training.optimizer={"momentum":0}')
     assert result.exit_code == 0, result.stderr
     before = Config().from_disk(files[0])["training"]["optimizer"]
@@ -329,7 +322,7 @@ def test_a_section_is_laid_over_the_one_there(tmp_path):
 
 
 def test_a_section_that_names_another_function_takes_the_place_of_the_one_there(tmp_path):
-    files = ROOT / "configs/ner/psa.cfg", ROOT / "configs/corpora/sample.cfg"
+    files = CONFIGS / "ner/psa.cfg", CONFIGS / "corpora/sample.cfg"
     optimizer = {
         "@optimizers": "spacy-psa.Adam.v1",
         "learn_rate": {"@schedules": "constant.v1", "rate": 0.002},
@@ -356,8 +349,7 @@ def test_a_setting_that_is_none_is_an_error(tmp_path, value, reason):
     (tmp_path / "part.cfg").write_text("[corpus]\nsentences = 161\n")
     out = tmp_path / "out.cfg"
     result = run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", out, value)
-    assert result.exit_code == 2
-    assert reason in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, reason)
     assert not out.exists()
 
 
@@ -385,8 +377,8 @@ def test_a_corpus_without_a_number_of_sentences_is_an_error(tmp_path, sentences)
     ],
 )
 def test_settings_of_the_papers_corpus_change_no_step(tmp_path, name, corpus):
-    base = ROOT / "configs" / f"{name}.cfg"
-    settings = ROOT / "configs" / "corpora" / f"{corpus}.cfg"
+    base = CONFIGS / f"{name}.cfg"
+    settings = CONFIGS / "corpora" / f"{corpus}.cfg"
     run("merge-config", base, settings, tmp_path / "out.cfg")
     merged = Config().from_disk(tmp_path / "out.cfg", interpolate=False)
     assert "corpus" not in merged
@@ -420,6 +412,5 @@ def test_an_error_while_preparing_is_one_line(tmp_path):
     (tmp_path / "assets" / "resume").mkdir(parents=True)
     (tmp_path / "assets" / "resume" / "train.char.bmes").write_text("EU NNP I-NP I-ORG\n")
     result = run("prepare", "resume", tmp_path / "assets", tmp_path / "corpus")
-    assert result.exit_code == 2
-    assert "train.char.bmes:1: 4 column(s)" in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, "train.char.bmes:1: 4 column(s)")
     assert not list(tmp_path.glob("corpus/*.spacy"))

@@ -4,6 +4,7 @@ import pytest
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_psa import sentences
 from spacy_psa.sentences import (
     EMBEDDED,
     Sentences,
@@ -63,3 +64,30 @@ def test_split_docs_know_their_docs_bounds_and_sizes(docs):
     assert split.sizes == [2, 0, 2, 1]
     assert words_of(split.sentences) == words_of(split_sentences(docs))
     assert split.sentences is split.sentences
+
+
+def test_a_doc_of_one_sentence_is_taken_as_it_is():
+    bounded = Doc(Vocab(), words=["a", "b"], sent_starts=[True, False])
+    assert split_sentences([bounded])[0] is bounded
+
+
+def test_bounds_that_are_given_are_not_looked_for(docs, monkeypatch):
+    monkeypatch.setattr(sentences, "sentence_bounds", None)
+    found = split_sentences(docs, [[(0, 1), (1, 2)], [(0, 0)], [(0, 3)]])
+    assert words_of(found) == [["a"], ["b"], [], ["c", "d", "e"]]
+    assert found[1] is not docs[0] and found[3] is docs[2]
+
+
+def test_split_docs_look_for_boundaries_once(docs, monkeypatch):
+    asked = []
+
+    def spy(doc):
+        asked.append(doc)
+        return sentence_bounds(doc)
+
+    monkeypatch.setattr(sentences, "sentence_bounds", spy)
+    split = SplitDocs(docs)
+    assert asked == docs
+    for _ in range(2):
+        assert len(split.sentences) == len(split.sizes) == 4
+    assert asked == docs

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from spacy_psa.architectures.embed import DIGITS
 from spacy_psa.bridge.layers import shim_of
+from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.word_table import WordTable
 from spacy_psa.performance.timing import Timing, stopwatch
 from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.ragged import pad
@@ -26,16 +28,16 @@ class Bare:
 
     def __init__(self, nlp: Language):
         pipe: Any = nlp.get_pipe("ner")
-        nodes = {node.name: node for node in pipe.model.walk() if node.shims}
-        self.words, self.characters = nodes["word_embed"], nodes["char_bilstm"]
-        head = pipe.model.get_ref("head")
-        (encoder,) = [
-            node
-            for node in nodes.values()
-            if node not in (self.words, self.characters) and node is not head
-        ]
-        modules = [shim_of(n).module for n in (self.words, self.characters, encoder, head)]
-        self.modules = nn.ModuleList(modules)
+        nodes = [node for node in pipe.model.walk() if node.shims]
+        modules = [shim_of(node).module for node in nodes]
+        words, characters = (
+            next(i for i, module in enumerate(modules) if isinstance(module, kind))
+            for kind in (WordTable, CharBiLSTM)
+        )
+        head = nodes.index(pipe.model.get_ref("head"))
+        (encoder,) = set(range(len(nodes))) - {words, characters, head}
+        self.words, self.characters = nodes[words], nodes[characters]
+        self.modules = nn.ModuleList(modules[i] for i in (words, characters, encoder, head))
         self.vectors = nlp.vocab.vectors
         legal = pipe.legal()
         self.legal = {name: torch.from_numpy(mask) for name, mask in legal._asdict().items()}
@@ -81,7 +83,7 @@ class Bare:
         nn.utils.clip_grad_norm_(self.modules.parameters(), self.max_grad_norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return float(loss)
+        return float(loss.detach())
 
     def _words(self, words: list[str]) -> tuple[Tensor, Tensor]:
         settings = self.words.attrs

@@ -1,18 +1,19 @@
 """The page of the components: settings, annotation, attributes and scores."""
 
-import importlib
 import inspect
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens.underscore import Underscore
 from thinc.api import Config
 
 from docs.generate.docstrings import arguments, is_google, path, summary
 from docs.generate.markdown import NOTE, embedded, kind, table, value
 from docs.generate.registry import names
+from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.parser.extensions import register_extensions
 
 GROUP = "spacy_factories"
 
@@ -185,33 +186,24 @@ def _details(title: str, text: str) -> str:
     return f'??? note "{title}"\n\n{inside}'
 
 
-def registered_attributes() -> dict[tuple[str, str], str]:
-    """The custom attributes that the components add, with the module that does it."""
-    found = {}
-    for module, function in (
-        ("spacy_psa.pipeline.chain.extensions", "register"),
-        ("spacy_psa.pipeline.parser.extensions", "register_extensions"),
-    ):
-        kinds = (Doc, Span, Token)
-        before = {kind: set(_extensions(kind)) for kind in kinds}
-        getattr(importlib.import_module(module), function)()
-        for owner in kinds:
-            for name in sorted(set(_extensions(owner))):
-                new = name not in before[owner]
-                if new or (owner.__name__, name) in ATTRIBUTES:
-                    found.setdefault((owner.__name__, name), f"{module}.{function}")
-    return found
-
-
-def _extensions(owner: Any) -> list[str]:
-    from spacy.tokens.underscore import Underscore
-
-    registry = {
-        Doc: Underscore.doc_extensions,
-        Span: Underscore.span_extensions,
-        Token: Underscore.token_extensions,
-    }
-    return list(registry[owner])
+def registered_attributes() -> set[tuple[str, str]]:
+    """The custom attributes that the components add, as (kind of object, attribute)."""
+    kinds = ("Doc", "Span", "Token")
+    places = [f"{kind.lower()}_extensions" for kind in kinds]
+    before = {place: getattr(Underscore, place) for place in places}
+    try:
+        for place in places:
+            setattr(Underscore, place, {})
+        register()
+        register_extensions()
+        return {
+            (kind, name)
+            for kind, place in zip(kinds, places)
+            for name in getattr(Underscore, place)
+        }
+    finally:
+        for place, extensions in before.items():
+            setattr(Underscore, place, extensions)
 
 
 def _attributes() -> str:

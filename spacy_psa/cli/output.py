@@ -204,6 +204,16 @@ class DocBinWriter:
 
     Args:
         stream: the bytes are written to it.
+
+    Examples:
+        >>> import io
+        >>> from spacy.tokens import Doc, DocBin
+        >>> from spacy.vocab import Vocab
+        >>> writer = DocBinWriter(io.BytesIO())
+        >>> writer.write(Doc(Vocab(), words=["Ada", "left"]))
+        >>> writer.finish()
+        >>> [doc.text for doc in DocBin().from_bytes(writer.stream.getvalue()).get_docs(Vocab())]
+        ['Ada left ']
     """
 
     def __init__(self, stream: BinaryIO) -> None:

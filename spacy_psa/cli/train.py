@@ -1,4 +1,4 @@
-"""`spacy-psa train`: training that goes on after a kill."""
+"""`spacy-psa train`: training that can be resumed after it was interrupted."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,30 +8,34 @@ import typer
 
 def train(
     ctx: typer.Context,
-    config: Annotated[Path, typer.Argument(help="Training config.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.cfg", help="Training config.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the models and checkpoints.")
+        Path, typer.Option("--output", "-o", help="Folder for the pipelines and checkpoints.")
     ],
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the last checkpoint, if there is one.")
+        bool, typer.Option("--resume", help="Continue from the last checkpoint, if there is one.")
     ] = False,
     save_every: Annotated[
-        int, typer.Option(help="Steps between checkpoints, beside those at evaluations; 0: none.")
+        int, typer.Option(help="Steps between further checkpoints; 0: only at evaluations.")
     ] = 0,
     code: Annotated[
-        Path | None, typer.Option("--code", "-c", help="Python file to import before.")
+        Path | None, typer.Option("--code", "-c", help="Python file to import first.")
     ] = None,
     gpu_id: Annotated[
-        int, typer.Option("--gpu-id", "-g", help="Number of the GPU, -1 for the CPU.")
+        int, typer.Option("--gpu-id", "-g", help="Number of the GPU; -1 for the CPU.")
     ] = -1,
 ) -> None:
-    """Train a pipeline as `spacy train` does, with checkpoints to resume from.
+    """Train a pipeline, with checkpoints to resume from.
 
-    Settings of the config are overridden as with `spacy train`:
-    --training.max_steps 1000. OUTPUT gets model-best, model-last and, until the training
-    has ended, checkpoints/.
+    Trains CONFIG.cfg as `spacy train` does. Further options override settings in the same way:
+    --training.max_steps 1000 and so on. OUTPUT gets model-best, model-last and, until the training
+    ends, checkpoints/. After an interruption, the same command with --resume continues the
+    training.
 
-    Example: spacy-psa train config.cfg -o training --paths.train train.spacy --resume
+    \b
+    Example:
+      spacy-psa train config.cfg --output training --resume \\
+          --paths.train train.spacy --paths.dev dev.spacy
     """
     from spacy.cli._util import import_code, parse_config_overrides
     from spacy.training.initialize import init_nlp
@@ -42,7 +46,7 @@ def train(
     from spacy_psa.training import loop
 
     if not config.is_file():
-        raise InputError(f"{config}: there is no such config file")
+        raise InputError(f"{config}: there is no such config")
     if save_every < 0:
         raise InputError(f"--save-every {save_every}: take 0 or more steps")
     overrides: dict[str, Any] = parse_config_overrides(ctx.args)

@@ -15,7 +15,12 @@ TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txz")
 
 
 def is_collection(source: Path) -> bool:
-    """Tell whether `source` is a folder or has the file name of an archive."""
+    """Tell whether `source` is a folder or has the file name of an archive.
+
+    Examples:
+        >>> is_collection(Path("conll2000.zip")), is_collection(Path("train.txt"))
+        (True, False)
+    """
     return source.is_dir() or source.name.endswith((".zip", *TARS))
 
 

@@ -28,7 +28,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.touch()  # an unwritable folder is found before the work is done
         yield temporary
         os.replace(temporary, path)
-    except OSError as error:  # not of a reader: readers raise InputError
+    except OSError as error:  # readers inside the block raise InputError
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be written ({reason}); check the path") from error
     finally:

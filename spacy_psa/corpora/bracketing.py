@@ -19,7 +19,13 @@ EMPTY = "-NONE-"
 
 
 class BracketError(ValueError):
-    """Brackets, labels and words that do not form a tree."""
+    """Brackets, labels and words that do not form a tree.
+
+    Examples:
+        >>> TreeBuilder().close()
+        Traceback (most recent call last):
+        spacy_psa.corpora.bracketing.BracketError: a closing bracket too many
+    """
 
 
 def unescape(word: str) -> str:

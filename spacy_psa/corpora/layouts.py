@@ -18,7 +18,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a corpus, and how `spacy-psa prepare` converts them."""
+    """The files of a corpus, and how `spacy-psa prepare` converts them.
+
+    Examples:
+        >>> for file in LAYOUTS["sample"].files():
+        ...     print(file)
+        sample/train.jsonl
+        sample/dev.jsonl
+        sample/test.jsonl
+    """
 
     format: str
     """The subcommand of `spacy-psa convert`."""

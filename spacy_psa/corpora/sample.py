@@ -42,7 +42,12 @@ class Word:
 
 @dataclass
 class Node:
-    """A constituent."""
+    """A constituent.
+
+    Examples:
+        >>> print(Node("NP", [Word("I", "PRP")]))
+        (NP (PRP I))
+    """
 
     label: str
     children: list["Node | Word"] = field(default_factory=list)

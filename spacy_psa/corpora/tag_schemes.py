@@ -27,6 +27,13 @@ class TagError(ValueError):
     Args:
         index: the index of the token in the sentence, from 0.
         reason: why the tag is illegal.
+
+    Examples:
+        >>> try:
+        ...     tags_to_spans(["O", "E-PER"], "bioes")
+        ... except TagError as error:
+        ...     print(error.index, error.reason)
+        1 E-PER follows O, where BIOES needs a B- first
     """
 
     def __init__(self, index: int, reason: str) -> None:

@@ -23,7 +23,12 @@ _BRACKET = re.compile("[][(){}]")
 
 
 class Parsed(NamedTuple):
-    """The parts of a tree: unescaped words, parts of speech, and constituents in preorder."""
+    """The parts of a tree: unescaped words, parts of speech, and constituents in preorder.
+
+    Examples:
+        >>> parse_tree("(TOP (S (UH Yes)))")
+        Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
+    """
 
     words: list[str]
     tags: list[str]

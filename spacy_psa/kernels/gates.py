@@ -54,8 +54,8 @@ def _compile_exp(x: Any) -> Callable:
     return exp32 if x == types.float32 else exp64
 
 
-# Each function below is one loop: LLVM vectorises a loop over arrays only if a cheap check at run
-# time can show that no two of them overlap.
+# The small functions below have one loop each: LLVM vectorises a loop over arrays only if a cheap
+# check at run time can show that no two of the arrays overlap.
 
 
 @_compiled

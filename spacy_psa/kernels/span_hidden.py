@@ -22,7 +22,7 @@ _compiled = njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
 )
 
-# Each function is one loop, for the reason given in kernels/gates.py.
+# The small functions below have one loop each, for the reason given in kernels/gates.py.
 
 
 @_compiled

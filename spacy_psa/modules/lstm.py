@@ -125,7 +125,7 @@ def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tens
     sizes, hidden = torch.tensor(packing.sizes), layer.hidden_size
     inputs = [x] if x.dim() == 2 else [*x]
     found = [layer(PackedSequence(own[index[0]], sizes))[0].data for own in inputs]
-    # cuDNN puts the backward states at the places of their tokens: bring them into reading order.
+    # cuDNN puts the backward states at the places of their tokens. Put them into reading order.
     where = torch.empty_like(index[0])
     where[index[0]] = torch.arange(len(where), device=x.device)
     return found[0][:, :hidden], found[-1][where[index[1]], hidden:]

@@ -111,7 +111,7 @@ class PositionAwareAttention(PositionBias):
         return a, c, self.score, table, distance
 
     def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
-        # `reach` gives no band below 3.7 windows, so most batches need no look at the values.
+        # `reach` returns at least 3.7 windows, so most batches need not be checked.
         if not self.gaussian or self.activation == "relu" or longest <= 3 * self.window:
             return longest
         with torch.no_grad():

@@ -63,7 +63,7 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
     if not path.endswith(".cfg"):
         return load_pipeline(path)
     if train is None:
-        raise InputError(f"{path}: a config needs training data to begin with; give --train")
+        raise InputError(f"{path}: a config needs training data to be initialized; give --train")
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such config")
     paths = {"paths.train": str(train), "paths.dev": str(train), "paths.vectors": vectors}
@@ -73,13 +73,18 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
 class Annotation:
     """Annotates the same words in each run.
 
-    The docs are made before the clock starts, and `batch_size` is that of the pipeline. Caches of
+    The docs are made before the clock starts, and `batch_size` is the pipeline's own. Caches of
     the run before are dropped.
 
     Args:
         name: the name of the row.
         nlp: the pipeline.
         sentences: the words of each doc.
+
+    Examples:
+        >>> import spacy
+        >>> Annotation("blank", spacy.blank("en"), [["I", "came"], ["Go"]]).run().amount
+        3
     """
 
     def __init__(self, name: str, nlp: Language, sentences: Sentences):
@@ -183,6 +188,6 @@ def named_rows(models: Sequence[str]) -> dict[str, str]:
         name, equals, path = argument.partition("=")
         name, path = (name, path) if equals else (argument, argument)
         if name in rows:
-            raise InputError(f"{name}: two rows have this name; call one NAME={path}")
+            raise InputError(f"{name}: two rows have this name; give another name with NAME={path}")
         rows[name] = path
     return rows

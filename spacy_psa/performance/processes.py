@@ -69,7 +69,7 @@ def elsewhere(*arguments: str) -> dict[str, Any]:
         text=True,
     )
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["killed, perhaps for its memory"]
+        lines = done.stderr.strip().splitlines() or ["killed, perhaps for lack of memory"]
         raise InputError(f"{' '.join(arguments)}: {lines[-1]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -64,6 +64,14 @@ def alternate(
 
     Returns:
         {name: timings of the row}.
+
+    Examples:
+        >>> class Fixed:
+        ...     name = "fixed"
+        ...     def run(self):
+        ...         return Timing(100, 2.0, 1.0)
+        >>> alternate([Fixed()], repeats=2)["fixed"][0]
+        Timing(amount=100, seconds=2.0, cpu_seconds=1.0)
     """
     timings: dict[str, list[Timing]] = {row.name: [] for row in rows}
     for number in range(repeats + 1):
@@ -118,7 +126,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def pin_threads(threads: int) -> None:
-    """Limit this process, and those that it starts, to `threads` processors and threads."""
+    """Limit this process and its child processes to `threads` processors and threads."""
     import torch
 
     for library in ("OMP", "MKL", "OPENBLAS", "BLIS"):

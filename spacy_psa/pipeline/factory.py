@@ -6,7 +6,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from spacy.language import Language
-from thinc.api import Config
+from thinc.api import Config, Model
 
 from spacy_psa.pipeline.component import StructuredPipe
 
@@ -39,7 +39,7 @@ def component_factory(
     arguments = list(inspect.signature(component).parameters.values())
     settings = [p for p in arguments if p.kind is Parameter.KEYWORD_ONLY]
 
-    def make(nlp: Language, name: str, model: Any, **given: Any) -> StructuredPipe:
+    def make(nlp: Language, name: str, model: Model, **given: Any) -> StructuredPipe:
         return component(nlp.vocab, model, name, **given)
 
     annotations = {p.name: p.annotation for p in arguments}

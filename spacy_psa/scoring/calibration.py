@@ -53,6 +53,11 @@ class Bin(NamedTuple):
     """The predicted spans whose confidence is above `lower` and at most `upper`.
 
     The first bin also has the spans of confidence 0.
+
+    Examples:
+        >>> judged = Judged(numpy.array([0.9]), numpy.array([True]), missed=0)
+        >>> reliability(judged, bins=1)
+        [Bin(lower=0.0, upper=1.0, size=1, confidence=0.9, accuracy=1.0)]
     """
 
     lower: float
@@ -175,14 +180,24 @@ def calibration_error(bins: Iterable[Bin]) -> float | None:
 
 
 def brier(judged: Judged) -> float | None:
-    """Compute the mean squared difference of confidence and outcome; None without predictions."""
+    """Compute the mean squared difference of confidence and outcome; None without predictions.
+
+    Examples:
+        >>> brier(Judged(numpy.array([0.5, 1.0]), numpy.array([True, True]), missed=0))
+        0.125
+    """
     if not len(judged.right):
         return None
     return float(((judged.confidence - judged.right) ** 2).mean())
 
 
 def average_precision(judged: Judged) -> float | None:
-    """Compute the area under the precision-recall curve; None if the truth has no spans."""
+    """Compute the area under the precision-recall curve; None if the truth has no spans.
+
+    Examples:
+        >>> average_precision(Judged(numpy.array([0.9, 0.5]), numpy.array([True, False]), missed=1))
+        0.5
+    """
     total = int(judged.right.sum()) + judged.missed
     if not total:
         return None

@@ -1,8 +1,8 @@
 """The rules of PARSEVAL: what is left out, what counts as equal, and EVALB's .prm files.
 
 Parsing papers quote the scores of EVALB (Sekine and Collins, 1997). COLLINS.prm is its setup for
-the Penn Treebank. spmrl.prm is that of the SPMRL shared tasks (Seddah et al., 2013), which have
-their own build of EVALB that deletes no words.
+the Penn Treebank. spmrl.prm is the setup of the SPMRL shared tasks (Seddah et al., 2013), which
+have their own build of EVALB that deletes no words.
 """
 
 import re

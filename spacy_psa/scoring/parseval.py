@@ -44,6 +44,12 @@ class SentenceScore:
         crossing: the number of predicted brackets that cross a gold one.
         words: the number of remaining words; 0 for a predicted tree without parts of speech.
         tags: how many of these words have the gold part of speech.
+
+    Examples:
+        >>> tree = Parsed(["Go", "!"], ["VB", "."], [(0, 2, "S"), (0, 1, "VP")])
+        >>> score = score_pair(tree, Parsed([], [], []))
+        >>> score.status, score.reason
+        ('skip', 'the predicted tree has no words')
     """
 
     length: int
@@ -274,7 +280,13 @@ def brackets(spans: Iterable[Span], kept: Sequence[bool], params: Params) -> lis
 
 
 def compare(gold: list[Span], test: list[Span], params: Params) -> SentenceScore:
-    """Match the brackets of a sentence; `length`, `words` and `tags` of the result are 0."""
+    """Match the brackets of a sentence; `length`, `words` and `tags` of the result are 0.
+
+    Examples:
+        >>> score = compare([(0, 3, "S"), (0, 2, "NP")], [(0, 3, "S"), (1, 3, "VP")], COLLINS)
+        >>> score.matched, score.crossing
+        (1, 1)
+    """
     pairs = list(_matches(gold, test, params))
     # A bracket over the words of a gold bracket crosses no gold ones, because they form a tree.
     spans = {(start, end) for start, end, _ in gold}

@@ -166,7 +166,7 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     if not entry["low"] <= entry["high"]:
         return f"low is {entry['low']} and high {entry['high']}: give them in this order"
     if log and (entry["low"] <= 0 or "step" in entry):
-        return "log needs a low above 0 and goes without step"
+        return "log needs a low above 0 and no step"
     if entry.get("step", 1) <= 0:
         return f"step is {entry['step']}: give one above 0"
     return None

@@ -174,6 +174,6 @@ def _check_same(study: optuna.Study, fingerprint: str, storage: Path) -> None:
         study.set_user_attr("fingerprint", fingerprint)
     elif held != fingerprint:
         raise InputError(
-            f"{storage}: holds a search over another config, space or overrides; "
+            f"{storage}: belongs to a search with another config, space or overrides; "
             "give another --storage, or delete it"
         )

@@ -40,6 +40,14 @@ def trial_logger(logger: Setup) -> Setup:
 
     Raises:
         InputError: when the training starts, if it was not started by a search.
+
+    Examples:
+        >>> def quiet(nlp, stdout, stderr):
+        ...     return lambda info: None, lambda: None
+        >>> with reporting(lambda evaluation, score: print(evaluation, score)):
+        ...     log_step, finish = trial_logger(quiet)(None, None, None)
+        ...     log_step({"score": 0.5})
+        0 0.5
     """
 
     def setup(nlp: "Language", stdout: IO, stderr: IO) -> tuple[Callable, Callable]:

@@ -349,8 +349,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         if not isinstance(values, Tensor):
             sizes = [len(tags) for tags in values]
             if sizes != self.lengths.tolist():
-                lengths = self.lengths.tolist()
-                raise ValueError(f"the tags are for {sizes} tokens, the sentences have {lengths}")
+                raise ValueError(f"tags of {sizes} tokens for {self.lengths.tolist()}")
             rows = [torch.as_tensor(tags) for tags in values]
             found = pad_sequence(rows, batch_first=True) if rows else self.lengths.view(0, 0)
             values = torch.nn.functional.pad(found, (0, longest - found.shape[1]))

@@ -2,7 +2,7 @@
 
     p(T | scores) = exp(s(T)) / Z, s(T) = Σ_{(i,j,l) in T} s(i, j, l)             (Kitaev2018 Eq. 1)
 
-The margin loss is that of Stern et al. 2017, the likelihood that of Finkel et al. 2008.
+Stern et al. 2017 introduced the margin loss, Finkel et al. 2008 the likelihood.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SpanTree(StructuredDistribution[Tree]):
     See `StructuredDistribution` for what holds for all distributions. Here gradients also flow from
     `hinge`.
 
-    The scores of the labels are summed first, so the cubic part works on one number for each span.
+    The scores of a span's labels are first reduced to one number, on which the cubic part works.
     The compiled `kernels.tree` does the cubic part if it can, for scores on a GPU too: one number
     for each span is little to copy, and the trees must come to the CPU anyway. Otherwise, and for
     gradients of `marginals` and `entropy`, the cubic part is a recursion in a semiring on the

@@ -10,6 +10,7 @@ from spacy_psa.analysis.ablation import blocks, recalls, setups, zeroed
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.token_recall import token_recall, type_class
 from tests.helpers.analyses import tag_path
+from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
 
 HEADS = 3
 ENCODER = {
@@ -23,9 +24,9 @@ NAMES = ("H", "C1", "C2", "C3")
 
 
 @pytest.fixture(scope="module", params=["softmax", "label_pair"])
-def nlp(request, tools):
-    nlp = tools.make_nlp(tools.small_model(request.param, ENCODER))
-    tools.train(nlp, 15, Adam(0.02))
+def nlp(request):
+    nlp = make_nlp(small_model(request.param, ENCODER))
+    train(nlp, 15, Adam(0.02))
     return nlp
 
 
@@ -35,8 +36,8 @@ def ner(nlp):
 
 
 @pytest.fixture
-def docs(nlp, tools):
-    return [nlp.make_doc(text) for text in tools.texts]
+def docs(nlp):
+    return [nlp.make_doc(text) for text in TEXTS]
 
 
 def scores(ner, docs):
@@ -101,8 +102,8 @@ def test_the_setups_are_the_columns_of_the_paper():
     }
 
 
-def test_recalls_are_those_of_each_setup(nlp, ner, tools):
-    examples = tools.make_examples(nlp)
+def test_recalls_are_those_of_each_setup(nlp, ner):
+    examples = make_examples(nlp)
     table = recalls(ner, examples, type_class)
     assert list(table) == ["HC", "H", "C", "C1", "C2", "C3"]
     gold = [

@@ -18,7 +18,7 @@ def drawn(nlp, temperature, count):
     docs = [Doc(nlp.vocab, words=random.choice(words, 4).tolist()) for _ in range(count)]
     pipe.temperature = temperature
     torch.manual_seed(0)
-    tags = pipe.distribution(docs).sample(1)[0].tolist()
+    tags = [row.tolist() for (row,) in pipe.distribution(docs).sample(1)]
     pipe.temperature = 1.0
     examples = []
     for doc, row in zip(docs, tags):

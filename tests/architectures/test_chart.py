@@ -13,6 +13,7 @@ from thinc.api import SGD, Adam
 from spacy_psa.architectures.chart import chart_parser
 from spacy_psa.errors import InputError
 from tests.helpers.layers import torch_weights
+from tests.helpers.pipelines import TEXTS, small_encoder, small_model
 
 LABELS = 5
 FACTORED = {
@@ -33,18 +34,18 @@ ENCODERS = {
 }
 
 
-def resolved(tools, encoder, **options):
-    config = tools.small_model(encoder=encoder)
+def resolved(encoder, **options):
+    config = small_model(encoder=encoder)
     config = {"tok2vec": config["tok2vec"], "hidden": 8, **options}
     return registry.resolve({"m": {"@architectures": "spacy-psa.ChartParser.v1", **config}})["m"]
 
 
-def built(tools, encoder, **options):
+def built(encoder, **options):
     torch.manual_seed(0)
-    model = resolved(tools, encoder, **options)
+    model = resolved(encoder, **options)
     model.set_dim("nO", LABELS)
     vocab = Vocab()
-    docs = [Doc(vocab, words=text.split()) for text in tools.texts[:3]]
+    docs = [Doc(vocab, words=text.split()) for text in TEXTS[:3]]
     model.initialize(X=docs)
     model.begin_update(docs)  # meets the words
     return model, docs
@@ -55,8 +56,8 @@ def spans(n):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_scores_for_each_span_of_each_doc(tools, name):
-    model, docs = built(tools, ENCODERS[name])
+def test_scores_for_each_span_of_each_doc(name):
+    model, docs = built(ENCODERS[name])
     docs = [docs[0], Doc(docs[0].vocab), *docs[1:], Doc(docs[0].vocab, words=["one"])]
     arrays = model.predict(docs)
     assert [array.shape for array in arrays] == [(spans(len(doc)), LABELS) for doc in docs]
@@ -64,8 +65,8 @@ def test_scores_for_each_span_of_each_doc(tools, name):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_doc_with_sentence_boundaries_gives_the_arrays_of_its_sentences(tools, name):
-    model, docs = built(tools, ENCODERS[name])
+def test_doc_with_sentence_boundaries_gives_the_arrays_of_its_sentences(name):
+    model, docs = built(ENCODERS[name])
     joined = Doc(
         docs[0].vocab,
         words=[token.text for doc in docs for token in doc],
@@ -77,8 +78,8 @@ def test_doc_with_sentence_boundaries_gives_the_arrays_of_its_sentences(tools, n
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_update_changes_every_part_of_the_model(tools, name):
-    model, docs = built(tools, ENCODERS[name])
+def test_update_changes_every_part_of_the_model(name):
+    model, docs = built(ENCODERS[name])
 
     before = torch_weights(model)
     scores, backprop = model.begin_update(docs)
@@ -89,27 +90,27 @@ def test_update_changes_every_part_of_the_model(tools, name):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_weights_come_back_from_bytes_without_initialization(tools, name):
-    model, docs = built(tools, ENCODERS[name])
-    loaded = resolved(tools, ENCODERS[name]).from_bytes(model.to_bytes())
+def test_weights_come_back_from_bytes_without_initialization(name):
+    model, docs = built(ENCODERS[name])
+    loaded = resolved(ENCODERS[name]).from_bytes(model.to_bytes())
     for a, b in zip(model.predict(docs), loaded.predict(docs), strict=True):
         numpy.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("over", [None, "own rows", "bilstm"])
-def test_a_shared_tok2vec_feeds_the_chart_and_learns_from_it(tools, over):
+def test_a_shared_tok2vec_feeds_the_chart_and_learns_from_it(over):
     listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
     tok2vec = listener
     if over:
-        encode = ENCODERS[over] or tools.small_encoder()
+        encode = ENCODERS[over] or small_encoder()
         tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": listener, "encode": encode}
-    shared = {**tools.small_model(encoder=FACTORED)["tok2vec"]}
+    shared = {**small_model(encoder=FACTORED)["tok2vec"]}
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": shared})
     chart = {"@architectures": "spacy-psa.ChartParser.v1", "tok2vec": tok2vec}
     nlp.add_pipe("constituency_parser", config={"model": chart})
     examples = []
-    for text in tools.texts[:3]:
+    for text in TEXTS[:3]:
         gold = Doc(nlp.vocab, words=text.split())
         gold.spans["constituents"] = [Span(gold, 0, len(gold), "S"), Span(gold, 0, 1, "NP")]
         examples.append(Example(Doc(nlp.vocab, words=text.split()), gold))
@@ -124,12 +125,12 @@ def test_a_shared_tok2vec_feeds_the_chart_and_learns_from_it(tools, over):
     assert [len(array) for array in arrays(docs)] == [spans(len(doc)) for doc in docs]
 
 
-def test_the_sides_reach_the_head(tools):
-    by_parity = resolved(tools, None).get_ref("head").shims[0].cfg
-    by_half = resolved(tools, None, sides="halves").get_ref("head").shims[0].cfg
+def test_the_sides_reach_the_head():
+    by_parity = resolved(None).get_ref("head").shims[0].cfg
+    by_half = resolved(None, sides="halves").get_ref("head").shims[0].cfg
     assert (by_parity["sides"], by_half["sides"]) == ("even_odd", "halves")
     assert by_parity["boundaries"] is False
-    own = resolved(tools, ENCODERS["own rows"]).get_ref("head").shims[0].cfg
+    own = resolved(ENCODERS["own rows"]).get_ref("head").shims[0].cfg
     assert own["boundaries"] is True and own["hidden"] == 8
 
 
@@ -141,7 +142,7 @@ def test_the_sides_reach_the_head(tools):
         ({"sides": "left"}, "sides is 'left'.*halves"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(tools, options, message):
-    tok2vec = registry.resolve({"m": tools.small_model()["tok2vec"]})["m"]
+def test_options_that_make_no_sense_are_refused(options, message):
+    tok2vec = registry.resolve({"m": small_model()["tok2vec"]})["m"]
     with pytest.raises(InputError, match=rf"^ChartParser\.v1: {message}"):
         chart_parser(tok2vec, **options)

@@ -11,20 +11,21 @@ from thinc.api import SGD
 from spacy_psa.architectures.crf import crf, softmax
 from spacy_psa.errors import InputError
 from tests.helpers.layers import torch_weights
+from tests.helpers.pipelines import TEXTS, small_model
 
 K = 5
 
 
-def tok2vec(tools, encoder=None):
-    return registry.resolve({"model": tools.small_model(encoder=encoder)["tok2vec"]})["model"]
+def tok2vec(encoder=None):
+    return registry.resolve({"model": small_model(encoder=encoder)["tok2vec"]})["model"]
 
 
-def built(tools, make, **options):
+def built(make, **options):
     torch.manual_seed(0)
-    model = make(tok2vec(tools), **options)
+    model = make(tok2vec(), **options)
     model.set_dim("nO", K)
     vocab = Vocab()
-    docs = [Doc(vocab, words=text.split()) for text in tools.texts[:3]]
+    docs = [Doc(vocab, words=text.split()) for text in TEXTS[:3]]
     model.initialize(X=docs)
     return model, docs
 
@@ -37,22 +38,22 @@ def built(tools, make, **options):
         (softmax, {}, K),
     ],
 )
-def test_head_gives_potentials_for_each_token_of_each_doc(tools, make, options, width):
-    model, docs = built(tools, make, **options)
+def test_head_gives_potentials_for_each_token_of_each_doc(make, options, width):
+    model, docs = built(make, **options)
     docs = [docs[0], Doc(docs[0].vocab), *docs[1:]]
     arrays = model.predict(docs)
     assert [array.shape for array in arrays] == [(len(doc), width) for doc in docs]
     assert model.get_ref("head").get_dim("nO") == K
 
 
-def test_softmax_gives_log_probabilities(tools):
-    model, docs = built(tools, softmax)
+def test_softmax_gives_log_probabilities():
+    model, docs = built(softmax)
     for array in model.predict(docs):
         numpy.testing.assert_allclose(numpy.exp(array).sum(1), 1.0, rtol=1e-5)
 
 
-def test_update_changes_every_part_of_the_model(tools):
-    model, docs = built(tools, crf, potentials="transition")
+def test_update_changes_every_part_of_the_model():
+    model, docs = built(crf, potentials="transition")
     model.begin_update(docs)  # meets the words
     before = torch_weights(model)
     potentials, backprop = model.begin_update(docs)
@@ -62,20 +63,20 @@ def test_update_changes_every_part_of_the_model(tools):
     assert not any(torch.equal(a, b) for a, b in zip(before, torch_weights(model), strict=True))
 
 
-def test_prediction_has_nothing_to_backpropagate(tools):
-    model, docs = built(tools, crf)
+def test_prediction_has_nothing_to_backpropagate():
+    model, docs = built(crf)
     potentials, backprop = model(docs, is_train=False)
     with pytest.raises(ValueError, match="prediction"):
         backprop(potentials)
 
 
-def test_unknown_potentials_are_an_error(tools):
+def test_unknown_potentials_are_an_error():
     with pytest.raises(InputError, match=r"^CRF\.v1: potentials is 'pairs'.*label_pair"):
-        crf(tok2vec(tools), potentials="pairs")
+        crf(tok2vec(), potentials="pairs")
 
 
 @pytest.mark.parametrize(("make", "name"), [(crf, "CRF"), (softmax, "Softmax")])
-def test_boundary_rows_are_refused_where_every_row_must_be_a_token(tools, make, name):
+def test_boundary_rows_are_refused_where_every_row_must_be_a_token(make, name):
     encoder = {
         "@architectures": "spacy-psa.FactoredTransformer.v1",
         "layers": 1,
@@ -83,4 +84,4 @@ def test_boundary_rows_are_refused_where_every_row_must_be_a_token(tools, make, 
     }
     message = rf"^{name}\.v1: boundaries = true is for ChartParser\.v1"
     with pytest.raises(InputError, match=message):
-        make(tok2vec(tools, encoder))
+        make(tok2vec(encoder))

@@ -13,7 +13,7 @@ from thinc.api import SGD, Config
 from spacy_psa.architectures.chars import char_bilstm, char_concat
 from spacy_psa.architectures.embed import concat_embed, tag_embed, word_embed
 from spacy_psa.errors import InputError
-from tests.helpers.embedders import trained
+from tests.helpers.embedders import having_met
 from tests.helpers.words import docs_of
 
 WIDTH = 6
@@ -247,17 +247,17 @@ def test_options_that_need_rows_to_train(options):
 
 def test_pretrained_vectors_of_another_width_can_be_left_to_another_component(docs):
     """A tagger's, in the pipeline of a parser that learns all its words."""
-    alone = trained(word_embed(8, pretrained=False), docs)
+    alone = having_met(word_embed(8, pretrained=False), docs)
     expected = alone.predict(docs)
     vocab = docs[0].vocab
     vocab.vectors = Vectors(data=numpy.ones((1, 3), dtype="float32"), keys=["rose"])
     for a, b in zip(expected, alone.predict(docs), strict=True):
         numpy.testing.assert_array_equal(a, b)
-    beside = trained(word_embed(8, pretrained=False, without_vector="none"), docs)
+    beside = having_met(word_embed(8, pretrained=False, without_vector="none"), docs)
     for a, b in zip(expected, beside.predict(docs), strict=True):
         numpy.testing.assert_array_equal(a, b)
     with pytest.raises(InputError, match="width 8"):
-        trained(word_embed(8), docs)
+        having_met(word_embed(8), docs)
 
 
 @pytest.mark.parametrize(("spread", "expected"), [(None, 1 / 8), (1.0, 1.0)])
@@ -266,7 +266,7 @@ def test_new_vectors_have_the_spread_that_was_asked_for(docs, spread, expected):
     many = [
         Doc(vocab, words=[f"w{chr(97 + i)}{chr(97 + j)}" for j in range(20)]) for i in range(20)
     ]
-    words = trained(word_embed(64, spread=spread), many)
+    words = having_met(word_embed(64, spread=spread), many)
     assert numpy.concatenate(words.predict(many)).std() == pytest.approx(expected, rel=0.05)
     others = (
         tag_embed(64, spread=spread),
@@ -274,7 +274,7 @@ def test_new_vectors_have_the_spread_that_was_asked_for(docs, spread, expected):
         char_bilstm(width=64, hidden=4, spread=spread),
     )
     for model in others:
-        weights = trained(model, docs).shims[0].module.embed.weight
+        weights = having_met(model, docs).shims[0].module.embed.weight
         assert float(weights.detach().std()) == pytest.approx(expected, rel=0.05)
 
 

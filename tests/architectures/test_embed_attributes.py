@@ -12,6 +12,7 @@ from spacy_psa.architectures.embed import tag_embed, word_shape
 from spacy_psa.errors import InputError
 from tests.helpers.embedders import built
 from tests.helpers.layers import module_of
+from tests.helpers.pipelines import MARKED, read_marked, small_encoder, small_model
 from tests.helpers.words import docs_of
 
 
@@ -114,16 +115,16 @@ def test_other_attributes_are_read(attribute, values):
     assert set(model.attrs["rows"]) == set(*values.values())
 
 
-def test_predicted_tags_of_an_earlier_component_are_read(tools):
+def test_predicted_tags_of_an_earlier_component_are_read():
     nlp = spacy.blank("en")
     nlp.add_pipe("tagger")
-    encode = tools.small_encoder("BiLSTM")
+    encode = small_encoder("BiLSTM")
     embed = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 8}
-    model = tools.small_model(encoder=encode, embed=embed)
+    model = small_model(encoder=encode, embed=embed)
     nlp.add_pipe("crf_ner", name="ner", config={"model": model})
     gold = []
-    for line in tools.marked:
-        words, spans = tools.read_marked(line)
+    for line in MARKED:
+        words, spans = read_marked(line)
         tags = ["NN"] * len(words)
         for start, end, _ in spans:
             tags[start:end] = ["NNP"] * (end - start)

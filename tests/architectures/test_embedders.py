@@ -7,6 +7,16 @@ from spacy.vocab import Vocab
 from thinc.api import Adam
 
 from tests.helpers.embedders import EMBEDDERS, block, built
+from tests.helpers.pipelines import (
+    MARKED,
+    TEXTS,
+    annotate,
+    make_examples,
+    make_nlp,
+    small_encoder,
+    small_model,
+    train,
+)
 from tests.helpers.words import docs_of
 
 
@@ -43,7 +53,7 @@ def test_no_docs_and_docs_without_tokens_pass(name):
 
 
 @pytest.mark.parametrize("name", EMBEDDERS)
-def test_a_tagger_with_it_learns_three_sentences_and_is_saved(name, tools):
+def test_a_tagger_with_it_learns_three_sentences_and_is_saved(name):
     embed = {
         "@architectures": "spacy-psa.ConcatEmbed.v1",
         "*": {
@@ -51,10 +61,10 @@ def test_a_tagger_with_it_learns_three_sentences_and_is_saved(name, tools):
             "features": block(name),
         },
     }
-    config = tools.small_model(encoder=tools.small_encoder("BiLSTM"), embed=embed)
-    nlp = tools.make_nlp(config)
-    history = tools.train(nlp, 8, Adam(0.02), tools.make_examples(nlp, tools.marked[:3]))
+    config = small_model(encoder=small_encoder("BiLSTM"), embed=embed)
+    nlp = make_nlp(config)
+    history = train(nlp, 8, Adam(0.02), make_examples(nlp, MARKED[:3]))
     assert history[-1] < 0.5 * history[0]
-    again = tools.make_nlp(config).from_bytes(nlp.to_bytes())
-    texts = tools.texts[:2]
-    assert tools.annotate(again, texts) == tools.annotate(nlp, texts)
+    again = make_nlp(config).from_bytes(nlp.to_bytes())
+    texts = TEXTS[:2]
+    assert annotate(again, texts) == annotate(nlp, texts)

@@ -7,6 +7,15 @@ from thinc.api import Adam
 from spacy_psa.architectures import encoders
 from spacy_psa.errors import InputError
 from tests.helpers.layers import arrays, module_of
+from tests.helpers.pipelines import (
+    TEXTS,
+    annotate,
+    entities,
+    make_examples,
+    make_nlp,
+    small_model,
+    train,
+)
 
 SMALL = {"heads": 2, "head_width": 8, "layers": 1, "dropout": 0.0, "output_dropout": 0.0}
 FACTORED = {
@@ -37,30 +46,36 @@ def block(name, **options):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_a_pipeline_learns_sentences_and_keeps_them(tools, name):
-    model = tools.small_model(encoder=block(name, **ENCODERS[name]))
-    nlp = tools.make_nlp(model)
+def test_a_pipeline_learns_sentences_and_keeps_them(name):
+    model = small_model(encoder=block(name, **ENCODERS[name]))
+    nlp = make_nlp(model)
     assert nlp.get_pipe("ner").model.get_ref("tok2vec").get_dim("nO") == 16
-    examples = tools.make_examples(nlp)[:3]
-    losses = tools.train(nlp, 60, Adam(0.005), examples)
+    examples = make_examples(nlp)[:3]
+    losses = train(nlp, 60, Adam(0.005), examples)
     assert losses[-1] < 0.1 * losses[0]
-    texts = tools.texts[:3]
-    loaded = tools.make_nlp(model).from_bytes(nlp.to_bytes())
-    found = tools.annotate(nlp, texts)
-    assert found == tools.annotate(loaded, texts)
-    expected = [tools.entities(example.reference) for example in examples]
+    texts = TEXTS[:3]
+    loaded = make_nlp(model).from_bytes(nlp.to_bytes())
+    found = annotate(nlp, texts)
+    assert found == annotate(loaded, texts)
+    expected = [entities(example.reference) for example in examples]
     assert [[tuple(e) for e in ents] for ents in found["entities"]] == expected
 
 
-def test_sentences_longer_than_the_positions_are_labelled(tools):
-    nlp = tools.make_nlp(tools.small_model(encoder=block("FactoredTransformer", **FACTORED)))
-    tools.train(nlp, 1)
+def test_sentences_longer_than_the_positions_are_labelled():
+    nlp = make_nlp(small_model(encoder=block("FactoredTransformer", **FACTORED)))
+    train(nlp, 1)
     assert len(nlp("word " * 50)) == 50
 
 
 def built(make, width=7, **settings):
     model = make(**settings).initialize(X=arrays([2], width))
     return model, module_of(model)
+
+
+def test_the_bilstm_is_the_baseline_of_wei2020():
+    model, module = built(encoders.bilstm)
+    assert model.get_dim("nO") == 600 and len(module.layers) == 1
+    assert (module.input_dropout.p, module.output_dropout.p) == (0.55, 0.55)
 
 
 def test_the_cross_bilstm_is_that_of_its_paper():

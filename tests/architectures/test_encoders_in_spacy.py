@@ -12,6 +12,17 @@ from thinc.api import Adam
 
 from spacy_psa.architectures.encoders import psa_bilstm
 from tests.helpers.layers import torch_weights
+from tests.helpers.pipelines import (
+    MARKED,
+    TEXTS,
+    entities,
+    hash_embed,
+    make_examples,
+    make_nlp,
+    read_marked,
+    small_encoder,
+    small_model,
+)
 
 ENCODERS = ["PSABiLSTM", "BiLSTM"]
 LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
@@ -27,17 +38,17 @@ PARSER = {
 }
 
 
-def tok2vec(tools, encoder, embed=None):
+def tok2vec(encoder, embed=None):
     return {
         "@architectures": "spacy.Tok2Vec.v2",
-        "embed": embed or tools.hash_embed(),
-        "encode": tools.small_encoder(encoder),
+        "embed": embed or hash_embed(),
+        "encode": small_encoder(encoder),
     }
 
 
-def tagged_examples(tools, nlp):
+def tagged_examples(nlp):
     """The shared sentences, with a tag for each token beside the entities."""
-    examples = tools.make_examples(nlp)
+    examples = make_examples(nlp)
     for example in examples:
         for token in example.reference:
             token.tag_ = "NNP" if token.text[0].isupper() else "NN"
@@ -92,8 +103,8 @@ def test_each_arrangement_of_slots_gives_gradients_to_its_input(slots, version):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_dropout_acts_in_training_alone(tools, name):
-    options = tools.small_encoder(name)
+def test_dropout_acts_in_training_alone(name):
+    options = small_encoder(name)
     options = {key: 0.5 if key.endswith("dropout") else value for key, value in options.items()}
     model = registry.resolve({"encode": options})["encode"]
     inputs = [numpy.random.default_rng(0).normal(size=(9, 6)).astype("float32")]
@@ -104,47 +115,47 @@ def test_dropout_acts_in_training_alone(tools, name):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_tagger_of_spacy_learns_over_the_encoder(tools, name):
+def test_tagger_of_spacy_learns_over_the_encoder(name):
     nlp = spacy.blank("en")
-    nlp.add_pipe("tagger", config={"model": {**TAGGER, "tok2vec": tok2vec(tools, name)}})
-    examples = tagged_examples(tools, nlp)
+    nlp.add_pipe("tagger", config={"model": {**TAGGER, "tok2vec": tok2vec(name)}})
+    examples = tagged_examples(nlp)
     losses = [loss["tagger"] for loss in learn(nlp, examples)]
     assert losses[-1] < 0.2 * losses[0]
-    for text, example in zip(tools.texts, examples, strict=True):
+    for text, example in zip(TEXTS, examples, strict=True):
         words = Doc(nlp.vocab, words=text.split())
         assert [t.tag_ for t in nlp(words)] == [t.tag_ for t in example.reference]
     again = spacy.blank("en")
-    again.add_pipe("tagger", config={"model": {**TAGGER, "tok2vec": tok2vec(tools, name)}})
+    again.add_pipe("tagger", config={"model": {**TAGGER, "tok2vec": tok2vec(name)}})
     again.from_bytes(nlp.to_bytes())
-    assert [t.tag_ for t in again(tools.texts[0])] == [t.tag_ for t in nlp(tools.texts[0])]
+    assert [t.tag_ for t in again(TEXTS[0])] == [t.tag_ for t in nlp(TEXTS[0])]
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_ner_of_spacy_learns_over_the_encoder(tools, name):
+def test_ner_of_spacy_learns_over_the_encoder(name):
     nlp = spacy.blank("en")
-    nlp.add_pipe("ner", config={"model": {**PARSER, "tok2vec": tok2vec(tools, name)}})
-    losses = [loss["ner"] for loss in learn(nlp, tools.make_examples(nlp), 60)]
+    nlp.add_pipe("ner", config={"model": {**PARSER, "tok2vec": tok2vec(name)}})
+    losses = [loss["ner"] for loss in learn(nlp, make_examples(nlp), 60)]
     assert losses[-1] < 0.3 * losses[0]
-    found = [tools.entities(nlp(Doc(nlp.vocab, words=text.split()))) for text in tools.texts]
-    gold = [tools.read_marked(line)[1] for line in tools.marked]
+    found = [entities(nlp(Doc(nlp.vocab, words=text.split()))) for text in TEXTS]
+    gold = [read_marked(line)[1] for line in MARKED]
     assert sum(a == b for a, b in zip(found, gold)) >= 4
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_crf_ner_learns_over_an_embedder_of_spacy(tools, name):
-    model = tools.small_model(encoder=tools.small_encoder(name), embed=tools.hash_embed())
-    nlp = tools.make_nlp(model)
-    losses = [loss["ner"] for loss in learn(nlp, tools.make_examples(nlp), 40)]
+def test_crf_ner_learns_over_an_embedder_of_spacy(name):
+    model = small_model(encoder=small_encoder(name), embed=hash_embed())
+    nlp = make_nlp(model)
+    losses = [loss["ner"] for loss in learn(nlp, make_examples(nlp), 40)]
     assert losses[-1] < 0.1 * losses[0]
-    assert tools.entities(nlp(tools.texts[0])) == tools.read_marked(tools.marked[0])[1]
+    assert entities(nlp(TEXTS[0])) == read_marked(MARKED[0])[1]
 
 
 # A shared tok2vec
 
 
-def shared(tools, encoder, *pipes, embed=None):
+def shared(encoder, *pipes, embed=None):
     nlp = spacy.blank("en")
-    nlp.add_pipe("tok2vec", config={"model": tok2vec(tools, encoder, embed)})
+    nlp.add_pipe("tok2vec", config={"model": tok2vec(encoder, embed)})
     if "tagger" in pipes:
         nlp.add_pipe("tagger", config={"model": {**TAGGER, "tok2vec": LISTENER}})
     if "crf_ner" in pipes:
@@ -154,24 +165,24 @@ def shared(tools, encoder, *pipes, embed=None):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_tagger_and_crf_ner_learn_over_a_shared_encoder(tools, name):
-    nlp = shared(tools, name, "tagger", "crf_ner")
-    examples = tagged_examples(tools, nlp)
+def test_tagger_and_crf_ner_learn_over_a_shared_encoder(name):
+    nlp = shared(name, "tagger", "crf_ner")
+    examples = tagged_examples(nlp)
     losses = learn(nlp, examples, 60)
     for pipe in ("tagger", "crf_ner"):
         assert losses[-1][pipe] < 0.2 * losses[0][pipe]
-    doc = nlp(tools.texts[0])
-    assert tools.entities(doc) == tools.read_marked(tools.marked[0])[1]
+    doc = nlp(TEXTS[0])
+    assert entities(doc) == read_marked(MARKED[0])[1]
     assert [t.tag_ for t in doc] == [t.tag_ for t in examples[0].reference]
-    again = shared(tools, name, "tagger", "crf_ner").from_bytes(nlp.to_bytes())
-    assert tools.entities(again(tools.texts[0])) == tools.entities(doc)
+    again = shared(name, "tagger", "crf_ner").from_bytes(nlp.to_bytes())
+    assert entities(again(TEXTS[0])) == entities(doc)
 
 
 @pytest.mark.parametrize("pipe", ["tagger", "crf_ner"])
-def test_gradients_reach_the_weights_of_the_shared_encoder(tools, pipe):
-    words = tools.small_model()["tok2vec"]["embed"]
-    nlp = shared(tools, "PSABiLSTM", pipe, embed=words)
-    examples = tagged_examples(tools, nlp)
+def test_gradients_reach_the_weights_of_the_shared_encoder(pipe):
+    words = small_model()["tok2vec"]["embed"]
+    nlp = shared("PSABiLSTM", pipe, embed=words)
+    examples = tagged_examples(nlp)
     optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.01))
     for _ in range(3):  # the tagger's weights start at zero, and give no gradient at first
         nlp.update(examples, sgd=optimizer)
@@ -182,9 +193,9 @@ def test_gradients_reach_the_weights_of_the_shared_encoder(tools, pipe):
     assert all(changed)
 
 
-def test_batch_without_tokens_does_not_stop_a_shared_encoder(tools):
-    nlp = shared(tools, "BiLSTM", "crf_ner")
-    examples = tools.make_examples(nlp)
+def test_batch_without_tokens_does_not_stop_a_shared_encoder():
+    nlp = shared("BiLSTM", "crf_ner")
+    examples = make_examples(nlp)
     optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.01))
     empty = [Example(nlp.make_doc(""), nlp.make_doc(""))]
     for batch in (examples, empty, examples, [*examples[:2], *empty]):
@@ -192,15 +203,15 @@ def test_batch_without_tokens_does_not_stop_a_shared_encoder(tools):
     assert [len(doc) for doc in nlp.pipe(["", "Ada left", ""])] == [0, 2, 0]
 
 
-def test_sentence_boundaries_bound_the_crf_and_not_the_shared_encoder(tools):
-    nlp = shared(tools, "PSABiLSTM", "crf_ner")
+def test_sentence_boundaries_bound_the_crf_and_not_the_shared_encoder():
+    nlp = shared("PSABiLSTM", "crf_ner")
     nlp.add_pipe("sentencizer", first=True)
-    examples = tools.make_examples(nlp, tools.marked[:3])
+    examples = make_examples(nlp, MARKED[:3])
     for example in examples:
         for token in example.predicted:
             token.is_sent_start = token.i == 0
     learn(nlp, examples, 30)
-    text = " ".join(tools.texts[:3])
+    text = " ".join(TEXTS[:3])
     doc = nlp(text)
     assert len(list(doc.sents)) == 3
     ner = nlp.get_pipe("crf_ner")
@@ -213,10 +224,10 @@ def test_sentence_boundaries_bound_the_crf_and_not_the_shared_encoder(tools):
         assert closes[row[len(sentence) - 1]]
 
 
-def test_update_with_sentence_boundaries_reaches_the_shared_encoder(tools):
-    nlp = shared(tools, "PSABiLSTM", "crf_ner")
-    words = [word for line in tools.marked[:3] for word in tools.read_marked(line)[0]]
-    examples = tools.make_examples(nlp, [" ".join(tools.marked[:3])])
+def test_update_with_sentence_boundaries_reaches_the_shared_encoder():
+    nlp = shared("PSABiLSTM", "crf_ner")
+    words = [word for line in MARKED[:3] for word in read_marked(line)[0]]
+    examples = make_examples(nlp, [" ".join(MARKED[:3])])
     for token in examples[0].predicted:
         token.is_sent_start = token.i == 0 or words[token.i - 1] == "."
     assert len(list(examples[0].predicted.sents)) == 3

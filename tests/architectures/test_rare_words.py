@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.architectures.embed import word_embed
 from spacy_psa.architectures.rare_words import RareWords
-from tests.helpers.embedders import trained
+from tests.helpers.embedders import having_met
 
 
 def replaced(rare, docs, times=400):
@@ -43,12 +43,12 @@ def test_a_text_counts_once_though_training_reads_it_often(docs):
 
 
 def test_counts_are_of_normal_forms(docs):
-    model = trained(word_embed(8, replace_rare=True), docs)
+    model = having_met(word_embed(8, replace_rare=True), docs)
     assert model.attrs["rare"].counts == {"a": 3, "rose": 3, "is": 2, "every": 1, "thorn": 1}
 
 
 def test_unknown_words_are_read_as_what_stood_for_rare_ones(docs):
-    model = trained(word_embed(8, replace_rare=True), docs)
+    model = having_met(word_embed(8, replace_rare=True), docs)
     table = model.shims[0].module.table.weight
     with torch.no_grad():
         table[0] = 7.0
@@ -65,14 +65,14 @@ def test_unknown_words_are_read_as_what_stood_for_rare_ones(docs):
 
 
 def test_predictions_replace_nothing_and_training_without_the_option_neither(docs):
-    model = trained(word_embed(8, replace_rare=True), docs)
+    model = having_met(word_embed(8, replace_rare=True), docs)
     numpy.testing.assert_array_equal(model.predict(docs)[0], model.predict(docs)[0])
-    plain = trained(word_embed(8), docs)
+    plain = having_met(word_embed(8), docs)
     numpy.testing.assert_array_equal(plain.begin_update(docs)[0][0], plain.predict(docs)[0])
 
 
 def test_counts_are_not_saved_with_the_model(docs):
-    model = trained(word_embed(8, replace_rare=True), docs)
+    model = having_met(word_embed(8, replace_rare=True), docs)
     loaded = word_embed(8, replace_rare=True).from_bytes(model.to_bytes())
     numpy.testing.assert_array_equal(loaded.predict(docs)[0], model.predict(docs)[0])
     assert not loaded.attrs["rare"].counts

@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+import spacy
 import torch
 from spacy.tokens import Doc
 from spacy.util import registry
@@ -11,26 +12,27 @@ from spacy_psa.architectures.crf import crf
 from spacy_psa.architectures.sentencewise import has_boundaries, listens, sentence_scores
 from spacy_psa.sentences import SplitDocs
 from tests.helpers.layers import torch_modules
+from tests.helpers.pipelines import TEXTS, make_examples, small_model
 
 LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
 
 
-def tok2vec(tools, **options):
-    return registry.resolve({"model": tools.small_model(**options)["tok2vec"]})["model"]
+def tok2vec(**options):
+    return registry.resolve({"model": small_model(**options)["tok2vec"]})["model"]
 
 
 @pytest.fixture
-def model(tools):
+def model():
     torch.manual_seed(0)
-    model = crf(tok2vec(tools))
+    model = crf(tok2vec())
     model.set_dim("nO", 5)
     return model
 
 
 @pytest.fixture
-def docs(tools, model):
+def docs(model):
     vocab = Vocab()
-    docs = [Doc(vocab, words=text.split()) for text in tools.texts[:3]]
+    docs = [Doc(vocab, words=text.split()) for text in TEXTS[:3]]
     model.initialize(X=docs)
     model.begin_update(docs)  # meets the words
     return docs
@@ -75,17 +77,32 @@ def test_chosen_sentences_have_the_arrays_that_they_have_among_all(model, docs):
             numpy.testing.assert_allclose(found, expected[number], rtol=1e-4, atol=1e-5)
 
 
-def test_listening_models_are_told_from_others(tools):
+def test_chosen_sentences_over_a_listener_have_the_arrays_that_they_have_among_all():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": small_model()["tok2vec"]})
+    chain = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": LISTENER}
+    nlp.add_pipe("crf_ner", name="ner", config={"model": chain})
+    nlp.initialize(lambda: make_examples(nlp))
+    docs = [Doc(nlp.vocab, words=text.split()) for text in TEXTS[:3]]
+    whole = [nlp.get_pipe("tok2vec")(doc) for doc in (joined(docs), docs[1])]
+    model = nlp.get_pipe("ner").model
+    scores, expected = sentence_scores(model, SplitDocs(whole)), model.predict(whole)
+    for numbers in ([0, 1, 2, 3], [3, 1]):
+        for found, number in zip(scores(numbers), numbers, strict=True):
+            numpy.testing.assert_allclose(found, expected[number], rtol=1e-4, atol=1e-5)
+
+
+def test_listening_models_are_told_from_others():
     assert listens(crf(registry.resolve({"model": LISTENER})["model"]))
-    assert not listens(crf(tok2vec(tools)))
+    assert not listens(crf(tok2vec()))
 
 
 @pytest.mark.parametrize("boundaries", [True, False])
-def test_encoders_with_boundary_rows_are_told_from_others(tools, boundaries):
+def test_encoders_with_boundary_rows_are_told_from_others(boundaries):
     encoder = {
         "@architectures": "spacy-psa.FactoredTransformer.v1",
         "layers": 1,
         "boundaries": boundaries,
     }
-    assert has_boundaries(tok2vec(tools, encoder=encoder)) == boundaries
-    assert not has_boundaries(tok2vec(tools))
+    assert has_boundaries(tok2vec(encoder=encoder)) == boundaries
+    assert not has_boundaries(tok2vec())

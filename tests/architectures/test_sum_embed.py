@@ -9,14 +9,14 @@ from spacy_psa.architectures.chars import char_bilstm, char_concat
 from spacy_psa.architectures.embed import word_embed
 from spacy_psa.architectures.sum_embed import sentence_dropout, sum_embed
 from spacy_psa.errors import InputError
-from tests.helpers.embedders import trained
+from tests.helpers.embedders import having_met
 
 # Sums
 
 
 def test_a_sum_is_the_sum_of_its_layers(docs):
     words, letters = word_embed(8), char_bilstm(width=4, hidden=4)
-    model = trained(sum_embed(words, letters), docs)
+    model = having_met(sum_embed(words, letters), docs)
     assert model.get_dim("nO") == 8
     for total, a, b in zip(model.predict(docs), words.predict(docs), letters.predict(docs)):
         numpy.testing.assert_array_equal(total, a + b)
@@ -24,7 +24,7 @@ def test_a_sum_is_the_sum_of_its_layers(docs):
 
 def test_every_layer_gets_the_gradient_of_the_sum(docs):
     words, letters = word_embed(8), char_concat(2, 2)
-    model = trained(sum_embed(words, letters), docs)
+    model = having_met(sum_embed(words, letters), docs)
     _, backprop = model.begin_update(docs)
     gradient = [numpy.ones((len(doc), 8), dtype="float32") for doc in docs]
     backprop(gradient)
@@ -40,7 +40,7 @@ def test_every_layer_gets_the_gradient_of_the_sum(docs):
 
 def test_the_layers_outputs_are_left_as_they_are(docs):
     words = word_embed(8)
-    model = trained(sum_embed(words, words), docs)
+    model = having_met(sum_embed(words, words), docs)
     once = [array.copy() for array in words.predict(docs)]
     for total, array in zip(model.predict(docs), once, strict=True):
         numpy.testing.assert_array_equal(total, 2 * array)
@@ -48,7 +48,7 @@ def test_the_layers_outputs_are_left_as_they_are(docs):
 
 def test_one_layer_is_its_own_sum(docs):
     words = word_embed(8)
-    model = trained(sum_embed(words), docs)
+    model = having_met(sum_embed(words), docs)
     for a, b in zip(model.predict(docs), words.predict(docs), strict=True):
         numpy.testing.assert_array_equal(a, b)
 
@@ -64,7 +64,7 @@ def test_a_config_finds_both(docs):
     inner = {"@architectures": "spacy-psa.WordEmbed.v1", "width": 8}
     dropped = {"@architectures": "spacy-psa.SentenceDropout.v1", "rate": 0.5, "layer": inner}
     config = {"@architectures": "spacy-psa.SumEmbed.v1", "*": {"a": dropped, "b": inner}}
-    model = trained(registry.resolve({"m": config})["m"], docs)
+    model = having_met(registry.resolve({"m": config})["m"], docs)
     assert [array.shape for array in model.predict(docs)] == [(len(doc), 8) for doc in docs]
     loaded = registry.resolve({"m": config})["m"].from_bytes(model.to_bytes())
     for a, b in zip(model.predict(docs), loaded.predict(docs), strict=True):
@@ -76,7 +76,7 @@ def test_a_config_finds_both(docs):
 
 def test_a_feature_goes_from_all_tokens_of_a_sentence(docs):
     words = word_embed(200)
-    model = trained(sentence_dropout(words, 0.5), docs)
+    model = having_met(sentence_dropout(words, 0.5), docs)
     outputs, backprop = model.begin_update(docs)
     masks = []
     for out, kept in zip(outputs[:3], words.predict(docs), strict=False):
@@ -94,8 +94,8 @@ def test_a_feature_goes_from_all_tokens_of_a_sentence(docs):
 
 def test_predictions_and_a_rate_of_nought_drop_nothing(docs):
     words = word_embed(8)
-    model = trained(sentence_dropout(words, 0.5), docs)
-    plain = trained(sentence_dropout(word_embed(8), 0.0), docs)
+    model = having_met(sentence_dropout(words, 0.5), docs)
+    plain = having_met(sentence_dropout(word_embed(8), 0.0), docs)
     for a, b in zip(model.predict(docs), words.predict(docs), strict=True):
         numpy.testing.assert_array_equal(a, b)
     for a, b in zip(plain.begin_update(docs)[0], plain.predict(docs), strict=True):

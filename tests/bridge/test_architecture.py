@@ -173,7 +173,7 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "setting"), SIZES, ids="-".join)
+@pytest.mark.parametrize(("name", "setting"), SIZES)
 def test_a_size_below_one_is_one_error_that_names_it_as_a_config_has_it(name, setting):
     with pytest.raises(InputError) as error:
         architecture_of(name)(**{setting: 0})

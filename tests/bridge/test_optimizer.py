@@ -25,48 +25,6 @@ from tests.helpers.layers import (
 )
 
 
-def test_dropout_is_active_in_training_and_not_in_prediction():
-    model, X = layer(hidden=30, output_dropout=0.5), arrays([5])
-    calm = model.predict(X)[0]
-    assert calm.all()
-    dropped = model.begin_update(X)[0][0]
-    assert 0.3 < (dropped == 0).mean() < 0.7
-    assert numpy.array_equal(model.predict(X)[0], calm)  # training has left no trace
-    assert not numpy.array_equal(model.begin_update(X)[0][0], dropped)
-
-
-def test_prediction_keeps_no_graph_and_says_so():
-    model, X = layer(), arrays([2])
-    Y, backprop = model(X, False)
-    with pytest.raises(ValueError, match="prediction"):
-        backprop(Y)
-    output, _ = model.shims[0]((torch.from_numpy(X[0]), torch.tensor([2])), False)
-    assert not output.requires_grad and output.is_inference()
-
-
-def test_gradients_add_up_until_the_update():
-    model, first, second = layer(), arrays([3, 2]), arrays([1, 4], seed=1)
-    batches = {"first": [first], "second": [second], "both": [first, second]}
-    gradients = {}
-    for name, parts in batches.items():
-        for X in parts:
-            Y, backprop = model.begin_update(X)
-            backprop(Y)
-        gradients[name] = [p.grad.clone() for p in module_of(model).parameters()]
-        module_of(model).zero_grad()
-    sums = [a + b for a, b in zip(gradients["first"], gradients["second"], strict=True)]
-    assert_close(gradients["both"], sums, atol=1e-5)
-
-
-def test_two_batches_may_be_backpropagated_in_any_order():
-    model = layer()
-    (Y1, back1), (Y2, back2) = (model.begin_update(arrays([2], seed=s)) for s in (1, 2))
-    late, early = back2(Y2), back1(Y1)
-    for seed, d in ((1, early), (2, late)):
-        Y, backprop = model.begin_update(arrays([2], seed=seed))
-        assert_close(d, backprop(Y))
-
-
 @pytest.mark.parametrize("optimizer", [Adam(0.1), sgd(0.1)], ids=["thinc", "ours"])
 def test_an_update_forgets_its_gradients(optimizer):
     model, X = layer(), arrays([3])

@@ -1,4 +1,4 @@
-"""A real browser for the pages that commands write."""
+"""Data for commands to read, and a real browser for the pages that they write."""
 
 import html
 import json
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spacy.tokens import DocBin
+
+from tests.helpers.pipelines import make_examples
 
 
 class Browser:
@@ -63,3 +66,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     if program is None:
         pytest.skip("needs a browser: no chromium on PATH (apt-get install chromium)")
     return Browser(program, tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture
+def data(trained: Any, tmp_path: Path) -> Path:
+    """The sentences that the trained pipeline knows, as a .spacy file."""
+    path = tmp_path / "dev.spacy"
+    DocBin(docs=[eg.reference for eg in make_examples(trained)]).to_disk(path)
+    return path

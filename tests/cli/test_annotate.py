@@ -8,12 +8,13 @@ import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from spacy_psa.cli.annotate import annotated
-from spacy_psa.cli.app import app
 from spacy_psa.cli.input import Record
+from tests.helpers.commands import assert_one_error, command
 
+run = command("annotate")
 TEXTS = ["Ada Lovelace wrote to London .", "Nothing here .", "London , London !"]
 
 
@@ -73,10 +74,6 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "in.txt"
     path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
     return path
-
-
-def run(*arguments: object, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(app, ["annotate", *map(str, arguments)], input=stdin)
 
 
 def read_jsonl(path: Path) -> list[dict]:
@@ -253,8 +250,7 @@ def test_malformed_line_is_named_and_nothing_is_written(model, tmp_path, name, c
     (tmp_path / name).write_bytes(content)
     before = sorted(tmp_path.iterdir())
     result = run(model, tmp_path / name, tmp_path / "out.jsonl")
-    assert result.exit_code == 2
-    assert where in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, where)
     assert sorted(tmp_path.iterdir()) == before
     result = run(model, tmp_path / name, tmp_path / "out.jsonl", "--skip-bad")
     assert result.exit_code == 0
@@ -277,8 +273,7 @@ def test_malformed_line_is_named_and_nothing_is_written(model, tmp_path, name, c
 def test_bad_arguments_give_one_line_and_code_2(model, text, tmp_path, arguments, reason):
     filled = [argument.format(model=model, dir=tmp_path) for argument in arguments]
     result = run(*filled)
-    assert result.exit_code == 2
-    assert reason in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, reason)
     assert not [path for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".html", ".tmp")]
 
 

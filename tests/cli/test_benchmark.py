@@ -5,16 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from spacy.tokens import DocBin
-
-from tests.helpers.pipelines import make_examples
-
-
-@pytest.fixture
-def data(trained, tmp_path):
-    path = tmp_path / "dev.spacy"
-    DocBin(docs=[eg.reference for eg in make_examples(trained)]).to_disk(path)
-    return path
 
 
 def run(*arguments):

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
-from typer.testing import CliRunner, Result
 
-from spacy_psa.cli.app import app
 from spacy_psa.scoring.provenance import checksums
+from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import TEXTS, entities, make_examples, small_model, train
 
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["calibrate", *map(str, arguments)])
+run = command("calibrate")
 
 
 @pytest.fixture
@@ -122,17 +119,10 @@ def test_chunks_are_calibrated_by_the_name_of_their_component(tmp_path):
 # Bad input
 
 
-def fails(result: Result, *reasons: str) -> None:
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    for reason in reasons:
-        assert reason in result.stderr
-
-
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
 def test_a_temperature_that_is_none_is_refused(model, dev, value):
     before = checksums([model])
-    fails(run(model, dev, f"--temperature={value}"), "--temperature", "greater than 0")
+    assert_one_error(run(model, dev, f"--temperature={value}"), "--temperature", "greater than 0")
     assert checksums([model]) == before
 
 
@@ -140,47 +130,47 @@ def test_a_pipeline_without_our_component_is_refused(dev, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "other")
-    fails(run(tmp_path / "other", dev), "no crf_ner or crf_chunker", "sentencizer")
+    assert_one_error(run(tmp_path / "other", dev), "no crf_ner or crf_chunker", "sentencizer")
 
 
 def test_a_component_that_is_not_there_is_named(model, dev):
-    fails(run(model, dev, "--pipe", "parser"), "--pipe parser", "ner")
+    assert_one_error(run(model, dev, "--pipe", "parser"), "--pipe parser", "ner")
 
 
 def test_dev_data_without_entities_are_refused(model, tmp_path):
     path = tmp_path / "empty.spacy"
     doc = Doc(spacy.blank("en").vocab, words=["no", "one"], ents=["O", "O"])
     DocBin(docs=[doc]).to_disk(path)
-    fails(run(model, path), str(path), "no spans in the truth")
+    assert_one_error(run(model, path), str(path), "no spans in the truth")
 
 
 def test_a_label_that_the_model_does_not_know_is_named(model, tmp_path):
     doc = Doc(spacy.blank("en").vocab, words=["a", "b"], ents=["B-GPE", "O"])
     DocBin(docs=[doc]).to_disk(tmp_path / "dev.spacy")
-    fails(run(model, tmp_path / "dev.spacy"), "GPE", "PER")
+    assert_one_error(run(model, tmp_path / "dev.spacy"), "GPE", "PER")
 
 
 def test_a_folder_that_is_there_is_not_written_over(model, dev, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("mine")
-    fails(run(model, dev, "--output", tmp_path / "full"), "is there already")
+    assert_one_error(run(model, dev, "--output", tmp_path / "full"), "is there already")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["note"]
 
 
 def test_what_is_no_corpus_is_refused(model, tmp_path):
     (tmp_path / "bad.spacy").write_bytes(b"no")
-    fails(run(model, tmp_path / "bad.spacy"), "bad.spacy")
+    assert_one_error(run(model, tmp_path / "bad.spacy"), "bad.spacy")
 
 
 def test_a_figure_without_matplotlib_is_one_clear_error(model, dev, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    fails(run(model, dev, "--figure", tmp_path / "figure.png"), "spacy-psa[plot]")
+    assert_one_error(run(model, dev, "--figure", tmp_path / "figure.png"), "spacy-psa[plot]")
 
 
 def test_where_the_figure_cannot_be_written_the_model_stays(model, dev, tmp_path):
     pytest.importorskip("matplotlib")
     before = checksums([model])
-    fails(run(model, dev, "--figure", tmp_path / "figure.doc"), "figure.doc", ".png")
+    assert_one_error(run(model, dev, "--figure", tmp_path / "figure.doc"), "figure.doc", ".png")
     assert checksums([model]) == before
 
 
@@ -189,5 +179,5 @@ def test_nothing_half_written_is_left_where_the_copy_fails(model, dev, tmp_path,
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("spacy_psa.cli.calibrate.shutil.copytree", full)
-    fails(run(model, dev, "--output", tmp_path / "new"), "new", "No space left")
+    assert_one_error(run(model, dev, "--output", tmp_path / "new"), "new", "No space left")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.spacy", "model"]

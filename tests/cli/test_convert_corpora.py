@@ -5,10 +5,9 @@ import zipfile
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
-from spacy_psa.cli.convert import convert_app
 from spacy_psa.errors import InputError
+from tests.helpers.commands import convert
 
 ONTONOTES = """#begin document (nw/wsj/02/wsj_0203); part 000
 nw/wsj/02/wsj_0203 0 0 Rome NNP (TOP(S(NP*) - - - - (GPE) (ARG0*) -
@@ -29,13 +28,6 @@ INPUTS = {
         '"tree": "(INTJ (UH Yes))"}\n'
     ),
 }
-
-
-def run(*arguments):
-    result = CliRunner().invoke(convert_app, [str(argument) for argument in arguments])
-    if isinstance(result.exception, InputError):
-        raise result.exception
-    return result
 
 
 @pytest.fixture
@@ -59,7 +51,7 @@ def write(tmp_path):
     ],
 )
 def test_counts_are_told_and_nothing_is_warned_of(write, tmp_path, command, told):
-    result = run(command, write(command), tmp_path / "out.spacy")
+    result = convert(command, write(command), tmp_path / "out.spacy")
     assert result.exit_code == 0
     assert result.stdout.endswith(f"out.spacy: {told}\n")
     assert result.stderr == ""
@@ -76,7 +68,7 @@ WRONG.remove(("ptb", "brackets"))
 def test_another_format_gives_one_error_and_no_file(write, tmp_path, command, other):
     path = write(other)
     with pytest.raises(InputError) as caught:
-        run(command, path, tmp_path / "out.spacy")
+        convert(command, path, tmp_path / "out.spacy")
     assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
     assert [file.name for file in tmp_path.iterdir()] == [other]
@@ -85,7 +77,7 @@ def test_another_format_gives_one_error_and_no_file(write, tmp_path, command, ot
 @pytest.mark.parametrize("command", ["conll2000", "ontonotes", "ptb", "brackets", "bmes"])
 def test_the_name_of_the_output_is_checked_first(tmp_path, command):
     with pytest.raises(InputError, match="must end in"):
-        run(command, tmp_path / "none", tmp_path / "out.txt")
+        convert(command, tmp_path / "none", tmp_path / "out.txt")
 
 
 def test_conll2000_draws_a_development_set(write, tmp_path):
@@ -93,7 +85,7 @@ def test_conll2000_draws_a_development_set(write, tmp_path):
     written = {}
     for part in ("train", "dev"):
         out = tmp_path / f"{part}.spacy"
-        result = run("conll2000", path, out, "--dev", 4, "--seed", 1, "--part", part)
+        result = convert("conll2000", path, out, "--dev", 4, "--seed", 1, "--part", part)
         assert result.exit_code == 0
         docs = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
         written[part] = {doc[0].text for doc in docs}
@@ -114,7 +106,7 @@ def test_conll2000_draws_a_development_set(write, tmp_path):
 def test_options_that_do_not_fit_are_errors(write, tmp_path, arguments, reason):
     path = write(arguments[0])
     with pytest.raises(InputError, match=reason):
-        run(arguments[0], path, tmp_path / "out.spacy", *arguments[1:])
+        convert(arguments[0], path, tmp_path / "out.spacy", *arguments[1:])
     assert [file.name for file in tmp_path.iterdir()] == [arguments[0]]
 
 
@@ -133,5 +125,5 @@ def test_sections_and_folders_are_taken_from_archives(write, tmp_path):
         (["ptb"], 3),
         (["ptb", "--sections", "02-21"], 1),
     ):
-        result = run(options[0], archive, out, *options[1:])
+        result = convert(options[0], archive, out, *options[1:])
         assert f": {count} sentences" in result.stdout

@@ -7,28 +7,17 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from spacy_psa.cli.app import app
 from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.trees import parse_tree
+from tests.helpers.commands import command
+from tests.helpers.trees import JUDGED
 
-GOLD = [
-    "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a) (NN cat))"
-    " (PP (IN in) (NP (NN town))))) (. .)))",
-    "(TOP (S (NP (PRP we)) (VP (VBD gave) (PRT (RP up)))))",
-    "(TOP (S (NP (NN rain)) (VP (VBD fell))))",
-]
-TEST = [
-    "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))"
-    " (PP (IN in) (NP (NNP town)))) (. .)))",
-    "(TOP (S (NP (PRP we) (VBD gave)) (ADVP (RB up))))",
-    "(TOP (S (NP (NN rain)) (VP (VBD fell))))",
-]
+GOLD, TEST = map(list, zip(*JUDGED, strict=True))
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["evaluate-trees", *map(str, arguments)])
+run = command("evaluate-trees")
 
 
 def write(path: Path, trees: list[str]) -> Path:

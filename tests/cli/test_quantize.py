@@ -3,29 +3,18 @@
 import subprocess
 import sys
 
-import pytest
 import spacy
 from spacy.tokens import DocBin
-from typer.testing import CliRunner
 
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.cli.app import app
-from tests.helpers.pipelines import make_examples
+from tests.helpers.commands import command
 
-
-def run(*arguments):
-    return CliRunner().invoke(app, ["quantize", *map(str, arguments)])
+run = command("quantize")
 
 
 def shims(nlp):
     nodes = nlp.get_pipe("ner").model.walk()
     return [shim for node in nodes for shim in node.shims if isinstance(shim, TorchShim)]
-
-
-@pytest.fixture
-def data(trained, tmp_path):
-    DocBin(docs=[eg.reference for eg in make_examples(trained)]).to_disk(tmp_path / "dev.spacy")
-    return tmp_path / "dev.spacy"
 
 
 def test_the_new_pipeline_loads_and_finds_the_entities(trained_path, data, tmp_path):

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
-from typer.testing import CliRunner, Result
 
-from spacy_psa.cli.app import app
 from spacy_psa.errors import InputError
 from spacy_psa.scoring import provenance
 from spacy_psa.scoring.result import best, read_log
+from tests.helpers.commands import assert_one_error, command
 
+run = command("report")
 KEYS = {
     *("format", "date", "model", "test", "scores", "support", "speed", "seed", "dev", "best"),
     *("data", "versions", "machine", "commit", "modified", "config"),
@@ -62,10 +62,6 @@ def log(tmp_path: Path) -> Path:
         )
     )
     return path
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["report", *map(str, arguments)])
 
 
 def test_scores_are_those_of_spacys_scorer(model, test_set, tmp_path):
@@ -136,8 +132,7 @@ def test_bad_file_gives_one_line_and_writes_nothing(
     if content is not None:
         (tmp_path / "given").write_text(content)
     result = run(model, test_set, "--output", tmp_path / "out", option, tmp_path / "given")
-    assert result.exit_code == 2
-    assert reason in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, reason)
     assert not list(tmp_path.glob("out*"))
 
 
@@ -147,8 +142,7 @@ def test_bad_test_file_gives_one_line(model, tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     result = run(model, path, "--output", tmp_path / "out")
-    assert result.exit_code == 2
-    assert str(path) in result.stderr and result.stderr.count("\n") == 1
+    assert_one_error(result, str(path))
 
 
 def test_log_scores_become_fractions(log):

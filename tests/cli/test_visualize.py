@@ -9,22 +9,18 @@ from pathlib import Path
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
-from typer.testing import CliRunner, Result
 
-from spacy_psa.cli.app import app
 from spacy_psa.cli.visualize import PALETTE
+from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
 
+run = command("visualize", "ents")
 MARKS = """[...document.querySelectorAll('mark')].map(mark => {
     const box = mark.getBoundingClientRect(), style = getComputedStyle(mark);
     return {text: mark.innerText, label: mark.querySelector('span').innerText,
             colour: style.backgroundColor, ink: style.color,
             width: box.width, height: box.height, right: box.right};
 })"""
-
-
-def run(*arguments: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["visualize", "ents", *map(str, arguments)], input=stdin)
 
 
 @pytest.fixture
@@ -132,8 +128,7 @@ def test_bad_input_gives_one_line_and_no_page(trained_path, tmp_path):
         ((tmp_path / "bare", tmp_path / "bad.jsonl"), "no crf_ner or crf_chunker"),
     ]:
         result = run(*arguments, target)
-        assert result.exit_code == 2
-        assert reason in result.stderr and result.stderr.count("\n") == 1
+        assert_one_error(result, reason)
         assert not target.exists()
 
 

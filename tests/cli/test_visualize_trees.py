@@ -6,40 +6,21 @@ from xml.etree import ElementTree
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
-from thinc.api import Adam
-from typer.testing import CliRunner
+from spacy.tokens import Doc, DocBin
 
-from spacy_psa.cli.app import app
 from spacy_psa.corpora.trees import parse_tree
+from tests.helpers.commands import assert_one_error, command
+from tests.helpers.parsers import make_parser, train_parser, tree_examples
 
+run = command("visualize", "trees")
 TREE = "(S (NP (NNP Ada)) (VP (VBD left) (NP (NNP Bath))) (. .))"
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, ["visualize", "trees", *map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A parser that knows one tree."""
-    from spacy.training import Example
-    from spacy.util import fix_random_seed
-
-    fix_random_seed(0)
-    nlp = spacy.blank("en")
-    embed = {"@architectures": "spacy-psa.WordEmbed.v1", "width": 16, "rows": 100}
-    encode = {"@architectures": "spacy-psa.BiLSTM.v1", "hidden": 8}
-    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
-    chart = {"@architectures": "spacy-psa.ChartParser.v1", "hidden": 16, "tok2vec": tok2vec}
-    nlp.add_pipe("constituency_parser", config={"model": chart})
-    parsed = parse_tree(TREE)
-    gold = Doc(nlp.vocab, words=parsed.words)
-    gold.spans["constituents"] = [Span(gold, *span) for span in parsed.constituents]
-    examples = [Example(Doc(nlp.vocab, words=parsed.words), gold)]
-    optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.02))
-    for _ in range(40):
-        nlp.update(examples, sgd=optimizer)
+    nlp = make_parser()
+    train_parser(nlp, 40, examples=tree_examples(nlp, [TREE]))
     path = tmp_path_factory.mktemp("parser") / "model"
     nlp.to_disk(path)
     return path
@@ -100,8 +81,7 @@ def test_name_of_the_output_is_checked_before_anything_else(texts, tmp_path):
 def test_missing_svgling_is_one_error_that_says_what_to_install(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = run("no model", texts, tmp_path / "out.svg")
-    assert result.exit_code == 2 and result.stderr.count("\n") == 1
-    assert 'pip install "spacy-psa[trees]"' in result.stderr
+    assert_one_error(result, 'pip install "spacy-psa[trees]"')
 
 
 def test_pipeline_without_a_parser_is_one_error(texts, tmp_path):

@@ -11,6 +11,7 @@ from thinc.api import Adam
 from tests.helpers.layers import torch_modules
 from tests.helpers.modules import parameter_count
 from tests.helpers.paths import CONFIGS
+from tests.helpers.pipelines import MARKED, make_examples
 
 GRID = CONFIGS / "ner" / "grid.cfg"
 # Each character encoder, and its parameters without the embeddings, as the paper counts them.
@@ -45,10 +46,10 @@ def modules(nlp):
 
 @pytest.mark.parametrize("word", WORD)
 @pytest.mark.parametrize("char", CHAR)
-def test_every_cell_is_built_and_updated(char, word, tools):
+def test_every_cell_is_built_and_updated(char, word):
     nlp = load_model_from_config(load_config(GRID, overrides=cell(char, word)), auto_fill=True)
     fix_random_seed(0)
-    examples = tools.make_examples(nlp, tools.marked[:2])
+    examples = make_examples(nlp, MARKED[:2])
     optimizer = nlp.initialize(lambda: examples, sgd=Adam(0.01))
     found = modules(nlp)
     of_characters = {
@@ -67,9 +68,9 @@ def test_every_cell_is_built_and_updated(char, word, tools):
     assert nlp("Ada met Babbage").has_annotation("ENT_IOB")
 
 
-def test_a_cell_is_trained_saved_and_loaded_from_the_command_line(tools, tmp_path):
+def test_a_cell_is_trained_saved_and_loaded_from_the_command_line(tmp_path):
     blank = spacy.blank("en")
-    docs = [example.reference for example in tools.make_examples(blank)]
+    docs = [example.reference for example in make_examples(blank)]
     DocBin(docs=docs).to_disk(tmp_path / "all.spacy")
     limits = {"training.max_steps": 2, "training.eval_frequency": 1}
     paths = {f"paths.{part}": str(tmp_path / "all.spacy") for part in ("train", "dev")}

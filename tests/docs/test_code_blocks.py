@@ -13,7 +13,10 @@ from tests.docs.shell import BadCommand, check, run
 
 GENERATED = "reference"
 TUTORIAL = [DOCS / "tutorial" / name for name in ("index.md", "corpus.md", "train.md", "use.md")]
-PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != GENERATED)
+NOTEBOOK = {DOCS / "results.md", DOCS / "speed.md"}  # until it has moved
+PAGES = sorted(
+    path for path in DOCS.rglob("*.md") if path.parent.name != GENERATED and path not in NOTEBOOK
+)
 SCENARIOS = [TUTORIAL, *([path] for path in PAGES if path not in TUTORIAL)]
 
 
@@ -93,14 +96,14 @@ def test_names_and_files_of_a_page_exist(path: Path) -> None:
     unknown = set(re.findall(r"spacy-psa\.\w+\.v\d", text)) - known
     root = DOCS.parent
     files = set(re.findall(r"\b(?:configs|benchmarks|assets)/[\w./-]*\w", text))
-    missing = {name for name in files if not (root / name).exists() and "*" not in name}
     assert not unknown
-    assert not {m for m in missing if not _ignored(m)}
+    assert not {name for name in files if not (root / name).exists() and not _is_yours(name)}
 
 
-def _ignored(name: str) -> bool:
-    """Whether a file of the project's assets is the user's to add."""
-    return name.startswith("assets/") and not name.startswith("assets/sample/")
+def _is_yours(name: str) -> bool:
+    """Whether a file is the reader's: another asset than the sample, or a PLACEHOLDER."""
+    asset = name.startswith("assets/") and not name.startswith("assets/sample/")
+    return asset or bool(re.search(r"/[A-Z]{4,}", name))
 
 
 def test_a_command_that_cannot_work_is_found(workplace: Path) -> None:

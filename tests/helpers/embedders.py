@@ -38,7 +38,7 @@ def built(name: str, **options: Any) -> Model:
     return model
 
 
-def trained(model: Model, docs: list[Doc]) -> Model:
+def having_met(model: Model, docs: list[Doc]) -> Model:
     """The embedder, with weights of one seed, when it has met the docs."""
     torch.manual_seed(0)
     numpy.random.seed(0)

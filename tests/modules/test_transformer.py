@@ -158,8 +158,10 @@ def test_attend_equals_a_double_loop_however_it_is_cut(monkeypatch, step, masked
     torch.testing.assert_close(join_heads(out, lengths), join_heads(expected, lengths), **EXACT)
 
 
-def test_chunks_have_the_gradients_of_the_whole(monkeypatch):
-    module = encoder()
+@pytest.mark.parametrize("make", [Transformer, TENER], ids=lambda make: make.__name__)
+def test_chunks_have_the_gradients_of_the_whole(monkeypatch, make):
+    options = {"key_relative_bias": True} if make is TENER else {}
+    module = randomised(make(4, heads=HEADS, head_width=3, layers=2, **options))
     gradients = []
     for size in (1 << 30, 1):
         monkeypatch.setattr(transformer, "CHUNK_BYTES", size)

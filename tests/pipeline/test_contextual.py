@@ -1,7 +1,6 @@
 """A CRF over contextual vectors: spacy-transformers' and spaCy's own tok2vec, from the configs."""
 
 import warnings
-from pathlib import Path
 
 import numpy
 import pytest
@@ -17,9 +16,9 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from spacy_psa.architectures.crf import crf
+from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import TEXTS, make_examples
 
-CONFIGS = Path(__file__).parents[2] / "configs" / "ner"
 LAYERS = {"none": set(), "psa": {"PSABiLSTM"}, "tener": {"TENER"}}
 SMALL = {
     "layer.psa.encode.hidden": 8,
@@ -100,8 +99,10 @@ def overrides(corpus, **more):
 def trained(name, corpus, folder, **more):
     """The pipeline before and after `spacy train`, the second from its folder."""
     settings = overrides(corpus, **more)
-    before = init_nlp(load_config(CONFIGS / f"{name}.cfg", overrides=settings, interpolate=False))
-    train(CONFIGS / f"{name}.cfg", folder, overrides=settings)
+    before = init_nlp(
+        load_config(CONFIGS / "ner" / f"{name}.cfg", overrides=settings, interpolate=False)
+    )
+    train(CONFIGS / "ner" / f"{name}.cfg", folder, overrides=settings)
     return before, spacy.load(folder / "model-last")
 
 

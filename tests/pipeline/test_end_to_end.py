@@ -4,7 +4,6 @@ import importlib.metadata
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import spacy
@@ -18,6 +17,7 @@ from spacy.tokens import DocBin
 from thinc.api import Config
 from typer.testing import CliRunner
 
+from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import (
     LOAD_AND_ANNOTATE,
     MARKED,
@@ -28,7 +28,7 @@ from tests.helpers.pipelines import (
 )
 from tests.helpers.processes import run_elsewhere
 
-CONFIG = Path(__file__).parents[2] / "configs" / "ner" / "psa.cfg"
+CONFIG = CONFIGS / "ner" / "psa.cfg"
 TOK2VEC = "components.ner.model.tok2vec"
 SMALL = {
     f"{TOK2VEC}.embed.*.words.width": 8,

@@ -1,7 +1,5 @@
 """From trees to a trained parser by spaCy's own commands, with configs/parser/sample.cfg."""
 
-from pathlib import Path
-
 import pytest
 import spacy
 import srsly
@@ -10,9 +8,9 @@ from spacy.cli.train import train
 from spacy.tokens import DocBin
 
 from spacy_psa.corpora.jsonl import read_docs
+from tests.helpers.paths import CONFIGS, SAMPLE
 
-ROOT = Path(__file__).parents[2]
-CONFIG = ROOT / "configs" / "parser" / "sample.cfg"
+CONFIG = CONFIGS / "parser" / "sample.cfg"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +18,7 @@ def folder(tmp_path_factory):
     """A folder with 60 trees of the sample, train and dev alike, and a model trained on them."""
     path = tmp_path_factory.mktemp("project")
     vocab = spacy.blank("en").vocab
-    docs = list(read_docs(ROOT / "assets" / "sample" / "dev.jsonl", vocab))[:60]
+    docs = list(read_docs(SAMPLE / "dev.jsonl", vocab))[:60]
     DocBin(docs=docs).to_disk(path / "trees.spacy")
     overrides = {
         "paths.train": str(path / "trees.spacy"),

@@ -18,8 +18,9 @@ from spacy_psa.errors import InputError
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params, read_params
 from spacy_psa.scoring.parseval import parseval, score_pair
 from spacy_psa.scoring.tree_files import doc_trees
+from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.trees import JUDGED
 
-ROOT = Path(__file__).parents[2]
 COLLINS_PRM = """\
 # the Penn Treebank's
 DEBUG 0
@@ -45,19 +46,6 @@ DELETE_LABEL -NONE-
 DELETE_LABEL VROOT
 DELETE_LABEL_FOR_LENGTH -NONE-
 """
-PAIRS = [
-    (
-        "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a) (NN cat))"
-        " (PP (IN in) (NP (NN town))))) (. .)))",
-        "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))"
-        " (PP (IN in) (NP (NNP town)))) (. .)))",
-    ),
-    (
-        "(TOP (S (NP (PRP we)) (VP (VBD gave) (PRT (RP up)))))",
-        "(TOP (S (NP (PRP we) (VBD gave)) (ADVP (RB up))))",
-    ),
-    ("(TOP (S (NP (NN rain)) (VP (VBD fell))))", "(TOP (S (NP (NN rain)) (VP (VBD fell))))"),
-]
 
 
 def counts(gold: str, test: str, params: Params = COLLINS) -> tuple:
@@ -71,7 +59,7 @@ def counts(gold: str, test: str, params: Params = COLLINS) -> tuple:
 
 def test_figures_of_three_sentences_are_those_worked_by_hand():
     # Gold brackets 7 + 4 + 3, predicted 6 + 3 + 3, matched 6 + 2 + 3 (PRT is ADVP).
-    figures = parseval((parse_tree(gold), parse_tree(test)) for gold, test in PAIRS)
+    figures = parseval((parse_tree(gold), parse_tree(test)) for gold, test in JUDGED)
     assert figures.recall == pytest.approx(11 / 14)
     assert figures.precision == pytest.approx(11 / 12)
     assert figures.f1 == pytest.approx(22 / 26)
@@ -84,7 +72,7 @@ def test_figures_of_three_sentences_are_those_worked_by_hand():
 
 
 def test_figures_by_label_keep_equal_labels_apart():
-    found = parseval((parse_tree(gold), parse_tree(test)) for gold, test in PAIRS).per_label()
+    found = parseval((parse_tree(gold), parse_tree(test)) for gold, test in JUDGED).per_label()
     assert list(found) == ["ADVP", "NP", "PP", "PRT", "S", "VP"]
     assert found["ADVP"] == {"p": 1.0, "r": 0.0, "f": 0.0}
     assert found["PRT"] == {"p": 0.0, "r": 1.0, "f": 0.0}
@@ -92,7 +80,7 @@ def test_figures_by_label_keep_equal_labels_apart():
 
 
 def test_trees_of_nltk_are_taken_too():
-    pairs = [(Tree.fromstring(gold), Tree.fromstring(test)) for gold, test in PAIRS]
+    pairs = [(Tree.fromstring(gold), Tree.fromstring(test)) for gold, test in JUDGED]
     assert parseval(pairs).f1 == pytest.approx(22 / 26)
 
 
@@ -315,7 +303,7 @@ def comparison() -> ModuleType:
 
 
 def sample_trees() -> list[Parsed]:
-    found = read_docs(ROOT / "assets" / "sample" / "dev.jsonl", spacy.blank("en").vocab)
+    found = read_docs(SAMPLE / "dev.jsonl", spacy.blank("en").vocab)
     return [tree for doc in found for tree in doc_trees(doc)]
 
 

@@ -12,20 +12,8 @@ from spacy_psa.corpora.trees import Parsed, parse_tree
 from spacy_psa.scoring.parseval import parseval
 from spacy_psa.scoring.parseval_scorer import parseval_scorer
 from spacy_psa.scoring.tree_files import doc_trees
+from tests.helpers.trees import JUDGED
 
-PAIRS = [
-    (
-        "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a) (NN cat))"
-        " (PP (IN in) (NP (NN town))))) (. .)))",
-        "(TOP (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))"
-        " (PP (IN in) (NP (NNP town)))) (. .)))",
-    ),
-    (
-        "(TOP (S (NP (PRP we)) (VP (VBD gave) (PRT (RP up)))))",
-        "(TOP (S (NP (PRP we) (VBD gave)) (ADVP (RB up))))",
-    ),
-    ("(TOP (S (NP (NN rain)) (VP (VBD fell))))", "(TOP (S (NP (NN rain)) (VP (VBD fell))))"),
-]
 NLP = spacy.blank("en")
 
 
@@ -52,8 +40,8 @@ def score(predicted: Doc, reference: Doc, **options: object) -> dict:
 
 def test_the_scorer_is_registered_and_gives_the_figures_of_its_trees():
     assert spacy.registry.scorers.get("spacy-psa.parseval_scorer.v1") is parseval_scorer
-    examples = [Example(docs(test), docs(gold)) for gold, test in PAIRS]
-    figures = parseval((parse_tree(gold), parse_tree(test)) for gold, test in PAIRS)
+    examples = [Example(docs(test), docs(gold)) for gold, test in JUDGED]
+    figures = parseval((parse_tree(gold), parse_tree(test)) for gold, test in JUDGED)
     assert parseval_scorer()(examples) == {
         "constituents_p": figures.precision,
         "constituents_r": figures.recall,
@@ -66,15 +54,15 @@ def test_the_scorer_is_registered_and_gives_the_figures_of_its_trees():
 
 
 def test_sentences_of_one_doc_score_as_docs_of_one_sentence():
-    single = parseval_scorer()([Example(docs(test), docs(gold)) for gold, test in PAIRS])
-    golds, tests = zip(*PAIRS, strict=True)
+    single = parseval_scorer()([Example(docs(test), docs(gold)) for gold, test in JUDGED])
+    golds, tests = zip(*JUDGED, strict=True)
     assert score(joined(tests), joined(golds)) == single
     # The predicted bounds are not asked for.
     assert score(joined(tests, starts=False), joined(golds)) == single
 
 
 def test_without_gold_sentences_the_doc_is_one():
-    golds, tests = zip(*PAIRS, strict=True)
+    golds, tests = zip(*JUDGED, strict=True)
     found = score(joined(tests), joined(golds, starts=False))
     assert found["constituents_f"] == pytest.approx(22 / 26)
     assert found["constituents_exact"] == 0.0
@@ -90,7 +78,7 @@ def test_a_constituent_over_two_gold_sentences_is_wrong_in_the_first():
 
 
 def test_a_prediction_without_the_group_has_found_nothing():
-    gold = docs(PAIRS[0][0])
+    gold = docs(JUDGED[0][0])
     bare = Doc(NLP.vocab, words=[token.text for token in gold])
     found = score(bare, gold)
     assert found["constituents_p"] == found["constituents_r"] == found["constituents_f"] == 0.0

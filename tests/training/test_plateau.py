@@ -12,6 +12,7 @@ from spacy.util import registry
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.plateau import score_listener, warmup_halving
+from tests.helpers.pipelines import make_examples, make_nlp
 
 
 def rates(schedule, scores, every):
@@ -127,15 +128,15 @@ def test_settings_out_of_range_are_refused(settings):
         warmup_halving(1.0, *settings)
 
 
-def test_spacys_training_halves_the_rate_of_its_optimizer(tools, tmp_path, monkeypatch):
+def test_spacys_training_halves_the_rate_of_its_optimizer(tmp_path, monkeypatch):
     """A whole `spacy train` of a small tagger whose scores never rise."""
     import spacy
     from spacy.tokens import DocBin
     from spacy.training.initialize import init_nlp
     from spacy.training.loop import train
 
-    nlp = tools.make_nlp()
-    DocBin(docs=[eg.reference for eg in tools.make_examples(nlp)]).to_disk(tmp_path / "data.spacy")
+    nlp = make_nlp()
+    DocBin(docs=[eg.reference for eg in make_examples(nlp)]).to_disk(tmp_path / "data.spacy")
     corpus = {"@readers": "spacy.Corpus.v1", "path": str(tmp_path / "data.spacy")}
     optimizer = {
         "@optimizers": "spacy-psa.Adam.v1",

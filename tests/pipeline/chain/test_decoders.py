@@ -54,7 +54,7 @@ def test_threshold_that_is_no_probability_is_an_error(threshold):
 
 
 def test_unknown_decoder_is_an_error_that_names_the_choices():
-    with pytest.raises(SettingError, match="decode is 'beam'.*viterbi.*mbr.*threshold"):
+    with pytest.raises(SettingError, match=r"decode is 'beam'.*viterbi.*mbr.*threshold"):
         make_decoder("beam", 0.5, scores=True, entropy=False)
 
 
@@ -110,7 +110,7 @@ def test_sentences_of_a_doc_are_joined():
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("confidence", [False, True])
 def test_prediction_of_a_doc_has_what_was_asked_for(unsure, name, confidence):
-    nlp = unsure(decode=name, confidence=confidence)
+    nlp = unsure(decode=name, confidence=confidence, threshold=0.05)
     ner = nlp.get_pipe("ner")
     (found,) = ner.predict([nlp.make_doc(TEXTS[0])])
     assert found.spans

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import warnings
-from pathlib import Path
 
 import numpy
 import pytest
@@ -26,10 +25,10 @@ from tests.helpers.parsers import (
     train_parser,
     tree_examples,
 )
+from tests.helpers.paths import SAMPLE
 from tests.helpers.processes import run_elsewhere
 from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
 
-SAMPLE = Path(__file__).parents[2] / "assets" / "sample" / "train.jsonl"
 ENCODERS = ["BiLSTM", "FactoredTransformer"]
 LOSSES = ["max_margin", "log_likelihood"]
 
@@ -105,7 +104,8 @@ def test_trees_are_learnt_by_heart(loss, encoder):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_trees_of_the_sample_are_learnt_by_heart(loss):
-    lines = [json.loads(line)["tree"] for line in SAMPLE.read_text().splitlines()[:5]]
+    train = SAMPLE / "train.jsonl"
+    lines = [json.loads(line)["tree"] for line in train.read_text().splitlines()[:5]]
     nlp = make_parser(loss=loss)
     examples = tree_examples(nlp, lines)
     train_parser(nlp, 60, 0.02, examples)

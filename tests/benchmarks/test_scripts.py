@@ -1,0 +1,258 @@
+"""The scripts of benchmarks/ on small pipelines: what they measure is right and fits the format."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from spacy.tokens import DocBin
+from spacy.vectors import Vectors
+from thinc.api import Adam
+from typer.testing import CliRunner
+
+from benchmarks.calibration import shift
+from benchmarks.confidence import cost
+from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check
+from benchmarks.dev_run import development_record
+from benchmarks.parser import predicted_tags
+from benchmarks.partial_annotation.train import as_outside, hide
+from benchmarks.record import FOLDER, explained, read_record, save_record
+from benchmarks.speed import first_document, products
+from benchmarks.speed.bare import Bare, BareTraining
+from benchmarks.wrap import wrap
+from spacy_psa.cli.app import app
+from spacy_psa.errors import InputError
+from spacy_psa.performance import sections
+from spacy_psa.performance.pipelines import Annotation
+from spacy_psa.scoring.result import measure
+from tests.helpers.paths import ROOT
+from tests.helpers.pipelines import make_examples, make_nlp, train
+
+
+@pytest.fixture
+def gold(trained, tmp_path):
+    """A .spacy file with the sentences that the pipeline knows."""
+    path = tmp_path / "gold.spacy"
+    DocBin(docs=[eg.reference for eg in make_examples(trained)]).to_disk(path)
+    return path
+
+
+def saved(record, folder):
+    """The record after it was written and read."""
+    save_record(record, folder / f"{record['name']}.json")
+    return read_record(folder / f"{record['name']}.json")
+
+
+def test_a_report_becomes_a_record(trained, trained_path, gold, tmp_path):
+    product = measure(trained, str(trained_path), gold)
+    setup = {"system": "small"}
+    record = saved(wrap(product, "conll2003", "small", command="a b", setup=setup), tmp_path)
+    assert record["kind"] == "training" and record["command"] == "a b"
+    assert record["results"]["scores"] == product["scores"]
+    assert record["results"]["setup"] == setup and record["results"]["dev"] == []
+    assert record["config"] == product["config"] and record["data"] == product["data"]
+
+
+def test_sections_of_speed_become_a_record(trained, gold, tmp_path):
+    row = Annotation("small", trained, [["Nobody", "came", "."]])
+    found = {"annotation": {"words": 3, "rows": sections.timed([row], 2)}}
+    product = sections.record("a b", {"threads": 1}, {"small": "model"}, [gold], found)
+    record = saved(wrap(product, "speed", "small"), tmp_path)
+    assert record["kind"] == "speed" and record["command"] == "a b"
+    assert record["results"]["annotation"] == found["annotation"]
+    assert record["results"]["rows"] == {"small": "model"}
+
+
+def test_a_calibration_becomes_a_record(trained_path, gold, tmp_path):
+    out = tmp_path / "calibration.json"
+    options = ["--output", tmp_path / "calibrated", "--json", out]
+    words = ["calibrate", trained_path, gold, *options]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    product = json.loads(out.read_text(encoding="utf8"))
+    record = saved(wrap(product, "calibration", "small"), tmp_path)
+    assert record["kind"] == "calibration" and record["data"] == product["checksums"]
+    assert record["results"]["data"] == product["data"]
+
+
+def test_another_json_file_becomes_no_record():
+    with pytest.raises(InputError, match="none of the JSON files"):
+        wrap({"format": 1, "scores": {}}, "speed", "other")
+
+
+def test_a_stopped_training_is_recorded_with_its_best_evaluation(trained, gold, tmp_path):
+    trained.config["training"] = {"seed": 7}
+    trained.config.to_disk(tmp_path / "config.cfg")
+    log = tmp_path / "log.jsonl"
+    rows = [
+        {"epoch": n, "step": 10 * n, "score": score, "scores": {"ents_f": 100 * score}}
+        for n, score in enumerate((0.1, 0.8, 0.7))
+    ]
+    log.write_text("".join(json.dumps({**row, "losses": {"ner": 2.0}}) + "\n" for row in rows))
+    record = saved(
+        development_record(
+            tmp_path / "config.cfg",
+            log,
+            "conll2003",
+            "small-stopped",
+            commit="0123abc",
+            note="Stopped.",
+            data=[gold],
+        ),
+        tmp_path,
+    )
+    assert record["results"]["best"]["epoch"] == 1 and len(record["results"]["dev"]) == 3
+    assert record["results"]["scores"] is None and record["seed"] == 7
+    assert record["commit"] == "0123abc" and record["note"].startswith("Stopped. ")
+    assert explained(record["note"]) == ["command", "modified"]
+
+
+def test_half_of_the_mentions_are_hidden_and_the_rest_stays(trained):
+    docs = [eg.reference for eg in make_examples(trained)] * 20
+    total = sum(len(doc.ents) for doc in docs)
+    hidden, counts = hide(docs, "mentions", 0.5, seed=0)
+    assert counts["kept"] + counts["hidden"] == total
+    assert 0.4 * total < counts["hidden"] < 0.6 * total
+    assert sum(len(doc.ents) for doc in hidden) == counts["kept"]
+    for doc, other in zip(docs, hidden):
+        missing = {token.i for token in other if not token.ent_iob}
+        gone = {token.i for ent in doc.ents for token in ent} - {
+            token.i for ent in other.ents for token in ent
+        }
+        assert missing == gone
+    again, _ = hide(docs, "mentions", 0.5, seed=0)
+    assert [[e.start for e in doc.ents] for doc in again] == [
+        [e.start for e in doc.ents] for doc in hidden
+    ]
+    outside = as_outside(hidden)
+    assert all(token.ent_iob for doc in outside for token in doc)
+    assert sum(len(doc.ents) for doc in outside) == counts["kept"]
+
+
+def test_whole_sentences_are_hidden_with_all_their_tokens(trained):
+    docs = [eg.reference for eg in make_examples(trained)] * 20
+    hidden, counts = hide(docs, "sentences", 0.5, seed=0)
+    blank = [doc for doc in hidden if not any(token.ent_iob for token in doc)]
+    whole = [doc for doc in hidden if all(token.ent_iob for token in doc)]
+    assert blank and whole and len(blank) + len(whole) == len(docs)
+    assert sum(len(doc.ents) for doc in whole) == counts["kept"]
+
+
+def test_entities_belong_to_the_class_of_their_least_known_word(trained, trained_path, gold):
+    found = by_vocabulary.scores(str(trained_path), gold, gold)
+    count = sum(len(eg.reference.ents) for eg in make_examples(trained))
+    # The pipeline has no vectors, and all words are in the training data.
+    assert found["without_vector"] == {"gold": count, "f": 1.0}
+    assert sum(each["gold"] for each in found.values()) == count
+
+
+def test_seqeval_and_spacy_agree(trained_path, gold):
+    found = seqeval_check.compare(str(trained_path), gold)
+    assert found["seqeval"] == found["spaCy"] == {"p": 1.0, "r": 1.0, "f": 1.0}
+
+
+def test_the_cost_of_confidences_is_measured_for_each_task(trained_path, gold):
+    found = cost.measure(str(trained_path), gold, repeats=2)
+    assert set(found["seconds"]) == {"viterbi", "confidence", "nbest"}
+    assert all(len(seconds) == 2 for seconds in found["seconds"].values())
+    assert set(found["cost"]) == set(cost.BOUNDS)
+    assert found["documents"] == len(DocBin().from_disk(gold))
+
+
+def test_both_maps_of_confidences_are_measured(trained_path, gold):
+    pytest.importorskip("sklearn")
+    found = shift.measure(str(trained_path), "ner", gold, gold)
+    spans = {found[by][part]["spans"] for by in list(found)[1:] for part in ("dev", "test")}
+    assert found["temperature"] == 1.0 and len(spans) == 1
+    assert found["by_isotonic_regression"]["dev"]["precision"] == 1.0
+
+
+@pytest.fixture
+def with_vectors():
+    """A trained pipeline with word vectors for some words."""
+    nlp = make_nlp()
+    words = sorted({token.lower_ for eg in make_examples(nlp) for token in eg.reference})
+    random = numpy.random.default_rng(0)
+    data = random.normal(size=(len(words) // 2, 8)).astype("float32")
+    nlp.vocab.vectors = Vectors(strings=nlp.vocab.strings, data=data, keys=words[: len(data)])
+    train(nlp, 30, Adam(0.02))
+    return nlp
+
+
+def test_the_loop_of_bare_pytorch_predicts_what_the_pipeline_predicts(with_vectors):
+    examples = make_examples(with_vectors)
+    sentences = [[token.text for token in eg.predicted] for eg in examples]
+    pipe = with_vectors.get_pipe("ner")
+    expected = [
+        pipe.scheme.encode(len(doc), [(e.start, e.end, e.label_) for e in doc.ents]).tolist()
+        for doc in with_vectors.pipe(eg.predicted for eg in examples)
+    ]
+    assert Bare(with_vectors).annotate(sentences) == expected
+    assert any(any(tags) for tags in expected)
+
+
+def test_the_loop_of_bare_pytorch_learns(with_vectors):
+    references = [eg.reference for eg in make_examples(with_vectors)]
+    loop = BareTraining("bare", with_vectors, references, batch=len(references))
+    for parameter in loop.bare.modules.parameters():  # forget
+        parameter.data.mul_(0.5)
+    (pairs,) = loop.batches
+    words, tags = zip(*pairs)
+    losses = [loop.bare.step(list(words), list(tags)) for _ in range(30)]
+    assert losses[-1] < 0.9 * losses[0]
+    assert loop.run().amount == 1
+
+
+def test_products_are_timed():
+    assert products.best(4, 8) > 0
+
+
+def test_tags_are_replaced_and_the_share_of_equal_ones_is_told(
+    trained, trained_path, gold, tmp_path
+):
+    # The pipeline has no tagger, so every tag that it gives is empty.
+    docs = list(DocBin().from_disk(gold).get_docs(trained.vocab))
+    for doc in docs:
+        for token in doc:
+            token.tag_ = "NN" if token.i == 0 else ""
+    DocBin(docs=docs).to_disk(tmp_path / "tagged.spacy")
+    share = predicted_tags.tag(str(trained_path), tmp_path / "tagged.spacy", tmp_path / "out.spacy")
+    words = sum(map(len, docs))
+    assert share == pytest.approx((words - len(docs)) / words)
+    written = DocBin().from_disk(tmp_path / "out.spacy").get_docs(trained.vocab)
+    assert {token.tag_ for doc in written for token in doc} == {""}
+
+
+def test_development_curves_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    results = FOLDER / "conll2003" / "results"
+    plot_dev.plot(tmp_path / "dev.png", [results / "psa.json", results / "bilstm_crf.json"])
+    assert (tmp_path / "dev.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_first_document_is_timed_in_a_new_process(trained_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    # "" is the cache that is there already; compiling it anew takes long.
+    first, then = first_document.elsewhere(str(trained_path), "")
+    assert 0 < then < first
+
+
+def test_fast_paths_agree_with_the_plain_ones_and_the_command_is_recorded(
+    trained_path, gold, tmp_path
+):
+    out = tmp_path / "exactness.json"
+    script = "benchmarks.speed.exactness"
+    done = subprocess.run(
+        [sys.executable, "-m", script, str(trained_path), str(gold), str(out)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    record = read_record(out)
+    assert record["command"] == f"python -m {script} {trained_path} {gold} {out}"
+    assert record["command"] in done.stdout
+    assert record["results"]["documents_that_differ"] == 0 < record["results"]["entities"]
+    assert Path(next(iter(record["data"]))) == gold

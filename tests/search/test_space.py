@@ -1,0 +1,51 @@
+"""Search spaces: their errors, and those that come with the package."""
+
+import pytest
+from spacy.util import load_config
+
+from spacy_psa.errors import InputError
+from spacy_psa.search.space import check_names, read_space
+from tests.helpers.paths import CONFIGS
+
+SPACES = sorted((CONFIGS / "search").glob("*.toml"))
+CONFIG_OF = {
+    "bilstm": ["grid"],
+    "idcnn": ["grid"],
+    "transformer_en": ["tener", "transformer"],
+    "transformer_zh": ["tener_zh", "transformer_zh"],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[a", "not a TOML file"),
+        ("", "no setting to search"),
+        ("a.b = 3", "a.b: 3 is no range"),
+        ('[a.b]\ntype = "real"', "a.b: type is 'real': take one of float, int, categorical"),
+        ("[a.b]\nlow = 1", "a.b: type is None"),
+        ('[a.b]\ntype = "float"\nlow = 1', "a.b: high is None"),
+        ('[a.b]\ntype = "int"\nlow = 1\nhigh = 2.5', "a.b: high is 2.5"),
+        ('[a.b]\ntype = "int"\nlow = true\nhigh = 2', "a.b: low is True"),
+        ('[a.b]\ntype = "float"\nlow = 2\nhigh = 1', "a.b: low is 2 and high 1"),
+        ('[a.b]\ntype = "float"\nlow = 0\nhigh = 1\nlog = true', "log needs a low above 0"),
+        ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nstep = 0', "step is 0"),
+        ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nlog = "yes"', "log is 'yes'"),
+        ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nchoices = [1]', "'choices' is no option"),
+        ('[a.b]\ntype = "categorical"', "choices: give a list"),
+        ('[a.b]\ntype = "categorical"\nchoices = [[1, 2]]', "choices: give numbers"),
+    ],
+)
+def test_a_bad_space_is_an_error_that_names_the_setting(tmp_path, text, reason):
+    path = tmp_path / "space.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as error:
+        read_space(path)
+    assert str(error.value).startswith(f"{path}: ") and reason in str(error.value)
+
+
+@pytest.mark.parametrize("path", SPACES, ids=lambda path: path.stem)
+def test_the_spaces_of_the_paper_fit_their_configs(path):
+    space = read_space(path)
+    for name in CONFIG_OF[path.stem]:
+        check_names(space, load_config(CONFIGS / "ner" / f"{name}.cfg", interpolate=False), path)

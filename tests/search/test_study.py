@@ -1,0 +1,86 @@
+"""Trials: pruning, equal scores, and going on after an interruption."""
+
+import pytest
+
+from spacy_psa.search.space import read_space
+from tests.helpers.searches import RATE, TOK2VEC, search_config, write_search
+
+pytest.importorskip("optuna", reason="needs the extra `search`")
+from optuna.trial import TrialState
+
+from spacy_psa.search.study import Search
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with `space.toml` and `train.spacy`, for train and dev."""
+    return write_search(tmp_path_factory.mktemp("search"))
+
+
+def searched(folder, storage, **settings):
+    return Search(search_config(folder), read_space(folder / "space.toml"), storage, **settings)
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_an_interrupted_search_goes_on_as_if_it_had_not_stopped(folder, tmp_path, sampler):
+    settings = {"sampler": sampler, "seed": 5, "startup": 100}
+    uninterrupted = searched(folder, tmp_path / "a.db", **settings)
+    expected = [uninterrupted.step() for _ in range(3)]
+
+    broken = searched(folder, tmp_path / "b.db", **settings)
+    first = broken.step()
+
+    def interrupt(evaluation, score):
+        if evaluation == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        broken.step(interrupt)
+    assert broken.done == 1
+    resumed = searched(folder, tmp_path / "b.db", **settings)
+    assert resumed.done == 1
+    found = [first, resumed.step(), resumed.step()]
+    assert resumed.done == 3
+    assert [t.params for t in found] == [t.params for t in expected]
+    assert [t.value for t in found] == [t.value for t in expected]
+    assert [t.state for t in found] == [TrialState.COMPLETE] * 3
+    assert resumed.best.value == uninterrupted.best.value
+
+
+def test_trainings_with_the_same_settings_have_the_same_score(folder, tmp_path):
+    search = searched(folder, tmp_path / "a.db", startup=100)
+    values = {RATE: 0.2, f"{TOK2VEC}.encode.hidden": 8, f"{TOK2VEC}.embed.*.words.lower": True}
+    search.study.enqueue_trial(values)
+    search.study.enqueue_trial(values)
+    first, second = search.step(), search.step()
+    assert first.params == second.params == values
+    assert first.intermediate_values == second.intermediate_values
+
+
+def test_a_training_below_the_median_is_pruned_before_its_end(folder, tmp_path):
+    search = searched(folder, tmp_path / "a.db", startup=1)
+    names = f"{TOK2VEC}.encode.hidden", f"{TOK2VEC}.embed.*.words.lower"
+    for rate in (0.4, 0.001):
+        search.study.enqueue_trial({RATE: rate, names[0]: 8, names[1]: True})
+    good, bad = search.step(), search.step()
+    assert good.state == TrialState.COMPLETE and bad.state == TrialState.PRUNED
+    assert good.value > bad.value
+    assert len(bad.intermediate_values) < len(good.intermediate_values) == 4
+    assert search.best.number == good.number
+    assert search.done == 2
+
+
+def test_the_score_is_the_best_of_the_evaluations(folder, tmp_path):
+    trial = searched(folder, tmp_path / "a.db").step()
+    assert trial.value == max(trial.intermediate_values.values())
+
+
+def test_a_combination_that_cannot_be_trained_is_left_out_once_another_could(folder, tmp_path):
+    space = {"training.batcher.size": {"type": "categorical", "choices": [8, "eight"]}}
+    search = Search(search_config(folder), space, tmp_path / "a.db", sampler="random")
+    for size in (8, "eight"):
+        search.study.enqueue_trial({"training.batcher.size": size})
+    assert search.step().state == TrialState.COMPLETE
+    failed = search.step()
+    assert failed.state == TrialState.FAIL and "eight" in failed.user_attrs["error"]
+    assert search.done == 2 and search.best.number == 0
