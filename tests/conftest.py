@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -12,31 +12,6 @@ pytest.register_assert_rewrite("tests.helpers")
 from thinc.api import Adam  # noqa: E402
 
 from tests.helpers import pipelines  # noqa: E402
-from tests.helpers.processes import run_elsewhere  # noqa: E402
-
-
-class Tools:
-    """What tests took from here before they took it from tests/helpers."""
-
-    marked: ClassVar = pipelines.MARKED
-    texts: ClassVar = pipelines.TEXTS
-    load_and_annotate = pipelines.LOAD_AND_ANNOTATE
-    read_marked = staticmethod(pipelines.read_marked)
-    small_encoder = staticmethod(pipelines.small_encoder)
-    small_model = staticmethod(pipelines.small_model)
-    hash_embed = staticmethod(pipelines.hash_embed)
-    make_nlp = staticmethod(pipelines.make_nlp)
-    random_nlp = staticmethod(pipelines.random_nlp)
-    make_examples = staticmethod(pipelines.make_examples)
-    entities = staticmethod(pipelines.entities)
-    train = staticmethod(pipelines.train)
-    run_elsewhere = staticmethod(run_elsewhere)
-    annotate = staticmethod(pipelines.annotate)
-
-
-@pytest.fixture(scope="session")
-def tools() -> type[Tools]:
-    return Tools
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,5 +1,7 @@
 """The tables on the page of this experiment, and the numbers in its text."""
 
+from statistics import mean, stdev
+
 from benchmarks.tables import (
     Records,
     best_dev,
@@ -37,6 +39,24 @@ def main_table(records: Records) -> str:
         rows.append([title, *figures, file_link(name)])
     header = ["system", "dev F1 (best epoch of)", "test P", "test R", "test F1"]
     return table([*header, "paper, mean of 5", "words/s", "record"], rows)
+
+
+def seeds(records: Records) -> str:
+    """Each training of the configured systems: NAME with seed 0, NAME-seedN with the others."""
+    rows = []
+    for system in ("bilstm_crf", "psa"):
+        found = [system, *sorted(name for name in records if name.startswith(f"{system}-seed"))]
+        for name in found:
+            record = records[name]
+            figures = [best_dev(record), percent(test_f(record))]
+            rows.append([system, str(record["seed"]), *figures, file_link(name)])
+        if len(found) > 1:
+            scores = (
+                [100 * score(records[name]) for name in found] for score in (best_score, test_f)
+            )
+            spread = [f"{mean(each):.2f} ± {stdev(each):.2f}" for each in scores]
+            rows.append([system, f"mean ± standard deviation of {len(found)}", *spread, ""])
+    return table(["system", "seed", "dev F1 (best epoch of)", "test F1", "record"], rows)
 
 
 def open_choices(records: Records) -> str:
@@ -166,6 +186,7 @@ def by_vocabulary(records: Records) -> str:
 
 TABLES = {
     "main": main_table,
+    "seeds": seeds,
     "open_choices": open_choices,
     "to_the_end": to_the_end,
     "psa_choices": psa_choices,

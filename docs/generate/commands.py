@@ -85,7 +85,7 @@ def _section(command: Command) -> str:
         if isinstance(info, ArgumentInfo):
             name = info.metavar or parameter.name.upper()
             what = _escaped(info.help or "")
-            optional = "" if parameter.default is Parameter.empty else "optional"
+            optional = "required" if parameter.default is Parameter.empty else "optional"
             arguments.append((f"`{name}`", _kind(parameter), optional, what))
         else:
             default = "" if parameter.default is None else value(parameter.default)
@@ -93,9 +93,10 @@ def _section(command: Command) -> str:
             options.append((_names(parameter, info), _kind(parameter), default, what))
     metavars = " ".join(row[0].strip("`") for row in arguments)
     extra = " [--SECTION.NAME VALUE]..." if command.extra else ""
+    place = f'{_anchor(command.name)} data-toc-label="{command.name}"'
     usage = f"spacy-psa {command.name} [OPTIONS] {metavars}{extra}".strip()
     parts = [
-        f"## `spacy-psa {command.name}` {{ #{_anchor(command.name)} }}",
+        f"## `spacy-psa {command.name}` {{ #{place} }}",
         f"```text\n{usage}\n```",
         _help(command.function),
         table(("argument", "type", "", "meaning"), arguments),

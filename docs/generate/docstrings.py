@@ -18,7 +18,9 @@ def arguments(*objects: Any) -> dict[str, str]:
     for item in objects:
         family = item.__mro__[:-1] if inspect.isclass(item) else [item]
         for one in family:
-            for text in (one.__dict__.get("__doc__"), _constructor(one)):
+            # Without the docstring that a class inherits.
+            own = vars(one).get("__doc__") if inspect.isclass(one) else one.__doc__
+            for text in (own, _constructor(one)):
                 for name, description in _arguments(text).items():
                     found.setdefault(name, description)
     return found

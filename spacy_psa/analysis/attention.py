@@ -1,8 +1,8 @@
 """Reads the attention weights of a trained encoder, and the fusion gates of PSA.
 
-They are those of Wei2020 (Table 13 and Fig. 6) and Li2019 (Figs. 2 and 3). The module of the
-encoder must have a method `inspect(x, lengths)` that gives a list of its attention layers. Each of
-these has an `attention` of (B, n, n) or (B, heads, n, n), and may have a `gate` of (N, d).
+Wei2020 (Table 13 and Fig. 6) and Li2019 (Figs. 2 and 3) show them. The module of the encoder must
+have a method `inspect(x, lengths)` that gives a list of its attention layers. Each of these has an
+`attention` of (B, n, n) or (B, heads, n, n), and may have a `gate` of (N, d).
 """
 
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> ner.add_label("PER")
         1

@@ -24,9 +24,9 @@ class Setup(NamedTuple):
     """Limits of attention; by default there are none."""
 
     disable_content: tuple[int, ...] = ()
-    """The layers, from 0 on, whose scores are computed without content."""
+    """The layers, numbered from 0, that score without content."""
     disable_position: tuple[int, ...] = ()
-    """The layers, from 0 on, whose scores are computed without position."""
+    """The layers, numbered from 0, that score without position."""
     window: int | None = None
     """The largest distance that attention spans, in tokens; None for no limit."""
     relaxed: bool = True

@@ -43,7 +43,7 @@ class Likelihood:
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> doc = nlp.make_doc("Ada met Bob")
         >>> example = Example.from_dict(doc, {"entities": [(0, 3, "PER"), (8, 11, "PER")]})
@@ -96,7 +96,7 @@ def fit_temperature(likelihood: Likelihood) -> float:
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> doc = nlp.make_doc("Ada met Bob")
         >>> example = Example.from_dict(doc, {"entities": [(0, 3, "PER"), (8, 11, "PER")]})

@@ -30,13 +30,13 @@ def bigram_embed(
 ) -> Embedder:
     """Build `BigramEmbed.v1`, which embeds each character together with the next one.
 
-    It is meant to stand beside a `WordEmbed.v1` for the characters themselves (Yan2019 section 4.1,
+    It is meant for use beside a `WordEmbed.v1` for the characters themselves (Yan2019 section 4.1,
     after Zhang and Yang 2018). The last character of a doc is taken together with the end of the
     doc. Pretrained vectors of bigrams are in `nlp.vocab.vectors`, in one table with the vectors of
     characters; bigrams without one get vectors as words do in `WordEmbed.v1`.
 
     Args:
-        width: width of a vector; it must be that of the pretrained vectors, if there are any.
+        width: width of a vector; it must equal the width of pretrained vectors, if there are any.
         rows: capacity for distinct bigrams of the training data.
         lower: whether the normal form of a bigram is in lower case, see `WordEmbed.v1`.
         zero_digits: whether its digits are read as 0, see `WordEmbed.v1`.

@@ -8,8 +8,8 @@ their settings and defaults from the module of the same name in `spacy_psa.modul
   are the unknown one, row 0.
 - `max_characters`: number of characters that are read; longer words are cut at the right (50).
 - `zero_digits`: whether every digit is read as 0 (Yan2019 section 4.2; false).
-- `cache`: number of words whose vectors are remembered, in annotation on a CPU; 0 for none
-  (20,000). `CharNgramCNN.v1` has it too.
+- `cache`: number of words to remember the vectors of, in annotation on a CPU; 0 for none (20,000).
+  `CharNgramCNN.v1` has it too.
 
 `training.dropout` does not change the dropout rates of these embedders.
 
@@ -67,7 +67,7 @@ def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> A
 
     Args:
         module: the module.
-        renamed: the settings whose name in a config is another one than in the module.
+        renamed: settings with another name in a config; see `encoder` in `bridge.architecture`.
     """
 
     def build(settings: dict[str, Any]) -> Embedder:
@@ -120,23 +120,23 @@ NGRAM_NAMES = {"kernels": "filters", "longest": "max_ngram"}
 char_bilstm = _character_encoder(CharBiLSTM, SPREAD)
 """`CharBiLSTM.v1`: a bidirectional LSTM over the characters (Wei2020 section 5.2, Yan2019).
 
-The settings are those of `CharBiLSTM`, with `spread` for `init_std`, and those of this module.
+It has the settings of `CharBiLSTM`, with `spread` for `init_std`, and the settings above.
 """
 char_cnn = _character_encoder(CharCNN, {"kernels": "filters", "kernel_width": "kernel_size"})
 """`CharCNN.v1`: a convolution over the characters (Yan2019 section 6.1).
 
-The settings are those of `CharCNN`, with `kernels` for `filters` and `kernel_width` for
-`kernel_size`, and those of this module.
+It has the settings of `CharCNN`, with `kernels` for `filters` and `kernel_width` for
+`kernel_size`, and the settings above.
 """
 char_transformer = _character_encoder(CharTransformer, FFN)
 """`CharTransformer.v1`: a Transformer layer over the characters (Yan2019 section 6.1).
 
-The settings are those of `CharTransformer`, with `inner` for `ffn_dim`, and those of this module.
+It has the settings of `CharTransformer`, with `inner` for `ffn_dim`, and the settings above.
 """
 char_adatrans = _character_encoder(CharAdaTrans, FFN)
 """`CharAdaTrans.v1`: a Transformer layer with the attention of TENER (Yan2019 section 3.1).
 
-The settings are those of `CharAdaTrans`, with `inner` for `ffn_dim`, and those of this module.
+It has the settings of `CharAdaTrans`, with `inner` for `ffn_dim`, and the settings above.
 """
 char_ngram_cnn = architecture(
     CharNgramCNN,
@@ -148,7 +148,7 @@ char_ngram_cnn = architecture(
 )
 """`CharNgramCNN.v1`: convolutions over the n-grams of a word's characters (Li2019 section 3.1).
 
-The settings are those of `CharNgramCNN`, with `kernels` for `filters` and `longest` for
+It has the settings of `CharNgramCNN`, with `kernels` for `filters` and `longest` for
 `max_ngram`, and `cache`.
 """
 

@@ -37,9 +37,9 @@ def chart_parser(
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (n (n + 1) / 2, L - 1) for each sentence of
         n tokens, whose rows are the spans ordered by start and end. Its nO is L - 1, the number
-        of labels without the null label, whose score is 0. With `tag_hidden` an array (n, tags)
-        for each sentence follows after the arrays of all sentences, and the second head is the
-        ref "tags".
+        of labels without the null label, which always scores 0. With `tag_hidden`, the arrays of
+        all sentences are followed by an array (n, tags) for each sentence, and the second head is
+        the ref "tags".
 
     Raises:
         InputError: if a width is below 1, or if there are no such `sides`.
@@ -73,7 +73,7 @@ def chart_parser(
 
 
 def _beside(spans: Model, tags: Model) -> Model:
-    """Put two heads over the same vectors: the arrays of the first, then those of the second."""
+    """Put two heads over the same vectors; the arrays of the first head come first."""
     return Model("spans_and_tags", _forward, init=_init, layers=[spans, tags], dims={"nO": None})
 
 

@@ -48,15 +48,15 @@ def word_embed(
     """Build `WordEmbed.v1`: pretrained word vectors, fine-tuned, and vectors for words without one.
 
     The vector of a word is the sum of two parts. The first is its vector in `nlp.vocab.vectors`,
-    which stays as it is; it is the vector of the word as written, else that of the word in lower
-    case (if `lower`), else zeros. The second is a trainable row for the normal form of the word.
+    which stays as it is: the vector of the word as written, else of the word in lower case (if
+    `lower`), else zeros. The second is a trainable row for the normal form of the word.
     Only words of the training data have rows. A row starts at zero if the word has a pretrained
     vector, otherwise at U(-sqrt(3 / width), sqrt(3 / width)). This is the same as fine-tuning
     (Wei2020 section 5.2), at a fraction of the size. A word that is neither in the pretrained
     vectors nor in the training data has zeros.
 
     Args:
-        width: width of a vector; it must be that of the pretrained vectors, if there are any.
+        width: width of a vector; it must equal the width of pretrained vectors, if there are any.
         rows: capacity for distinct words of the training data; further words get no row.
         lower: whether the normal form of a word is in lower case.
         zero_digits: whether the digits of the normal form are 0 (Yan2019 section 4.2).
@@ -78,9 +78,9 @@ def word_embed(
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
-        InputError: if there is no such `without_vector`, or if `replace_rare` or
-            `pretrained = False` stands without `trainable`. On use, if the pretrained vectors
-            have another width, or if there are none and `trainable` is False.
+        InputError: if there is no such `without_vector`, or if `trainable` is False although
+            `replace_rare` is True or `pretrained` is False. On use, if the pretrained vectors have
+            another width, or if there are none and `trainable` is False.
 
     Examples:
         >>> import spacy
@@ -204,8 +204,8 @@ def concat_embed(*layers: Embedder) -> Embedder:
     """Build `ConcatEmbed.v1`, which puts the vectors of several embedders side by side.
 
     Args:
-        *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, and their order
-            is that of the blocks.
+        *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, in the same
+            order.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, whose width is the sum of the
@@ -330,7 +330,7 @@ def embed_forms(
 ) -> tuple[Floats2d, Callable]:
     """Embed M distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
 
-    In training, new words get rows. The result is as that of `embed` in `by_distinct_word`.
+    In training, new words get rows. The function can be the `embed` of `by_distinct_word`.
     """
     width = model.get_dim("nO")
     vectors = docs[0].vocab.vectors if model.attrs.get("pretrained", True) else NO_VECTORS

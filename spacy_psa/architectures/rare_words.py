@@ -13,10 +13,10 @@ from spacy.tokens import Doc
 class RareWords:
     """Counts the word forms of the training data while training reads them.
 
-    A text counts once, however often training reads it. So from the second epoch on the counts are
-    those of the training data, and before that those of the part that was read. The counts are of
-    no use after training and are not saved with the model; `state_dict` gives them to the
-    checkpoint of a training.
+    A text counts once, however often training reads it. So from the second epoch on, the counts are
+    over the training data; before that, they are over the part that was read. They are of no use
+    after training and are not saved with the model; `state_dict` gives them to the checkpoint of
+    a training.
 
     Examples:
         >>> import spacy

@@ -36,8 +36,8 @@ def sentencewise(tok2vec: Model, head: Model) -> Model:
         head: Model[List[Floats2d], List[Floats2d]], as `head_layer` makes it.
 
     Returns:
-        Model[List[Doc], List[Floats2d]] with one array for each sentence; its nO, which must be
-        set before initialization, becomes that of the head.
+        Model[List[Doc], List[Floats2d]] with one array for each sentence. Its nO must be set
+        before initialization; the head gets the same nO.
     """
     model: Model = Model(
         "sentencewise",
@@ -77,7 +77,7 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
 
 
 def _around_the_split(tok2vec: Model, head: Model) -> tuple[Model, list[Model]]:
-    """Divide the layers into the one that gets whole docs and those that get sentences.
+    """Separate the layer that gets whole docs from the layers that get sentences.
 
     A listener must get whole docs. An encoder over a listener gets sentences, so that it never
     looks across their bounds.

@@ -20,7 +20,7 @@ class WordCache:
     """Remembers the vectors that one layer gave to the latest words.
 
     The cache is not part of the model that is saved or sent to other processes. Before each use it
-    compares the weights and attributes of the layer with those that its vectors come from, and
+    compares the weights and attributes of the layer with the ones that gave its vectors, and
     forgets all vectors if anything differs. Threads may share it.
 
     Args:
@@ -59,7 +59,7 @@ class WordCache:
     def embed(
         self, compute: Callable, model: Model, docs: Any, words: list[str], is_train: bool
     ) -> tuple[Any, Callable]:
-        """Give the vectors of words, and compute only those that are not remembered.
+        """Give the vectors of words, and compute only the vectors that are not remembered.
 
         In training and on a GPU all vectors are computed.
 

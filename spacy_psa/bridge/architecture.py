@@ -144,7 +144,7 @@ def optional(name: str, kind: Any) -> Parameter:
 
 
 def setting(name: str, default: Any) -> Parameter:
-    """Make a setting with a default, whose type is that of the default."""
+    """Make a setting with a default, which also gives its type."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type(default))
 
 

@@ -39,11 +39,14 @@ class OneLineErrors(TyperGroup):
 app = typer.Typer(
     name="spacy-psa",
     help="""
-    Convert corpora, annotate text and measure pipelines with CRF taggers and parsers.
+    Train, run and measure CRF taggers and constituency parsers for spaCy.
 
     \b
     Example:
       spacy-psa convert conll2003 eng.train train.spacy
+      spacy-psa convert conll2003 eng.testa dev.spacy
+      spacy-psa train configs/ner/psa.cfg --output training \\
+          --paths.train train.spacy --paths.dev dev.spacy
       spacy-psa annotate training/model-best texts.txt annotated.jsonl
     """,
     cls=OneLineErrors,

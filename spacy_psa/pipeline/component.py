@@ -229,7 +229,7 @@ class StructuredPipe(TrainablePipe, ABC):
         return losses
 
     def accumulate(self, examples: list[Example]) -> float:
-        """Compute the loss of a batch and add its gradients to those of the model."""
+        """Compute the loss of a batch and add its gradients to the model's gradients."""
         scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
         loss, d_scores = self.get_loss(examples, scores)
         backprop(d_scores)

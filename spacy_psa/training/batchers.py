@@ -21,7 +21,7 @@ def bucket_by_length(
     Args:
         size: number of items of a batch.
         buffer: number of items that are sorted together; at least `size`.
-        get_length: gives the length of an item.
+        get_length: gives the length of an item; None for `len`.
 
     Returns:
         A function from items to batches.

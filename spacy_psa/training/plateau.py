@@ -33,7 +33,7 @@ class WarmupHalving:
         max_rate: the rate after the warm-up.
         warmup_steps: number of updates in which the rate rises.
         patience: number of scores in a row without a better one until the rate falls.
-        factor: what the rate is multiplied by.
+        factor: number that the rate is multiplied by when it falls.
 
     Examples:
         >>> schedule = WarmupHalving(0.8, warmup_steps=2, patience=1, factor=0.5)
@@ -104,7 +104,7 @@ def warmup_halving(
         warmup_steps: number of updates in which the rate rises (Kitaev2018: 160, an epoch).
         patience: number of evaluations in a row without a better score until the rate falls
             (Kitaev2018: 5 epochs of 4 evaluations).
-        factor: what the rate is multiplied by.
+        factor: number that the rate is multiplied by when it falls.
 
     Raises:
         InputError: if a setting is out of range.

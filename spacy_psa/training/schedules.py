@@ -7,7 +7,7 @@ from spacy_psa.errors import InputError
 
 
 def inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> Iterator[float]:
-    """Build the schedule `inverse_decay.v1`, whose rate falls with each epoch.
+    """Build the schedule `inverse_decay.v1`, in which the learning rate falls with each epoch.
 
     With t the number of completed epochs, the rate is
 
@@ -42,7 +42,7 @@ def _inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> I
 
 
 def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
-    """Build the schedule `triangular.v1`, whose rate rises from 0 and falls to 0 again.
+    """Build the schedule `triangular.v1`, in which the learning rate rises from 0 and falls to 0.
 
     With S = total_steps and w = warmup * S, the rate of the s-th update, s = 1, 2, …, is
 

@@ -11,6 +11,7 @@ from spacy.util import fix_random_seed, registry
 from thinc.api import Adam
 
 from spacy_psa.architectures.encoders import psa_bilstm
+from tests.helpers.embedders import LISTENER
 from tests.helpers.layers import torch_weights
 from tests.helpers.pipelines import (
     MARKED,
@@ -25,7 +26,6 @@ from tests.helpers.pipelines import (
 )
 
 ENCODERS = ["PSABiLSTM", "BiLSTM"]
-LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
 TAGGER = {"@architectures": "spacy.Tagger.v2", "nO": None, "normalize": False}
 PARSER = {
     "@architectures": "spacy.TransitionBasedParser.v2",

@@ -11,10 +11,10 @@ from spacy.vocab import Vocab
 from spacy_psa.architectures.crf import crf
 from spacy_psa.architectures.sentencewise import has_boundaries, listens, sentence_scores
 from spacy_psa.sentences import SplitDocs
+from tests.helpers.embedders import LISTENER
 from tests.helpers.layers import torch_modules
 from tests.helpers.pipelines import TEXTS, make_examples, small_model
-
-LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
+from tests.helpers.words import joined
 
 
 def tok2vec(**options):
@@ -36,15 +36,6 @@ def docs(model):
     model.initialize(X=docs)
     model.begin_update(docs)  # meets the words
     return docs
-
-
-def joined(docs):
-    """One doc of several, each a sentence."""
-    return Doc(
-        docs[0].vocab,
-        words=[token.text for doc in docs for token in doc],
-        sent_starts=[token.i == 0 for doc in docs for token in doc],
-    )
 
 
 def test_doc_with_sentence_boundaries_gives_an_array_for_each_sentence(model, docs):

@@ -55,6 +55,19 @@ def test_a_changed_record_makes_its_page_stale(tmp_path, monkeypatch):
     assert experiment.claims(records) != experiment.claims(experiment.records)
 
 
+def test_the_table_of_seeds_has_their_mean_and_standard_deviation():
+    experiment = EXPERIMENTS["conll2003"]
+    psa = experiment.records["psa"]
+    scores = {**psa["results"]["scores"], "ents_f": psa["results"]["scores"]["ents_f"] + 0.002}
+    other = {**psa, "seed": 3, "results": {**psa["results"], "scores": scores}}
+    records = {**experiment.records, "psa-seed3": other}
+    rows = experiment.tables["seeds"](records).splitlines()
+    assert (
+        "| psa | 3 | 94.85 (36 of 40) | 90.93 | [psa-seed3.json](results/psa-seed3.json) |" in rows
+    )
+    assert rows[-1] == ("| psa | mean ± standard deviation of 2 | 94.85 ± 0.00 | 90.83 ± 0.14 |  |")
+
+
 def test_a_page_must_have_a_place_for_each_table_and_no_other():
     experiment = EXPERIMENTS["parseval"]
     with pytest.raises(InputError, match="the page has places for"):

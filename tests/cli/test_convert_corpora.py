@@ -8,13 +8,8 @@ from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
 from tests.helpers.commands import convert
+from tests.helpers.corpora import ONTONOTES
 
-ONTONOTES = """#begin document (nw/wsj/02/wsj_0203); part 000
-nw/wsj/02/wsj_0203 0 0 Rome NNP (TOP(S(NP*) - - - - (GPE) (ARG0*) -
-nw/wsj/02/wsj_0203 0 1 fell VBD (VP*))) - - - - * (V*) -
-
-#end document
-"""
 MRG = "( (S \n    (NP-SBJ (NNP Rome) )\n    (VP (VBD fell) (NP (-NONE- *) ))\n    (. .) ))\n"
 INPUTS = {
     "conll2003": "-DOCSTART- -X- O O\n\nRome NNP I-NP I-LOC\nfell VBD I-VP O\n",

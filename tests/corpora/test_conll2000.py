@@ -7,6 +7,7 @@ import spacy
 from spacy_psa.corpora.conll2000 import draw, read_docs
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
+from tests.helpers.pipelines import spans_of
 
 TEXT = """Confidence NN B-NP
 in IN B-PP
@@ -20,7 +21,7 @@ Chancellor NNP O
 
 
 def chunks(doc) -> list[tuple[int, int, str]]:
-    return [(span.start, span.end, span.label_) for span in doc.spans["chunks"]]
+    return spans_of(doc.spans["chunks"])
 
 
 def test_words_tags_and_chunks_arrive(write, vocab):

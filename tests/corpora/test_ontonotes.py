@@ -12,6 +12,7 @@ from spacy_psa.corpora.sections import parse_sections, section_of
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
+from tests.helpers.trees import constituents
 
 FILE = "in.v4_gold_conll"
 # (word, part of speech, tree, names) of each word
@@ -62,8 +63,7 @@ def tree_of_files(write, tmp_path):
 
 def layers(doc):
     ents = [(ent.text, ent.label_) for ent in doc.ents]
-    spans = [(span.start, span.end, span.label_) for span in doc.spans["constituents"]]
-    return [t.text for t in doc], [t.tag_ for t in doc], ents, spans
+    return [t.text for t in doc], [t.tag_ for t in doc], ents, constituents(doc)
 
 
 def test_every_layer_arrives_unescaped(write, vocab):

@@ -17,6 +17,7 @@ from spacy_psa.corpora.trees import build_tree, parse_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
 from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.trees import constituents
 
 
 @pytest.fixture(scope="module")
@@ -180,9 +181,8 @@ def test_docs_hold_every_layer():
         for name, group in layers.items():
             assert [[s.start, s.end, s.label_] for s in group] == record[name]
         assert [t.tag_ for t in doc] == record["tags"]
-        spans = [(s.start, s.end, s.label_) for s in doc.spans["constituents"]]
         words = [token.text for token in doc]
-        rebuilt = build_tree(words, record["tags"], spans)
+        rebuilt = build_tree(words, record["tags"], constituents(doc))
         assert str(rebuilt).split() == record["tree"].split()
 
 

@@ -14,6 +14,7 @@ from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.ptb import read_docs
 from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import ONTONOTES
 from tests.helpers.trees import constituents
 
 TREES = [
@@ -21,12 +22,6 @@ TREES = [
     "(S (VP (VB Go)) (. !))",
     "(TOP (UH Yes))",
 ]
-CONLL = """#begin document (nw/wsj/02/wsj_0203); part 000
-nw/wsj/02/wsj_0203 0 0 Rome NNP (TOP(S(NP*) - - - - (GPE) (ARG0*) -
-nw/wsj/02/wsj_0203 0 1 fell VBD (VP*))) - - - - * (V*) -
-
-#end document
-"""
 NLP = spacy.blank("en")
 
 
@@ -116,7 +111,7 @@ def test_bracket_lines_mrg_and_conll_files_are_read(tmp_path):
     with gzip.open(tmp_path / "b.txt.gz", "wt") as stream:
         stream.write(TREES[0] + "\n")
     (tmp_path / "c.mrg").write_text("( (S \n (NP-SBJ (NNP Rome))\n (VP (VBD fell)) (. .) ))\n")
-    (tmp_path / "d.v4_gold_conll").write_text(CONLL)
+    (tmp_path / "d.v4_gold_conll").write_text(ONTONOTES)
     found = [[constituents(eg.reference) for eg in quietly(p)] for p in sorted(tmp_path.iterdir())]
     fell = [(0, 1, "NP"), (1, 2, "VP")]
     assert found == [
@@ -149,7 +144,7 @@ def test_broken_brackets_are_an_error_with_file_and_line(tmp_path, content, reas
 
 
 def test_tree_that_does_not_match_its_tokens_is_an_error_with_file_and_line(tmp_path):
-    (tmp_path / "a_gold_conll").write_text(CONLL.replace("(VP*)))", "(VP*))))"))
+    (tmp_path / "a_gold_conll").write_text(ONTONOTES.replace("(VP*)))", "(VP*))))"))
     with pytest.raises(InputError, match="a_gold_conll:3: "):
         read(tmp_path / "a_gold_conll")
 

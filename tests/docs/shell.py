@@ -50,7 +50,7 @@ def check(line: str) -> None:
         if importlib.util.find_spec(words[2]) is None:
             raise BadCommand(f"{line}: there is no module {words[2]}")
     elif words[0] == "python" and words[1].endswith(".py"):
-        if not Path(words[1]).is_file():
+        if not Path(words[1]).is_file() and not (ROOT / words[1]).is_file():
             raise BadCommand(f"{line}: there is no file {words[1]}")
     elif words[0] == "zensical":
         return

@@ -63,6 +63,20 @@ def test_each_attribute_has_an_entry() -> None:
     assert components.registered_attributes() == set(components.ATTRIBUTES)
 
 
+@pytest.mark.parametrize("name", pages())
+def test_each_argument_has_a_meaning(name: str) -> None:
+    header, without = "", []
+    for line in pages()[name].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("|"):
+            header = ""
+        elif not header:
+            header = cells[-1]
+        elif header == "meaning" and not cells[-1]:
+            without.append(line)
+    assert without == []
+
+
 @pytest.mark.parametrize("module", [architectures, components])
 def test_a_name_without_an_entry_is_an_error(module: object) -> None:
     with pytest.raises(KeyError, match="give it an entry"):

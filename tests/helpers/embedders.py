@@ -1,4 +1,4 @@
-"""Small embedders, one of each kind that reads a word or its tag."""
+"""Small embedders, one of each kind that reads a word or its tag, and a listener."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ import torch
 from spacy.tokens import Doc
 from spacy.util import registry
 from thinc.api import Model
+
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}
 
 # What stands after a comma tells two of one architecture apart.
 TENER_CHARACTERS: dict[str, dict[str, Any]] = {

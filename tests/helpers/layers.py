@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy
 import torch
-from thinc.api import Model, Optimizer
+from thinc.api import SGD, Model, Optimizer
 from torch import Tensor, nn
 
 from spacy_psa.bridge.layers import shim_of, torch_layer
@@ -89,6 +89,21 @@ def node_of(model: Model, name: str) -> Model:
     """The only node of a model with this name."""
     (found,) = (node for node in model.walk() if node.name == name)
     return found
+
+
+def learns_everywhere(model: Model, X: Any) -> bool:
+    """Whether an update by random gradients changes every torch weight of a whole model."""
+    model.begin_update(X)  # meets the words
+    before = torch_weights(model)
+    Y, _ = model(X, is_train=True)
+    rng = numpy.random.default_rng(0)
+    step(
+        model,
+        X,
+        SGD(0.1, grad_clip=0.0, L2=0.0),
+        [rng.normal(size=y.shape).astype("float32") for y in Y],
+    )
+    return not any(torch.equal(a, b) for a, b in zip(before, torch_weights(model), strict=True))
 
 
 def same(left: Iterable[Any], right: Iterable[Any]) -> bool:

@@ -14,6 +14,15 @@ def encode_words(module: nn.Module, words: Sequence[Sequence[int]]) -> Tensor:
     return module(torch.tensor(characters), torch.tensor([len(word) for word in words]))
 
 
+def joined(docs: list[Doc]) -> Doc:
+    """One doc of several, each of them a sentence."""
+    return Doc(
+        docs[0].vocab,
+        words=[token.text for doc in docs for token in doc],
+        sent_starts=[token.i == 0 for doc in docs for token in doc],
+    )
+
+
 def docs_of(vocab: Vocab, *lines: str) -> list[Doc]:
     """A doc for each line, its words those between the spaces."""
     return [Doc(vocab, words=line.split()) for line in lines]

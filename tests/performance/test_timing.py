@@ -1,9 +1,5 @@
 """Rows timed in turn, and what is kept of them."""
 
-import pytest
-
-from spacy_psa.errors import InputError
-from spacy_psa.performance.pipelines import long_text, named_rows, of_length, read_words
 from spacy_psa.performance.timing import Timing, alternate, summary
 
 
@@ -30,21 +26,3 @@ def test_a_summary_has_the_rates_and_their_spread():
         "median": 5, "lower": 4.5, "upper": 5, "least": 4, "most": 5
     }  # fmt: skip
     assert [run["seconds"] for run in found["runs"]] == [1, 2, 4]
-
-
-def test_words_are_cut_and_repeated():
-    sentences = [["a", "b", "c"], ["d"]]
-    assert long_text(sentences, 6) == ["a", "b", "c", "d", "a", "b"]
-    assert of_length(sentences, 2, 6) == [["a", "b"], ["c", "d"], ["a", "b"]]
-
-
-def test_rows_have_names_of_their_own():
-    assert named_rows(["a=x/y", "z"]) == {"a": "x/y", "z": "z"}
-    with pytest.raises(InputError, match="two rows have this name"):
-        named_rows(["a=x", "a=y"])
-
-
-def test_what_is_no_spacy_file_is_an_error(tmp_path):
-    (tmp_path / "no.spacy").write_bytes(b"words")
-    with pytest.raises(InputError, match=r"not a \.spacy file"):
-        read_words(tmp_path / "no.spacy", 10)

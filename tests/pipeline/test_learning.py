@@ -18,6 +18,7 @@ from tests.helpers.pipelines import (
     hash_embed,
     make_examples,
     make_nlp,
+    parameters,
     random_nlp,
     small_model,
     train,
@@ -169,8 +170,7 @@ def test_averaged_weights_are_used_within_use_params(optimizer):
     ner = nlp.get_pipe("ner")
 
     def weights():
-        modules = [shim.module for node in ner.model.walk() for shim in node.shims]
-        return [p.detach().clone() for m in modules for p in m.parameters()]
+        return [parameter.detach().clone() for parameter in parameters(ner)]
 
     averages = [torch.zeros_like(p) for p in weights()]
     for t in range(1, 6):

@@ -1,10 +1,8 @@
 """PARSEVAL against cases worked by hand, a naive count, and EVALB where it is at hand."""
 
-import importlib.util
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import spacy
@@ -12,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk import Tree
 
+from benchmarks.parseval import evalb
 from spacy_psa.corpora.jsonl import read_docs
 from spacy_psa.corpora.trees import Parsed, parse_tree
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params, read_params
 from spacy_psa.scoring.parseval import parseval, score_pair
 from spacy_psa.scoring.tree_files import doc_trees
-from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.paths import SAMPLE
 from tests.helpers.trees import JUDGED
 
 COLLINS_PRM = """\
@@ -293,24 +292,14 @@ def test_a_tree_against_itself_is_perfect_and_swapping_swaps_recall_and_precisio
 # EVALB itself.
 
 
-def comparison() -> ModuleType:
-    path = ROOT / "benchmarks" / "parseval_evalb.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def sample_trees() -> list[Parsed]:
     found = read_docs(SAMPLE / "dev.jsonl", spacy.blank("en").vocab)
     return [tree for doc in found for tree in doc_trees(doc)]
 
 
 def test_perturbed_trees_of_the_comparison_are_of_every_kind():
-    benchmark = comparison()
-    gold, test = benchmark.draw(sample_trees(), 400, seed=1)
-    assert [t for t in test if t.words and parse_tree(benchmark.bracketed(t)) != t] == []
+    gold, test = evalb.draw(sample_trees(), 400, seed=1)
+    assert [t for t in test if t.words and parse_tree(evalb.bracketed(t)) != t] == []
     scores = [score_pair(*pair) for pair in zip(gold, test, strict=True)]
     assert {score.status for score in scores} == {"ok", "error", "skip"}
     assert any(score.crossing > 2 for score in scores)
@@ -342,11 +331,10 @@ EVALB_SPMRL = os.environ.get("SPACY_PSA_EVALB_SPMRL", "")
 def test_figures_are_those_of_evalb_on_perturbed_trees(tmp_path, program, text, params):
     prm = tmp_path / "rules.prm"
     prm.write_text(text)
-    benchmark = comparison()
-    pairs = zip(*benchmark.draw(sample_trees(), 2000, seed=2), strict=True)
-    if params.keep_words:  # see benchmarks/parseval_evalb.py
+    pairs = zip(*evalb.draw(sample_trees(), 2000, seed=2), strict=True)
+    if params.keep_words:  # see benchmarks/parseval/evalb.py
         pairs = [(g, t) for g, t in pairs if not t.words or len(g.words) == len(t.words)]
     gold, test = map(list, zip(*pairs, strict=True))
-    found = benchmark.compare(Path(program), prm, replace(params, cutoff=12), gold, test)
+    found = evalb.compare(Path(program), prm, replace(params, cutoff=12), gold, test)
     assert found["figures_compared"] == 24
     assert found["figures_that_differ"] == found["sentences_that_differ"] == []

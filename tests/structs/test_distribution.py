@@ -37,11 +37,14 @@ class Family(NamedTuple):
 
 
 def exclude_chain(scores: Tensor, sentence: int) -> None:
-    scores[sentence, 0] = -INF
+    scores[sentence, min(1, int(LENGTHS[sentence]) - 1)] = -INF  # no transition, or no tag
 
 
 def exclude_tree(scores: Tensor, sentence: int) -> None:
-    scores[sentence, 0, 1] = -INF  # a word that is nothing
+    if LENGTHS[sentence] == 1:
+        scores[sentence, 0, 1, 1:] = -INF  # a root that could only be null
+    else:
+        scores[sentence, 1, 2] = -INF  # a word that is nothing
 
 
 def constrain_chain(chain: LinearChain) -> LinearChain:
@@ -236,6 +239,106 @@ def test_a_sentence_without_a_possible_value_has_none_and_the_others_have_theirs
             find()
 
 
+# Gradients
+
+
+def scattered(family: Family, scores: Tensor) -> tuple[Callable[[Tensor], Any], Tensor]:
+    """The distribution as a function of the finite scores that are read, and these scores."""
+    read = scores.isfinite()
+    return lambda numbers: family.kind(scores.masked_scatter(read, numbers), LENGTHS), scores[read]
+
+
+@pytest.mark.parametrize("name", ["log_partition", "entropy", "marginals", "max"])
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_gradients_are_those_of_finite_differences(path, family, name, excluded):
+    scores = family.scores(LENGTHS, 3, seed=5, excluded=excluded)
+    make, numbers = scattered(family, scores)
+    assert getattr(make(numbers), name).isfinite().all()
+    numbers.requires_grad_()
+    assert torch.autograd.gradcheck(lambda given: getattr(make(given), name), numbers)
+
+
+@pytest.mark.parametrize("name", ["log_prob", "score"])
+def test_gradients_with_values_are_those_of_finite_differences(path, family, name):
+    scores = family.scores(LENGTHS, 3, seed=5, excluded=0.2)
+    values = [ranked[-1][1] for ranked in family.kind(scores, LENGTHS).kbest(2)]
+    make, numbers = scattered(family, scores)
+    assert getattr(make(numbers), name)(values).isfinite().all()
+    numbers.requires_grad_()
+    assert torch.autograd.gradcheck(lambda given: getattr(make(given), name)(values), numbers)
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.2])
+def test_second_derivatives_are_those_of_finite_differences(path, family, excluded):
+    make, numbers = scattered(family, family.scores(LENGTHS, 2, seed=13, excluded=excluded))
+    numbers.requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda given: make(given).log_partition, numbers)
+
+
+def test_a_sentence_without_a_possible_value_leaves_the_others_their_gradients(path, dtype, family):
+    live = family.scores(LENGTHS, 3, seed=1, dtype=dtype)
+    values = family.kind(live.clone(), LENGTHS).argmax
+    dead = live.clone()
+    family.impossible(dead, 0)
+    family.impossible(dead, 1)
+    gradients = []
+    for scores in (dead, live):
+        scores.requires_grad_()
+        dist = family.kind(scores, LENGTHS)
+        loss = dist.log_partition + dist.log_prob(values) + dist.entropy + dist.max
+        (loss.sum() + dist.marginals.square().sum()).backward()
+        gradients.append(scores.grad)
+    assert dist.log_partition.isfinite().all()
+    assert gradients[0].isfinite().all() and gradients[1][2].any()
+    torch.testing.assert_close(gradients[0][2], gradients[1][2])
+
+
+def test_values_first_read_without_gradients_still_have_them(path, family):
+    scores = family.scores(LENGTHS, 3).requires_grad_()
+    dist = family.kind(scores, LENGTHS)
+    values = dist.argmax
+    with torch.no_grad():
+        assert not dist.log_prob(values).requires_grad
+    dist.log_prob(values).sum().backward()
+    fresh = scores.detach().clone().requires_grad_()
+    family.kind(fresh, LENGTHS).log_prob(values).sum().backward()
+    torch.testing.assert_close(scores.grad, fresh.grad)
+
+
+def test_scores_without_gradients_give_results_without(path, family):
+    dist = family.kind(family.scores(LENGTHS, 3), LENGTHS)
+    values = [dist.log_partition, dist.max, dist.entropy, dist.marginals, dist.score(dist.argmax)]
+    assert not any(value.requires_grad for value in values)
+
+
+def plain_kbest(family: Family, dist: Any, k: int) -> list[list[tuple[float, Hashable]]]:
+    return [[(p, family.plain(value)) for p, value in own] for own in dist.kbest(k)]
+
+
+def test_works_in_inference_mode(path, family):
+    scores = family.scores(LENGTHS, 3)
+    outside = family.kind(scores, LENGTHS)
+    with torch.inference_mode():
+        dist = family.kind(scores.clone(), LENGTHS.clone())
+        assert plain_kbest(family, dist, 3) == plain_kbest(family, outside, 3)
+        assert list(map(family.plain, dist.argmax)) == list(map(family.plain, outside.argmax))
+        for name in ("log_partition", "max", "marginals", "entropy"):
+            assert torch.equal(getattr(dist, name), getattr(outside, name))
+        values = outside.argmax
+        assert torch.equal(dist.log_prob(values), outside.log_prob(values))
+        assert [len(own) for own in dist.sample(3)] == [3, 3, 3]
+
+
+def test_scores_may_have_any_layout(path, family):
+    scores = family.scores(LENGTHS, 3)
+    turned = scores.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    a, b = family.kind(scores, LENGTHS), family.kind(turned, LENGTHS)
+    assert plain_kbest(family, a, 3) == plain_kbest(family, b, 3)
+    assert list(map(family.plain, a.argmax)) == list(map(family.plain, b.argmax))
+    assert torch.equal(a.marginals, b.marginals)
+    assert torch.equal(a.log_partition, b.log_partition)
+
+
 # Draws
 
 
@@ -324,9 +427,6 @@ def test_samples_carry_no_gradients_and_leave_the_scores_as_they_are(path, famil
     scores.requires_grad_()
     family.kind(scores, LENGTHS).sample(3)
     assert scores.grad is None and torch.equal(scores.detach()[read], before)
-    with torch.inference_mode():
-        inside = family.kind(scores.detach().clone(), LENGTHS.clone())
-        assert [len(own) for own in inside.sample(3)] == [3, 3, 3]
 
 
 @pytest.mark.parametrize("n", [0, -1])

@@ -115,14 +115,14 @@ class CRFChunker(SpanLabeler):
         >>> from spacy.training import Example
         >>> nlp = spacy.blank("en")
         >>> chunker = nlp.add_pipe(
-        ...     "crf_chunker", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_chunker", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> reference = nlp.make_doc("The rain stopped")
         >>> reference.spans["chunks"] = [Span(reference, 0, 2, "NP"), Span(reference, 2, 3, "VP")]
         >>> example = Example(nlp.make_doc("The rain stopped"), reference)
         >>> optimizer = nlp.initialize(lambda: [example])
-        >>> optimizer.learn_rate = 0.01
-        >>> for _ in range(10):
+        >>> optimizer.learn_rate = 0.03
+        >>> for _ in range(6):
         ...     losses = nlp.update([example], sgd=optimizer)
         >>> doc = nlp("The rain stopped")
         >>> [(chunk.text, chunk.label_) for chunk in doc.spans["chunks"]]

@@ -17,7 +17,7 @@ from spacy_psa.structs.chain import LinearChain
 
 Decode = Literal["viterbi", "mbr", "threshold"]
 Infer = Callable[[list[Doc], Callable[[LinearChain], Iterable[Any]]], list[list[tuple[int, Any]]]]
-MBR_DOCS = 256  # docs whose potentials are in memory at a time
+MBR_DOCS = 256  # docs with potentials in memory at a time
 
 
 class SpanPrediction(NamedTuple):
@@ -183,8 +183,8 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
     Args:
         decode: "viterbi", "mbr" or "threshold".
         threshold: a probability from 0 to 1, for "threshold".
-        scores: whether predictions have the probability of each span; those of "mbr" and
-            "threshold" always have it.
+        scores: whether predictions have the probability of each span; "mbr" and "threshold"
+            always give it.
         entropy: whether predictions have the entropy of the distribution.
 
     Raises:

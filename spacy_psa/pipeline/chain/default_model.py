@@ -1,8 +1,8 @@
 """The default model of the chain components: PSA-BiLSTM-CRF over words and characters."""
 
-# The embedders stand in thinc's concatenate.v1, not in ConcatEmbed.v1. spaCy merges a user's
-# block into a default block of the same function; the default embedders would then stay beside
-# those of a user's ConcatEmbed.v1.
+# The embedders are in thinc's concatenate.v1, not in ConcatEmbed.v1. spaCy merges a user's block
+# into a default block of the same function, so the default embedders would stay beside a user's
+# own in a ConcatEmbed.v1.
 DEFAULT_MODEL = """
 [model]
 @architectures = "spacy-psa.CRF.v1"

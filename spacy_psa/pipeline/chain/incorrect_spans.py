@@ -9,7 +9,7 @@ from spacy_psa.structs.chain import LinearChain
 def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) -> LinearChain:
     """Leave out the analyses that have one of the wrong spans.
 
-    The log partition is exactly that of the remaining analyses, and gradients flow to the
+    The log partition sums over the remaining analyses exactly, and gradients flow to the
     potentials of the given chain.
 
     The sequences of the result are over more than K tags. Whether a span that ends at a token is
@@ -43,7 +43,7 @@ def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) ->
                 raise ValueError(f"{(start, end, label)} is no span of a sentence of {length}")
     starts = [sorted({(s, label) for s, e, label in spans if e - s > 1}) for spans in wrong]
     copies = max(map(len, starts))
-    base = torch.arange(k + copies).repeat(batch, 1)  # the tag whose potentials each one has
+    base = torch.arange(k + copies).repeat(batch, 1)  # the tag that gives each one its potentials
     base[:, k:] = 0
     there = torch.zeros(batch, longest, k + copies, k + copies, dtype=torch.bool)
     there[:, :, :k, :k] = True

@@ -80,14 +80,14 @@ class CRFEntityRecognizer(SpanLabeler):
         >>> from spacy.training import Example
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> doc = nlp.make_doc("Ada met Bob")
         >>> gold = {"entities": [(0, 3, "PER"), (8, 11, "PER")]}
         >>> example = Example.from_dict(doc, gold)
         >>> optimizer = nlp.initialize(lambda: [example])
-        >>> optimizer.learn_rate = 0.01
-        >>> for _ in range(10):
+        >>> optimizer.learn_rate = 0.03
+        >>> for _ in range(6):
         ...     losses = nlp.update([example], sgd=optimizer)
         >>> doc = nlp("Ada met Bob")
         >>> [(ent.text, ent.label_) for ent in doc.ents]

@@ -28,7 +28,7 @@ class ChainQueries(ABC):
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> tagger = nlp.add_pipe(
-        ...     "crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> for tag in ("NOUN", "VERB"):
         ...     _ = tagger.add_label(tag)

@@ -61,7 +61,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> isinstance(ner, SequenceLabeler)
         True

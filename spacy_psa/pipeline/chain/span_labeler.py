@@ -69,7 +69,7 @@ class SpanLabeler(SequenceLabeler):
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> isinstance(ner, SpanLabeler)
         True

@@ -19,8 +19,8 @@ class SpanPosteriors:
     A span is in the analysis if and only if its tokens have its tags (B I ... E, or S) and, in BIO,
     the next token does not go on with it. A linear chain is a Markov chain, so the probability of
     this path is the product of P(first tag) and P(tag | tag before) along it. A single
-    forward-backward pass gives these for all spans. The result is that of a constrained
-    partition, exp(log Z of the analyses with the span - log Z), and not a product of the tokens'
+    forward-backward pass gives these for all spans. The result equals a constrained
+    partition, exp(log Z of the analyses with the span - log Z); it is not a product of the tokens'
     marginals.
 
     Args:

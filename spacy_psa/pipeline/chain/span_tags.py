@@ -17,7 +17,7 @@ class LegalTransitions(NamedTuple):
     """The transitions, first tags and last tags that are legal, over K tags."""
 
     transitions: NDArray[numpy.bool_]
-    """(K, K) bool, from the tag of the row to that of the column."""
+    """(K, K) bool, from the tag of the row to the tag of the column."""
     start: NDArray[numpy.bool_]
     """(K,) bool, the tags that a sentence may begin with."""
     end: NDArray[numpy.bool_]

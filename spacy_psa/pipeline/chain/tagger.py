@@ -77,13 +77,13 @@ class CRFTagger(SequenceLabeler):
         >>> from spacy.training import Example
         >>> nlp = spacy.blank("en")
         >>> tagger = nlp.add_pipe(
-        ...     "crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 50}}}}
+        ...     "crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> doc = nlp.make_doc("Dogs bark")
         >>> example = Example.from_dict(doc, {"tags": ["NNS", "VBP"]})
         >>> optimizer = nlp.initialize(lambda: [example])
-        >>> optimizer.learn_rate = 0.01
-        >>> for _ in range(10):
+        >>> optimizer.learn_rate = 0.03
+        >>> for _ in range(6):
         ...     losses = nlp.update([example], sgd=optimizer)
         >>> [token.tag_ for token in nlp("Dogs bark")]
         ['NNS', 'VBP']

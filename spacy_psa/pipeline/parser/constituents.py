@@ -134,7 +134,7 @@ def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> T
     If no constituent covers all words, TOP is the root.
 
     Args:
-        doc: the doc, whose words and tags are the leaves; the tag of a token without one is X.
+        doc: the doc. Its words and tags are the leaves; a token without a tag has the tag X.
         words: (n,) the tokens that are words of the sentence.
         nodes: constituents over tokens.
     """

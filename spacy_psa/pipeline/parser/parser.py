@@ -122,10 +122,10 @@ class ConstituencyParser(StructuredPipe):
         max_grad_norm: largest joint L2 norm of the model's gradients in an update; 0 for no
             limit, as in Kitaev2018.
         batch_spans: number of spans that go through the chart together, n (n + 1) / 2 for a
-            sentence of n tokens. It bounds the memory, in prediction and in training; in training
-            not if the model listens to another component.
-        tag_weight: weight of the loss of the tags, a mean over tokens, beside that of the trees,
-            a mean over sentences (5 in the later code of Kitaev2018).
+            sentence of n tokens. It bounds the memory in prediction and, unless the model
+            listens to another component, in training.
+        tag_weight: weight of the tags' loss, a mean over tokens, when it is added to the trees'
+            loss, a mean over sentences (5 in the later code of Kitaev2018).
         confidence: whether `doc.spans["constituents"].attrs["scores"]` gets the posterior of each
             constituent, which `span._.constituent_confidence` reads.
         scorer: called with the examples in `score`; None for no scores.
@@ -148,7 +148,8 @@ class ConstituencyParser(StructuredPipe):
         >>> optimizer = nlp.initialize(lambda: [example])
         >>> parser.labels
         ('S', 'NP', 'VP')
-        >>> for _ in range(10):
+        >>> optimizer.learn_rate = 0.004
+        >>> for _ in range(6):
         ...     losses = nlp.update([example], sgd=optimizer)
         >>> doc = nlp("Ada met Bob")
         >>> doc[:]._.parse_string
@@ -286,7 +287,7 @@ class ConstituencyParser(StructuredPipe):
         return parses
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
-        """Write the predictions of `predict` to the docs, in place of what they had.
+        """Write the predictions of `predict` to the docs in place of earlier constituents and tags.
 
         The constituents go to `doc.spans["constituents"]`, the tags to the tokens.
         """

@@ -12,7 +12,7 @@ from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.pipeline.parser.extensions import NonConstituentException, register_extensions
 from tests.helpers.trees import BRACKETS, tree_doc
 
-TEXT = "(S (S (VP (VBG Reading) (NP (NNS books)))) (VP (VBZ helps) (NP (NNP Ada))) (. .))"
+TEXT = BRACKETS[1]
 
 
 @pytest.fixture

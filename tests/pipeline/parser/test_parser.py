@@ -1,4 +1,4 @@
-"""`constituency_parser`: labels, learning, distributions, sentences that break others."""
+"""`constituency_parser`: settings, labels, learning, distributions, saving, a pipeline."""
 
 import itertools
 import json
@@ -11,7 +11,6 @@ import spacy
 import torch
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from spacy.util import registry
 from thinc.api import Adam
 from thinc.config import ConfigValidationError
 
@@ -26,6 +25,7 @@ from tests.helpers.parsers import (
     tree_examples,
 )
 from tests.helpers.paths import SAMPLE
+from tests.helpers.pipelines import parameters
 from tests.helpers.processes import run_elsewhere
 from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
 
@@ -123,9 +123,8 @@ def test_batches_of_spans_change_neither_loss_nor_gradient(loss):
         total = parser.update(examples)["parser"]
         weights = parser.model.get_ref("head").shims[0].module.label.weight
         found.append((total, weights.grad.clone()))
-        for node in parser.model.walk():
-            for shim in node.shims:
-                shim.module.zero_grad()
+        for parameter in parameters(parser):
+            parameter.grad = None
     for total, gradient in found[1:]:
         assert total == pytest.approx(found[0][0], rel=1e-4)
         torch.testing.assert_close(gradient, found[0][1], rtol=1e-3, atol=1e-5)
@@ -211,10 +210,8 @@ def test_best_tree_is_the_first_of_kbest_and_of_the_distribution():
 def test_all_trees_of_two_words_have_probabilities_that_sum_to_one():
     nlp = random_parser()
     parser = nlp.get_pipe("parser")
-    for node in parser.model.walk():
-        for shim in node.shims:
-            for parameter in shim.module.parameters():
-                parameter.data.mul_(0.2)
+    for parameter in parameters(parser):
+        parameter.data.mul_(0.2)
     k = len(parser.labels)
     (ranked,) = parser.kbest(nlp.make_doc("Ada came"), 10**4)
     assert len(ranked) == k * (k + 1) ** 2
@@ -225,10 +222,8 @@ def test_all_trees_of_two_words_have_probabilities_that_sum_to_one():
 def test_confidence_is_the_share_of_trees_that_have_the_constituent():
     nlp = random_parser(confidence=True)
     parser = nlp.get_pipe("parser")
-    for node in parser.model.walk():
-        for shim in node.shims:
-            for parameter in shim.module.parameters():
-                parameter.data.mul_(0.3)
+    for parameter in parameters(parser):
+        parameter.data.mul_(0.3)
     doc = nlp(nlp.make_doc("Ada came"))
     (ranked,) = parser.kbest(doc, 10**4)
     assert len(doc.spans["constituents"]) > 1
@@ -275,108 +270,6 @@ def test_batches_stay_within_the_budget(monkeypatch):
     parser.predict([Doc(nlp.vocab, words=["a"] * n) for n in sizes])
     assert sum(map(len, given)) == 6
     assert all(len(batch) == 1 or sum(batch) <= 60 for batch in given) and len(given) == 3
-
-
-# Sentences that break others
-
-ODD = [
-    [" "],
-    ["\n\n"],
-    [" ", "Yes", "\n"],
-    ["Ada", "  ", "met", "\n", "Evans", " "],
-    ["."],
-    ["!", "?", "...", "-"],
-    ["(", ")", "[", "]", "{", "}"],
-    [":-)", "(a)", "-LRB-", "\U0001f642", "\u200b", "caf\u00e9"],
-    ["New York", "in\n", "a\u00a0b"],
-]
-
-
-@pytest.mark.parametrize("words", [[], *ODD])
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_odd_sentence_is_parsed_and_read_back_from_its_brackets(encoder, words):
-    nlp = random_parser(chart_model(encoder), confidence=True)
-    doc = nlp(Doc(nlp.vocab, words=words))
-    filled = [word for word in words if word.strip()]
-    assert len(doc._.parse_trees) == bool(filled)
-    for tree in doc._.parse_trees:
-        parsed = parse_tree(flat(tree))
-        assert len(parsed.words) == len(filled)
-        assert doc[:]._.parse_string == flat(tree) or len(filled) == 1
-    for span in doc.spans["constituents"]:
-        assert doc[span.start].text.strip() and doc[span.end - 1].text.strip()
-        assert 0 <= span._.constituent_confidence <= 1.0001
-
-
-def test_white_space_does_not_part_the_tree_of_the_words(parsing):
-    text = "Ada met Evans in Bath ."
-    expected = parsing(Doc(parsing.vocab, words=text.split()))
-    words = ["\n", "Ada", "met", " ", "Evans", "in", "Bath", "\n\n", "."]
-    parser = parsing.get_pipe("parser")
-    (tree,) = parser(Doc(parsing.vocab, words=words))._.parse_trees
-    assert tree.leaves() == expected._.parse_trees[0].leaves()
-
-
-def test_white_space_takes_no_part_in_training():
-    nlp = make_parser(loss="log_likelihood")
-    reference = tree_doc(nlp.vocab, BRACKETS[0])
-    words = ["Ada", " ", "met", "\n", "Evans", "in", "Bath", " ", "."]
-    example = Example(Doc(nlp.vocab, words=words), reference)
-    train_parser(nlp, 40, 0.02, [example])
-    doc = nlp(Doc(nlp.vocab, words=words))
-    assert constituents(doc) == [
-        (0, 9, "S"), (0, 1, "NP"), (2, 7, "VP"), (4, 5, "NP"), (5, 7, "PP"), (6, 7, "NP"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_long_sentence_is_parsed_up_to_max_length(encoder):
-    nlp = random_parser(chart_model(encoder))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        doc = nlp(Doc(nlp.vocab, words=["Ada", "met", "Leeds"] * 100))
-    assert len(doc.spans["constituents"]) > 100
-
-
-def test_too_long_sentence_gets_one_constituent_and_a_warning_that_names_the_doc():
-    nlp = random_parser(confidence=True)
-    parser = nlp.get_pipe("parser")
-    words = [" ", *["Ada", "met", "Leeds"] * 1000, "."]
-    doc = Doc(nlp.vocab, words=words)
-    with pytest.warns(UserWarning, match="'Ada met Leeds.*3002 tokens.*max_length = 300.*'S'"):
-        nlp(doc)
-    assert constituents(doc) == [(1, 3002, "S")]
-    assert doc.spans["constituents"].attrs["scores"].tolist() == [0.0]
-    short = Doc(nlp.vocab, words=["Ada", "met"])
-    with pytest.warns(UserWarning, match="3002 tokens"):
-        assert [len(trees) for trees in parser.kbest(doc, 2)] == [0]
-        assert len(parser.distribution([doc, short]).lengths) == 1
-    del doc.spans["constituents"]
-    with pytest.warns(UserWarning, match="3002 tokens"):
-        docs = list(nlp.pipe([short, doc]))
-    assert len(docs[0].spans["constituents"]) > 0 and len(docs[1].spans["constituents"]) == 1
-
-
-def test_empty_docs_in_a_batch_leave_the_others_as_they_are(parsing):
-    texts = ["", "Yes", " ", "Ada met Evans in Bath .", ""]
-    docs = [Doc(parsing.vocab, words=text.split()) for text in texts]
-    found = [constituents(doc) for doc in parsing.pipe(docs)]
-    assert found[0] == found[1] == found[2] == found[4] == []
-    assert (0, 6, "S") in found[3]
-
-
-def test_sentence_boundaries_bound_the_trees():
-    nlp = random_parser()
-    parser = nlp.get_pipe("parser")
-    joined = nlp(tree_doc(nlp.vocab, *BRACKETS, key="gold"))
-    found, first = [], 0
-    for text in BRACKETS:
-        alone = parser(tree_doc(nlp.vocab, text))
-        found += [(first + s, first + e, label) for s, e, label in constituents(alone)]
-        first += len(alone)
-    assert constituents(joined) == found
-    assert len(joined._.parse_trees) == len(BRACKETS)
-    assert len(parser.kbest(joined, 1)) == len(BRACKETS)
 
 
 # Saving
@@ -479,11 +372,6 @@ def test_parser_listens_to_a_shared_tok2vec():
     with pytest.warns(UserWarning, match="max_length"):
         doc = nlp(Doc(nlp.vocab, words=["Ada"] * 1500))
     assert constituents(doc) == [(0, 1500, nlp.get_pipe("parser").labels[0])]
-
-
-def test_factory_and_reader_are_found_by_entry_points():
-    assert registry.has("factories", "constituency_parser")
-    assert registry.has("readers", "spacy-psa.TreeCorpus.v1")
 
 
 def test_parser_overwrites_what_stood_there(parsing):
