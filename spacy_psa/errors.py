@@ -1,5 +1,7 @@
 """Errors that the user can correct, and the checks of settings that raise them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, get_args
 
 
@@ -82,3 +84,19 @@ def check_sizes(**sizes: int | None) -> None:
     for setting, size in sizes.items():
         if size is not None and size < 1:
             raise SettingError(setting, size, "take 1 or more")
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put a name, of an architecture or a component, before the SettingErrors raised inside.
+
+    Examples:
+        >>> with naming("BiLSTM.v1"):
+        ...     check_sizes(hidden=0)
+        Traceback (most recent call last):
+        spacy_psa.errors.InputError: BiLSTM.v1: hidden is 0: take 1 or more
+    """
+    try:
+        yield
+    except SettingError as error:
+        raise InputError(f"{name}: {error}") from None

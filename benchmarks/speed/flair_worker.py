@@ -17,6 +17,9 @@ import sys
 import time
 from pathlib import Path
 
+if "--help" in sys.argv:
+    print(__doc__)
+    sys.exit()
 FOLDER, THREADS = Path(sys.argv[1]), int(sys.argv[2])
 for library in ("OMP", "MKL", "OPENBLAS"):
     os.environ[f"{library}_NUM_THREADS"] = str(THREADS)

@@ -13,8 +13,8 @@ def chart_parser() -> Drawing:
     xs = [60 + 116 * i for i in range(6)]
     for x, name in zip(xs, names, strict=True):
         d.text(x, 20, name, bold=name not in ("START", "STOP"), size=13)
-        d.box(x - 40, 36, 40, 28, "content", "blue", size=10, radius=3)
-        d.box(x, 36, 42, 28, "position", "purple", size=10, radius=3)
+        d.box(x - 40, 36, 40, 28, "content", "blue", size=9, radius=3)
+        d.box(x, 36, 42, 28, "position", "purple", size=9, radius=3)
         d.arrow((x, 64), (x, 84))
     d.box(16, 86, 668, 92, "", "grey")
     d.text(350, 104, "factored self-attention, 8 layers", bold=True)

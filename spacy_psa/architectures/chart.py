@@ -9,7 +9,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
 from spacy_psa.bridge.layers import head_layer
-from spacy_psa.errors import check_choice, check_sizes
+from spacy_psa.errors import check_choice, check_sizes, naming
 from spacy_psa.modules.span_scores import Sides, SpanScores
 from spacy_psa.modules.tag_scores import TagScores
 
@@ -58,8 +58,9 @@ def chart_parser(
         >>> model.predict([doc])[0].shape  # the spans of three tokens, and the labels
         (6, 5)
     """
-    check_sizes(**{"ChartParser.v1: hidden": hidden, "ChartParser.v1: tag_hidden": tag_hidden})
-    check_choice("ChartParser.v1: sides", sides, Sides)
+    with naming("ChartParser.v1"):
+        check_sizes(hidden=hidden, tag_hidden=tag_hidden)
+        check_choice("sides", sides, Sides)
     boundaries = has_boundaries(tok2vec)
     of_spans = {"hidden": hidden, "boundaries": boundaries, "sides": sides}
     spans = head_layer("span_scores", SpanScores, of_spans)

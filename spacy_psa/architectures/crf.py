@@ -8,7 +8,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
 from spacy_psa.bridge.layers import head_layer
-from spacy_psa.errors import InputError, check_choice
+from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 
 Potentials = Literal["label_pair", "transition"]
@@ -46,7 +46,8 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "lab
         >>> model.predict([doc])[0].shape
         (3, 25)
     """
-    check_choice("CRF.v1: potentials", potentials, Potentials)
+    with naming("CRF.v1"):
+        check_choice("potentials", potentials, Potentials)
     _one_row_a_token("CRF.v1", tok2vec)
     return sentencewise(tok2vec, head_layer(potentials, HEADS[potentials]))
 

@@ -118,7 +118,10 @@ def architecture(
     signature = Signature([*own, *extra], return_annotation=Model)
 
     def make(*args: Any, **kwargs: Any) -> Model:
-        given = signature.bind(*args, **kwargs)
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InputError(f"{name}.v1: {error}") from None
         given.apply_defaults()
         settings = {renamed.get(key, key): plain(value) for key, value in given.arguments.items()}
         try:

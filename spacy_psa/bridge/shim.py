@@ -209,6 +209,11 @@ class TorchShim(Shim):
                 f"The weights belong to {made}, not to {name}: "
                 "the model's config.cfg does not fit its weights."
             )
+        if message.get("format", 1) > FORMAT:
+            raise InputError(
+                f"The weights of {name} were saved by a newer version of spacy-psa: "
+                "install that version to load them"
+            )
         if message.get("format") is None:
             settings = {self.former_names.get(key, key): settings[key] for key in settings}
         module = None

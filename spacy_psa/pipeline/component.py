@@ -20,7 +20,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from spacy_psa.bridge.optimizer import clip_gradients
-from spacy_psa.errors import InputError, SettingError
+from spacy_psa.errors import InputError
 
 INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -154,8 +154,8 @@ class StructuredPipe(TrainablePipe, ABC):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of docs.
 
-        If the prediction of a batch fails, its docs are annotated one by one, so that only the docs
-        that fail themselves go to the error handler.
+        If a batch fails, its docs are annotated one by one, so that only the docs that fail
+        themselves go to the error handler.
 
         Args:
             stream: the docs.
@@ -169,11 +169,10 @@ class StructuredPipe(TrainablePipe, ABC):
             torch.set_num_threads(1)
         for docs in minibatch(stream, size=batch_size):
             try:
-                predictions = self.predict(docs)
+                self.set_annotations(docs, self.predict(docs))
             except Exception:
                 yield from self._pipe_one_by_one(docs)
             else:
-                self.set_annotations(docs, predictions)
                 yield from docs
 
     def _pipe_one_by_one(self, docs: Iterable[Doc]) -> Iterator[Doc]:
@@ -240,16 +239,6 @@ class StructuredPipe(TrainablePipe, ABC):
         if self.max_grad_norm:
             clip_gradients(self.model, self.max_grad_norm)
         self.model.finish_update(sgd)
-
-    # Settings
-
-    @contextmanager
-    def _naming_itself(self) -> Iterator[None]:
-        """Put the component's name before the message of an error about a setting."""
-        try:
-            yield
-        except SettingError as error:
-            raise InputError(f"{self.name}: {error}") from None
 
     # Serialisation
 

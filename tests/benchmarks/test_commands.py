@@ -74,6 +74,12 @@ def test_a_script_has_help_and_names_itself(path, capsys, monkeypatch):
     assert script.__doc__.splitlines()[0] in told
 
 
+def test_the_worker_for_flair_has_help_without_flair():
+    script = FOLDER / "speed" / "flair_worker.py"
+    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "FOLDER THREADS" in done.stdout
+
+
 @pytest.mark.parametrize("name", ["benchmarks.record", "benchmarks.tables"])
 def test_shared_modules_import_from_the_root_alone(name):
     done = subprocess.run(
@@ -92,8 +98,6 @@ def benchmark_commands():
 
 @pytest.mark.parametrize("words", benchmark_commands(), ids=lambda words: " ".join(words)[:60])
 def test_scripts_take_the_arguments_on_the_pages(words):
-    if words[0].count("EXPERIMENT"):
-        pytest.skip("a pattern, not a command")
     importlib.import_module(words[0]).parser().parse_args(words[1:])
 
 

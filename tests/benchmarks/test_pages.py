@@ -131,5 +131,5 @@ def test_every_file_is_named_on_the_page_of_its_folder(path):
 @pytest.mark.parametrize("page", sorted(FOLDER.rglob("README.md")), ids=lambda p: p.parent.name)
 def test_links_lead_to_files(page):
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf8"))
-    assert links or page.parent.name in ("partial_annotation",)
+    assert links
     assert [link for link in links if not (page.parent / link).exists()] == []

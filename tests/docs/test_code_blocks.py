@@ -13,10 +13,7 @@ from tests.docs.shell import BadCommand, check, run
 
 GENERATED = "reference"
 TUTORIAL = [DOCS / "tutorial" / name for name in ("index.md", "corpus.md", "train.md", "use.md")]
-NOTEBOOK = {DOCS / "results.md", DOCS / "speed.md"}  # until it has moved
-PAGES = sorted(
-    path for path in DOCS.rglob("*.md") if path.parent.name != GENERATED and path not in NOTEBOOK
-)
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != GENERATED)
 SCENARIOS = [TUTORIAL, *([path] for path in PAGES if path not in TUTORIAL)]
 
 

@@ -16,7 +16,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.errors import InputError, check_choice
+from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.queries import ChainQueries
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
@@ -86,7 +86,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         confidence: bool,
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
-        with self._naming_itself():
+        with naming(name):
             check_choice("reduction", reduction, Reduction)
         self.reduction = reduction
         self.batch_tokens = batch_tokens

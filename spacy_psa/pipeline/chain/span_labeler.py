@@ -14,7 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from torch import Tensor
 
-from spacy_psa.errors import InputError, check_choice
+from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPrediction, make_decoder
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
@@ -116,7 +116,7 @@ class SpanLabeler(SequenceLabeler):
         self.decode = decode
         self.threshold = threshold
         self.overwrite = overwrite
-        with self._naming_itself():
+        with naming(name):
             check_choice("scheme", scheme, TagFormat)
             if self.decoder.overlapping:
                 register()

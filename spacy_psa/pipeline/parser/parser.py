@@ -13,7 +13,7 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
-from spacy_psa.errors import InputError, check_choice, check_sizes
+from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
@@ -171,7 +171,7 @@ class ConstituencyParser(StructuredPipe):
         scorer: Callable | None = None,
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
-        with self._naming_itself():
+        with naming(name):
             check_choice("loss", loss, Loss)
             check_sizes(max_length=max_length)
         self.loss = loss
