@@ -118,10 +118,7 @@ def architecture(
     signature = Signature([*own, *extra], return_annotation=Model)
 
     def make(*args: Any, **kwargs: Any) -> Model:
-        try:
-            given = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise InputError(f"{name}.v1: {error}") from None
+        given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         settings = {renamed.get(key, key): plain(value) for key, value in given.arguments.items()}
         try:
