@@ -105,8 +105,24 @@ def _pixels(size: str) -> int:
 
 
 def _trees(doc: "Doc") -> "list[Tree | str]":
-    """Give the trees of a doc, without parts of speech if it has none."""
-    trees = doc._.parse_trees
+    """Give the trees of a doc, without parts of speech if it has none.
+
+    If the constituents have probabilities, they stand behind the labels.
+    """
+    from spacy_psa.pipeline.parser.constituents import KEY, bracketed, word_sentences
+
+    if doc.spans[KEY].attrs.get("scores") is None:
+        trees = doc._.parse_trees
+    else:
+        scored = list(zip(doc.spans[KEY], doc.spans[KEY].attrs["scores"], strict=True))
+        trees = []
+        for start, end, words in word_sentences(doc):
+            nodes = [
+                (span.start, span.end, f"{span.label_} {score:.2f}")
+                for span, score in scored
+                if start <= span.start and span.end <= end
+            ]
+            trees += [bracketed(doc, words, nodes)] if len(words) else []
     return trees if doc.has_annotation("TAG") else [_untagged(tree) for tree in trees]
 
 

@@ -104,6 +104,9 @@ def trees(
             metavar="OUTPUT.svg|.txt", help="File to write; its ending gives the format."
         ),
     ],
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Put its probability behind each label.")
+    ] = False,
     input_format: Format = InputFormat.auto,
     batch_size: BatchSize = 256,
     text_key: TextKey = "text",
@@ -127,6 +130,9 @@ def trees(
     nlp = load_pipeline(model, gpu_id)
     if "constituency_parser" not in nlp.pipe_factories.values():
         raise InputError(f"{model}: there is no constituency_parser in the pipeline")
+    for name, pipe in nlp.pipeline:
+        if nlp.pipe_factories[name] == "constituency_parser":
+            pipe.confidence = pipe.confidence or confidence
     annotate_file(
         nlp,
         source,

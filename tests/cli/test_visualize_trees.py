@@ -89,3 +89,27 @@ def test_pipeline_without_a_parser_is_one_error(texts, tmp_path):
     result = run(tmp_path / "model", texts, tmp_path / "out.txt")
     assert result.exit_code == 2 and "no constituency_parser" in result.stderr
     assert not (tmp_path / "out.txt").exists()
+
+
+def test_confidences_stand_behind_the_labels(model, texts, tmp_path):
+    result = run(model, texts, tmp_path / "out.svg", "--confidence")
+    assert result.exit_code == 0, result.output
+    root = ElementTree.parse(tmp_path / "out.svg").getroot()
+    found = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    words = {"Ada", "left", "Bath", "."}
+    for text in found[:8]:
+        if text not in words:
+            label, score = text.split()
+            assert label in ("S", "NP", "VP") and 0 < float(score) <= 1
+    assert sum(text in words for text in found[:8]) == 4
+
+
+def test_confidences_of_several_sentences_stay_with_their_trees(model, tmp_path):
+    nlp = spacy.load(model)
+    doc = Doc(nlp.vocab, words="Ada left Bath . Bath left Ada .".split())
+    doc[4].is_sent_start = True
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt", "--confidence")
+    assert result.exit_code == 0, result.output
+    first, second, _ = (tmp_path / "out.txt").read_text().split("\n\n")
+    assert "Ada" in first.split()[-4:] and first.split()[0] == second.split()[0] == "S"

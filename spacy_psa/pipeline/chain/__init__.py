@@ -1,0 +1,1 @@
+"""Taggers over a linear chain: entities, chunks and tags, and what can be asked of them."""

@@ -1,0 +1,1 @@
+"""The constituency parser: a chart over labelled spans, and trees on docs."""

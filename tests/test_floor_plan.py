@@ -1,0 +1,38 @@
+"""Which room of the package may import which; the contracts stand in pyproject.toml."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = [path.name for path in (ROOT / "spacy_psa").iterdir() if (path / "__init__.py").exists()]
+
+
+def lint(folder):
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_no_import_breaks_a_contract():
+    result = lint(ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_an_import_from_above_is_found(tmp_path):
+    for file in ("pyproject.toml", *(str(p.relative_to(ROOT)) for p in ROOT.glob("spacy_psa/**/*.py"))):
+        target = tmp_path / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text((ROOT / file).read_text(encoding="utf8"), encoding="utf8")
+    bridge = tmp_path / "spacy_psa" / "bridge" / "shim.py"
+    bridge.write_text(bridge.read_text() + "\nfrom spacy_psa.training import schedules\n")
+    result = lint(tmp_path)
+    assert result.returncode == 1
+    assert "spacy_psa.bridge.shim -> spacy_psa.training" in result.stdout
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_says_what_it_is_for(room):
+    text = (ROOT / "spacy_psa" / room / "__init__.py").read_text()
+    assert text.startswith('"""'), f"spacy_psa/{room}/__init__.py has no docstring"
