@@ -21,7 +21,10 @@ def test_no_import_breaks_a_contract():
 
 
 def test_an_import_from_above_is_found(tmp_path):
-    for file in ("pyproject.toml", *(str(p.relative_to(ROOT)) for p in ROOT.glob("spacy_psa/**/*.py"))):
+    for file in (
+        "pyproject.toml",
+        *(str(p.relative_to(ROOT)) for p in ROOT.glob("spacy_psa/**/*.py")),
+    ):
         target = tmp_path / file
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text((ROOT / file).read_text(encoding="utf8"), encoding="utf8")

@@ -106,7 +106,7 @@ def test_confidences_stand_behind_the_labels(model, texts, tmp_path):
 
 def test_confidences_of_several_sentences_stay_with_their_trees(model, tmp_path):
     nlp = spacy.load(model)
-    doc = Doc(nlp.vocab, words="Ada left Bath . Bath left Ada .".split())
+    doc = Doc(nlp.vocab, words=["Ada", "left", "Bath", ".", "Bath", "left", "Ada", "."])
     doc[4].is_sent_start = True
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
     result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt", "--confidence")
