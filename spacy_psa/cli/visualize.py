@@ -124,15 +124,15 @@ def trees(
     """
     from spacy_psa.cli.tree_pictures import check_picture, open_pictures
     from spacy_psa.loading import load_pipeline
+    from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
     check_source(source, input_format)
     check_picture(target)
     nlp = load_pipeline(model, gpu_id)
     if "constituency_parser" not in nlp.pipe_factories.values():
         raise InputError(f"{model}: there is no constituency_parser in the pipeline")
-    for name, pipe in nlp.pipeline:
-        if nlp.pipe_factories[name] == "constituency_parser":
-            pipe.confidence = pipe.confidence or confidence
+    for pipe in (pipe for _, pipe in nlp.pipeline if isinstance(pipe, ConstituencyParser)):
+        pipe.confidence = pipe.confidence or confidence
     annotate_file(
         nlp,
         source,

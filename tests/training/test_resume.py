@@ -248,7 +248,7 @@ def test_an_infinite_loss_stops_and_names_the_batch(start, monkeypatch):
         return (float("nan") if next(calls) == 12 else loss), gradients
 
     monkeypatch.setattr(CRFEntityRecognizer, "get_loss", explode)
-    with pytest.raises(InputError, match="step 12: the loss of ner is nan.*The batch has 3"):
+    with pytest.raises(InputError, match=r"step 12: the loss of ner is nan.*The batch has 3"):
         start("one", make_config())
     assert (Path.cwd() / "model-best").is_dir()
     assert Checkpoints(Path.cwd()).load()["step"] == 8

@@ -1,6 +1,6 @@
 """Draw the entities and the tree on the README with the package's own commands.
 
-usage: python docs/figures/sample.py [--project FOLDER]
+usage: python docs/pictures/draw.py [--project FOLDER]
 
 Needs the sample models, which `python -m spacy project run all` trains in FOLDER, and chromium,
 which takes the picture of the page with the entities.
@@ -37,10 +37,10 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         source, page = Path(folder, "text.txt"), Path(folder, "entities.html")
         source.write_text(TEXT + "\n")
-        tree = HERE / "sample-tree.svg"
+        tree = HERE / "tree.svg"
         visualize("trees", training / "sample-parser" / "model-best", source, tree, "--confidence")
         visualize("ents", training / "sample" / "model-best", source, page)
-        picture = HERE / "sample-entities.png"
+        picture = HERE / "entities.png"
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         shot = [f"--screenshot={picture}", f"--window-size={SIZE}", f"--user-data-dir={folder}/b"]
         command = [browser, *options, *shot, "--force-device-scale-factor=2", page.as_uri()]
