@@ -4,4 +4,4 @@ The models are built and trained from spaCy configs. Importing this package load
 spaCy finds every component, architecture and corpus reader through the package's entry points.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

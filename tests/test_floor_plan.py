@@ -1,6 +1,5 @@
 """Which room of the package may import which; the contracts stand in pyproject.toml."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
