@@ -65,14 +65,15 @@ def check_choice(setting: str, value: Any, choices: Any) -> None:
         raise SettingError(setting, value, f"take one of {get_args(choices)}")
 
 
-def check_sizes(**sizes: int | None) -> None:
-    """Check that each size is at least 1.
+def check_sizes(*, least: int = 1, **sizes: int | None) -> None:
+    """Check that each size is at least 1, or another number.
 
     Args:
+        least: the smallest size.
         sizes: the sizes by name. None stands for a size that is not set, and passes.
 
     Raises:
-        SettingError: for the first size below 1.
+        SettingError: for the first size below `least`.
 
     Examples:
         >>> check_sizes(hidden=100, project=None)
@@ -82,8 +83,35 @@ def check_sizes(**sizes: int | None) -> None:
         spacy_psa.errors.SettingError: hidden is 0: take 1 or more
     """
     for setting, size in sizes.items():
-        if size is not None and size < 1:
-            raise SettingError(setting, size, "take 1 or more")
+        if size is not None and size < least:
+            raise SettingError(setting, size, f"take {least} or more")
+
+
+def check_rates(*, below_one: bool = False, **rates: float) -> None:
+    """Check that each rate, such as a dropout rate, is from 0 to 1.
+
+    Args:
+        below_one: whether 1 is not possible either, because the rest is divided by 1 - rate.
+        rates: the rates by name.
+
+    Raises:
+        SettingError: for the first rate out of the range.
+
+    Examples:
+        >>> check_rates(input_dropout=0.5, output_dropout=1.0)
+        >>> check_rates(dropout=1.5)
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.SettingError: dropout is 1.5: take a number from 0 to 1
+        >>> check_rates(below_one=True, rate=1.0)
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.SettingError: rate is 1.0: take a number from 0 to less than 1
+    """
+    for setting, rate in rates.items():
+        if not 0 <= rate <= 1 or (below_one and rate == 1):
+            most = "less than 1" if below_one else "1"
+            raise SettingError(setting, rate, f"take a number from 0 to {most}")
 
 
 @contextmanager

@@ -68,12 +68,15 @@ def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
 
     pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, SpanLabeler)}
     if not pipes:
+        names = ", ".join(nlp.pipe_names) or "(none)"
         raise InputError(
-            f"no crf_ner or crf_chunker among the components {', '.join(nlp.pipe_names) or 'none'}:"
-            " only these have exact confidences"
+            f"no crf_ner or crf_chunker among the components {names}: only these have exact "
+            "confidences; give another pipeline"
         )
     if name is None and len(pipes) > 1:
-        raise InputError(f"several components have confidences: say --pipe {' or '.join(pipes)}")
+        raise InputError(
+            f"several components have confidences: choose one with --pipe {' or '.join(pipes)}"
+        )
     if name is not None and name not in pipes:
         raise InputError(f"--pipe {name}: no such crf_ner or crf_chunker; take {', '.join(pipes)}")
     pipe = pipes[name or next(iter(pipes))]

@@ -73,7 +73,7 @@ def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
     if unknown := sorted(silent - module.blocks.keys()):
         raise InputError(
             f"Component '{pipe.name}' has no block {', '.join(unknown)}: "
-            f"take from {', '.join(module.blocks)}"
+            f"choose from {', '.join(module.blocks)}"
         )
     before, module.zeroed = module.zeroed, silent
     try:

@@ -97,9 +97,9 @@ def limited(module: FactoredTransformer, setup: Setup) -> Iterator[None]:
     """
     content, position = set(setup.disable_content), set(setup.disable_position)
     if (content or position) and not module.factored:
-        raise InputError("content and position can be left out where factored = true alone")
+        raise InputError("content and position can be left out only if factored = true")
     if unknown := sorted((content | position) - set(range(len(module.layers)))):
-        raise InputError(f"there is no layer {unknown[0]}, the last is {len(module.layers) - 1}")
+        raise InputError(f"there is no layer {unknown[0]}: take 0 to {len(module.layers) - 1}")
     if setup.window is not None and setup.window < 1:
         raise InputError(f"window is {setup.window}: take 1 or more, or None")
     names = ("disable_content", "disable_position", "window", "relaxed")
@@ -175,7 +175,10 @@ def ablate(
             found = [Example(doc, example.reference) for doc, example in pairs]
         scores = score_constituents(found, spans_key="constituents")
         if scores["constituents_f"] is None:
-            raise InputError('no gold trees to compare with: doc.spans["constituents"] is missing')
+            raise InputError(
+                "there are no gold trees to compare with: give examples with "
+                'doc.spans["constituents"]'
+            )
         yield Row(setup, {name: scores[f"constituents_{name}"] for name in FIGURES})
 
 

@@ -46,7 +46,7 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
     formats = FigureCanvasAgg(figure).get_supported_filetypes()
     kind = path.suffix.removeprefix(".").lower()
     if kind not in formats:
-        raise InputError(f"{path}: not an image format; take .png, .svg or .pdf")
+        raise InputError(f"{path}: is not the name of an image; take .png, .svg or .pdf")
     axes = figure.subplots(
         2, len(diagrams), squeeze=False, sharex=True, sharey="row", height_ratios=[3, 1]
     )

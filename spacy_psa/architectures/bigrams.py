@@ -1,7 +1,7 @@
 """Embeds bigrams of characters, for corpora whose tokens are characters (Yan2019 section 4.1)."""
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import numpy
 from spacy.tokens import Doc
@@ -16,7 +16,7 @@ from spacy_psa.architectures.embed import (
     init_table,
     word_table,
 )
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 
 END = "</s>"
 
@@ -47,9 +47,9 @@ def bigram_embed(
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
-        InputError: if there is no such `without_vector`. On initialization, if most tokens are
-            longer than a character. On the first use, if the pretrained vectors have another
-            width.
+        InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`.
+            On initialization, if most tokens are longer than a character. On the first use, if the
+            pretrained vectors have another width.
 
     Examples:
         >>> import spacy
@@ -59,11 +59,10 @@ def bigram_embed(
         >>> model.predict([doc])[0].shape
         (2, 8)
     """
-    if without_vector not in get_args(WithoutVector):
-        raise InputError(
-            f"BigramEmbed.v1: without_vector is {without_vector!r}: "
-            f"take one of {get_args(WithoutVector)}"
-        )
+    with naming("BigramEmbed.v1"):
+        check_sizes(width=width)
+        check_sizes(least=0, rows=rows)
+        check_choice("without_vector", without_vector, WithoutVector)
     return Model(
         "bigram_embed",
         _forward,
@@ -99,7 +98,7 @@ def _forward(
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
     place: dict[str, int] = {}
     index = [place.setdefault(pair, len(place)) for doc in docs for pair in bigrams(doc)]
-    vectors, embed_backprop = embed_forms(model, docs, list(place), is_train)
+    vectors, embed_backprop = embed_forms(model, docs, list(place), is_train, "BigramEmbed.v1")
     return hand_out(model, vectors, embed_backprop, numpy.array(index), [len(doc) for doc in docs])
 
 
@@ -107,8 +106,8 @@ def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     lengths = [len(token.text) for doc in X or () for token in doc]
     if 2 * sum(length == 1 for length in lengths) < len(lengths):
         raise InputError(
-            f"BigramEmbed.v1: the corpus has no bigrams of characters, since {len(lengths):,} "
-            f"tokens of its first documents have {sum(lengths):,} characters: take it out of the "
-            "config, or convert the corpus with characters as tokens"
+            f"BigramEmbed.v1 needs characters as tokens, but the {len(lengths):,} tokens of the "
+            f"first documents have {sum(lengths):,} characters: take the layer out of the config, "
+            "or convert the corpus with characters as tokens"
         )
     init_table(model)

@@ -45,6 +45,7 @@ from spacy_psa.architectures.word_cache import WordCache
 from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, setting
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.errors import check_rates, check_sizes, naming
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
@@ -73,6 +74,8 @@ def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> A
     def build(settings: dict[str, Any]) -> Embedder:
         rows, cache = settings.pop("rows"), WordCache(settings.pop("cache"))
         cut = {key: settings.pop(key) for key in ("max_characters", "zero_digits")}
+        check_sizes(least=0, rows=rows)
+        check_sizes(max_characters=cut["max_characters"])
         settings["num_embeddings"] = rows + 1
         return Model(
             module.__name__,
@@ -177,6 +180,10 @@ def char_concat(
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, 2 * letters * width) for each doc.
 
+    Raises:
+        InputError: if `letters` or `width` is below 1, or `rows` below 0; if `dropout` is not from
+            0 to 1.
+
     Examples:
         >>> import spacy
         >>> model = char_concat(letters=2, width=4)
@@ -184,6 +191,10 @@ def char_concat(
         >>> model.predict([spacy.blank("en")("Ada met Bob")])[0].shape
         (3, 16)
     """
+    with naming("CharConcat.v1"):
+        check_sizes(letters=letters, width=width)
+        check_sizes(least=0, rows=rows)
+        check_rates(dropout=dropout)
     settings = {
         "num_embeddings": rows + 2,
         "width": width,

@@ -6,7 +6,7 @@ and any component can hold the layer, since it needs no pass over the corpus bef
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy
 import torch
@@ -19,7 +19,7 @@ from thinc.util import to_numpy
 from spacy_psa.architectures.rare_words import RareWords
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.initialization import uniform
 from spacy_psa.modules.lookup import Lookup
 from spacy_psa.modules.word_table import WordTable
@@ -78,9 +78,10 @@ def word_embed(
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
-        InputError: if there is no such `without_vector`, or if `trainable` is False although
-            `replace_rare` is True or `pretrained` is False. On use, if the pretrained vectors have
-            another width, or if there are none and `trainable` is False.
+        InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`;
+            if `trainable` is False although `replace_rare` is True or `pretrained` is False. On
+            use, if the pretrained vectors have another width, or if there are none and `trainable`
+            is False.
 
     Examples:
         >>> import spacy
@@ -91,11 +92,10 @@ def word_embed(
         >>> vectors[0].shape, sorted(model.attrs["rows"])
         ((3, 8), ['ada', 'bob', 'met'])
     """
-    if without_vector not in get_args(WithoutVector):
-        raise InputError(
-            f"WordEmbed.v1: without_vector is {without_vector!r}: "
-            f"take one of {get_args(WithoutVector)}"
-        )
+    with naming("WordEmbed.v1"):
+        check_sizes(width=width)
+        check_sizes(least=0, rows=rows)
+        check_choice("without_vector", without_vector, WithoutVector)
     if not trainable and (replace_rare or not pretrained):
         raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
     if not trainable:
@@ -170,7 +170,8 @@ def tag_embed(
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
-        InputError: if there is no such `attribute`.
+        InputError: if `width` is below 1, or `rows` below 0; if there is no such `attribute`; if
+            `dropout` is not from 0 to 1.
 
     Examples:
         >>> import spacy
@@ -180,10 +181,11 @@ def tag_embed(
         >>> model.predict([doc])[0].shape
         (2, 4)
     """
-    if attribute not in get_args(Attribute):
-        raise InputError(
-            f"TagEmbed.v1: attribute is {attribute!r}: take one of {get_args(Attribute)}"
-        )
+    with naming("TagEmbed.v1"):
+        check_sizes(width=width)
+        check_sizes(least=0, rows=rows)
+        check_choice("attribute", attribute, Attribute)
+        check_rates(dropout=dropout)
     settings = {
         "num_embeddings": rows + 1,
         "width": width,
@@ -326,15 +328,20 @@ def _forward_tags(model: Model, docs: list[Doc], is_train: bool) -> Any:
 
 
 def embed_forms(
-    model: Model, docs: list[Doc], words: list[str], is_train: bool
+    model: Model,
+    docs: list[Doc],
+    words: list[str],
+    is_train: bool,
+    architecture: str = "WordEmbed.v1",
 ) -> tuple[Floats2d, Callable]:
     """Embed M distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
 
-    In training, new words get rows. The function can be the `embed` of `by_distinct_word`.
+    In training, new words get rows. The function can be the `embed` of `by_distinct_word`. Errors
+    name the `architecture`.
     """
     width = model.get_dim("nO")
     vectors = docs[0].vocab.vectors if model.attrs.get("pretrained", True) else NO_VECTORS
-    pretrained, found = _pretrained(vectors, words, width, model.attrs["lower"])
+    pretrained, found = _pretrained(architecture, vectors, words, width, model.attrs["lower"])
     forms = _normal_forms(model, words)
     if is_train:
         which: WithoutVector = model.attrs["without_vector"] if vectors.size else "all"
@@ -376,15 +383,15 @@ def _embed_pretrained(
             "WordEmbed.v1 with trainable = false needs pretrained vectors: "
             "set [paths.vectors], or trainable = true"
         )
-    vectors, _ = _pretrained(vocab.vectors, words, width, model.attrs["lower"])
-    return model.ops.asarray2f(vectors), _nothing_to_train
+    vectors, _ = _pretrained("WordEmbed.v1", vocab.vectors, words, width, model.attrs["lower"])
+    return model.ops.asarray2f(vectors), _ignore_gradient
 
 
 def _embed_shapes(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
     one_hot = numpy.eye(4, dtype="float32")[[_shape(word) for word in words]]
-    return model.ops.asarray2f(one_hot), _nothing_to_train  # type: ignore[arg-type]
+    return model.ops.asarray2f(one_hot), _ignore_gradient  # type: ignore[arg-type]
 
 
 def _shape(word: str) -> int:
@@ -395,7 +402,7 @@ def _shape(word: str) -> int:
     return 2 if word.islower() else 3
 
 
-def _nothing_to_train(d_vectors: Floats2d) -> None:
+def _ignore_gradient(d_vectors: Floats2d) -> None:
     pass
 
 
@@ -422,15 +429,18 @@ def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
 
 
 def _pretrained(
-    vectors: Vectors, words: list[str], width: int, lower: bool
+    architecture: str, vectors: Vectors, words: list[str], width: int, lower: bool
 ) -> tuple[Any, list[bool]]:
-    """Look up the pretrained vectors (M, width) of words, and whether each word has one."""
+    """Look up the pretrained vectors (M, width) of words, and whether each word has one.
+
+    Errors name the architecture.
+    """
     if not vectors.size:
         return numpy.zeros((len(words), width), dtype="float32"), [False] * len(words)
     if vectors.shape[1] != width:
         raise InputError(
-            f"The table of words has width {width} but the pretrained vectors "
-            f"have {vectors.shape[1]}: set its width to theirs, or take other vectors"
+            f"{architecture} has width {width} but the pretrained vectors have {vectors.shape[1]}: "
+            f"set width = {vectors.shape[1]}, or take other vectors"
         )
     if vectors.mode == Mode.floret:
         return to_numpy(vectors.get_batch(words)), [True] * len(words)

@@ -8,7 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.embed import Embedder
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, check_rates, naming
 
 
 def sum_embed(*layers: Embedder) -> Embedder:
@@ -32,9 +32,9 @@ def sum_embed(*layers: Embedder) -> Embedder:
     """
     if not layers:
         raise InputError("SumEmbed.v1 needs at least one layer, as a block [….embed.*.NAME]")
-    model: Embedder = Model("sum_embed", _sum, init=_init, layers=layers, dims={"nO": None})
+    model: Embedder = Model("sum_embed", _sum, init=_init_sum, layers=layers, dims={"nO": None})
     if all(layer.has_dim("nO") for layer in layers):  # else known after initialization
-        _set_width(model)
+        _set_one_width(model)
     return model
 
 
@@ -62,32 +62,40 @@ def sentence_dropout(layer: Embedder, rate: float = 0.2) -> Embedder:
         >>> model.predict([spacy.blank("en")("Ada met Bob")])[0].shape
         (3, 4)
     """
-    if not 0 <= rate < 1:
-        raise InputError(f"SentenceDropout.v1: rate is {rate}: take 0 to less than 1")
+    with naming("SentenceDropout.v1"):
+        check_rates(below_one=True, rate=rate)
     model: Embedder = Model(
         "sentence_dropout",
         _drop,
-        init=_init,
+        init=_init_drop,
         layers=[layer],
-        dims={"nO": None},
+        dims={"nO": layer.get_dim("nO") if layer.has_dim("nO") else None},
         attrs={"rate": rate},
     )
-    if layer.has_dim("nO"):
-        _set_width(model)
     return model
 
 
-def _set_width(model: Model) -> None:
+def _set_one_width(model: Model) -> None:
+    """Set the width of a sum to that of its layers."""
     widths = [layer.get_dim("nO") for layer in model.layers]
     if len(set(widths)) > 1:
-        raise InputError(f"SumEmbed.v1 adds layers of one width, and these have {widths}")
+        raise InputError(
+            f"SumEmbed.v1 adds layers of one width, but these have the widths {widths}: "
+            "set them to one width"
+        )
     model.set_dim("nO", widths[0])
 
 
-def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+def _init_sum(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     for layer in model.layers:
         layer.initialize(X=X)
-    _set_width(model)
+    _set_one_width(model)
+
+
+def _init_drop(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+    (layer,) = model.layers
+    layer.initialize(X=X)
+    model.set_dim("nO", layer.get_dim("nO"))
 
 
 def _sum(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:

@@ -11,7 +11,7 @@ from thinc.api import Model
 from torch import nn
 
 from spacy_psa.bridge.layers import shim_of
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_sizes
 
 FIRST_ROWS = 1024  # of the table, which grows
 
@@ -42,8 +42,7 @@ class WordCache:
     """
 
     def __init__(self, size: int):
-        if size < 0:
-            raise InputError(f"cache is {size}: take the number of words to remember, or 0")
+        check_sizes(least=0, cache=size)
         self.size = size
         self._lock = Lock()
         self._weights: list[torch.Tensor] = []
@@ -84,7 +83,7 @@ class WordCache:
             vectors = self._table[rows] if known.any() else None
             rows_then = self._rows
         if known.all():
-            return vectors, _nothing_to_train
+            return vectors, _refuse_gradient
         unknown = numpy.flatnonzero(~known)
         new = [words[i] for i in unknown.tolist()]
         fresh, _ = compute(model, docs, new, False)
@@ -95,7 +94,7 @@ class WordCache:
         with self._lock:
             if self._rows is rows_then:  # otherwise another thread found new weights
                 self._remember(new[: self.size], fresh[: self.size])
-        return vectors, _nothing_to_train
+        return vectors, _refuse_gradient
 
     def _check(self, module: nn.Module, attributes: dict[str, Any]) -> None:
         weights = list(module.state_dict().values())
@@ -157,5 +156,7 @@ def caches(model: Model) -> list[WordCache]:
     return found
 
 
-def _nothing_to_train(d_vectors: Any) -> None:
-    raise ValueError("There is nothing to backpropagate: the forward pass was a prediction.")
+def _refuse_gradient(d_vectors: Any) -> None:
+    raise ValueError(
+        "There is no gradient, because the forward pass was a prediction: call begin_update first"
+    )

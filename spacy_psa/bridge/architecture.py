@@ -10,7 +10,7 @@ from thinc.api import Model
 from torch import nn
 
 from spacy_psa.bridge.layers import FORMER_NAMES, torch_layer
-from spacy_psa.errors import InputError, SettingError
+from spacy_psa.errors import InputError, SettingError, check_sizes
 
 Architecture = Callable[..., Model]
 
@@ -61,6 +61,7 @@ def encoder(
 
     def build(settings: dict[str, Any]) -> Model:
         given = settings.pop(input_width, None)
+        check_sizes(**{input_width: given})
         settings |= fixed or {}
         widths = [given or 1, given or 2]
         found = {
@@ -69,7 +70,7 @@ def encoder(
         }
         if len(found) > 1:
             raise InputError(
-                f"the output is as wide as the input: set `{input_width}` to that of `embed`"
+                f"the output is as wide as the input: set `{input_width}` to the width of `embed`"
             )
         layer = torch_layer(module.__name__, module, settings, former)
         layer.set_dim("nO", found.pop())

@@ -68,7 +68,7 @@ class TorchShim(Shim):
         if self._model is None:
             raise ValueError(
                 f"{self.make.__name__} has no weights yet: initialize the pipeline "
-                "(nlp.initialize, or `spacy train`) or load a trained one."
+                "(nlp.initialize, or `spacy train`) or load a trained one"
             )
         return self._model
 
@@ -202,12 +202,12 @@ class TorchShim(Shim):
         except Exception as error:
             raise InputError(
                 f"The weights of {name} cannot be read ({_first_line(error)}): "
-                "the model's files are damaged, copy or train them again."
+                "the model's files are damaged; copy them again, or train again"
             ) from error
         if made != name:
             raise InputError(
                 f"The weights belong to {made}, not to {name}: "
-                "the model's config.cfg does not fit its weights."
+                "use the config.cfg that was saved with them"
             )
         if message.get("format", 1) > FORMAT:
             raise InputError(
@@ -226,7 +226,7 @@ class TorchShim(Shim):
             except (RuntimeError, TypeError) as error:
                 raise InputError(
                     f"The weights do not fit {name} ({_first_line(error)}): "
-                    "the model's config.cfg does not fit its weights."
+                    "use the config.cfg that was saved with them"
                 ) from error
             module.to(get_torch_default_device())
         self.cfg, self._model, self.int8 = settings, module, int8
@@ -244,7 +244,9 @@ def _read(data: bytes) -> dict[str, Any]:
 
 
 def _no_gradient(d_output: Tensor) -> tuple[Tensor | None, ...]:
-    raise ValueError("There is nothing to backpropagate: the forward pass was a prediction.")
+    raise ValueError(
+        "There is no gradient, because the forward pass was a prediction: call begin_update first"
+    )
 
 
 def _first_line(error: Exception) -> str:

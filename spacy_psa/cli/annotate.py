@@ -103,7 +103,7 @@ def check_source(source: Path, input_format: InputFormat) -> None:
     """
     resolve_format(source, input_format)
     if str(source) != "-" and not source.exists():
-        raise InputError(f"{source}: there is no such file")
+        raise InputError(f"{source}: there is no such file; check the path")
 
 
 def annotate_file(

@@ -47,7 +47,7 @@ def assets(
     paths = [Path("assets") / file for file in files.files()]
     listed = _listed(project)
     if mirror and not Path(mirror).is_dir():
-        raise InputError(f"--mirror {mirror}: there is no such folder")
+        raise InputError(f"--mirror {mirror}: there is no such folder; check the path")
     missing = []
     for path in paths:
         asset = listed.get(path.as_posix(), {})
@@ -61,7 +61,7 @@ def assets(
             missing.append(str(path) if asset.get("url") else f"{path} (not for download)")
         elif not _is_whole(root / path, checksum):
             raise InputError(
-                f"{root / path}: damaged or another version ({_wrong(checksum)}); "
+                f"{root / path}: is damaged or is another version ({_wrong(checksum)}); "
                 "delete it and run `python -m spacy project assets`"
             )
     if missing:

@@ -131,7 +131,7 @@ def _read(nlp: "Language", component: "SpanLabeler", path: Path) -> "list[Exampl
     examples = read_examples(nlp, path)
     if not _gold(component, examples):
         raise InputError(
-            f"{path}: no spans in the truth for {component.name}; give annotated documents"
+            f"{path}: there are no gold spans for {component.name}; give annotated documents"
         )
     return examples
 

@@ -128,7 +128,7 @@ def open_source(
     try:
         stream = open(path, "rb")  # noqa: SIM115 - only the opening is inside of this try
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     with stream:
         size = path.stat().st_size or None
         yield _source(stream, str(path), size, form, vocab, text_key, keep, bad)
@@ -194,7 +194,7 @@ def _docbin_source(stream: BinaryIO, name: str, vocab: "Vocab", keep: bool) -> S
     try:
         docbin = DocBin().from_bytes(stream.read())
     except Exception as error:  # zlib, msgpack and numpy raise different errors
-        raise InputError(f"{name}: not a .spacy file, or a broken one") from error
+        raise InputError(f"{name}: is not a .spacy file, or is broken; make it again") from error
 
     def records() -> Iterator[Record]:
         with codecs_known():

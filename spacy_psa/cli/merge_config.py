@@ -74,9 +74,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return Config().from_disk(path, interpolate=False)
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such config") from error
+        raise InputError(f"{path}: there is no such config; check the path") from error
     except (ConfigValidationError, Error, ValueError) as error:
-        raise InputError(f"{path}: not a config ({error})") from error
+        raise InputError(f"{path}: is not a config ({error}); correct the file") from error
 
 
 def _check(
@@ -87,7 +87,9 @@ def _check(
     for key, value in part.items():
         if isinstance(value, dict):
             if not isinstance(whole.get(key), dict):
-                raise InputError(f"{settings}: [{at}{key}]: {base} has no such section")
+                raise InputError(
+                    f"{settings}: [{at}{key}]: {base} has no such section; correct the name"
+                )
             _check(value, whole[key], settings, base, f"{at}{key}.")
 
 
@@ -102,7 +104,7 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
         try:
             held = dot_to_object(config, key)  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
-            raise InputError(f"{text}: {base} has no setting {key!r}") from error
+            raise InputError(f"{text}: {base} has no setting {key!r}; correct the name") from error
         try:
             found[key] = srsly.json_loads(value)
         except ValueError:

@@ -69,8 +69,8 @@ def _shims(nlp: "Language", model: str) -> list[Any]:
     }
     if not found:
         raise InputError(
-            f"{model}: none of the components {', '.join(nlp.pipe_names) or 'none'} has weights of "
-            "spacy-psa; give a pipeline with one that does"
+            f"{model}: none of its components ({', '.join(nlp.pipe_names) or 'there are none'}) "
+            "has weights of spacy-psa; give another pipeline"
         )
     if all(shim.int8 for shim in found.values()):
         raise InputError(f"{model}: has its weights in int8 already; give the original pipeline")

@@ -104,16 +104,17 @@ def _load(path: Path, arguments: list[str]) -> "Config":
     from thinc.api import ConfigValidationError
 
     if not path.is_file():
-        raise InputError(f"{path}: there is no such config")
+        raise InputError(f"{path}: there is no such config; check the path")
     if arguments and not arguments[0].startswith("--"):
         raise InputError(
-            f"{arguments[0]}: an argument too many; overrides are --SECTION.NAME VALUE"
+            f"{arguments[0]}: is an unexpected argument; overrides are --SECTION.NAME VALUE"
         )
     try:
         return load_config(path, parse_config_overrides(arguments), interpolate=False)
     except (ConfigValidationError, Error, ValueError) as error:
         raise InputError(
-            f"{path}: not a config, or an override of what it lacks ({error})"
+            f"{path}: is not a config, or an override names a setting that it does not have "
+            f"({error})"
         ) from error
 
 

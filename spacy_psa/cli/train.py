@@ -46,7 +46,7 @@ def train(
     from spacy_psa.training import loop
 
     if not config.is_file():
-        raise InputError(f"{config}: there is no such config")
+        raise InputError(f"{config}: there is no such config; check the path")
     if save_every < 0:
         raise InputError(f"--save-every {save_every}: take 0 or more steps")
     overrides: dict[str, Any] = parse_config_overrides(ctx.args)

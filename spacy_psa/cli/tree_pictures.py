@@ -26,10 +26,11 @@ def check_picture(path: Path) -> None:
     """
     suffix = path.suffix.lower()
     if suffix not in (".svg", ".txt"):
-        raise InputError(f"{path}: name a file to write that ends in .svg or .txt")
+        raise InputError(f"{path}: the name of the output must end in .svg or .txt")
     if suffix == ".svg" and importlib.util.find_spec("svgling") is None:
         raise InputError(
-            f'{path}: drawing SVG needs svgling: pip install "spacy-psa[trees]", or name a .txt'
+            f'{path}: drawing SVG needs svgling: pip install "spacy-psa[trees]", or give the name '
+            "of a .txt file"
         )
 
 

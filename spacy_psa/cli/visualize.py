@@ -130,7 +130,7 @@ def trees(
     check_picture(target)
     nlp = load_pipeline(model, gpu_id)
     if "constituency_parser" not in nlp.pipe_factories.values():
-        raise InputError(f"{model}: there is no constituency_parser in the pipeline")
+        raise InputError(f"{model}: the pipeline has no constituency_parser; give one that has")
     for pipe in (pipe for _, pipe in nlp.pipeline if isinstance(pipe, ConstituencyParser)):
         pipe.confidence = pipe.confidence or confidence
     annotate_file(

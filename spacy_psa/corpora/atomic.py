@@ -65,4 +65,4 @@ def check_free(path: Path) -> None:
         InputError: if `path` is a file or a folder that is not empty.
     """
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise InputError(f"{path}: is there already; name a folder that is new or empty")
+        raise InputError(f"{path}: already exists; give a folder that is new or empty")

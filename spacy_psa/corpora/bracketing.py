@@ -92,7 +92,7 @@ class TreeBuilder:
             BracketError: if a second tree begins, or a node inside the tree has no label.
         """
         if not self._open and self._parsed.words:
-            raise BracketError("a second tree begins where the first has ended")
+            raise BracketError("a second tree begins after the end of the first")
         if not label and self._open:
             raise BracketError("a node inside the tree has no label")
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
@@ -118,7 +118,7 @@ class TreeBuilder:
             BracketError: if no bracket is open.
         """
         if not self._open:
-            raise BracketError("a closing bracket too many")
+            raise BracketError("there is one closing bracket too many")
         label, start, place = self._open.pop()
         words, _, constituents = self._parsed
         if start == len(words) or (not self._open and label in ROOTS):
@@ -168,7 +168,7 @@ class _Tokens:
                 self.builder.close()
             self.pending = []
         elif not pending:
-            raise BracketError(f"{token!r} stands where a bracket is due")
+            raise BracketError(f"there is {token!r} where a bracket should be")
         elif len(pending) == 3:
             raise BracketError(f"two words, {pending[2]!r} and {token!r}, in one bracket")
         else:

@@ -61,7 +61,10 @@ def draw(path: Path, count: int, seed: int, member: str | None = None) -> frozen
     """
     there = sum(1 for _ in read_sentences(path, Counter(), member))
     if not 0 < count < there:
-        raise InputError(f"{path}: cannot draw {count:,} of {there:,} sentences for --dev")
+        raise InputError(
+            f"{path}: cannot draw {count:,} of {there:,} sentences for --dev; "
+            f"take 1 or more and fewer than {there:,}"
+        )
     return frozenset(random.Random(seed).sample(range(there), count))
 
 

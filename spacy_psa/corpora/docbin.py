@@ -52,7 +52,9 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
     except Exception as error:  # zlib, msgpack and numpy raise different errors
-        raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
+        raise InputError(
+            f"{path}: is not a .spacy file, or is broken ({error}); make it again"
+        ) from error
 
 
 @contextmanager

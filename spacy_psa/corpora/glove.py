@@ -85,7 +85,7 @@ def _rows(name: str, lines: Iterator[bytes], dim: int) -> Iterator[None]:
         for value in values:
             if _number(value) is None:
                 raise InputError(
-                    f"{name}:{number}: {value!r} is no finite number; download the file again"
+                    f"{name}:{number}: {value!r} is not a finite number; download the file again"
                 )
         yield None
 
@@ -109,8 +109,8 @@ def _choose_member(archive: Path, dim: int) -> str:
     fitting = [name for name in names if name.endswith(f".{dim}d.txt")]
     if len(fitting) != 1:
         raise InputError(
-            f"{archive}: no single member for --dim {dim}; "
-            f"choose one with --member: {', '.join(names) or 'it is empty'}"
+            f"{archive}: no single member fits --dim {dim}; "
+            f"choose one with --member: {', '.join(names) or 'the archive is empty'}"
         )
     return fitting[0]
 
@@ -135,7 +135,8 @@ def _lines(source: Path, member: str | None) -> Iterator[bytes]:
     with _broken_zip(source), zipfile.ZipFile(source) as archive:
         if member not in archive.namelist():
             raise InputError(
-                f"{source}: no member {member!r}; it has: {', '.join(archive.namelist())}"
+                f"{source}: there is no member {member!r}; "
+                f"choose one of {', '.join(archive.namelist())}"
             )
         with archive.open(member) as opened:
             yield from opened

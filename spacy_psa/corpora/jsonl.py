@@ -54,10 +54,10 @@ def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> 
 
 def _doc(vocab: Vocab, record: Any) -> Doc:
     if not isinstance(record, dict):
-        raise ValueError("not a JSON object")
+        raise ValueError("the line is not a JSON object")
     missing = [layer for layer in LAYERS if layer not in record]
     if missing:
-        raise ValueError(f"no {', '.join(missing)} in the record")
+        raise ValueError(f"the record has no {', '.join(missing)}")
     words, tags, spaces = record["words"], record["tags"], record["spaces"]
     for layer in ("words", "tags", "spaces"):
         if not isinstance(record[layer], list) or len(record[layer]) != len(words):
@@ -84,7 +84,7 @@ def _doc(vocab: Vocab, record: Any) -> Doc:
 def _spans(layer: Any, length: int) -> list[tuple[int, int, str]]:
     for span in layer:
         if [type(item) for item in span] != [int, int, str]:
-            raise ValueError(f"{span!r} is no [start, end, label]")
+            raise ValueError(f"{span!r} is not a list [start, end, label]")
     spans = [tuple(span) for span in layer]
     spans_to_tags(spans, length, "iob2")  # raises ValueError for spans that overlap or lie outside
     return spans

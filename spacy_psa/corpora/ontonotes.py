@@ -107,15 +107,18 @@ def _read_file(
                 document = ""
             begin = BEGIN.match(text)
             if begin and document:
-                raise InputError(f"{name}:{number}: {document} before has no '#end document' line")
+                raise InputError(
+                    f"{name}:{number}: the document before, {document}, has no '#end document' "
+                    "line; add it"
+                )
             if begin:
                 document, part = begin[1], int(begin[2])
                 skip = not chosen(document)
             continue
         if not document:
             raise InputError(
-                f"{name}:{number}: no '#begin document' line before it, which a CoNLL-2012 file "
-                "must have; check the format"
+                f"{name}:{number}: there is no '#begin document' line before this line, but a "
+                "CoNLL-2012 file must have one; check the format"
             )
         if skip:
             continue
@@ -127,7 +130,7 @@ def _read_file(
             )
         if columns[2] != str(len(rows)):
             raise InputError(
-                f"{name}:{number}: word number {columns[2]!r} where {len(rows)} is due; "
+                f"{name}:{number}: the word number is {columns[2]!r} instead of {len(rows)}; "
                 "a line or an empty line is missing, or there is one too many"
             )
         rows.append(_Row(number, columns))
@@ -145,7 +148,7 @@ def _read_layers(name: str, rows: list[_Row]) -> tuple[Parsed, list[Span]]:
             _, _, _, word, tag, tree, *_, name_bits, _ = row.columns
             if word == "[WORD]":
                 raise BracketError(
-                    "the file is without its words; fill them in from OntoNotes with "
+                    "the file has no words; fill them in from OntoNotes with "
                     "skeleton2conll of the shared task"
                 )
             _take_bits(builder, tree, tag, PUNCTUATION.get(word, word))
@@ -153,7 +156,7 @@ def _read_layers(name: str, rows: list[_Row]) -> tuple[Parsed, list[Span]]:
             opens, closes = (bits[1], bits[2] or bits[3]) if bits else (None, None)
             if not bits or (opens and label) or (closes and not (opens or label)):
                 state = f"inside of {label}" if label else "outside of a name"
-                raise BracketError(f"names column: {name_bits!r} {state}")
+                raise BracketError(f"names column: {name_bits!r} is not possible {state}")
             if opens:
                 start, label = i, opens
             if closes:
@@ -170,11 +173,11 @@ def _take_bits(builder: TreeBuilder, bits: str, tag: str, word: str) -> None:
     """Add a word; `bits` is the tree column, "(NP(NP*" or "*))", where the star is the word."""
     before, star, after = bits.partition("*")
     if not star or before[:1] not in ("", "(") or after.strip(")"):
-        raise BracketError(f"tree column: {bits!r} has not one * for the word")
+        raise BracketError(f"tree column: {bits!r} does not have exactly one * for the word")
     for label in before.split("(")[1:]:
         builder.open(label)
     if not builder.depth:
-        raise BracketError(f"tree column: the word {word!r} stands outside the tree")
+        raise BracketError(f"tree column: the word {word!r} is outside the tree")
     builder.leaf(tag, word)
     for _ in after:
         builder.close()

@@ -78,14 +78,14 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
             prefix = _SYNONYMS.get(prefix, prefix)
         if prefix != "O" and prefix not in tuple(_PREFIXES[scheme]):
             known = ", ".join(f"{p}-TYPE" for p in _PREFIXES[scheme])
-            raise TagError(i, f"{tag!r} is no {scheme.upper()} tag (O, {known})")
+            raise TagError(i, f"{tag!r} is not a tag of {scheme.upper()} (O, {known})")
         continues = bool(open_label) and prefix in ("I", "E") and label == open_label
         if scheme == "bioes" and bool(open_label) != continues:
             at_end = i == len(tags)
             after = "the sentence ends" if at_end else f"{tag} follows"
-            raise TagError(min(i, len(tags) - 1), f"{after} where {before} is still open")
+            raise TagError(min(i, len(tags) - 1), f"{after} while {before} is still open")
         if not continues and (prefix == "E" or (prefix == "I" and scheme != "iob1")):
-            raise TagError(i, f"{tag} follows {before}, where {scheme.upper()} needs a B- first")
+            raise TagError(i, f"{tag} follows {before}, but {scheme.upper()} needs a B- first")
         if open_label and not continues:
             spans.append((start, i, open_label))
         if not continues:
@@ -118,7 +118,9 @@ def spans_to_tags(spans: Iterable[Span], length: int, scheme: TagScheme) -> list
     ended: dict[int, str] = {}
     for start, end, label in sorted(spans):
         if not 0 <= start < end <= length or any(tag != "O" for tag in tags[start:end]):
-            raise ValueError(f"span ({start}, {end}, {label}) is empty, outside or overlaps")
+            raise ValueError(
+                f"span ({start}, {end}, {label}) is empty, outside the sentence or overlaps another"
+            )
         tags[start:end] = [f"I-{label}"] * (end - start)
         if scheme != "iob1" or ended.get(start) == label:
             tags[start] = f"B-{label}"

@@ -61,8 +61,9 @@ def read_tree_corpus(
             yield Example(_unannotated(doc, gold_tags), doc)
         if not found:
             raise InputError(
-                f'{path}: no trees to learn from: no doc.spans["{KEY}"]'
-                + (f" of at most {max_length} tokens" if max_length else "")
+                f'{path}: there are no trees to learn from in doc.spans["{KEY}"]'
+                + (f", in sentences of at most {max_length} tokens" if max_length else "")
+                + "; give another file"
             )
         if repairs:
             warnings.warn(describe_repairs(path, repairs), stacklevel=2)

@@ -144,7 +144,9 @@ def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable
         while len(stack) > 1 and stack[-1][1] <= start:
             stack.pop()
         if not (done == start < end <= stack[-1][1]):
-            raise ValueError(f"constituent ({start}, {end}, {label}) crosses or is out of order")
+            raise ValueError(
+                f"constituent ({start}, {end}, {label}) crosses another or is out of order"
+            )
         node = Tree(label, [])
         stack[-1][2].append(node)
         stack.append((start, end, node))

@@ -21,7 +21,7 @@ def available() -> bool:
         import numba  # noqa: F401
     except Exception as error:  # an incompatible numba raises more than ImportError
         warnings.warn(
-            f"numba cannot be used ({error}): spacy-psa uses slower torch code instead.",
+            f"numba cannot be used ({error}): spacy-psa uses slower torch code instead",
             stacklevel=2,
         )
         return False

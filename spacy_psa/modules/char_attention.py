@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from spacy_psa.errors import check_sizes
+from spacy_psa.errors import check_rates, check_sizes
 from spacy_psa.modules.char_bilstm import max_over_characters
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.sinusoids import SinusoidalPositions
@@ -35,7 +35,8 @@ class CharTransformer(nn.Module):
         output_dropout: dropout rate on the word's vector (Yan2019 gives none).
 
     Raises:
-        InputError: for a size below 1, and if `heads` does not divide `width`.
+        InputError: for a size below 1, for a dropout rate that is not from 0 to 1, and if `heads`
+            does not divide `width`.
 
     Examples:
         >>> import torch
@@ -59,7 +60,10 @@ class CharTransformer(nn.Module):
         output_dropout: float = 0.0,
     ):
         super().__init__()
-        check_sizes(width=width, ffn_dim=ffn_dim, project=project)
+        check_sizes(num_embeddings=num_embeddings, width=width, ffn_dim=ffn_dim, project=project)
+        check_rates(
+            attention_dropout=attention_dropout, dropout=dropout, output_dropout=output_dropout
+        )
         self.embed = embedding(num_embeddings, width)
         self.dropout = nn.Dropout(dropout)
         self.positions = SinusoidalPositions(width) if self.absolute else None

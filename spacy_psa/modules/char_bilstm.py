@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from spacy_psa.errors import check_choice, check_sizes
+from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.ragged import pad
@@ -36,7 +36,8 @@ class CharBiLSTM(nn.Module):
             sqrt(3 / width)), the range of Glorot's rule for one row.
 
     Raises:
-        InputError: for a size below 1 and an unknown `pool`.
+        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
+            `pool`.
 
     Examples:
         >>> encoder = CharBiLSTM(num_embeddings=50)
@@ -56,7 +57,8 @@ class CharBiLSTM(nn.Module):
         init_std: float | None = None,
     ):
         super().__init__()
-        check_sizes(width=width, hidden=hidden, project=project)
+        check_sizes(num_embeddings=num_embeddings, width=width, hidden=hidden, project=project)
+        check_rates(dropout=dropout, output_dropout=output_dropout)
         check_choice("pool", pool, Pool)
         self.embed = embedding(num_embeddings, width, init_std)
         self.dropout = nn.Dropout(dropout)

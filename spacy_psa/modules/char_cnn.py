@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import SettingError, check_sizes
+from spacy_psa.errors import SettingError, check_rates, check_sizes
 from spacy_psa.modules.char_bilstm import max_over_characters
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.ragged import positions
@@ -33,7 +33,8 @@ class CharCNN(nn.Module):
         output_dropout: dropout rate on the word's vector (Yan2019 gives none).
 
     Raises:
-        InputError: for a size below 1 and an even `kernel_size`.
+        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an even
+            `kernel_size`.
 
     Examples:
         >>> encoder = CharCNN(num_embeddings=50)
@@ -52,7 +53,9 @@ class CharCNN(nn.Module):
         output_dropout: float = 0.0,
     ):
         super().__init__()
-        check_sizes(width=width, filters=filters, kernel_size=kernel_size, project=project)
+        check_sizes(num_embeddings=num_embeddings, width=width, filters=filters)
+        check_sizes(kernel_size=kernel_size, project=project)
+        check_rates(dropout=dropout, output_dropout=output_dropout)
         if kernel_size % 2 == 0:
             raise SettingError("kernel_size", kernel_size, "take an odd number")
         self.embed = embedding(num_embeddings, width)
@@ -119,7 +122,8 @@ class CharNgramCNN(nn.Module):
         max_characters: int = 20,
     ):
         super().__init__()
-        check_sizes(width=width, filters=filters)
+        check_sizes(num_embeddings=num_embeddings, width=width, filters=filters)
+        check_sizes(max_characters=max_characters)
         if not 1 <= max_ngram <= max_characters:
             advice = f"take 1 to max_characters, {max_characters}"
             raise SettingError("max_ngram", max_ngram, advice)

@@ -3,13 +3,13 @@
 The numbers of sections in this file are those of Kitaev2018.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import InputError, check_choice, check_sizes
+from spacy_psa.errors import InputError, SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
 from spacy_psa.ragged import positions, with_boundaries
@@ -46,7 +46,10 @@ class SentenceDropout(nn.Module):
     """Drops features, the same ones at all tokens of a sentence, as Kitaev2018's code does.
 
     Args:
-        rate: the share of features that are dropped.
+        rate: the share of features that are dropped, from 0 to less than 1.
+
+    Raises:
+        InputError: if `rate` is out of this range.
 
     Examples:
         >>> dropped = SentenceDropout(rate=0.5)(torch.ones(5, 100), torch.tensor([2, 3]))
@@ -56,6 +59,7 @@ class SentenceDropout(nn.Module):
 
     def __init__(self, rate: float) -> None:
         super().__init__()
+        check_rates(below_one=True, rate=rate)
         self.rate = rate
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
@@ -80,6 +84,9 @@ class FactoredAttention(nn.Module):
         factored: whether content and position are kept apart.
         dropout: dropout rate on the attention weights.
 
+    Raises:
+        InputError: if `dropout` is not from 0 to 1.
+
     Examples:
         >>> attention = FactoredAttention(width=16, heads=2, head_width=4, factored=True)
         >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape
@@ -90,6 +97,7 @@ class FactoredAttention(nn.Module):
         self, width: int, heads: int, head_width: int, factored: bool, dropout: float = 0.0
     ) -> None:
         super().__init__()
+        check_rates(dropout=dropout)
         linear = SplitLinear if factored else nn.Linear
         self.heads, self.head_width = heads, head_width
         self.factored = factored
@@ -197,6 +205,7 @@ class FactoredLayer(nn.Module):
         residual_dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        _check_rates(attention_dropout, relu_dropout, residual_dropout)
         linear = SplitLinear if factored else nn.Linear
         self.attention = FactoredAttention(width, heads, head_width, factored, attention_dropout)
         self.attention_norm = nn.LayerNorm(width)
@@ -267,8 +276,9 @@ class FactoredTransformer(nn.Module):
         precision: "float32" or "bfloat16", see `products`.
 
     Raises:
-        InputError: for a size below 1, an unknown precision, widths that do not divide into
-            halves, layers that do not exist, and settings that exclude each other.
+        InputError: for a size below 1, an unknown precision, a dropout rate out of its range,
+            widths that do not divide into halves, layers that do not exist, and settings that
+            exclude each other. `attention_dropout` is from 0 to 1; the other rates are below 1.
 
     Examples:
         >>> encoder = FactoredTransformer(
@@ -306,9 +316,10 @@ class FactoredTransformer(nn.Module):
         check_sizes(width=width, heads=heads, head_width=head_width, layers=layers)
         check_sizes(ffn_dim=ffn_dim, max_length=max_length, window=window)
         check_choice("precision", precision, Precision)
+        _check_rates(attention_dropout, relu_dropout, residual_dropout)
         concat = factored if concat is None else concat
         _check(
-            (width, head_width, ffn_dim),
+            {"width": width, "head_width": head_width, "ffn_dim": ffn_dim},
             layers,
             factored=factored,
             concat=concat,
@@ -372,8 +383,13 @@ class FactoredTransformer(nn.Module):
         return y[with_boundaries(lengths, x.device) < len(x)]
 
 
+def _check_rates(attention_dropout: float, relu_dropout: float, residual_dropout: float) -> None:
+    check_rates(attention_dropout=attention_dropout)
+    check_rates(below_one=True, relu_dropout=relu_dropout, residual_dropout=residual_dropout)
+
+
 def _check(
-    widths: Sequence[int],
+    widths: Mapping[str, int],
     layers: int,
     *,
     factored: bool,
@@ -382,14 +398,22 @@ def _check(
     disabled: Sequence[int],
 ) -> None:
     """Raise InputError if the settings of a `FactoredTransformer` do not fit each other."""
-    if (factored or concat) and any(width % 2 for width in widths):
-        raise InputError(f"content and position take equal halves: make {widths} even numbers")
+    for setting, width in widths.items():
+        if (factored or concat) and width % 2:
+            advice = "take an even number, because content and position have a half each"
+            raise SettingError(setting, width, advice)
     if position_only and (factored or concat):
-        raise InputError("position_only needs factored = false, and concat not true")
+        raise InputError("position_only needs factored = false, and concat = false or null")
     if disabled and not factored:
         raise InputError("disable_content and disable_position need factored = true")
-    if unknown := [layer for layer in (*disabled, position_only - 1) if layer >= layers]:
-        raise InputError(f"there is no layer {max(unknown)}, the last of {layers} is {layers - 1}")
+    if position_only > layers:
+        advice = f"take at most the number of layers, {layers}"
+        raise SettingError("position_only", position_only, advice)
+    if unknown := [layer for layer in disabled if layer >= layers]:
+        raise InputError(
+            f"disable_content or disable_position has the layer {max(unknown)}: "
+            f"take layers from 0 to {layers - 1}"
+        )
 
 
 def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import SettingError, check_sizes
+from spacy_psa.errors import SettingError, check_rates, check_sizes
 from spacy_psa.ragged import positions
 
 
@@ -40,7 +40,8 @@ class IDCNN(nn.Module):
         output_dropout: dropout rate after the last one (Yan2019's "fc dropout": 0.4).
 
     Raises:
-        InputError: for a size or dilation below 1 and an even `kernel_size`.
+        InputError: for a size or dilation below 1, a dropout rate that is not from 0 to 1, and an
+            even `kernel_size`.
 
     Examples:
         >>> encoder = IDCNN(input_width=100, filters=200)
@@ -62,6 +63,9 @@ class IDCNN(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(filters=filters, kernel_size=kernel_size, iterations=iterations)
+        check_rates(
+            input_dropout=input_dropout, block_dropout=block_dropout, output_dropout=output_dropout
+        )
         if kernel_size % 2 == 0:
             raise SettingError("kernel_size", kernel_size, "take an odd number")
         if min(dilations, default=1) < 1:

@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from spacy_psa.errors import check_rates, check_sizes
 from spacy_psa.modules.initialization import embedding
 
 
@@ -20,6 +21,9 @@ class Lookup(nn.Module):
             the start. By default it is 1 / sqrt(width), which is U(-sqrt(3 / width),
             sqrt(3 / width)).
 
+    Raises:
+        InputError: for a size below 1, and if `dropout` is not from 0 to 1.
+
     Examples:
         >>> import torch
         >>> lookup = Lookup(num_embeddings=30, width=4, symbols=2)
@@ -36,6 +40,8 @@ class Lookup(nn.Module):
         init_std: float | None = None,
     ):
         super().__init__()
+        check_sizes(num_embeddings=num_embeddings, width=width, symbols=symbols)
+        check_rates(dropout=dropout)
         self.embed = embedding(num_embeddings, width, init_std)
         self.dropout = nn.Dropout(dropout)
         self.output_width = symbols * width

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from spacy_psa.errors import check_sizes
+from spacy_psa.errors import check_rates, check_sizes
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.int8 import Int8LSTM
 from spacy_psa.modules.recurrence import Packing, Recurrence, direction_weights, states
@@ -40,7 +40,8 @@ class BiLSTM(nn.Module):
         output_dropout: dropout rate after each layer (Wei2020: 0.55; Li2019: 0.35).
 
     Raises:
-        InputError: if `hidden` or `layers` is below 1.
+        InputError: if `hidden` or `layers` is below 1, and for a dropout rate that is not from 0 to
+            1.
 
     Examples:
         >>> encoder = BiLSTM(input_width=100, hidden=50, layers=2)
@@ -60,6 +61,7 @@ class BiLSTM(nn.Module):
     ):
         super().__init__()
         check_sizes(hidden=hidden, layers=layers)
+        check_rates(input_dropout=input_dropout, output_dropout=output_dropout)
         self.output_width = 2 * hidden
         self.separate = separate
         widths = [input_width] + [hidden if separate else 2 * hidden] * (layers - 1)

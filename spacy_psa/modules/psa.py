@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from spacy_psa.errors import check_choice
+from spacy_psa.errors import check_choice, check_rates
 from spacy_psa.kernels import available
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.initialization import glorot_all
@@ -295,7 +295,8 @@ class ContextFusion(nn.Module):
         attention: the settings of `PositionAwareAttention`.
 
     Raises:
-        InputError: for settings that `PositionAwareAttention` does not take.
+        InputError: for settings that `PositionAwareAttention` does not take, and if `dropout` is
+            not from 0 to 1.
 
     Examples:
         >>> layer = ContextFusion(width=16, window=5)
@@ -305,6 +306,7 @@ class ContextFusion(nn.Module):
 
     def __init__(self, width: int, *, dropout: float = 0.2, **attention: Any) -> None:
         super().__init__()
+        check_rates(dropout=dropout)
         self.attention = PositionAwareAttention(width, **attention)
         self.dropout = nn.Dropout(dropout)
         self.inner = nn.Linear(width, width)

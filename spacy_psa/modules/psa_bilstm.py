@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from spacy_psa.errors import check_choice, check_sizes
+from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.position_bias import Version
 from spacy_psa.modules.psa import Activation, ContextFusion
@@ -53,8 +53,8 @@ class PSABiLSTM(nn.Module):
         attention_dropout: dropout rate on the output of the attention (Wei2020: 0.2).
 
     Raises:
-        InputError: for an unknown slot, position, version or activation, and if `hidden` or
-            `window` is below 1.
+        InputError: for an unknown slot, position, version or activation, for a dropout rate that
+            is not from 0 to 1, and if `hidden` or `window` is below 1.
 
     Examples:
         >>> import torch
@@ -88,6 +88,8 @@ class PSABiLSTM(nn.Module):
         check_choice("position", position, Position)
         check_choice("version", version, Version)
         check_choice("activation", activation, Activation)
+        check_rates(input_dropout=input_dropout, lstm_input_dropout=lstm_input_dropout)
+        check_rates(lstm_output_dropout=lstm_output_dropout, attention_dropout=attention_dropout)
         attention: dict[str, Any] = {
             "dropout": attention_dropout,
             "activation": activation,

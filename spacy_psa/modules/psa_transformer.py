@@ -49,7 +49,8 @@ class PSATransformer(Encoder):
         precision: "float32" or "bfloat16", see `products`.
 
     Raises:
-        InputError: for a size below 1 and an unknown position, version or precision.
+        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
+            position, version or precision.
 
     Examples:
         >>> import torch

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from spacy_psa.errors import SettingError
+from spacy_psa.errors import SettingError, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.ragged import mask, pad, unpad
 
@@ -58,7 +58,8 @@ class SelfAttentiveBiLSTM(nn.Module):
         output_dropout: dropout rate after each layer of the BiLSTM (Li2019: 0.35, as above).
 
     Raises:
-        InputError: if `heads` does not divide 2 * hidden, and if `hidden` or `layers` is below 1.
+        InputError: for a size below 1, for a dropout rate that is not from 0 to 1, and if `heads`
+            does not divide 2 * hidden.
 
     Examples:
         >>> encoder = SelfAttentiveBiLSTM(input_width=100, hidden=50)
@@ -78,8 +79,9 @@ class SelfAttentiveBiLSTM(nn.Module):
         output_dropout: float = 0.35,
     ):
         super().__init__()
+        check_sizes(hidden=hidden, heads=heads)
         d = 2 * hidden
-        if heads < 1 or d % heads:
+        if d % heads:
             raise SettingError("heads", heads, f"take a number that divides 2 * hidden, {d}")
         self.lstm = BiLSTM(
             input_width,

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from spacy_psa.errors import check_sizes
+from spacy_psa.errors import check_rates, check_sizes
 from spacy_psa.modules.precision import Precision
 from spacy_psa.modules.sinusoids import sinusoids
 from spacy_psa.modules.transformer import (
@@ -46,7 +46,7 @@ class RelativeAttention(nn.Module):
         key_relative_bias: whether to add K_j·R_{t-j} to A.
 
     Raises:
-        InputError: if `heads` does not divide `width`.
+        InputError: if `heads` does not divide `width`, and if `dropout` is not from 0 to 1.
 
     Examples:
         >>> attention = RelativeAttention(width=16, heads=4)
@@ -65,6 +65,7 @@ class RelativeAttention(nn.Module):
         key_relative_bias: bool = False,
     ) -> None:
         super().__init__()
+        check_rates(dropout=dropout)
         self.heads = heads
         self.head_width = head_width(width, heads)
         self.dropout = dropout
@@ -178,7 +179,8 @@ class TENER(Encoder):
         precision: "float32" or "bfloat16", see `products`.
 
     Raises:
-        InputError: for a size below 1 and an unknown precision.
+        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
+            precision.
 
     Examples:
         >>> encoder = TENER(input_width=100, heads=2, head_width=16)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from spacy_psa.errors import SettingError, check_choice, check_sizes
+from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.sinusoids import SinusoidalPositions
@@ -145,7 +145,7 @@ class MultiHeadAttention(nn.Module):
         psi: a position bias that is added to the scaled scores, the same for all heads.
 
     Raises:
-        InputError: if `heads` does not divide `width`.
+        InputError: if `heads` does not divide `width`, and if `dropout` is not from 0 to 1.
 
     Examples:
         >>> attention = MultiHeadAttention(width=16, heads=4)
@@ -157,6 +157,7 @@ class MultiHeadAttention(nn.Module):
         self, width: int, heads: int, *, dropout: float = 0.0, psi: PositionBias | None = None
     ) -> None:
         super().__init__()
+        check_rates(dropout=dropout)
         self.heads = heads
         self.scale = head_width(width, heads) ** -0.5
         self.dropout = dropout
@@ -203,6 +204,9 @@ class EncoderLayer(nn.Module):
         dropout: dropout rate after the relu and after W2, as in Yan2019's code. The attention has
             its own.
 
+    Raises:
+        InputError: if `dropout` is not from 0 to 1.
+
     Examples:
         >>> layer = EncoderLayer(MultiHeadAttention(width=16, heads=4), width=16, ffn_dim=32)
         >>> layer(torch.randn(7, 16), torch.tensor([4, 3])).shape
@@ -213,6 +217,7 @@ class EncoderLayer(nn.Module):
         self, attention: nn.Module, width: int, ffn_dim: int, dropout: float = 0.0
     ) -> None:
         super().__init__()
+        check_rates(dropout=dropout)
         self.attention = attention
         self.attention_norm = nn.LayerNorm(width)
         self.inner = nn.Linear(width, ffn_dim)
@@ -241,7 +246,7 @@ class Encoder(nn.Module):
         precision: "float32" or "bfloat16", see `products`.
 
     Raises:
-        InputError: for an unknown precision.
+        InputError: for an unknown precision, and for a dropout rate that is not from 0 to 1.
 
     Examples:
         >>> layer = EncoderLayer(MultiHeadAttention(width=16, heads=4), width=16, ffn_dim=32)
@@ -263,6 +268,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         check_choice("precision", precision, Precision)
+        check_rates(input_dropout=input_dropout, output_dropout=output_dropout)
         self.precision = precision
         self.output_width = width
         self.input_dropout = nn.Dropout(input_dropout)
@@ -302,7 +308,8 @@ class Transformer(Encoder):
         precision: "float32" or "bfloat16", see `products`.
 
     Raises:
-        InputError: for a size below 1 and an unknown precision.
+        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
+            precision.
 
     Examples:
         >>> encoder = Transformer(input_width=100, heads=2, head_width=16)

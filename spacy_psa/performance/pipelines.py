@@ -65,7 +65,7 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
     if train is None:
         raise InputError(f"{path}: a config needs training data to be initialized; give --train")
     if not Path(path).is_file():
-        raise InputError(f"{path}: there is no such config")
+        raise InputError(f"{path}: there is no such config; check the path")
     paths = {"paths.train": str(train), "paths.dev": str(train), "paths.vectors": vectors}
     return init_nlp(load_config(path, overrides=paths, interpolate=False))
 

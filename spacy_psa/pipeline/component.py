@@ -135,9 +135,9 @@ class StructuredPipe(TrainablePipe, ABC):
             self.add_label(label)
         if not self.labels:
             raise InputError(
-                f"{self.name}: no labels. The training data has no annotation that this "
-                "component learns from; check [paths.train], or give [initialize.components."
-                f"{self.name}.labels]"
+                f"{self.name}: there are no labels, because the training data has no annotation "
+                "that this component learns from: check [paths.train], or give "
+                f"[initialize.components.{self.name}.labels]"
             )
         sample = list(islice(self.samples(get_examples()), INIT_SAMPLE))
         if not sample:
@@ -281,7 +281,7 @@ class StructuredPipe(TrainablePipe, ABC):
             if self.model.has_dim("nO") and self.model.get_dim("nO") != self.outputs:
                 raise InputError(
                     f"the weights are for {self.model.get_dim('nO')} outputs, "
-                    f"but the labels give {self.outputs}"
+                    f"but the labels give {self.outputs}: use the files of one model"
                 )
         except Exception as error:
             self.cfg = cfg

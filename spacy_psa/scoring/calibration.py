@@ -143,7 +143,7 @@ def reliability(judged: Judged, bins: int = BINS, adaptive: bool = False) -> lis
         raise ValueError(f"bins is {bins}: take 1 or more")
     # A confidence of 1 may become 1 + 1e-6 in float32.
     if not ((confidence >= 0) & (confidence <= 1 + 1e-6)).all():
-        raise ValueError("a confidence is not from 0 to 1")
+        raise ValueError("confidences must be from 0 to 1")
     edges = numpy.arange(bins + 1) / bins
     if adaptive and len(confidence):
         inner = numpy.quantile(confidence, edges[1:-1], method="inverted_cdf")

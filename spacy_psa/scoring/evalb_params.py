@@ -135,9 +135,11 @@ def read_params(path: Path, keep_words: bool = False) -> Params:
             elif key == "CUTOFF_LEN":
                 params = replace(params, cutoff=int(value))
             elif key not in IGNORED:
-                raise ValueError("is no setting of EVALB's")
+                raise ValueError("is not a setting of EVALB")
         except ValueError as error:
-            raise InputError(f"{path}:{number}: {line.strip()!r}: {error}; correct it") from error
+            raise InputError(
+                f"{path}:{number}: {line.strip()!r}: {error}; correct the line"
+            ) from error
     return replace(
         params,
         delete_labels=frozenset(sets["DELETE_LABEL"]),

@@ -100,7 +100,9 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
     try:
         examples = list(Corpus(path)(nlp))
     except Exception as error:  # zlib, msgpack and numpy raise different errors
-        raise InputError(f"{path}: not a .spacy file, or a broken one ({error})") from error
+        raise InputError(
+            f"{path}: is not a .spacy file, or is broken ({error}); make it again"
+        ) from error
     if not examples:
         raise InputError(f"{path}: no documents in it; give a .spacy file")
     return examples
@@ -153,7 +155,9 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: no training log to read ({error})") from error
+        raise InputError(
+            f"{path}: there is no training log to read ({error}); check the path"
+        ) from error
     rows = []
     for number, line in enumerate(lines, 1):
         try:
@@ -171,7 +175,8 @@ def read_log(path: Path) -> list[dict[str, Any]]:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{path}:{number}: not a line of spacy.ConsoleLogger.v3 ({error!r})"
+                f"{path}:{number}: is not a line of spacy.ConsoleLogger.v3 ({error!r}); "
+                "give a log of this logger"
             ) from error
     return rows
 

@@ -68,7 +68,7 @@ def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
         ]
         yield Parsed([t.text for t in tokens], [t.tag_ for t in tokens], found)
     if taken != len(spans):
-        raise ValueError("a constituent crosses the bounds of sentences")
+        raise ValueError("a constituent crosses the end of its sentence")
 
 
 def _read_docs(path: Path) -> Iterator[tuple[str, Parsed]]:
@@ -77,4 +77,6 @@ def _read_docs(path: Path) -> Iterator[tuple[str, Parsed]]:
             for place, tree in enumerate(doc_trees(doc), 1):
                 yield f"{path}, document {number}, sentence {place}", tree
         except ValueError as error:
-            raise InputError(f"{path}, document {number}: {error}; parse or mend it") from error
+            raise InputError(
+                f"{path}, document {number}: {error}; parse the document or correct it"
+            ) from error

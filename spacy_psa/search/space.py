@@ -52,9 +52,9 @@ def read_space(path: Path) -> Space:
     try:
         content = tomllib.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such search space") from error
+        raise InputError(f"{path}: there is no such search space; check the path") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: not a TOML file ({error})") from error
+        raise InputError(f"{path}: is not a TOML file ({error}); correct the file") from error
     space = dict(_entries(content, path))
     if not space:
         raise InputError(f"{path}: no setting to search; add one as in configs/search")
@@ -94,7 +94,10 @@ def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
                 raise InputError(f"{path}: {name}: the config has no {key!r} in [{where}]{hint}")
             at = at[key]
         if isinstance(at, dict):
-            raise InputError(f"{path}: {name}: is a section of the config, not a setting")
+            raise InputError(
+                f"{path}: {name}: is a section of the config, not a setting; "
+                "name one of its settings"
+            )
 
 
 def suggest(trial: "Trial", space: Space) -> dict[str, Any]:
@@ -127,7 +130,8 @@ def _entries(
         name = f"{at}{key}"
         if not isinstance(value, dict):
             raise InputError(
-                f"{path}: {name}: {value!r} is no range; write a table with a type and its bounds"
+                f"{path}: {name}: {value!r} is not a range; "
+                "write a table with a type and its bounds"
             )
         if any(not isinstance(value.get(option, {}), dict) for option in ENTRY):
             yield name, value
@@ -143,7 +147,7 @@ def _wrong(entry: dict[str, Any]) -> str | None:
     unknown = entry.keys() - OPTIONS[kind] - {"type"}
     if unknown:
         known = ", ".join(sorted(OPTIONS[kind]))
-        return f"{min(unknown)!r} is no option of the type {kind}: take {known}"
+        return f"{min(unknown)!r} is not an option of the type {kind}: take {known}"
     if kind == "categorical":
         choices = entry.get("choices")
         plain = bool | int | float | str

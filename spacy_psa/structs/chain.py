@@ -206,7 +206,9 @@ class LinearChain(StructuredDistribution[Tensor]):
                 :, :, None
             ]
         if moves is not None:
-            warnings.warn("moves= is now transitions=", DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                "moves= is deprecated: use transitions=", DeprecationWarning, stacklevel=2
+            )
             transitions = moves
         if transitions is not None:
             one = transitions.dim() == 2
@@ -349,7 +351,10 @@ class LinearChain(StructuredDistribution[Tensor]):
         if not isinstance(values, Tensor):
             sizes = [len(tags) for tags in values]
             if sizes != self.lengths.tolist():
-                raise ValueError(f"tags of {sizes} tokens for {self.lengths.tolist()}")
+                raise ValueError(
+                    f"the tags are for {sizes} tokens, but the sentences have "
+                    f"{self.lengths.tolist()}"
+                )
             rows = [torch.as_tensor(tags) for tags in values]
             found = pad_sequence(rows, batch_first=True) if rows else self.lengths.view(0, 0)
             values = torch.nn.functional.pad(found, (0, longest - found.shape[1]))

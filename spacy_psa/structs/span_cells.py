@@ -88,7 +88,9 @@ class SpanCells:
         """
         n = self._length[sentence]
         if not 0 <= start < end <= n:
-            raise ValueError(f"sentence {sentence}: ({start}, {end}) is no span of {n} tokens")
+            raise ValueError(
+                f"sentence {sentence}: ({start}, {end}) is not a span of its {n} tokens"
+            )
         return self._first[sentence] + start * n - start * (start - 1) // 2 + end - start - 1
 
     def nodes(
@@ -108,7 +110,7 @@ class SpanCells:
                 the sentence.
         """
         if len(trees) != len(self._length):
-            raise ValueError(f"{len(trees)} trees for {len(self._length)} sentences")
+            raise ValueError(f"there are {len(trees)} trees for {len(self._length)} sentences")
         rows: list[tuple[int, int, int]] = []
         for b, tree in enumerate(trees):
             try:
@@ -159,7 +161,7 @@ def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:
     listed = list(tree)
     for start, end, label in listed:
         if not 0 <= start < end <= length:
-            raise ValueError(f"({start}, {end}) is no span of {length} tokens")
+            raise ValueError(f"({start}, {end}) is not a span of {length} tokens")
         if not 1 <= label < labels:
             raise ValueError(f"label {label} of ({start}, {end}) is not from 1 to {labels - 1}")
     words = {start for start, end, _ in listed if end - start == 1}
@@ -174,7 +176,7 @@ def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:
             above.pop()
         first, last, _ = above[-1]
         if end > last or (start, end) == (first, last):
-            what = "is there twice" if end == last else f"crosses ({first}, {last})"
+            what = "is listed twice" if end == last else f"crosses ({first}, {last})"
             raise ValueError(f"({start}, {end}) {what}")
         if first < start and end < last:
             nodes.append((start, last, 0))

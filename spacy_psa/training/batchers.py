@@ -36,7 +36,7 @@ def bucket_by_length(
     """
     if size < 1 or buffer < size:
         raise InputError(
-            f"bucket_by_length.v1: size is {size} and buffer {buffer}; "
+            f"bucket_by_length.v1: size is {size} and buffer {buffer}: "
             "take a size of 1 or more and a buffer at least as large"
         )
 

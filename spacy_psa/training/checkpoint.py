@@ -67,8 +67,8 @@ class Checkpoints:
                 continue
             if state["format"] != FORMAT:
                 raise InputError(
-                    f"{path}: is a checkpoint of format {state['format']}, and this version "
-                    f"reads {FORMAT}: go on with the version that wrote it"
+                    f"{path}: is a checkpoint of format {state['format']}, but this version reads "
+                    f"format {FORMAT}: resume with the version that wrote it"
                 )
             return state
         if files:

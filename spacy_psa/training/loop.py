@@ -246,7 +246,7 @@ def _check_losses(nlp: Language, info: Info, batch: Batch) -> None:
             f"step {info['step']}: the loss of {', '.join(wrong)} is {info['losses'][wrong[0]]}. "
             f"The batch has {len(batch)} documents: {texts}. Check their annotation and the "
             "word vectors for values that are not finite, or lower the learning rate. The last "
-            "checkpoint and model-best are from before this step"
+            "checkpoint and model-best are from before this step."
         )
 
 

@@ -52,7 +52,7 @@ class ModelFolders:
                 shutil.rmtree(folder, ignore_errors=True)
             raise InputError(
                 f"{self.output}: the model cannot be written ({error.strerror or error}); the "
-                "last checkpoint and the models before are whole"
+                "last checkpoint and the earlier models are complete"
             ) from error
 
     def repair(self) -> None:

@@ -108,7 +108,7 @@ def sgd(
         0.5
     """
     if clip_value < 0:
-        raise InputError(f"SGD.v1: clip_value is {clip_value}: take 0 for none, or more")
+        raise InputError(f"SGD.v1: clip_value is {clip_value}: take 0 for no limit, or more")
     return MomentumSGD(learn_rate, momentum, use_averages, clip_value)
 
 

@@ -65,7 +65,7 @@ class WarmupHalving:
         # spaCy's loop first scores after one update; by then it has asked for two rates.
         if self.step == self.warmup_steps + self.patience + 2 and not self.heard:
             warnings.warn(
-                "warmup_halving.v1 hears no scores, so it never lowers the learning rate: "
+                "warmup_halving.v1 gets no scores, so it never lowers the learning rate: "
                 'set [training.logger] to @loggers = "spacy-psa.score_listener.v1"',
                 stacklevel=2,
             )
@@ -117,7 +117,7 @@ def warmup_halving(
     if warmup_steps < 0 or patience < 1 or not 0 < factor < 1:
         raise InputError(
             f"warmup_halving.v1: warmup_steps is {warmup_steps}, patience {patience} and factor "
-            f"{factor}; take 0 or more steps, a patience of 1 or more, a factor between 0 and 1"
+            f"{factor}: take 0 or more steps, a patience of 1 or more and a factor between 0 and 1"
         )
     return WarmupHalving(max_rate, warmup_steps, patience, factor)
 

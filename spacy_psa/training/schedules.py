@@ -30,7 +30,7 @@ def inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> It
         [0.1, 0.1, 0.05, 0.05]
     """
     if steps_per_epoch < 1:
-        raise InputError(f"inverse_decay.v1: steps_per_epoch is {steps_per_epoch}, take 1 or more")
+        raise InputError(f"inverse_decay.v1: steps_per_epoch is {steps_per_epoch}: take 1 or more")
     return _inverse_decay(initial_rate, decay, steps_per_epoch)
 
 
@@ -67,7 +67,7 @@ def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Itera
     """
     if total_steps < 1 or not 0 <= warmup < 1:
         raise InputError(
-            f"triangular.v1: total_steps is {total_steps} and warmup {warmup}; "
+            f"triangular.v1: total_steps is {total_steps} and warmup {warmup}: "
             "take 1 or more steps, and a warmup from 0 to less than 1"
         )
     return _triangular(max_rate, total_steps, warmup * total_steps)

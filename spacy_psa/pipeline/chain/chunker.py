@@ -11,6 +11,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
 
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import Decode
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
@@ -107,7 +108,9 @@ class CRFChunker(SpanLabeler):
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
-        InputError: if a setting has a value that is not possible.
+        InputError: if a setting has a value that is not possible; and if `decode` is "threshold"
+            and the component has the name `spans_key`, because `doc.spans[name]` would then
+            replace the evidence.
 
     Examples:
         >>> import spacy
@@ -160,6 +163,12 @@ class CRFChunker(SpanLabeler):
             overwrite=overwrite,
             scorer=scorer,
         )
+        # The other decoders write the same chunks to both groups, the evidence included.
+        if name == spans_key and self.decoder.overlapping:
+            raise InputError(
+                f"{name}: decode is {decode!r}, which would replace the chunks in "
+                f'doc.spans["{name}"]: give the component another name than its spans_key'
+            )
         self.spans_key = spans_key
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:

@@ -91,7 +91,10 @@ def set_doc_confidence(doc: Doc, scores: dict[str, list[float]]) -> None:
     """
     for key, values in scores.items():
         if key not in doc.spans or len(doc.spans[key]) != len(values):
-            raise ValueError(f'doc.spans["{key}"] has not the {len(values)} spans of the scores')
+            raise ValueError(
+                f'doc.spans["{key}"] does not have the {len(values)} spans of the scores: '
+                "give one score for each of its spans"
+            )
         doc.spans[key].attrs["scores"] = numpy.array(values)
 
 
@@ -102,7 +105,7 @@ def _register(kind: Any, name: str, **options: Any) -> None:
     default, _, getter, _ = kind.get_extension(name)
     if getter is not options.get("getter") or default is not None:
         warnings.warn(
-            f"{kind.__name__}._.{name} is already something else and stays so: "
+            f"{kind.__name__}._.{name} is another package's attribute and stays as it is: "
             'read doc.spans[...].attrs["scores"] instead',
             stacklevel=3,
         )

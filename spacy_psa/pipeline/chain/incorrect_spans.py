@@ -40,7 +40,9 @@ def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) ->
     for row, length in enumerate(chain.lengths.tolist()):
         for start, end, label in wrong[row]:
             if not 0 <= start < end <= length:
-                raise ValueError(f"{(start, end, label)} is no span of a sentence of {length}")
+                raise ValueError(
+                    f"{(start, end, label)} is not a span of a sentence of {length} tokens"
+                )
     starts = [sorted({(s, label) for s, e, label in spans if e - s > 1}) for spans in wrong]
     copies = max(map(len, starts))
     base = torch.arange(k + copies).repeat(batch, 1)  # the tag that gives each one its potentials

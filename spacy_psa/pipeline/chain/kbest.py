@@ -34,7 +34,7 @@ def best_sequences(chain: LinearChain, k: int) -> list[Ranked]:
         k = max(1, round(math.exp(most)))
     found = chain.kbest(k)
     if not all(found):
-        raise ValueError("no tag sequence is possible for some sentence")
+        raise ValueError("no tag sequence is possible for a sentence of the batch")
     return [[(log_prob, tags.cpu().numpy()) for log_prob, tags in ranked] for ranked in found]
 
 

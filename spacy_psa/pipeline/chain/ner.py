@@ -191,9 +191,9 @@ class CRFEntityRecognizer(SpanLabeler):
         left = without_spans(some, self.scheme, [wrong[row] for row in rows]).log_partition
         if (left == -torch.inf).any():
             raise InputError(
-                f"{self.name}: in some sentence every analysis that agrees with its entities has "
-                f'a span of spans["{self.incorrect_spans_key}"], which are wrong: does an entity '
-                "cross the bounds of a sentence?"
+                f"{self.name}: in a sentence of the batch, every analysis that agrees with the "
+                f'gold entities has a span that spans["{self.incorrect_spans_key}"] lists as wrong:'
+                " check whether an entity crosses the bounds of a sentence"
             )
         at = torch.tensor(rows, device=left.device)
         return known.log_partition.index_copy(0, at, left) - chain.log_partition
@@ -217,9 +217,9 @@ class CRFEntityRecognizer(SpanLabeler):
             self.check_label(span.label_)
             if (span.start, span.end, span.label_) in gold:
                 raise InputError(
-                    f"{self.name}: {span.text!r} ({span.label_}) is an entity of the reference, "
-                    f'and among its spans["{self.incorrect_spans_key}"], which are wrong, in '
-                    f"{example.reference.text!r}: remove it from one of them"
+                    f"{self.name}: {span.text!r} ({span.label_}) is an entity of the reference "
+                    f"{example.reference.text!r} and also a wrong span in its "
+                    f'spans["{self.incorrect_spans_key}"]: remove one of the two'
                 )
             for (start, end), spans in zip(bounds, found):
                 if start <= span.start and span.end <= end:

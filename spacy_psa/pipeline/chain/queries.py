@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_sizes, naming
 from spacy_psa.pipeline.chain.kbest import best_sequences, best_sums
 from spacy_psa.structs.chain import LinearChain
 
@@ -126,8 +126,8 @@ class ChainQueries(ABC):
         Raises:
             InputError: if k is below 1.
         """
-        if k < 1:
-            raise InputError(f"{self.name}: k is {k}: ask for 1 analysis or more")
+        with naming(self.name):
+            check_sizes(k=k)
         docs = list(docs)
         found = self.infer(docs, lambda chain: best_sequences(exact(chain), k))
         results = []
@@ -144,12 +144,14 @@ class ChainQueries(ABC):
 
     def nbest(self, doc: Doc, n: int) -> list[tuple[float, list[Any]]]:
         """Find the n most probable analyses; the name of `kbest` in version 0.1."""
-        warnings.warn("nbest is now kbest", DeprecationWarning, stacklevel=2)
+        warnings.warn("nbest is deprecated: use kbest", DeprecationWarning, stacklevel=2)
         return self.kbest(doc, n)
 
     def nbest_batch(self, docs: Iterable[Doc], n: int) -> list[list[tuple[float, list[Any]]]]:
         """Find the n most probable analyses of docs; the name of `kbest_batch` in version 0.1."""
-        warnings.warn("nbest_batch is now kbest_batch", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "nbest_batch is deprecated: use kbest_batch", DeprecationWarning, stacklevel=2
+        )
         return self.kbest_batch(docs, n)
 
 
@@ -161,7 +163,7 @@ def exact(chain: LinearChain) -> LinearChain:
     """
     chain = LinearChain(chain.potentials.double(), chain.lengths)
     if (chain.log_partition == -torch.inf).any():
-        raise ValueError("no tag sequence is possible for some sentence")
+        raise ValueError("no tag sequence is possible for a sentence of the batch")
     return chain
 
 

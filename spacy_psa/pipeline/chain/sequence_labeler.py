@@ -155,7 +155,10 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         """
         split = SplitDocs(docs)
         if not any(len(doc) for doc in split.docs):
-            raise ValueError(f"{self.name}: there are no tokens to give a distribution over")
+            raise ValueError(
+                f"{self.name}: there are no tokens to give a distribution over: "
+                "give docs with tokens"
+            )
         known = self._known(split)
         potentials = self._potentials(self._inputs(split))
         filled = [i for i, array in enumerate(potentials) if len(array)]
@@ -219,7 +222,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
                 raise
             raise InputError(
                 f"{self.name}: no legal analysis of the sentence {inputs[impossible[0]].text!r} "
-                "agrees with what is known of it: check what stands on its doc"
+                "agrees with the annotation on its doc: correct it, or set overwrite = true"
             ) from error
 
     def _chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:

@@ -202,8 +202,8 @@ class SpanLabeler(SequenceLabeler):
             if other.start < one.end:
                 raise InputError(
                     f"{self.name}: {one.text!r} ({one.label_}) and {other.text!r} "
-                    f"({other.label_}) overlap in the sentence {_sentence(doc, bounds, other)!r}:"
-                    " no analysis has both. Remove one from the doc, or set overwrite = true"
+                    f"({other.label_}) overlap in the sentence {_sentence(doc, bounds, other)!r}, "
+                    "so no analysis has both: remove one from the doc, or set overwrite = true"
                 )
         known = known.copy()
         for span in held:
@@ -252,8 +252,8 @@ class SpanLabeler(SequenceLabeler):
         for span in spans:
             if span.doc is not doc:
                 raise InputError(
-                    f"{self.name}: {span.text!r} is a span of another doc than "
-                    f"{spans[0].text!r}: ask for one doc at a time"
+                    f"{self.name}: {span.text!r} and {spans[0].text!r} are spans of different "
+                    "docs: give the spans of one doc"
                 )
             if span.label_ not in self.labels:
                 raise InputError(

@@ -50,7 +50,7 @@ class SpanPosteriors:
         pairs = _array(chain.pairwise_marginals)  # large: only parts of it become double
         begins, insides, lasts = (scheme.columns(prefix) for prefix in "BIE")
         if not (marginals[:, 0].sum(1) > 0).all():
-            raise ValueError("no tag sequence is possible for some sentence")
+            raise ValueError("no tag sequence is possible for a sentence of the batch")
         self.lengths: Integers = chain.lengths.numpy()
         # All are (B, n, L). P(the tag here is B):
         self.begin = numpy.minimum(marginals[..., begins], 1)

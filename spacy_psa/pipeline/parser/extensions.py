@@ -234,7 +234,7 @@ def parse_trees(doc: Doc) -> "list[Tree]":
 def _group(doc: Doc) -> SpanGroup:
     if KEY not in doc.spans:
         raise ValueError(
-            f'the doc has no trees, doc.spans["{KEY}"]: let a constituency_parser annotate it'
+            f'the doc has no trees in doc.spans["{KEY}"]: annotate it with a constituency_parser'
         )
     return doc.spans[KEY]
 
@@ -251,7 +251,7 @@ def _node(span: Span) -> Span | None:
     if node is None or len(node) == 1 or _chain(node) or _same(node, _sentence(node)):
         return node
     raise NonConstituentException(
-        f"{span.text!r} (tokens {span.start} to {span.end}) is no constituent of its tree"
+        f"{span.text!r} (tokens {span.start} to {span.end}) is not a constituent of its tree"
     )
 
 
@@ -325,7 +325,7 @@ def _register(kind: Any, name: str, getter: Callable) -> None:
     held = kind.get_extension(name)[2]
     if getattr(held, "func", held) is not getattr(getter, "func", getter):
         warnings.warn(
-            f"{kind.__name__}._.{name} is another package's, and stays so: "
-            f"spacy_psa.pipeline.parser.extensions.{name} gives ours",
+            f"{kind.__name__}._.{name} is another package's attribute and stays as it is: "
+            f"call spacy_psa.pipeline.parser.extensions.{name} instead",
             stacklevel=3,
         )

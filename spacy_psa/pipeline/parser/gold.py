@@ -92,9 +92,9 @@ def read_gold(
             gold.tags.extend(_tags(eg, sentences, tag_number, name))
         if without and KEY in eg.reference.spans:
             warnings.warn(
-                f"{name}: {without} sentence(s) of {named(doc)} are not those of its "
+                f"{name}: {without} sentence(s) of {named(doc)} differ from the sentences of its "
                 "trees and are left out of training; read the data with "
-                "spacy-psa.TreeCorpus.v1, which gives one sentence a Doc",
+                "spacy-psa.TreeCorpus.v1, which gives each sentence as a Doc",
                 stacklevel=2,
             )
     return gold

@@ -215,7 +215,7 @@ class ConstituencyParser(StructuredPipe):
             self.cfg["tags"] = list(find_tags(get_examples()) if tags is None else tags)
             if not self.tags:
                 raise InputError(
-                    f"{self.name}: tag_hidden asks for tags and the training data has none: "
+                    f"{self.name}: tag_hidden needs tags, but the training data has none: "
                     "set it to null"
                 )
             for tag in self.tags:
@@ -258,7 +258,10 @@ class ConstituencyParser(StructuredPipe):
         found, sizes = self._plan(split)
         numbers = [i for i, size in enumerate(sizes) if size]
         if not numbers:
-            raise ValueError(f"{self.name}: there are no words to give a distribution over")
+            raise ValueError(
+                f"{self.name}: no sentence has words and at most max_length = {self.max_length} "
+                "tokens: give docs with such sentences, or raise max_length"
+            )
         arrays = sentence_scores(self.model, split)(numbers)[: len(numbers)]
         flat = xp2torch(self.model.ops.xp.concatenate(arrays))
         return span_tree(flat, [found[i] for i in numbers])
@@ -313,10 +316,11 @@ class ConstituencyParser(StructuredPipe):
             than `max_length` tokens.
 
         Raises:
-            ValueError: if k is below 1, or if the component has no weights.
+            InputError: if k is below 1.
+            ValueError: if the component has no weights.
         """
-        if k < 1:
-            raise ValueError(f"{self.name}: k is {k}: take 1 or more")
+        with naming(self.name):
+            check_sizes(k=k)
         split = SplitDocs([doc])
         found, sizes = self._plan(split)
         best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]

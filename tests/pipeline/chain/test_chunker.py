@@ -4,6 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.util import fix_random_seed
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
@@ -85,6 +86,36 @@ def test_spans_above_a_threshold_leave_the_chunks_alone():
         example.predicted = nlp(example.predicted.text)
     figures = chunker.score(examples)
     assert figures["spans_many_r"] > figures["spans_many_p"] > 0 and "chunks_f" in figures
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_spans_above_a_threshold_may_not_take_the_place_of_the_chunks(overwrite):
+    nlp = spacy.blank("en")
+    config = {"model": small_model(), "decode": "threshold", "overwrite": overwrite}
+    message = r"^chunks: decode is 'threshold', .*doc\.spans\[\"chunks\"\]: give .* another name"
+    with pytest.raises(InputError, match=message):
+        nlp.add_pipe("crf_chunker", name="chunks", config=config)
+    with pytest.raises(InputError, match=r"^phrases: "):
+        config["spans_key"] = "phrases"
+        nlp.add_pipe("crf_chunker", name="phrases", config=config)
+    assert nlp.add_pipe("crf_chunker", name="chunks", config=config).spans_key == "phrases"
+
+
+@pytest.mark.parametrize("settings", [{"confidence": True}, {"decode": "mbr"}, {}])
+def test_a_chunker_named_like_its_chunks_keeps_the_evidence(settings):
+    groups = []
+    for name in ("chunks", "other"):
+        nlp = spacy.blank("en")
+        pipe = nlp.add_pipe("crf_chunker", name=name, config={"model": small_model(), **settings})
+        fix_random_seed(0)
+        nlp.initialize(lambda nlp=nlp: make_chunk_examples(nlp))
+        doc = Doc(nlp.vocab, words=WORDS)
+        doc.spans["chunks"] = [Span(doc, 1, 3, "ORG"), Span(doc, 3, 4, "UNKNOWN")]
+        for _ in range(2):
+            pipe(doc)
+            assert spans_of(pipe.held(doc)[0]) == [(1, 3, "ORG"), (3, 4, "UNKNOWN")]
+            groups.append(spans_of(doc.spans["chunks"]))
+    assert len(set(map(tuple, groups))) == 1
 
 
 # Evidence

@@ -1,0 +1,106 @@
+"""Time two installed versions of spacy-psa side by side, with random weights.
+
+Each version has a process of its own. A round annotates the words of --data and takes training
+steps with 10 documents each, first in one process, then in the other; every other round begins with
+the second version. The first round does not count, so compiled code and the vectors of characters
+are in their caches.
+
+Results (kind "figures"): `versions` {"before" or "after": the version's name}, `steps`, and `rows`
+{config: {"words" or "steps": {"before" or "after": [rate a second of each round], "ratio": the
+median over rounds of after / before}}}.
+"""
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.record import FOLDER, write_record
+
+WORKER = Path(__file__).with_name("version_worker.py")
+UNITS = ("words", "steps")
+
+
+class Worker:
+    """A version in a process of its own, which stays open between rounds."""
+
+    def __init__(self, python: str, arguments: list[str]) -> None:
+        command = [python, str(WORKER), *arguments]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def run(self) -> dict[str, float]:
+        """Annotate the words and take the steps once."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print("run", file=self.process.stdin, flush=True)
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                found: dict[str, float] = json.loads(line)
+                return found
+        raise RuntimeError("version_worker.py ended; its error is above")
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.communicate()
+
+
+def compare(pythons: dict[str, str], arguments: list[str], rounds: int) -> dict[str, Any]:
+    """Run the versions in turn, `rounds` times after a first one that does not count."""
+    workers = {name: Worker(python, arguments) for name, python in pythons.items()}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
+    for number in range(rounds + 1):
+        for name in list(workers)[:: -1 if number % 2 else 1]:
+            rates = workers[name].run()
+            print(number, name, rates, flush=True)
+            if number:
+                found[name].append(rates)
+    for worker in workers.values():
+        worker.end()
+    row: dict[str, Any] = {}
+    for unit in UNITS:
+        rates = {name: [each[unit] for each in runs] for name, runs in found.items()}
+        pairs = zip(rates["before"], rates["after"], strict=True)
+        row[unit] = {**rates, "ratio": median(after / before for before, after in pairs)}
+        print(unit, row[unit]["ratio"], flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.versions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", help="name of the record")
+    parser.add_argument("configs", nargs="+", metavar="[NAME=]CONFIG", help="training configs")
+    for version in ("before", "after"):
+        note = "interpreter of an environment with this version"
+        parser.add_argument(f"--{version}", required=True, metavar="PYTHON", help=note)
+        parser.add_argument(f"--{version}-version", required=True, metavar="NAME")
+    for option in ("data", "train", "vectors"):
+        parser.add_argument(f"--{option}", required=True, type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=20)
+    options = parser.parse_args()
+    pythons = {"before": options.before, "after": options.after}
+    rows = {}
+    for argument in options.configs:
+        name, _, path = argument.rpartition("=")
+        files = [path, str(options.data), str(options.train), str(options.vectors)]
+        rows[name or Path(path).stem] = compare(
+            pythons, [*files, str(options.steps)], options.rounds
+        )
+    versions = {"before": options.before_version, "after": options.after_version}
+    write_record(
+        FOLDER / "speed" / "results" / f"{options.name}.json",
+        "speed",
+        {"versions": versions, "steps": options.steps, "rows": rows},
+        data=[options.data, options.train],
+        note="One thread a process; random weights of one seed.",
+    )
+
+
+if __name__ == "__main__":
+    main()
