@@ -16,6 +16,7 @@ from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
+from spacy_psa.cli.termination import ended_by_signals
 from spacy_psa.cli.train import train
 from spacy_psa.cli.visualize import visualize_app
 from spacy_psa.errors import InputError
@@ -30,7 +31,8 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with ended_by_signals():
+                return super().invoke(ctx)
         except InputError as error:
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(2) from error

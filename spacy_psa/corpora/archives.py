@@ -1,5 +1,7 @@
 """The files of a corpus, in a folder or in an archive."""
 
+import bz2
+import gzip
 import lzma
 import tarfile
 import zipfile
@@ -7,11 +9,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
-from spacy_psa.corpora.lines import open_input
+from spacy_psa.corpora.lines import file_lines, stream_lines
 from spacy_psa.errors import InputError
 
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txz")
+PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+"""Opens a packed archive, by the bytes that it begins with."""
+ENCRYPTED = 1
+"""The bit that marks an encrypted file in a .zip archive."""
 
 
 def is_collection(source: Path) -> bool:
@@ -40,7 +47,8 @@ def open_files(
         what: what `wanted` looks for, for the error message.
 
     Raises:
-        InputError: if `source` cannot be read, is a broken archive, or has no wanted file.
+        InputError: if `source` cannot be read, is a broken archive, has no wanted file, or has
+            several of the same name.
     """
     if source.is_dir():
         opened = _in_folder(source, wanted)
@@ -49,11 +57,13 @@ def open_files(
     elif source.name.endswith(TARS):
         opened = _in_tar(source, wanted)
     else:
-        yield str(source), _plain(source)
+        yield str(source), file_lines(source)
         return
-    found = False
+    found: set[str] = set()
     for name, lines in opened:
-        found = True
+        if name in found:
+            raise InputError(f"{source}: there are several files {name}; keep one of them")
+        found.add(name)
         yield f"{source}/{name}", lines
     if not found:
         raise InputError(f"{source}: no {what} in it; check that it is the right corpus")
@@ -70,46 +80,71 @@ def _in_folder(
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and _visible(name) and wanted(name):
-            yield name, _plain(path)
+            yield name, file_lines(path)
 
 
 def _in_zip(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Iterable[bytes]]]:
-    with _broken(path), zipfile.ZipFile(path) as archive:
+    with broken_as_input_error(path), zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             if not name.endswith("/") and _visible(name) and wanted(name):
+                if archive.getinfo(name).flag_bits & ENCRYPTED:
+                    raise InputError(f"{path}: {name} is encrypted; unpack the archive first")
                 with archive.open(name) as stream:
-                    yield name, _guarded(path, stream)
+                    yield name, _guarded(path, stream_lines(f"{path}/{name}", stream))
 
 
 def _in_tar(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Iterable[bytes]]]:
-    # Mode "r|*" never seeks back, so the archive is unpacked only once.
-    with _broken(path), tarfile.open(path, "r|*") as archive:
-        for member in archive:
-            if member.isfile() and _visible(member.name) and wanted(member.name):
-                stream = archive.extractfile(member)
-                assert stream is not None  # it is a file
-                yield member.name, _guarded(path, stream)
+    with broken_as_input_error(path), _unpacked(path) as unpacked:
+        # Members are read in their order, so nothing is unpacked twice.
+        with tarfile.open(fileobj=unpacked, mode="r:", tarinfo=_Header) as archive:
+            for member in archive:
+                if member.isfile() and _visible(member.name) and wanted(member.name):
+                    stream = archive.extractfile(member)
+                    assert stream is not None  # it is a file
+                    lines = stream_lines(f"{path}/{member.name}", stream)
+                    yield member.name, _guarded(path, lines)
+            # Reading on to the end also compares the checksum of a packed archive.
+            while rest := unpacked.read(2**16):
+                if rest.strip(b"\0"):
+                    raise tarfile.ReadError("there is data after its end")
 
 
-def _plain(path: Path) -> Iterator[bytes]:
-    with open_input(path) as stream:
-        yield from stream
+def _unpacked(path: Path) -> IO[bytes]:
+    """Open the archive in a .tar.gz, .tar.bz2 or .tar.xz file, or a plain .tar file."""
+    with open(path, "rb") as stream:
+        start = stream.read(max(map(len, PACKED)))
+    openers = (opener for magic, opener in PACKED.items() if start.startswith(magic))
+    return next(openers, open)(path, "rb")
 
 
-def _guarded(path: Path, stream: Iterable[bytes]) -> Iterator[bytes]:
+class _Header(tarfile.TarInfo):
+    """A header that cannot be read is an error: `tarfile` takes it for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_Header":
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if len(buf) == tarfile.BLOCKSIZE and not buf.strip(b"\0"):
+                raise  # the block that marks the end
+            raise tarfile.ReadError(str(error)) from error
+
+
+def _guarded(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
     """Pass on the lines; an archive is unpacked, and its defects show, only while it is read."""
-    with _broken(path):
-        yield from stream
+    with broken_as_input_error(path):
+        yield from lines
 
 
 @contextmanager
-def _broken(path: Path) -> Iterator[None]:
+def broken_as_input_error(path: Path) -> Iterator[None]:
     """Turn the errors of a broken or unreadable archive into InputError."""
     try:
         yield
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
+        gzip.BadGzipFile,
         lzma.LZMAError,
         zlib.error,
         EOFError,

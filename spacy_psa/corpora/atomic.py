@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from spacy_psa.errors import InputError
 
@@ -13,27 +15,27 @@ from spacy_psa.errors import InputError
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`; it replaces `path` if the block ends without an error.
 
-    A missing folder is made. If the block raises an error, the temporary file is removed and the
-    former file at `path` stays.
+    A missing folder is made. The file is written through to the disk before it replaces the former
+    file at `path`, whose permissions it takes over. If the block raises an error, the temporary
+    file is removed and the former file stays.
 
     Raises:
         InputError: if `path` is a folder, or writing fails (no permission, disk full).
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the name of a file")
-    # In the same folder, because os.replace is atomic only within one file system.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    temporary = _beside(path)
+    with _unwritable_as_input_error(path):
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give the name of a file")
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()  # an unwritable folder is found before the work is done
-        yield temporary
-        os.replace(temporary, path)
-    except OSError as error:  # readers inside the block raise InputError
-        reason = error.strerror or error
-        raise InputError(f"{path}: cannot be written ({reason}); check the path") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+        try:
+            temporary.touch(exist_ok=False)  # an unwritable folder is found before the work is done
+            _copy_permissions(path, temporary)
+            yield temporary
+            sync(temporary)
+            os.replace(temporary, path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
 
 
 @contextmanager
@@ -46,23 +48,65 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         InputError: if `path` exists and is not an empty folder, or if writing fails.
     """
     check_free(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        os.replace(temporary, path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{path}: cannot be written ({reason}); check the path") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    temporary = _beside(path)
+    with _unwritable_as_input_error(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.mkdir()
+            _copy_permissions(path, temporary)
+            yield temporary
+            sync_tree(temporary)
+            os.replace(temporary, path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_free(path: Path) -> None:
     """Check that `path` does not exist or is an empty folder.
 
     Raises:
-        InputError: if `path` is a file or a folder that is not empty.
+        InputError: if `path` is a file or a folder that is not empty, or cannot be a folder.
     """
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise InputError(f"{path}: already exists; give a folder that is new or empty")
+    with _unwritable_as_input_error(path):
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            raise InputError(f"{path}: already exists; give a folder that is new or empty")
+
+
+def sync(path: Path) -> None:
+    """Write a file, or the names in a folder, through to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Write a folder and all that is in it through to the disk."""
+    for path in [*folder.rglob("*"), folder]:
+        sync(path)
+
+
+def _beside(path: Path) -> Path:
+    """Give a hidden name that is not in use.
+
+    It is in the same folder, because os.replace is atomic only within one file system. It is not
+    made of the process number, because containers that share a folder may have equal numbers.
+    """
+    return path.with_name(f".{path.name[:32]}.{uuid4().hex}.tmp")
+
+
+def _copy_permissions(path: Path, temporary: Path) -> None:
+    if path.exists():
+        wanted, given = (stat.S_IMODE(file.stat().st_mode) for file in (path, temporary))
+        if wanted != given:
+            temporary.chmod(wanted)
+
+
+@contextmanager
+def _unwritable_as_input_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # readers inside the block raise InputError
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be written ({reason}); check the path") from error

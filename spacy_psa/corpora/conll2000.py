@@ -35,14 +35,22 @@ def read_sentences(
 
     Raises:
         InputError: if a line does not have three columns, the file has no sentences, `member` is
-            missing for an archive, or `member` is given for a file that is not an archive.
+            missing for an archive or fits several of its files, or `member` is given for a file
+            that is not an archive.
     """
     if is_collection(path) and not member:
         raise InputError(f"{path}: choose a file in it with --member train.txt or test.txt")
     if member and not is_collection(path):
         raise InputError(f"{path}: --member is for archives; leave it out")
     files = open_files(path, lambda file: f"/{file}".endswith(f"/{member}"), f"file {member}")
+    first = ""
     for name, stream in files:
+        if first:
+            raise InputError(
+                f"{path}: --member {member} fits several files: {first}, {name}; give more of "
+                "the path"
+            )
+        first = name
         for rows in read_rows(name, decode_lines(name, stream, repairs), COLUMNS, repairs):
             yield name, rows
 

@@ -47,7 +47,10 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
     """
     try:
         with codecs_known():
-            return list(DocBin().from_disk(path).get_docs(vocab))
+            docbin = DocBin().from_disk(path)
+            if not _is_whole(docbin):
+                raise ValueError("its parts are of different lengths")
+            return list(docbin.get_docs(vocab))
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
@@ -55,6 +58,14 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
         raise InputError(
             f"{path}: is not a .spacy file, or is broken ({error}); make it again"
         ) from error
+
+
+def _is_whole(docbin: DocBin) -> bool:
+    """Tell whether each layer has all docs; spaCy reads as many docs as there are tokens of."""
+    layers = docbin.spaces, docbin.cats, docbin.flags, docbin.span_groups
+    return all(len(layer) == len(docbin.tokens) for layer in layers) and all(
+        len(tokens) == len(spaces) for tokens, spaces in zip(docbin.tokens, docbin.spaces)
+    )
 
 
 @contextmanager

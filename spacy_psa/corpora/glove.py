@@ -1,17 +1,18 @@
 """Pretrained vectors as published (GloVe: Pennington et al., 2014) for `spacy init vectors`."""
 
-import math
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from spacy_psa.corpora.archives import broken_as_input_error, open_files
 from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.corpora.lines import open_input
+from spacy_psa.corpora.lines import BOM, file_lines
 from spacy_psa.errors import InputError
 
 Watch = Callable[[Iterator[bytes], str], Iterator[bytes]]
 """Wraps the lines of a pass, to show the progress; the string names the pass."""
+GREATEST = 3.4028235e38
+"""The greatest number that 32 bits hold."""
 
 
 def prepare_vectors(
@@ -37,17 +38,16 @@ def prepare_vectors(
         The number of rows.
 
     Raises:
-        InputError: if a line has another number of components or something that is not a finite
-            number, if the archive is broken, or if it has no such member.
+        InputError: if a line has another number of components, several vectors, or something that
+            is not a finite number in 32 bits; if a header gives another number of rows or
+            components; if the archive is broken or has no such member.
     """
     if source.suffix == ".zip":
-        member = member or _choose_member(source, dim)
+        member = _choose_member(source, dim, member)
     elif member:
         raise InputError(f"{source}: --member is for .zip archives; leave it out")
     name = f"{source}/{member}" if member else str(source)
-    rows = sum(1 for _ in _rows(name, watch(_lines(source, member), "checking"), dim))
-    if not rows:
-        raise InputError(f"{name}:1: no vectors in the file; download it again")
+    rows = _check(name, watch(_lines(source, member), "checking"), dim)
     with atomic_path(target) as temporary, open(temporary, "wb") as output:
         output.write(f"{rows} {dim}\n".encode())
         for number, line in enumerate(watch(_lines(source, member), "writing"), 1):
@@ -56,38 +56,53 @@ def prepare_vectors(
     return rows
 
 
-def _rows(name: str, lines: Iterator[bytes], dim: int) -> Iterator[None]:
-    """Yield one item for each vector that passes the check."""
+def _check(name: str, lines: Iterator[bytes], dim: int) -> int:
+    """Check all lines, and count the vectors."""
+    rows, stated = 0, None
     for number, line in enumerate(lines, 1):
-        try:
-            text = line.rstrip(b"\r\n").decode("utf8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}:{number}: not UTF-8; download the file again") from error
         if number == 1 and _is_header(line):
-            width = int(text.split()[1])
+            stated, width = map(int, line.split())
             if width != dim:
                 raise InputError(f"{name}:1: the header says {width} numbers; give --dim {width}")
             continue
-        word, *values = text.rsplit(" ", dim)
-        # Some releases have words with spaces. If the text before the last `dim` fields ends in
-        # a number, the line has too many numbers.
-        spare = word.split(" ")[1:]
-        if len(values) != dim or (spare and _number(spare[-1]) is not None):
-            width = text.count(" ")
-            raise InputError(
-                f"{name}:{number}: {width} numbers instead of {dim}; "
-                "give the right --dim, or download the file again"
-            )
-        if not word:
-            raise InputError(
-                f"{name}:{number}: no word before the numbers; download the file again"
-            )
-        for value in values:
-            if _number(value) is None:
-                raise InputError(
-                    f"{name}:{number}: {value!r} is not a finite number; download the file again"
-                )
-        yield None
+        reason = _wrong(line, dim)
+        if reason:
+            raise InputError(f"{name}:{number}: {reason}")
+        rows += 1
+    if not rows:
+        raise InputError(f"{name}:1: no vectors in the file; download it again")
+    if stated not in (None, rows):
+        raise InputError(
+            f"{name}:1: the header says {stated:,} vectors, but there are {rows:,}; "
+            "download the file again, or delete the header if the others are not needed"
+        )
+    return rows
+
+
+def _wrong(line: bytes, dim: int) -> str | None:
+    """Tell what is wrong with the line of a vector; None if nothing is."""
+    try:
+        text = line.rstrip(b"\r\n").decode("utf8")
+    except UnicodeDecodeError:
+        return "not UTF-8; download the file again"
+    if "\r" in text:
+        return "a carriage return inside of the line; give the file line ends of LF or CRLF"
+    word, *values = text.rsplit(" ", dim)
+    # Some releases have words with spaces. If the text before the last `dim` fields ends in
+    # a number, the line has too many numbers. If it has a vector of its own, the end of a line
+    # is missing; the number at that end may have grown together with the next word.
+    spare = [_number(field) is not None for field in word.split(" ")[1:]]
+    if sum(spare) >= max(dim - 1, 1) and not spare[-1]:
+        return "two vectors on one line; download the file again"
+    if len(values) != dim or (spare and spare[-1]):
+        width = text.count(" ")
+        return f"{width} numbers instead of {dim}; give the right --dim, or download the file again"
+    if not word:
+        return "no word before the numbers; download the file again"
+    for value in values:
+        if _number(value) is None:
+            return f"{value!r} is not a finite number in 32 bits; download the file again"
+    return None
 
 
 def _number(text: str) -> float | None:
@@ -95,48 +110,35 @@ def _number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= GREATEST else None
 
 
 def _is_header(line: bytes) -> bool:
     fields = line.rstrip(b"\r\n").split(b" ")
-    return len(fields) == 2 and all(field.isdigit() for field in fields)
+    return len(fields) == 2 and all(field.isdigit() and len(field) < 10 for field in fields)
 
 
-def _choose_member(archive: Path, dim: int) -> str:
-    with _broken_zip(archive), zipfile.ZipFile(archive) as opened:
+def _choose_member(archive: Path, dim: int, member: str | None) -> str:
+    with broken_as_input_error(archive), zipfile.ZipFile(archive) as opened:
         names = [info.filename for info in opened.infolist() if not info.is_dir()]
-    fitting = [name for name in names if name.endswith(f".{dim}d.txt")]
-    if len(fitting) != 1:
-        raise InputError(
-            f"{archive}: no single member fits --dim {dim}; "
-            f"choose one with --member: {', '.join(names) or 'the archive is empty'}"
-        )
-    return fitting[0]
-
-
-@contextmanager
-def _broken_zip(archive: Path) -> Iterator[None]:
-    """Turn the errors of a broken or unreadable .zip file into InputError."""
-    try:
-        yield
-    except zipfile.BadZipFile as error:
-        raise InputError(f"{archive}: the zip is broken ({error}); download it again") from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{archive}: cannot be read ({reason}); check the path") from error
+    listed = ", ".join(names) or "the archive is empty"
+    if member is None:
+        fitting = [name for name in names if name.endswith(f".{dim}d.txt")]
+        if len(fitting) != 1:
+            raise InputError(
+                f"{archive}: no single member fits --dim {dim}; choose one with --member: {listed}"
+            )
+        return fitting[0]
+    if member not in names:
+        raise InputError(f"{archive}: there is no member {member!r}; choose one of {listed}")
+    return member
 
 
 def _lines(source: Path, member: str | None) -> Iterator[bytes]:
-    if member is None:
-        with open_input(source) as stream:
-            yield from stream
-        return
-    with _broken_zip(source), zipfile.ZipFile(source) as archive:
-        if member not in archive.namelist():
-            raise InputError(
-                f"{source}: there is no member {member!r}; "
-                f"choose one of {', '.join(archive.namelist())}"
-            )
-        with archive.open(member) as opened:
-            yield from opened
+    """Yield the lines, the first without a byte order mark."""
+    files: Iterable[tuple[str, Iterable[bytes]]] = [(str(source), file_lines(source))]
+    if member is not None:
+        files = open_files(source, lambda name: name == member, f"file {member}")
+    for _, lines in files:
+        for number, line in enumerate(lines):
+            yield line if number else line.removeprefix(BOM)

@@ -44,7 +44,7 @@ def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> 
         found = True
         try:
             yield _doc(vocab, json.loads(text))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise InputError(
                 f"{path}:{number}: {error}; correct the line or generate the corpus again"
             ) from error

@@ -1,37 +1,67 @@
 """Lines of a text corpus; defects that are safe to repair are repaired and counted."""
 
 import gzip
+import io
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from spacy_psa.errors import InputError
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = re.compile(r"[ \t]+")  # str.split() would also split a word at a no-break space
+LONGEST = 2**24
+"""The greatest length of a line, in bytes.
+
+A small archive may hold a line that is larger than the memory."""
 
 
-@contextmanager
-def open_input(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a plain or gzipped (`.gz`) file for reading.
+def file_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a plain or gzipped (`.gz`) file, as a stream.
 
     Raises:
         InputError: if the file is missing, unreadable or a broken archive, also if this shows only
-            while the file is read.
+            while it is read, and as `stream_lines`.
     """
+    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rb") as stream:
-            yield stream
+            yield from stream_lines(str(path), stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the gzip file is broken ({error}); download it again") from error
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+
+
+def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
+    r"""Yield the lines of an open file.
+
+    Args:
+        name: the name of the file, for errors.
+        stream: the file, open for reading bytes.
+
+    Raises:
+        InputError: if a line is longer than `LONGEST`.
+
+    Examples:
+        >>> list(stream_lines("train.txt", io.BytesIO(b"EU NNP\nsaid VBD")))
+        [b'EU NNP\n', b'said VBD']
+    """
+    # Files in archives read a line of bounded length slowly; a reader around them does not.
+    reader = io.BufferedReader(stream, 2**16)
+    number = 0
+    while line := reader.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise InputError(
+                f"{name}:{number}: the line is longer than {LONGEST // 2**20} MiB; "
+                "check that the file is text with line ends"
+            )
+        yield line
 
 
 def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
@@ -44,8 +74,7 @@ def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
     Raises:
         InputError: if the file cannot be read or is not text.
     """
-    with open_input(path) as stream:
-        yield from decode_lines(str(path), stream, repairs)
+    yield from decode_lines(str(path), file_lines(path), repairs)
 
 
 def decode_lines(

@@ -26,7 +26,7 @@ COLUMNS = 12
 """The least number of columns.
 
 They are document, part, number, word, part of speech, tree, 4 others, names, coreference."""
-BEGIN = re.compile(r"#begin document \((.+)\); part (\d+)")
+BEGIN = re.compile(r"#begin document \((.+)\); part (\d{1,9})(?!\d)")
 NAMES = re.compile(r"(?:\(([^()*]+))?(?:\*(\)?)|(\)))")
 PUNCTUATION = {"/.": ".", "/?": "?", "/-": "-"}
 """Punctuation that transcripts of speech escape, because it would otherwise end a sentence."""
@@ -95,7 +95,7 @@ def _read_file(
     name: str, lines: Iterable[tuple[int, str]], chosen: Callable[[str], bool]
 ) -> Iterator[tuple[str, int, list[_Row]]]:
     """Yield the document, the part and the rows of each sentence in the chosen documents."""
-    document, part, skip = "", 0, False
+    document, before, part, skip, has_words = "", "", 0, False, False
     rows: list[_Row] = []
     number = 1
     for number, text in lines:
@@ -104,6 +104,11 @@ def _read_file(
                 yield document, part, rows
                 rows = []
             if text.startswith("#end"):
+                if document and not has_words:
+                    raise InputError(
+                        f"{name}:{number}: the document {document} has no words; "
+                        "get the file again"
+                    )
                 document = ""
             begin = BEGIN.match(text)
             if begin and document:
@@ -112,14 +117,21 @@ def _read_file(
                     "line; add it"
                 )
             if begin:
-                document, part = begin[1], int(begin[2])
-                skip = not chosen(document)
+                last, part = part, int(begin[2])
+                if begin[1] == before and part != last + 1:
+                    raise InputError(
+                        f"{name}:{number}: part {part} of {before} follows part {last}; "
+                        "a part is missing, or there is one too many"
+                    )
+                document = before = begin[1]
+                skip, has_words = not chosen(document), False
             continue
         if not document:
             raise InputError(
                 f"{name}:{number}: there is no '#begin document' line before this line, but a "
                 "CoNLL-2012 file must have one; check the format"
             )
+        has_words = True
         if skip:
             continue
         columns = BLANKS.split(text.lstrip(" \t"), maxsplit=COLUMNS - 1)

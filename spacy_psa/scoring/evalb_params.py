@@ -36,8 +36,9 @@ class Params:
             chain of pairs connects form one class.
         equal_words: pairs of words that count as the same, in the same way.
         quote_labels: parts of speech of quotation marks. If two trees keep different numbers of
-            words, a quotation mark that one tree keeps and the other deletes is put back, provided
-            that both its parts of speech are among these.
+            words, a quotation mark that one tree keeps and the other deletes is put back. It is the
+            same mark if as many kept words are before it and both its parts of speech are among
+            these.
         labelled: whether labels count, or only offsets.
         cutoff: the greatest length, in words, of the sentences in the second column of figures.
         keep_words: whether to follow EVALB's build for SPMRL: no words are deleted, parts of speech

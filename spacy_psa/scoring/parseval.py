@@ -236,11 +236,11 @@ def score_pair(
     tagged = any(test.tags)
     kept = _kept(gold, params)
     kept_test = kept if not tagged and len(test.words) == len(kept) else _kept(test, params)
+    if not any(kept_test):
+        return SentenceScore(length, "skip", "the predicted tree has no words")
     if sum(kept) != sum(kept_test):
         kept, kept_test = _put_quotes_back(gold, test, kept, kept_test, params)
     left, left_test = _left(gold, kept, params), _left(test, kept_test, params)
-    if not left_test:
-        return SentenceScore(length, "skip", "the predicted tree has no words")
     if len(left) != len(left_test):
         reason = f"{len(left)} words against {len(left_test)} after deletion"
         return SentenceScore(length, "error", reason)
@@ -339,19 +339,19 @@ def _left(tree: Parsed, kept: list[bool], params: Params) -> list[tuple[str, str
 def _put_quotes_back(
     gold: Parsed, test: Parsed, kept: list[bool], kept_test: list[bool], params: Params
 ) -> tuple[list[bool], list[bool]]:
-    if gold.words != test.words:
-        return kept, kept_test
-    either = [
-        word in QUOTES and {tag, other} <= params.quote_labels and (keep or keep_test)
-        for word, tag, other, keep, keep_test in zip(
-            gold.words, gold.tags, test.tags, kept, kept_test, strict=True
-        )
-    ]
-    one, other = (
-        [keep or put for keep, put in zip(keeps, either, strict=True)]
-        for keeps in (kept, kept_test)
-    )
-    return one, other
+    """Keep both of two quotation marks with as many kept words before them, if one is kept."""
+    kept, kept_test = list(kept), list(kept_test)
+    places, places_test = _quotes(gold, params), _quotes(test, params)
+    for j in places_test:
+        for i in places:
+            if kept[i] != kept_test[j] and sum(kept[:i]) == sum(kept_test[:j]):
+                kept[i] = kept_test[j] = True
+    return kept, kept_test
+
+
+def _quotes(tree: Parsed, params: Params) -> list[int]:
+    pairs = enumerate(zip(tree.words, tree.tags, strict=True))
+    return [i for i, (word, tag) in pairs if word in QUOTES and tag in params.quote_labels]
 
 
 def _ratio(part: float, whole: float) -> float:

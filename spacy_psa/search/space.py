@@ -36,6 +36,11 @@ OPTIONS = {
     "categorical": {"choices"},
 }
 
+LARGEST = 1e15
+"""The greatest number of a range or a choice.
+
+The file of a search holds integers as floats, which are exact up to about here."""
+
 ENTRY = {"type"}.union(*OPTIONS.values())
 
 
@@ -50,18 +55,23 @@ def read_space(path: Path) -> Space:
             lacks its bounds, or has bounds that contain no value.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf8"))
+        space = dict(_entries(tomllib.loads(path.read_text(encoding="utf8")), path))
+        if not space:
+            raise InputError(f"{path}: no setting to search; add one as in configs/search")
+        for name, entry in space.items():
+            reason = _wrong(entry)
+            if reason:
+                raise InputError(f"{path}: {name}: {reason}")
+    except InputError:
+        raise
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such search space; check the path") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError as error:
+        raise InputError(
+            f"{path}: is nested too deeply; write it as those in configs/search"
+        ) from error
+    except (OSError, ValueError) as error:  # not TOML, not UTF-8, a number of too many digits
         raise InputError(f"{path}: is not a TOML file ({error}); correct the file") from error
-    space = dict(_entries(content, path))
-    if not space:
-        raise InputError(f"{path}: no setting to search; add one as in configs/search")
-    for name, entry in space.items():
-        reason = _wrong(entry)
-        if reason:
-            raise InputError(f"{path}: {name}: {reason}")
     return space
 
 
@@ -142,7 +152,7 @@ def _entries(
 def _wrong(entry: dict[str, Any]) -> str | None:
     """Tell what is wrong with the range of a setting; None if nothing is."""
     kind = entry.get("type")
-    if kind not in OPTIONS:
+    if not isinstance(kind, str) or kind not in OPTIONS:
         return f"type is {kind!r}: take one of {', '.join(OPTIONS)}"
     unknown = entry.keys() - OPTIONS[kind] - {"type"}
     if unknown:
@@ -155,6 +165,8 @@ def _wrong(entry: dict[str, Any]) -> str | None:
             return "choices: give a list of at least one value"
         if not all(isinstance(choice, plain) for choice in choices):
             return "choices: give numbers, strings, true or false only"
+        if not all(isinstance(choice, str) or _holds(choice) for choice in choices):
+            return f"choices: give numbers from {-LARGEST:.0e} to {LARGEST:.0e}"
         return None
     return _wrong_bounds(kind, entry)
 
@@ -164,6 +176,8 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     for key in ("low", "high", *({"step"} & entry.keys())):
         if not isinstance(entry.get(key), number) or isinstance(entry[key], bool):
             return f"{key} is {entry.get(key)!r}: give a number ({kind})"
+        if not _holds(entry[key]):
+            return f"{key}: give a number from {-LARGEST:.0e} to {LARGEST:.0e}"
     log = entry.get("log", False)
     if not isinstance(log, bool):
         return f"log is {log!r}: give true or false"
@@ -174,3 +188,7 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     if entry.get("step", 1) <= 0:
         return f"step is {entry['step']}: give one above 0"
     return None
+
+
+def _holds(number: float) -> bool:
+    return -LARGEST <= number <= LARGEST

@@ -4,6 +4,8 @@ import hashlib
 import io
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import dot_to_dict
+from sqlalchemy import URL
 from thinc.api import Config
 
 from spacy_psa.errors import InputError
@@ -20,6 +23,8 @@ from spacy_psa.search.space import Space, suggest
 from spacy_psa.search.trial_logger import Report, reporting
 
 Sampler = Literal["tpe", "random"]
+NAME = "spacy-psa"
+"""The name of the search in its file."""
 AGAIN = "again"
 """Marks a trial that replaces one that was interrupted."""
 
@@ -60,8 +65,8 @@ class Search:
         self.sampler = sampler
         self.seed = seed
         self.use_gpu = use_gpu
-        self.study = _open(storage, optuna.pruners.MedianPruner(n_startup_trials=startup))
-        _check_same(self.study, _fingerprint(config, space), storage)
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=startup)
+        self.study = _open(storage, pruner, _fingerprint(config, space))
         self._take_up()
 
     @property
@@ -144,17 +149,48 @@ class Search:
             self.study.tell(trial.number, state=TrialState.FAIL)
 
 
-def _open(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
+def _open(storage: Path, pruner: optuna.pruners.BasePruner, fingerprint: str) -> optuna.Study:
+    """Open the search that is in the file, or begin one.
+
+    A search in which every training failed is replaced: its config or space had to be corrected.
+    """
+    with _unopened_as_input_error(storage):
+        study = _create(storage, pruner)
+        held = study.user_attrs.get("fingerprint", fingerprint)
+        trials = study.get_trials(deepcopy=False)
+        if held != fingerprint and all(trial.state == TrialState.FAIL for trial in trials):
+            optuna.delete_study(study_name=NAME, storage=_url(storage))
+            study, held = _create(storage, pruner), fingerprint
+        if held == fingerprint:
+            study.set_user_attr("fingerprint", fingerprint)
+            return study
+    raise InputError(
+        f"{storage}: belongs to a search with another config, space or overrides; "
+        "give another --storage, or delete it"
+    )
+
+
+def _create(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage.parent.mkdir(parents=True, exist_ok=True)
+    return optuna.create_study(
+        storage=_url(storage),
+        study_name=NAME,
+        direction="maximize",
+        pruner=pruner,
+        load_if_exists=True,
+    )
+
+
+def _url(storage: Path) -> str:
+    url = URL.create("sqlite", database=str(storage.resolve()))  # escapes "?" and the like
+    return url.render_as_string()
+
+
+@contextmanager
+def _unopened_as_input_error(storage: Path) -> Iterator[None]:
     try:
-        storage.parent.mkdir(parents=True, exist_ok=True)
-        return optuna.create_study(
-            storage=f"sqlite:///{storage.resolve()}",
-            study_name="spacy-psa",
-            direction="maximize",
-            pruner=pruner,
-            load_if_exists=True,
-        )
+        yield
     except Exception as error:  # SQLite, SQLAlchemy, Alembic and Optuna raise different errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
@@ -166,14 +202,3 @@ def _open(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
 def _fingerprint(config: Config, space: Space) -> str:
     text = config.to_str(interpolate=False) + json.dumps(space, sort_keys=True)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _check_same(study: optuna.Study, fingerprint: str, storage: Path) -> None:
-    held = study.user_attrs.get("fingerprint")
-    if held is None:
-        study.set_user_attr("fingerprint", fingerprint)
-    elif held != fingerprint:
-        raise InputError(
-            f"{storage}: belongs to a search with another config, space or overrides; "
-            "give another --storage, or delete it"
-        )

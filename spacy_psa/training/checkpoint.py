@@ -1,6 +1,5 @@
 """Everything that a training needs to go on as if it had never stopped, in one file."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from thinc.api import Model, Optimizer, get_current_ops, xp2torch
 from torch import nn
 
 from spacy_psa.bridge.optimizer import TensorOptimizer
-from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.corpora.atomic import atomic_path, sync
 from spacy_psa.errors import InputError
 from spacy_psa.training.optimizers import AdaptiveOptimizer
 from spacy_psa.training.random_states import get_random_states, set_random_states
@@ -46,9 +45,7 @@ class Checkpoints:
         path = self.folder / f"step-{step:09}.pt"
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             torch.save({"format": FORMAT, "step": step, **state}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(self.folder)
+        sync(self.folder)
         for old in [*self._files()[:-KEPT], *self.folder.glob(".step-*.tmp")]:
             old.unlink()
 
@@ -100,15 +97,6 @@ class Checkpoints:
     def _files(self) -> list[Path]:
         named = re.compile(r"step-\d+\.pt")
         return sorted(p for p in self.folder.glob("step-*.pt") if named.fullmatch(p.name))
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the renames in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def training_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:

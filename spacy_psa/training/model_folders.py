@@ -7,8 +7,8 @@ from pathlib import Path
 
 from spacy.language import Language
 
+from spacy_psa.corpora.atomic import sync, sync_tree
 from spacy_psa.errors import InputError
-from spacy_psa.training.checkpoint import sync_folder
 
 BEST, LAST = "model-best", "model-last"
 NEW, OLD = ".new", ".old"
@@ -84,7 +84,7 @@ class ModelFolders:
             model.rename(old)
             new.rename(model)
             _remove(old)
-        sync_folder(self.output)
+        sync(self.output)
 
 
 def exchange(one: Path, other: Path) -> bool:
@@ -96,20 +96,6 @@ def exchange(one: Path, other: Path) -> bool:
     here = -100  # AT_FDCWD
     done: int = renameat2(here, os.fsencode(one), here, os.fsencode(other), EXCHANGE)
     return done == 0
-
-
-def sync_tree(folder: Path) -> None:
-    """Write a folder and all files in it through to the disk."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        else:
-            sync_folder(path)
-    sync_folder(folder)
 
 
 def _remove(folder: Path) -> None:
