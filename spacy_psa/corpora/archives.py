@@ -144,13 +144,14 @@ def broken_as_input_error(path: Path) -> Iterator[None]:
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
-        gzip.BadGzipFile,
         lzma.LZMAError,
         zlib.error,
         EOFError,
         NotImplementedError,  # a zip with a compression that Python lacks
+        OSError,
     ) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            reason = error.strerror or error
+            raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+        # gzip and bz2 raise an OSError without a number.
         raise InputError(f"{path}: the archive is broken ({error}); download it again") from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error

@@ -52,6 +52,16 @@ def test_a_member_of_the_published_archive_is_read(tmp_path, vocab):
         list(read_docs(path, vocab, member="test.txt"))
 
 
+def test_a_member_that_fits_several_files_is_an_error(tmp_path, vocab):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/train.txt", TEXT)
+        archive.writestr("b/train.txt", TEXT)
+    with pytest.raises(InputError, match=r"fits several files: .*/a/train\.txt, .*/b/train\.txt"):
+        list(read_docs(path, vocab, member="train.txt"))
+    assert len(list(read_docs(path, vocab, member="b/train.txt"))) == 2
+
+
 def test_member_without_an_archive_is_refused(write, vocab):
     with pytest.raises(InputError, match="--member is for archives"):
         list(read_docs(write(TEXT), vocab, member="train.txt"))

@@ -1,5 +1,8 @@
+import zlib
+
 import pytest
 import spacy
+import srsly
 from spacy.tokens import Doc, Span
 from srsly.msgpack import msgpack_decoders
 
@@ -73,7 +76,32 @@ def test_what_is_no_docbin_is_named(tmp_path):
     with pytest.raises(InputError, match=r"in\.spacy: cannot be read"):
         read_docbin(path, spacy.blank("en").vocab)
     path.write_bytes(b"no zlib")
-    with pytest.raises(InputError, match=r"in\.spacy: not a \.spacy file"):
+    with pytest.raises(InputError, match=r"in\.spacy: is not a \.spacy file"):
+        read_docbin(path, spacy.blank("en").vocab)
+
+
+@pytest.mark.parametrize(
+    ("layer", "change"),
+    [
+        ("lengths", lambda lengths: lengths[:4]),
+        ("cats", lambda cats: cats[:1]),
+        ("spaces", lambda spaces: spaces[:-1]),
+        ("tokens", lambda tokens: tokens[: len(tokens) // 2]),
+        ("span_groups", lambda groups: groups[:1]),
+        ("strings", lambda strings: []),
+        ("attrs", lambda attrs: attrs[1:]),
+        ("user_data", lambda data: [b"\xc1"] * len(data)),
+    ],
+)
+def test_a_docbin_that_is_damaged_inside_is_one_error_and_loses_no_doc(tmp_path, layer, change):
+    vocab = spacy.blank("en").vocab
+    docs = [Doc(vocab, words=["Ada", "met", "Bob"], tags=["A", "B", "A"]) for _ in range(2)]
+    path = tmp_path / "in.spacy"
+    write_docbin(docs, path)
+    content = srsly.msgpack_loads(zlib.decompress(path.read_bytes()))
+    content[layer] = change(content[layer])
+    path.write_bytes(zlib.compress(srsly.msgpack_dumps(content)))
+    with pytest.raises(InputError, match=r"in\.spacy: is not a \.spacy file, or is broken"):
         read_docbin(path, spacy.blank("en").vocab)
 
 

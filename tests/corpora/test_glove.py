@@ -3,6 +3,7 @@ import zipfile
 
 import pytest
 
+from spacy_psa.corpora import lines
 from spacy_psa.corpora.glove import prepare_vectors
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
@@ -28,14 +29,27 @@ def test_zip_gz_and_text_give_the_same_file(tmp_path):
 
 
 def test_a_header_is_replaced_and_crlf_dropped(tmp_path):
-    (tmp_path / "g").write_bytes(b"9 2\r\na 1 2\r\n")
+    (tmp_path / "g").write_bytes(b"1 2\r\na 1 2\r\n")
     assert prepare_vectors(tmp_path / "g", tmp_path / "out", 2) == 1
     assert (tmp_path / "out").read_bytes() == b"1 2\na 1 2\n"
+
+
+def test_numbers_as_great_as_32_bits_hold_are_kept(tmp_path):
+    (tmp_path / "g").write_text("a 3.4028235e+38 -3.4028235e38\n")
+    assert prepare_vectors(tmp_path / "g", tmp_path / "out", 2) == 1
+
+
+@pytest.mark.parametrize("header", ["", "2 2\n"])
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, header):
+    (tmp_path / "g").write_bytes(b"\xef\xbb\xbf" + header.encode() + b"a 1 2\nb 3 4\n")
+    assert prepare_vectors(tmp_path / "g", tmp_path / "out", 2) == 2
+    assert (tmp_path / "out").read_bytes() == b"2 2\na 1 2\nb 3 4\n"
 
 
 def test_words_with_spaces_are_kept(tmp_path):
     (tmp_path / "g").write_text("at home 1 2\n. . 3 4\n")
     assert prepare_vectors(tmp_path / "g", tmp_path / "out", 2) == 2
+    assert (tmp_path / "out").read_text() == "2 2\nat home 1 2\n. . 3 4\n"
 
 
 @pytest.mark.parametrize(
@@ -44,11 +58,21 @@ def test_words_with_spaces_are_kept(tmp_path):
         ("a 1 2\nb 1\n", 2, "1 numbers instead of 2"),
         ("a 1 2\nb 1 2 3\n", 2, "3 numbers instead of 2"),
         ("a 1 2\n\n", 2, "0 numbers instead of 2"),
-        ("a 1 2\nb 1 x\n", 2, "'x' is no finite number"),
-        ("a 1 nan\n", 1, "'nan' is no finite number"),
-        ("a 1 inf\n", 1, "'inf' is no finite number"),
+        ("a 1 2\nb 1 x\n", 2, "'x' is not a finite number"),
+        ("a 1 nan\n", 1, "'nan' is not a finite number"),
+        ("a 1 inf\n", 1, "'inf' is not a finite number"),
         ("9 300\na 1 2\n", 1, "the header says 300 numbers; give --dim 300"),
         (" 1 2\n", 1, "no word"),
+        ("a 1 1e39\n", 1, "'1e39' is not a finite number in 32 bits"),
+        ("a 1 2\nb 1 -3.41e38\n", 2, "'-3.41e38' is not a finite number in 32 bits"),
+        ("a 1 2\nb 1 2 c 1 2\n", 2, "two vectors on one line"),
+        ("a 1 2b 1 2\n", 1, "two vectors on one line"),
+        (" ".join(f"w{i} 1 2" for i in range(200)), 1, "two vectors on one line"),
+        ("a 1 2\rb 1 2\r", 1, "a carriage return inside of the line"),
+        ("a 1 2\nb 1 2\rc 1 2\n", 2, "a carriage return inside of the line"),
+        ("100 2\na 1 2\n", 1, "the header says 100 vectors, but there are 1"),
+        ("1 2\na 1 2\nb 1 2\n", 1, "the header says 1 vectors, but there are 2"),
+        ("1" * 5000 + " 2\na 1 2\n", 1, "1 numbers instead of 2"),
         ("", 1, "no vectors"),
     ],
 )
@@ -68,7 +92,7 @@ def test_bytes_that_are_no_utf8_are_named(tmp_path):
 
 def test_the_member_must_be_one(tmp_path):
     zipped = archive(tmp_path / "g.zip", glove_2d_txt=ROWS, other_txt=ROWS)
-    with pytest.raises(InputError, match=r"no single member for --dim 5.*glove\.2d\.txt"):
+    with pytest.raises(InputError, match=r"no single member fits --dim 5.*glove\.2d\.txt"):
         prepare_vectors(zipped, tmp_path / "out", 5)
     with pytest.raises(InputError, match="no member 'none'"):
         prepare_vectors(zipped, tmp_path / "out", 2, "none")
@@ -88,6 +112,33 @@ def test_broken_archives_are_named(tmp_path):
     flipped.write_bytes(flipped.read_bytes().replace(b"the 0.1", b"the 0.7"))
     with pytest.raises(InputError, match="broken"):
         prepare_vectors(flipped, tmp_path / "out", 2)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_content_that_cannot_be_unpacked_is_one_error(tmp_path, method):
+    path = tmp_path / "g.zip"
+    with zipfile.ZipFile(path, "w", method) as opened:
+        opened.writestr("glove.2d.txt", "".join(f"w{i} {i} {i / 7}\n" for i in range(99)))
+    content = bytearray(path.read_bytes())
+    content[100:120] = b"\xff" * 20
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"g\.zip: the archive is broken"):
+        prepare_vectors(path, tmp_path / "out", 2)
+
+
+def test_an_encrypted_zip_is_one_error(tmp_path):
+    content = bytearray(archive(tmp_path / "g.zip", glove_2d_txt=ROWS).read_bytes())
+    content[6] = content[content.index(b"PK\1\2") + 8] = 1
+    (tmp_path / "g.zip").write_bytes(content)
+    with pytest.raises(InputError, match=r"glove\.2d\.txt is encrypted; unpack the archive"):
+        prepare_vectors(tmp_path / "g.zip", tmp_path / "out", 2)
+
+
+def test_a_file_of_one_endless_line_is_one_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST", 1000)
+    zipped = archive(tmp_path / "g.zip", glove_2d_txt="a 1 2\n" + "\0" * 2000)
+    with pytest.raises(InputError, match=r"glove\.2d\.txt:2: the line is longer than"):
+        prepare_vectors(zipped, tmp_path / "out", 2)
 
 
 def test_member_without_an_archive_is_refused(tmp_path):

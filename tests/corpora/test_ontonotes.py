@@ -165,7 +165,8 @@ def changed(word: int, column: int, value: str) -> str:
     return document("nw/wsj/02/wsj_0203", [tuple(row) for row in rows])
 
 
-GOOD = document("nw/wsj/02/wsj_0203", FIRST)
+WSJ = "nw/wsj/02/wsj_0203"
+GOOD = document(WSJ, FIRST)
 
 
 @pytest.mark.parametrize(
@@ -192,12 +193,27 @@ GOOD = document("nw/wsj/02/wsj_0203", FIRST)
         (changed(1, 3, "(GPE)"), 3, "names column: '(GPE)' inside of ORG"),
         (changed(6, 3, "(GPE*"), 8, "names column: GPE is not closed"),
         (changed(5, 0, "me\0t"), 7, "binary or UTF-16"),
+        (GOOD + document(WSJ, SECOND, part=2), 11, "part 2 of nw/wsj/02/wsj_0203 follows part 0"),
+        (GOOD + GOOD, 11, "part 0 of nw/wsj/02/wsj_0203 follows part 0"),
+        (f"#begin document ({WSJ}); part 000\n\n#end document\n", 3, "has no words"),
+        (GOOD.replace("part 000", "part " + "1" * 5000), 2, "no '#begin document' line"),
     ],
 )
 def test_malformed_documents_are_named_by_file_and_line(write, vocab, text, line, reason):
     path = write(text)
     with input_error_at(path, line, reason):
         list(read_docs(path, vocab))
+
+
+def test_parts_that_are_not_chosen_are_counted_too(write):
+    path = write(document("pt/nt/1", SECOND) + document("pt/nt/1", SECOND, part=2) + GOOD)
+    with input_error_at(path, 6, "part 2 of pt/nt/1 follows part 0"):
+        list(read_sentences(path, Counter()))
+
+
+def test_a_file_may_begin_with_a_later_part_of_a_document(write):
+    path = write(document(WSJ, FIRST, part=3) + document(WSJ, SECOND, part=4))
+    assert [found.part for found in read_sentences(path, Counter())] == [3, 4]
 
 
 def test_an_error_in_an_archive_names_archive_file_and_line(tree_of_files, tmp_path):

@@ -1,0 +1,123 @@
+"""Files and folders that appear complete or not at all."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from spacy_psa.corpora import atomic
+from spacy_psa.corpora.atomic import atomic_folder, atomic_path, check_free
+from spacy_psa.errors import InputError
+
+
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_file_keeps_its_permissions_also_while_it_is_written(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("old")
+    path.chmod(0o600)
+    with atomic_path(path) as temporary:
+        assert mode(temporary) == 0o600
+        temporary.write_text("new")
+    assert mode(path) == 0o600 and path.read_text() == "new"
+
+
+def test_a_new_file_and_folder_have_the_usual_permissions(tmp_path):
+    usual_file, usual_folder = tmp_path / "f", tmp_path / "d"
+    usual_file.touch()
+    usual_folder.mkdir()
+    with atomic_path(tmp_path / "file"), atomic_folder(tmp_path / "folder"):
+        pass
+    assert mode(tmp_path / "file") == mode(usual_file)
+    assert mode(tmp_path / "folder") == mode(usual_folder)
+
+
+def test_a_folder_keeps_its_permissions(tmp_path):
+    (tmp_path / "out").mkdir(mode=0o700)
+    with atomic_folder(tmp_path / "out") as temporary:
+        (temporary / "file").touch()
+    assert mode(tmp_path / "out") == 0o700
+
+
+@pytest.mark.parametrize("writer", [atomic_path, atomic_folder])
+def test_processes_of_one_number_do_not_share_a_temporary_name(tmp_path, monkeypatch, writer):
+    monkeypatch.setattr(os, "getpid", lambda: 7)  # in two containers
+    with writer(tmp_path / "out") as one, writer(tmp_path / "out") as other:
+        assert one != other
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_content_is_on_the_disk_before_the_name(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(atomic, "sync", lambda path: done.append(path.read_text()))
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append("named"), replace(*names)))
+    with atomic_path(tmp_path / "out") as temporary:
+        temporary.write_text("whole")
+    assert done == ["whole", "named"]
+
+
+def test_long_names_work_as_far_as_the_file_system_takes_them(tmp_path):
+    longest = tmp_path / ("é" * 127)  # 254 bytes
+    with atomic_path(longest) as temporary:
+        temporary.write_text("whole")
+    assert longest.read_text() == "whole"
+
+
+def test_a_name_too_long_for_the_file_system_is_named(tmp_path):
+    path = tmp_path / ("x" * 300)
+    for write in (atomic_path, atomic_folder):
+        with pytest.raises(InputError, match="x: cannot be written .*name too long"), write(path):
+            pass
+    with pytest.raises(InputError, match="name too long"):
+        check_free(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+WAIT = """
+import sys, time
+from pathlib import Path
+from spacy_psa.cli import app as module
+
+def wait(output: Path) -> None:
+    from spacy_psa.corpora.atomic import atomic_folder, atomic_path
+    with atomic_path(output) as file, atomic_folder(output.with_name("folder")):
+        file.write_text("half")
+        print("ready", flush=True)
+        time.sleep(60)
+
+module.app.command("wait")(wait)
+module.app(["wait", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_that_is_told_to_end_leaves_what_was_there(tmp_path, number):
+    path = tmp_path / "out"
+    path.write_text("old")
+    process = subprocess.Popen([sys.executable, "-c", WAIT, path], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.send_signal(number)
+    assert process.wait(60) != 0
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+    assert path.read_text() == "old"
+
+
+def test_a_command_under_nohup_goes_on(tmp_path):
+    code = WAIT.replace("time.sleep(60)", "sys.stdin.readline()")
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "out"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGHUP)
+    process.communicate(b"\n", timeout=60)
+    assert process.returncode == 0
+    assert (tmp_path / "out").read_text() == "half"
