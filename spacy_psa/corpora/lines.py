@@ -38,7 +38,7 @@ def file_lines(path: Path) -> Iterator[bytes]:
 
 
 def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
-    r"""Yield the lines of an open file.
+    r"""Yield the lines of an open file, which is closed then.
 
     Args:
         name: the name of the file, for errors.
@@ -51,17 +51,17 @@ def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
         >>> list(stream_lines("train.txt", io.BytesIO(b"EU NNP\nsaid VBD")))
         [b'EU NNP\n', b'said VBD']
     """
-    # Files in archives read a line of bounded length slowly; a reader around them does not.
-    reader = io.BufferedReader(stream, 2**16)
     number = 0
-    while line := reader.readline(LONGEST + 1):
-        number += 1
-        if len(line) > LONGEST:
-            raise InputError(
-                f"{name}:{number}: the line is longer than {LONGEST // 2**20} MiB; "
-                "check that the file is text with line ends"
-            )
-        yield line
+    # Files in archives read a line of bounded length slowly; a reader around them does not.
+    with io.BufferedReader(stream, 2**16) as reader:
+        while line := reader.readline(LONGEST + 1):
+            number += 1
+            if len(line) > LONGEST:
+                raise InputError(
+                    f"{name}:{number}: the line is longer than {LONGEST // 2**20} MiB; "
+                    "check that the file is text with line ends"
+                )
+            yield line
 
 
 def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
