@@ -221,7 +221,14 @@ def test_a_record_that_contradicts_itself_is_named_by_file_and_line(
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"), [("{", "Expecting"), ("[]", "not a JSON object"), ("{}", "no words")]
+    ("line", "reason"),
+    [
+        ("{", "Expecting"),
+        ("[]", "not a JSON object"),
+        ("{}", "no words"),
+        ("[" * 100_000, "recursion"),
+        ("1" * 5000, "digits"),
+    ],
 )
 def test_a_line_that_is_no_record_is_named(tmp_path, line, reason):
     path = tmp_path / "in.jsonl"

@@ -182,6 +182,26 @@ def test_a_quotation_mark_that_only_one_tree_deletes_is_put_back():
     assert counts(gold.replace("' ')", "' x)"), test.replace("S '", "S x"), params)[0] == "error"
 
 
+def test_quotation_marks_are_the_same_if_as_many_kept_words_are_before_them():
+    params = replace(COLLINS, quote_labels=frozenset({"''", "POS"}))
+    gold = "(S (NP (NP (NN a) (POS ')) (NN b)) (VP (VB c)))"
+    test = gold.replace("POS", "''")
+    # EVALB counts 4 brackets of each tree, and all matched, in each of these.
+    trace = "(NP (-NONE- *))"
+    with_traces = [
+        gold.replace("(VB c)", f"(VB c) {trace}"),
+        gold.replace("(NN a)", f"{trace} (NN a) {trace}"),
+        gold.replace("(NN a)", "(, ,) (NN a)"),
+    ]
+    for tree in with_traces:
+        assert counts(tree, test, params) == ("ok", 4, 4, 4, 0, 4, 3)
+        assert counts(test, tree, params) == ("ok", 4, 4, 4, 0, 4, 3)
+    moved = test.replace("(NN a) ('' ')", "('' ') (NN a)")
+    assert counts(gold, moved, params)[0] == "error"
+    # A prediction that deletes all its words is skipped before.
+    assert counts("(S (POS '))", "(S ('' '))", params)[0] == "skip"
+
+
 def test_equal_words_and_chains_of_equal_labels_are_one_class():
     params = Params(equal_labels=(("A", "B"), ("C", "D"), ("B", "C")), equal_words=(("x", "y"),))
     assert counts("(S (A (NN x)))", "(S (D (NN y)))", params) == ("ok", 2, 2, 2, 0, 1, 1)

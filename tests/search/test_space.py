@@ -7,6 +7,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.search.space import check_names, read_space
 from tests.helpers.paths import CONFIGS
 
+RANGE = '[a.b]\ntype = "{}"\nlow = {}\nhigh = {}\n'
 SPACES = sorted((CONFIGS / "search").glob("*.toml"))
 CONFIG_OF = {
     "bilstm": ["grid"],
@@ -33,6 +34,20 @@ CONFIG_OF = {
         ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nlog = "yes"', "log is 'yes'"),
         ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nchoices = [1]', "'choices' is not an option"),
         ('[a.b]\ntype = "categorical"', "choices: give a list"),
+        ('[a.b]\ntype = ["float"]\nlow = 1\nhigh = 2', "a.b: type is ['float']: take one of"),
+        (RANGE.format("int", 1, 10**30), "high: give a number from -1e+15 to 1e+15"),
+        (RANGE.format("float", 1, 10**400), "high: give a number from -1e+15 to 1e+15"),
+        (RANGE.format("float", "-inf", 1), "low: give a number from"),
+        (RANGE.format("float", "nan", 1), "low: give a number from"),
+        (RANGE.format("int", 1, 9) + f"step = {10**30}", "step: give a number from"),
+        (RANGE.format("int", 1, "9" * 5000), "not a TOML file"),
+        (RANGE.format("int", 1, "0x" + "f" * 5000), "high: give a number from"),
+        ("a.b = 0x" + "f" * 5000, "not a TOML file"),
+        (f'[a.b]\ntype = "categorical"\nchoices = [1, {10**30}]', "choices: give numbers from"),
+        ('[a.b]\ntype = "categorical"\nchoices = [1.0, nan]', "choices: give numbers from"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("a = " + "{a = " * 10_000, "nested too deeply"),
+        (".".join("a" * 10_000) + " = 1", "nested too deeply"),
         ('[a.b]\ntype = "categorical"\nchoices = [[1, 2]]', "choices: give numbers"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from spacy_psa.errors import InputError
 from spacy_psa.search.space import read_space
 from tests.helpers.searches import RATE, TOK2VEC, search_config, write_search
 
@@ -73,6 +74,42 @@ def test_a_training_below_the_median_is_pruned_before_its_end(folder, tmp_path):
 def test_the_score_is_the_best_of_the_evaluations(folder, tmp_path):
     trial = searched(folder, tmp_path / "a.db").step()
     assert trial.value == max(trial.intermediate_values.values())
+
+
+def choosing(size):
+    return {"training.batcher.size": {"type": "categorical", "choices": [size]}}
+
+
+def test_a_corrected_space_replaces_a_search_in_which_every_training_failed(folder, tmp_path):
+    config, storage = search_config(folder), tmp_path / "a.db"
+    with pytest.raises(InputError, match="cannot be trained with .*eight"):
+        Search(config, choosing("eight"), storage).step()
+    search = Search(config, choosing(8), storage)
+    assert search.done == 0
+    assert search.step().params == {"training.batcher.size": 8}
+    assert search.done == 1
+    # From now on the file holds a training that is worth something.
+    with pytest.raises(InputError, match="another config, space or overrides"):
+        Search(config, choosing(4), storage)
+    assert Search(config, choosing(8), storage).done == 1
+
+
+def test_an_interrupted_training_is_not_replaced(folder, tmp_path):
+    def interrupt(evaluation, score):
+        raise KeyboardInterrupt
+
+    config, storage = search_config(folder), tmp_path / "a.db"
+    with pytest.raises(KeyboardInterrupt):
+        Search(config, choosing(8), storage).step(interrupt)
+    with pytest.raises(InputError, match="another config, space or overrides"):
+        Search(config, choosing(4), storage)
+
+
+@pytest.mark.parametrize("name", ["x?y", "a%20b.db", "{n}#1 é.db"])
+def test_any_name_is_one_of_a_file(folder, tmp_path, name):
+    searched(folder, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert searched(folder, tmp_path / name).done == 0
 
 
 def test_a_combination_that_cannot_be_trained_is_left_out_once_another_could(folder, tmp_path):
