@@ -94,19 +94,20 @@ def _in_zip(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, It
 
 
 def _in_tar(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Iterable[bytes]]]:
-    with broken_as_input_error(path), _unpacked(path) as unpacked:
-        # Members are read in their order, so nothing is unpacked twice.
-        with tarfile.open(fileobj=unpacked, mode="r:", tarinfo=_Header) as archive:
-            for member in archive:
-                if member.isfile() and _visible(member.name) and wanted(member.name):
-                    stream = archive.extractfile(member)
-                    assert stream is not None  # it is a file
-                    lines = stream_lines(f"{path}/{member.name}", stream)
-                    yield member.name, _guarded(path, lines)
-            # Reading on to the end also compares the checksum of a packed archive.
-            while rest := unpacked.read(2**16):
-                if rest.strip(b"\0"):
-                    raise tarfile.ReadError("there is data after its end")
+    with (
+        broken_as_input_error(path),
+        _unpacked(path) as unpacked,
+        tarfile.open(fileobj=unpacked, mode="r:", tarinfo=_Header) as archive,
+    ):
+        for member in archive:  # in their order, so that nothing is unpacked twice
+            if member.isfile() and _visible(member.name) and wanted(member.name):
+                stream = archive.extractfile(member)
+                assert stream is not None  # it is a file
+                yield member.name, _guarded(path, stream_lines(f"{path}/{member.name}", stream))
+        # Reading on to the end also compares the checksum of a packed archive.
+        while rest := unpacked.read(2**16):
+            if rest.strip(b"\0"):
+                raise tarfile.ReadError("there is data after its end")
 
 
 def _unpacked(path: Path) -> IO[bytes]:

@@ -106,8 +106,7 @@ def _read_file(
             if text.startswith("#end"):
                 if document and not has_words:
                     raise InputError(
-                        f"{name}:{number}: the document {document} has no words; "
-                        "get the file again"
+                        f"{name}:{number}: the document {document} has no words; get the file again"
                     )
                 document = ""
             begin = BEGIN.match(text)

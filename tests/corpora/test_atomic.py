@@ -72,7 +72,7 @@ def test_long_names_work_as_far_as_the_file_system_takes_them(tmp_path):
 def test_a_name_too_long_for_the_file_system_is_named(tmp_path):
     path = tmp_path / ("x" * 300)
     for write in (atomic_path, atomic_folder):
-        with pytest.raises(InputError, match="x: cannot be written .*name too long"), write(path):
+        with pytest.raises(InputError, match=r"x: cannot be written .*name too long"), write(path):
             pass
     with pytest.raises(InputError, match="name too long"):
         check_free(path)

@@ -176,7 +176,11 @@ GOOD = document(WSJ, FIRST)
         ("-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n", 1, "no '#begin document' line"),
         ("#begin document\n" + sentence("a", FIRST), 2, "no '#begin document' line"),
         (GOOD.replace("#end document\n", ""), 9, "no '#end document' line; the file is cut off"),
-        (GOOD.replace("#end document\n", "") + GOOD, 10, "before, nw/wsj/02/wsj_0203, has no '#end document'"),
+        (
+            GOOD.replace("#end document\n", "") + GOOD,
+            10,
+            "before, nw/wsj/02/wsj_0203, has no '#end document'",
+        ),
         ("#begin document (a); part 000\nEU NNP I-NP I-ORG\n", 2, "4 columns instead of 12"),
         (GOOD.replace("   0   3  ", "   0   4  "), 5, "word number is '4' instead of 3"),
         (changed(0, 0, "[WORD]"), 2, "skeleton2conll"),

@@ -82,7 +82,7 @@ def choosing(size):
 
 def test_a_corrected_space_replaces_a_search_in_which_every_training_failed(folder, tmp_path):
     config, storage = search_config(folder), tmp_path / "a.db"
-    with pytest.raises(InputError, match="cannot be trained with .*eight"):
+    with pytest.raises(InputError, match=r"cannot be trained with .*eight"):
         Search(config, choosing("eight"), storage).step()
     search = Search(config, choosing(8), storage)
     assert search.done == 0
