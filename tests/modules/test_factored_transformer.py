@@ -298,6 +298,8 @@ def test_sixteen_bits_are_near_thirty_two(mode):
         ),
         ({"disable_content": [0], **MODES["plain"]}, "need factored = true"),
         ({"disable_position": [3]}, "has the layer 3: take layers from 0 to 2"),
+        ({"disable_content": [-1]}, "has the layer -1: take layers from 0 to 2"),
+        ({"position_only": -1, **MODES["plain"]}, "position_only is -1: take 0 or more"),
         (
             {"position_only": 4, **MODES["plain"]},
             "position_only is 4: take at most the number of layers, 3",

@@ -32,6 +32,7 @@ Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
 Reduction = Literal["mean", "sum"]
 Answer = TypeVar("Answer")
+POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at most in prediction
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
@@ -54,7 +55,8 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in
-            prediction.
+            prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that memory
+            does not grow with the square of the number of tags.
         confidence: whether predictions are written with their probabilities.
 
     Raises:
@@ -195,7 +197,8 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         # A listener gives what the upstream component computed for whole docs.
         ready = self._potentials(split.docs) if listens(self.model) else None
         found: dict[int, Answer] = {}
-        for batch in batches_by_size(split.sizes, self.batch_tokens):
+        budget = min(self.batch_tokens, POTENTIALS // len(self.tags) ** 2)
+        for batch in batches_by_size(split.sizes, budget):
             if ready is None:
                 potentials = self._potentials(inputs.chosen(batch))
             else:
