@@ -11,7 +11,8 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_psa.cli.annotate import annotated
-from spacy_psa.cli.input import Record
+from spacy_psa.cli.annotator import Annotated, Annotator, Failed, Outcome
+from spacy_psa.cli.input import Record, text_doc
 from tests.helpers.commands import assert_one_error, command
 
 run = command("annotate")
@@ -76,6 +77,15 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
+def outcomes(
+    nlp: Language, texts: list[str], batch_size: int = 2, n_process: int = 1
+) -> list[Outcome]:
+    """What becomes of each text; the row of a document is its text and its entities."""
+    annotator = Annotator(lambda: nlp, text_doc, lambda doc: (doc.text, len(doc.ents)))
+    records = (Record("", 0, text.encode()) for text in texts)
+    return [found for _, found in annotated(annotator, records, batch_size, n_process)]
+
+
 def read_jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
 
@@ -115,7 +125,8 @@ def test_other_keys_of_a_json_line_are_kept(model, tmp_path):
     source.write_text('\ufeff{"id": 7, "body": "In London.", "text": "no"}\r\n\n', encoding="utf8")
     assert run(model, source, tmp_path / "out.jsonl", "--text-key", "body").exit_code == 0
     (row,) = read_jsonl(tmp_path / "out.jsonl")
-    assert (row["id"], row["text"], row["ents"][0]["text"]) == (7, "In London.", "London")
+    assert {**row, "ents": []} == {"id": 7, "text": "no", "body": "In London.", "ents": []}
+    assert row["ents"][0]["text"] == "London"
 
 
 def test_annotation_of_an_earlier_run_does_not_stay(model, tmp_path):
@@ -330,16 +341,11 @@ def test_document_that_fails_is_named_and_the_others_go_on(model, tmp_path, n_pr
 def test_a_batch_that_fails_is_tried_one_by_one_in_order(batch_size, n_process):
     nlp = make_pipeline("fails_with_its_batch")
     texts = [str(i) if i % 7 else "boom" for i in range(40)]
-    records = [Record(i, str(i), 0, text) for i, text in enumerate(texts)]
-    failed = []
-    done = [
-        (record.number, doc.text)
-        for record, doc in annotated(
-            nlp, records, batch_size, n_process, lambda record, _: failed.append(record.number)
-        )
-    ]
-    assert done == [(i, text) for i, text in enumerate(texts) if text != "boom"]
-    assert failed == [i for i, text in enumerate(texts) if text == "boom"]
+    for text, found in zip(texts, outcomes(nlp, texts, batch_size, n_process), strict=True):
+        if text == "boom":
+            assert found == Failed("ValueError: too hot")
+        else:
+            assert found == Annotated((text, 0), 1)
 
 
 def test_spacys_own_recognizer_is_no_obstacle():
@@ -347,18 +353,15 @@ def test_spacys_own_recognizer_is_no_obstacle():
     nlp = spacy.blank("en")
     nlp.add_pipe("ner").add_label("LOC")
     nlp.initialize()
-    records = [Record(i, str(i), 0, "To London") for i in range(3)]
-    done = [record.number for record, _ in annotated(nlp, records, 2, 1, lambda r, e: None)]
-    assert done == [0, 1, 2]
+    assert [found.words for found in outcomes(nlp, ["To London"] * 3)] == [2, 2, 2]
 
 
-def test_text_longer_than_the_pipeline_takes_does_not_stop_the_rest(model, tmp_path):
+def test_text_longer_than_the_pipeline_takes_does_not_stop_the_rest():
     nlp = make_pipeline()
     nlp.max_length = 10
-    records = [Record(0, "a", 0, "London"), Record(1, "b", 0, "x" * 11), Record(2, "c", 0, "y")]
-    failed = []
-    done = [r.where for r, _ in annotated(nlp, records, 8, 1, lambda r, e: failed.append(r.where))]
-    assert (done, failed) == (["a", "c"], ["b"])
+    first, second, third = outcomes(nlp, ["London", "x" * 11, "y"], batch_size=8)
+    assert (first.row, third.row) == (("London", 1), ("y", 0))
+    assert isinstance(second, Failed)
 
 
 def test_nothing_is_written_when_every_document_fails(model, tmp_path):
@@ -377,12 +380,10 @@ def test_empty_input_gives_an_empty_output(model, tmp_path):
 
 def test_words_of_the_input_do_not_stay_in_memory():
     nlp = make_pipeline()
-    records = (Record(i, "", 0, f"word{i} London") for i in range(500))
     before = len(nlp.vocab.strings)
-    ents = [len(doc.ents) for _, doc in annotated(nlp, records, 10, 1, lambda r, e: None)]
-    assert ents == [1] * 500
-    # All but the first of each zone, which spaCy may meet outside it.
-    assert len(nlp.vocab.strings) - before < 50
+    found = outcomes(nlp, [f"word{i} London" for i in range(500)], batch_size=10)
+    assert [outcome.row[1] for outcome in found] == [1] * 500
+    assert len(nlp.vocab.strings) - before < 10
 
 
 def test_errors_are_one_line_under_spacys_command_too(tmp_path):
@@ -394,4 +395,4 @@ def test_errors_are_one_line_under_spacys_command_too(tmp_path):
         spacy.cli._util.app, ["psa", "annotate", "none", str(tmp_path / "none.txt"), "-"]
     )
     assert result.exit_code == 2
-    assert result.stderr == f"error: {tmp_path}/none.txt: there is no such file\n"
+    assert result.stderr == (f"error: {tmp_path}/none.txt: there is no such file; check the path\n")
