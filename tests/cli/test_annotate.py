@@ -1,7 +1,13 @@
 """`spacy-psa annotate` on a pipeline of spaCy's own parts."""
 
+import gzip
 import json
+import multiprocessing
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +29,19 @@ TEXTS = ["Ada Lovelace wrote to London .", "Nothing here .", "London , London !"
 def fails_on_boom(doc: Doc) -> Doc:
     if doc.text == "boom":
         raise ValueError("too hot\nto handle")
+    return doc
+
+
+@Language.component("dies_on_boom")
+def dies_on_boom(doc: Doc) -> Doc:
+    if doc.text == "boom" and multiprocessing.parent_process() is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return doc
+
+
+@Language.component("counts_strings")
+def counts_strings(doc: Doc) -> Doc:
+    doc.user_data["meta"] = {"strings": len(doc.vocab.strings)}
     return doc
 
 
@@ -135,6 +154,50 @@ def test_annotation_of_an_earlier_run_does_not_stay(model, tmp_path):
     assert run(model, source, tmp_path / "out.jsonl").exit_code == 0
     (row,) = read_jsonl(tmp_path / "out.jsonl")
     assert set(row) == {"text", "ents"} and row["ents"][0]["label"] == "LOC"
+
+
+def test_keys_of_the_input_that_the_annotation_replaces_are_named(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "London", "ents": [1], "spans": {}, "id": 1}\n')
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert result.exit_code == 0
+    assert "warning: the annotation replaces keys of the input: ents, spans\n" in result.stderr
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--text-key", "ents")
+    assert_one_error(result, "--text-key ents")
+
+
+UNUSUAL = {
+    "big": str(2**64),
+    "deep": "[" * 600 + "]" * 600,
+    "surrogate": '"\\ud83d"',
+}
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+@pytest.mark.parametrize("value", UNUSUAL.values(), ids=UNUSUAL)
+def test_whatever_json_holds_is_kept_in_json_lines(model, tmp_path, value, n_process):
+    lines = ['{"text": "London"}'] * 4
+    lines[2] = '{"text": "London", "id": %s}' % value  # noqa: UP031
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    options = ["--batch-size", 2, "--n-process", n_process]
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", *options)
+    assert result.exit_code == 0, result.output
+    rows = read_jsonl(tmp_path / "out.jsonl")
+    assert len(rows) == 4 and rows[2]["id"] == json.loads(value)
+
+
+@pytest.mark.parametrize("skip_bad", [[], ["--skip-bad"]])
+@pytest.mark.parametrize("n_process", [1, 2])
+@pytest.mark.parametrize("value", UNUSUAL.values(), ids=UNUSUAL)
+def test_what_a_docbin_cannot_hold_costs_one_document(model, tmp_path, value, n_process, skip_bad):
+    lines = ['{"text": "London"}'] * 4
+    lines[2] = '{"text": "London", "id": %s}' % value  # noqa: UP031
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    options = ["--batch-size", 2, "--n-process", n_process, *skip_bad]
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.spacy", *options)
+    assert result.exit_code == 0, result.output
+    assert "in.jsonl:3: not annotated: " in result.stderr
+    docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab))
+    assert [[ent.text for ent in doc.ents] for doc in docs] == [["London"]] * 3
 
 
 def test_half_a_surrogate_pair_in_the_meta_survives(model, tmp_path):
@@ -370,6 +433,122 @@ def test_nothing_is_written_when_every_document_fails(model, tmp_path):
     assert result.exit_code == 1
     assert "none of 2 docs" in result.stderr
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_output_of_an_earlier_run_stays_when_all_lines_are_bad(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text("bad\nbad\n")
+    (tmp_path / "out.jsonl").write_text("earlier")
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--skip-bad")
+    assert result.exit_code == 1 and "none of 2 docs" in result.stderr
+    assert (tmp_path / "out.jsonl").read_text() == "earlier"
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_a_model_that_cannot_be_opened_is_an_error_without_documents_too(tmp_path, n_process):
+    (tmp_path / "in.txt").write_text("")
+    options = ["--n-process", n_process]
+    result = run(tmp_path / "none", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
+    assert_one_error(result, "no pipeline to open")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_killed_process_is_one_error_and_the_earlier_output_stays(tmp_path):
+    make_pipeline("dies_on_boom").to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("London\n" * 20 + "boom\n" + "London\n" * 20)
+    (tmp_path / "out.jsonl").write_text("earlier")
+    before = sorted(tmp_path.iterdir())
+    options = ["--n-process", 2, "--batch-size", 2]
+    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
+    assert_one_error(result, "a process was killed")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "out.jsonl").read_text() == "earlier"
+
+
+def test_processes_do_not_remember_the_words_of_the_input(tmp_path):
+    make_pipeline("counts_strings").to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("".join(f"word{i}\n" for i in range(1000)))
+    options = ["--n-process", 2, "--batch-size", 10]
+    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
+    assert result.exit_code == 0, result.output
+    counts = [row["strings"] for row in read_jsonl(tmp_path / "out.jsonl")]
+    assert len(counts) == 1000 and max(counts[-10:]) - min(counts[:10]) < 100
+
+
+def test_gzipped_input_is_read(model, tmp_path):
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"London\nLondon\n"))
+    assert run(model, tmp_path / "in.txt.gz", tmp_path / "out.jsonl").exit_code == 0
+    assert len(read_jsonl(tmp_path / "out.jsonl")) == 2
+    content = gzip.compress("".join(f"London {i}\n" for i in range(9999)).encode())
+    (tmp_path / "in.txt.gz").write_bytes(content[:-9])
+    result = run(model, tmp_path / "in.txt.gz", tmp_path / "new.jsonl")
+    assert_one_error(result, "in.txt.gz: the gzip file is broken")
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_each_line_of_text_gives_one_line_of_output(model, tmp_path):
+    (tmp_path / "in.txt").write_text("London\n\n \nLondon\n")
+    assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0
+    assert [row["text"] for row in read_jsonl(tmp_path / "out.jsonl")] == [
+        *("London", "", " ", "London")
+    ]
+
+
+def test_an_empty_text_has_the_keys_of_any_other(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": ""}\n{"text": "London"}\n')
+    assert run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl").exit_code == 0
+    first, second = read_jsonl(tmp_path / "out.jsonl")
+    assert first == {"text": "", "ents": []} and set(second) == set(first)
+
+
+def test_a_missing_folder_of_the_output_is_made(model, text, tmp_path):
+    assert run(model, text, tmp_path / "new" / "folder" / "out.jsonl").exit_code == 0
+    assert len(read_jsonl(tmp_path / "new" / "folder" / "out.jsonl")) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("target", ["/dev/full", "-"])
+def test_a_device_that_is_full_is_one_error(text, tmp_path, target):
+    make_pipeline().to_disk(tmp_path / "model")
+    command = [sys.executable, "-m", "spacy_psa", "annotate", tmp_path / "model", text, target]
+    with open("/dev/full", "wb") as full:
+        options = ["--format", "conll"]
+        done = subprocess.run([*command, *options], stdout=full, stderr=subprocess.PIPE, text=True)
+    name = "stdout" if target == "-" else target
+    reason = "No space left on device"
+    assert done.stderr == f"error: {name}: cannot be written ({reason}); check the path\n"
+    assert done.returncode == 2
+
+
+def test_a_docbin_that_is_damaged_inside_is_one_error(model, tmp_path):
+    gold = DocBin(docs=[make_gold()] * 3)
+    for name, value in [
+        ("strings", {"London"}),
+        ("flags", gold.flags[:1]),
+        ("cats", []),
+        ("span_groups", [b"x"] * 3),
+        ("user_data", [b"x"] * 3),
+        ("spaces", gold.spaces[:2]),
+    ]:
+        docbin = DocBin(docs=[make_gold()] * 3, store_user_data=True)
+        setattr(docbin, name, value)
+        docbin.to_disk(tmp_path / "in.spacy")
+        result = run(model, tmp_path / "in.spacy", tmp_path / "out.jsonl")
+        assert_one_error(result, "in.spacy")
+        assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_conll_columns_hold_whatever_is_in_labels_tags_and_words(tmp_path):
+    vocab = spacy.blank("en").vocab
+    doc = Doc(vocab, words=["a\0b", "c\u2028d", "\0"], tags=["N N", "V\nX", "T\t"])
+    doc.set_ents([Span(doc, 0, 1, "two words"), Span(doc, 1, 2, "two\nlines")])
+    doc.spans["chunks"] = [Span(doc, 0, 3, "N P")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = tmp_path / "out.conll"
+    assert run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep").exit_code == 0
+    assert out.read_text() == (
+        "a_b N_N B-N_P B-two_words\nc_d V_X I-N_P B-two_lines\n_ T I-N_P O\n\n"
+    )
 
 
 def test_empty_input_gives_an_empty_output(model, tmp_path):
