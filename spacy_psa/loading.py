@@ -27,8 +27,8 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
     use_device(gpu_id)
     try:
         return spacy.load(model)
-    except InputError:
-        raise
+    except InputError as error:
+        raise InputError(f"{_file_of(error, Path(model))}: {error}") from error
     except Exception as error:  # each kind of file has its own errors
         if isinstance(error, OSError) and not Path(model).exists():
             raise InputError(
@@ -48,10 +48,11 @@ def _file_of(error: Exception, folder: Path) -> Path:
     The errors of spaCy do not name it, but the functions that were called have it.
     """
     found = folder
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        for value in frame.f_locals.values():
-            if isinstance(value, Path) and folder in value.parents:
-                found = value
+    for raised in (error, error.__cause__):
+        for frame, _ in traceback.walk_tb(raised.__traceback__ if raised else None):
+            for value in frame.f_locals.values():
+                if isinstance(value, Path) and folder in value.parents:
+                    found = value
     return found
 
 
