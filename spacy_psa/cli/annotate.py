@@ -143,14 +143,13 @@ def annotate_file(
         typer.Exit: if no document was annotated; then the writer does not finish.
     """
     counts: Counter[str] = Counter()
-    started = time.perf_counter()
-    with (
-        _progress() as (advance, say),
-        open_source(source, input_format, text_key, keep) as opened,
-        writing as writer,
-    ):
+    with open_source(source, input_format, text_key, keep) as opened, writing as writer:
         annotator = Annotator(open_pipeline, opened.make_doc, writer.encode)
-        with closing(annotated(annotator, opened.records, batch_size, n_process)) as outcomes:
+        with (
+            closing(annotated(annotator, opened.records, batch_size, n_process)) as outcomes,
+            _progress() as (advance, say),
+        ):
+            started = time.perf_counter()  # the pipeline is open
             for record, outcome in outcomes:
                 if isinstance(outcome, Malformed):
                     if not skip_bad:
@@ -177,7 +176,9 @@ def annotate_file(
 def annotated(
     annotator: Annotator, records: Iterable[Record], batch_size: int, n_process: int
 ) -> Generator[tuple[Record, Outcome], None, None]:
-    """Yield each record with its outcome, in order; close the generator to end before the last.
+    """Open the pipeline; then yield each record with its outcome, in order.
+
+    Close the generator to end before the last record.
 
     Args:
         annotator: annotates the batches.
@@ -189,15 +190,22 @@ def annotated(
     waiting: deque[list[Record]] = deque()
 
     def contents() -> Iterator[list[bytes]]:
-        yield []  # opens the pipeline, also if there are no records
+        yield []  # opens the pipeline
         for batch in iter(lambda: list(islice(records, batch_size)), []):
             waiting.append(batch)
             yield [record.content for record in batch]
 
     count = n_process if n_process > 0 else os.cpu_count() or 1
     several = in_processes(annotator, contents(), count) if count > 1 else None
-    with closing(several or (annotator(batch) for batch in contents())) as found:
-        next(found)
+    found = several or (annotator(batch) for batch in contents())
+    next(found)
+    return _with_records(found, waiting)
+
+
+def _with_records(
+    found: Generator[list[Outcome], None, None], waiting: deque[list[Record]]
+) -> Generator[tuple[Record, Outcome], None, None]:
+    with closing(found):
         for outcomes in found:
             yield from zip(waiting.popleft(), outcomes, strict=True)
 
@@ -220,8 +228,7 @@ def _progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callab
         TextColumn("{task.fields[speed]:,.0f} words/s"),
         TimeElapsedColumn(),
     )
-    # Without a refreshing thread: if a thread holds a lock while spaCy forks its processes,
-    # they would hang.
+    # No thread refreshes the bar: `advance` does.
     with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
         task = bar.add_task("", total=None, words=0, speed=0.0)
         started = shown = time.perf_counter()
