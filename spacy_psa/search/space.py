@@ -36,6 +36,9 @@ OPTIONS = {
     "categorical": {"choices"},
 }
 
+LARGEST = 2**53
+"""Up to here Optuna holds whole numbers exactly."""
+
 ENTRY = {"type"}.union(*OPTIONS.values())
 
 
@@ -53,7 +56,7 @@ def read_space(path: Path) -> Space:
         content = tomllib.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such search space; check the path") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not a TOML file ({error}); correct the file") from error
     space = dict(_entries(content, path))
     if not space:
@@ -89,9 +92,9 @@ def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
             if not isinstance(at, dict) or key not in at:
                 keys = list(at) if isinstance(at, dict) else []
                 near = get_close_matches(key, keys, 1)
-                where = ".".join(name.split(".")[:i])
+                where = f"[{'.'.join(name.split('.')[:i])}]" if i else "its sections"
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"{path}: {name}: the config has no {key!r} in [{where}]{hint}")
+                raise InputError(f"{path}: {name}: the config has no {key!r} in {where}{hint}")
             at = at[key]
         if isinstance(at, dict):
             raise InputError(
@@ -142,7 +145,7 @@ def _entries(
 def _wrong(entry: dict[str, Any]) -> str | None:
     """Tell what is wrong with the range of a setting; None if nothing is."""
     kind = entry.get("type")
-    if kind not in OPTIONS:
+    if not isinstance(kind, str) or kind not in OPTIONS:
         return f"type is {kind!r}: take one of {', '.join(OPTIONS)}"
     unknown = entry.keys() - OPTIONS[kind] - {"type"}
     if unknown:
@@ -164,6 +167,8 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     for key in ("low", "high", *({"step"} & entry.keys())):
         if not isinstance(entry.get(key), number) or isinstance(entry[key], bool):
             return f"{key} is {entry.get(key)!r}: give a number ({kind})"
+        if not -LARGEST <= entry[key] <= LARGEST:
+            return f"{key} is out of range: give a number from -2**53 to 2**53"
     log = entry.get("log", False)
     if not isinstance(log, bool):
         return f"log is {log!r}: give true or false"

@@ -130,7 +130,9 @@ def test_a_pipeline_without_our_component_is_refused(dev, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "other")
-    assert_one_error(run(tmp_path / "other", dev), "no crf_ner or crf_chunker", "sentencizer")
+    assert_one_error(
+        run(tmp_path / "other", dev), "no crf_ner or crf_chunker", "sentencizer", "for no others"
+    )
 
 
 def test_a_component_that_is_not_there_is_named(model, dev):

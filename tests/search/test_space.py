@@ -19,11 +19,16 @@ CONFIG_OF = {
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[a", "not a TOML file"),
+        ("[a", "is not a TOML file"),
         ("", "no setting to search"),
         ("a.b = 3", "a.b: 3 is not a range"),
         ('[a.b]\ntype = "real"', "a.b: type is 'real': take one of float, int, categorical"),
         ("[a.b]\nlow = 1", "a.b: type is None"),
+        ('[a.b]\ntype = ["float"]', "a.b: type is ['float']"),
+        ("a = " + "[" * 5000 + "]" * 5000, "is not a TOML file"),
+        (f'[a.b]\ntype = "int"\nlow = 0\nhigh = {10**30}', "a.b: high is out of range"),
+        (f'[a.b]\ntype = "int"\nlow = 0\nhigh = 1{"0" * 5000}', "is not a TOML file"),
+        ('[a.b]\ntype = "float"\nlow = 0\nhigh = inf', "a.b: high is out of range"),
         ('[a.b]\ntype = "float"\nlow = 1', "a.b: high is None"),
         ('[a.b]\ntype = "int"\nlow = 1\nhigh = 2.5', "a.b: high is 2.5"),
         ('[a.b]\ntype = "int"\nlow = true\nhigh = 2', "a.b: low is True"),
