@@ -1,5 +1,6 @@
 """Opens a trained pipeline for a command."""
 
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,20 +20,40 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
         gpu_id: the number of the GPU; -1 for the CPU.
 
     Raises:
-        InputError: if there is no such GPU or no such pipeline.
+        InputError: if there is no such GPU or no such pipeline, or if a file of it is damaged.
     """
     import spacy
 
     use_device(gpu_id)
     try:
         return spacy.load(model)
-    except OSError as error:
-        # spaCy's message helps only if the path exists.
-        reason = str(error) if Path(model).exists() else "there is no such folder or package"
+    except InputError as error:
+        raise InputError(f"{_file_of(error, Path(model))}: {error}") from error
+    except Exception as error:  # each kind of file has its own errors
+        if isinstance(error, OSError) and not Path(model).exists():
+            raise InputError(
+                f"{model}: no pipeline to open (there is no such folder or package); give the "
+                "folder that `spacy train` wrote or the name of an installed package"
+            ) from error
         raise InputError(
-            f"{model}: no pipeline to open ({reason}); give the folder that `spacy train` wrote "
-            "or the name of an installed package"
+            f"{_file_of(error, Path(model))}: the pipeline cannot be opened "
+            f"({type(error).__name__}: {str(error).partition('. ')[0]}); check that its files are "
+            "complete and the packages of its components installed"
         ) from error
+
+
+def _file_of(error: Exception, folder: Path) -> Path:
+    """Find the file or folder below `folder` that was read last before the error.
+
+    The errors of spaCy do not name it, but the functions that were called have it.
+    """
+    found = folder
+    for raised in (error, error.__cause__):
+        for frame, _ in traceback.walk_tb(raised.__traceback__ if raised else None):
+            for value in frame.f_locals.values():
+                if isinstance(value, Path) and folder in value.parents:
+                    found = value
+    return found
 
 
 def use_device(gpu_id: int) -> None:
@@ -70,8 +91,8 @@ def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
     if not pipes:
         names = ", ".join(nlp.pipe_names) or "(none)"
         raise InputError(
-            f"no crf_ner or crf_chunker among the components {names}: only these have exact "
-            "confidences; give another pipeline"
+            f"no crf_ner or crf_chunker among the components {names}; this command works for no "
+            "others, so give another pipeline"
         )
     if name is None and len(pipes) > 1:
         raise InputError(

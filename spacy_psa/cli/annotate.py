@@ -1,28 +1,28 @@
 """`spacy-psa annotate`: reads text and writes annotated documents, as a stream."""
 
+import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spacy_psa.cli.annotator import Annotator, Failed, Malformed, Outcome
 from spacy_psa.cli.input import InputFormat, Record, open_source, resolve_format
-from spacy_psa.cli.output import OutputFormat, OutputTags, Writer, open_writer
+from spacy_psa.cli.jsonl_writer import ANNOTATION
+from spacy_psa.cli.output import OutputFormat, OutputTags, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
+from spacy_psa.cli.processes import in_processes
+from spacy_psa.cli.writer import Writer
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
-
-ZONE = 16
-"""The number of batches after which spaCy forgets the words that it has met in them."""
-
-Failed = Callable[[Record, Exception], None]
 
 
 def annotate(
@@ -64,12 +64,13 @@ def annotate(
 ) -> None:
     """Annotate text with a trained pipeline.
 
-    INPUT is text with one document on each line, JSON lines ({"text": ...}), or a .spacy file.
-    OUTPUT is JSON lines (text, entities with character offsets), a .spacy file, CoNLL columns or an
-    HTML page. The output file appears when all documents are done.
+    INPUT is text with one document on each line, JSON lines ({"text": ...}), or a .spacy file; it
+    may be gzipped (.gz). OUTPUT is JSON lines (text, entities with character offsets), a .spacy
+    file, CoNLL columns or an HTML page. JSON lines keep the other keys of the input, but for ents,
+    spans and tokens. The output file appears when all documents are done; a missing folder is made.
 
-    Documents on which the pipeline fails are named on stderr and left out. A malformed line ends
-    the run, unless --skip-bad is given. The exit code is 1 if no document was annotated.
+    Documents that cannot be annotated or written are named on stderr and left out. A malformed line
+    ends the run, unless --skip-bad is given. The exit code is 1 if no document was annotated.
 
     \b
     Example:
@@ -79,13 +80,17 @@ def annotate(
 
     if n_process == 0:
         raise InputError("--n-process 0: give a number of processes, or -1 for one per core")
+    if text_key in ANNOTATION:
+        raise InputError(
+            f"--text-key {text_key}: the annotation has this key; rename it in the input"
+        )
     # Before the model is loaded, because these checks take no time.
     check_source(source, input_format)
     resolve_output_format(target, output_format)
     annotate_file(
-        load_pipeline(model, gpu_id),
+        partial(load_pipeline, model, gpu_id),
         source,
-        open_writer(target, output_format, scheme, tokens),
+        open_writer(target, output_format, scheme, tokens, text_key),
         input_format=input_format,
         batch_size=batch_size,
         n_process=n_process,
@@ -107,7 +112,7 @@ def check_source(source: Path, input_format: InputFormat) -> None:
 
 
 def annotate_file(
-    nlp: "Language",
+    open_pipeline: "Callable[[], Language]",
     source: Path,
     writing: AbstractContextManager[Writer],
     *,
@@ -121,7 +126,8 @@ def annotate_file(
     """Annotate all of `source`, with a progress bar and a summary on stderr.
 
     Args:
-        nlp: the pipeline.
+        open_pipeline: gives the pipeline; with several processes it is sent to them, so that it
+            must be possible to pickle it.
         source: see `annotate`.
         writing: a context manager that gives the writer; it is entered after the source is open.
         input_format: see `annotate`.
@@ -132,146 +138,76 @@ def annotate_file(
         n_process: see `annotate`.
 
     Raises:
-        InputError: if a line is malformed; errors of the source and the writer pass through.
+        InputError: if a line is malformed or a process is killed; errors of the pipeline, the
+            source and the writer pass through.
         typer.Exit: if no document was annotated; then the writer does not finish.
     """
     counts: Counter[str] = Counter()
-    started = time.perf_counter()
-    with _progress() as (advance, say):
-
-        def bad(where: str, reason: str) -> None:
-            if not skip_bad:
-                raise InputError(f"{where}: {reason}; correct the line or give --skip-bad")
-            counts["bad"] += 1
-            say(f"{where}: skipped: {reason}")
-
-        def failed(record: Record, error: Exception) -> None:
-            counts["failed"] += 1
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            say(f"{record.where}: not annotated: {reason}")
-
+    with open_source(source, input_format, text_key, keep) as opened, writing as writer:
+        annotator = Annotator(open_pipeline, opened.make_doc, writer.encode)
         with (
-            open_source(source, input_format, nlp.vocab, text_key, keep, bad) as opened,
-            writing as writer,
+            closing(annotated(annotator, opened.records, batch_size, n_process)) as outcomes,
+            _progress() as (advance, say),
         ):
-            for record, doc in annotated(nlp, opened.records, batch_size, n_process, failed):
-                writer.write(doc)
-                counts["docs"] += 1
-                counts["words"] += len(doc)
-                advance(record.position, opened.total, counts["words"])
-            if counts["failed"] and not counts["docs"]:
-                typer.echo(f"error: none of {counts['failed']:,} docs was annotated", err=True)
-                raise typer.Exit(1)
+            started = time.perf_counter()  # the pipeline is open
+            for record, outcome in outcomes:
+                if isinstance(outcome, Malformed):
+                    if not skip_bad:
+                        raise InputError(
+                            f"{record.where}: {outcome.reason}; correct the line or give --skip-bad"
+                        )
+                    counts["bad"] += 1
+                    say(f"{record.where}: skipped: {outcome.reason}")
+                elif isinstance(outcome, Failed):
+                    counts["failed"] += 1
+                    say(f"{record.where}: not annotated: {outcome.reason}")
+                else:
+                    writer.write(outcome.row)
+                    counts["docs"] += 1
+                    counts["words"] += outcome.words
+                    advance(record.position, opened.total, counts["words"])
+        lost = counts["failed"] + counts["bad"]
+        if lost and not counts["docs"]:
+            typer.echo(f"error: none of {lost:,} docs was annotated", err=True)
+            raise typer.Exit(1)
     typer.echo(_summary(counts, time.perf_counter() - started), err=True)
 
 
 def annotated(
-    nlp: "Language",
-    records: Iterable[Record],
-    batch_size: int,
-    n_process: int,
-    failed: Failed,
-) -> "Iterator[tuple[Record, Doc]]":
-    """Yield each record with its annotated `Doc`, in order.
+    annotator: Annotator, records: Iterable[Record], batch_size: int, n_process: int
+) -> Generator[tuple[Record, Outcome], None, None]:
+    """Open the pipeline; then yield each record with its outcome, in order.
 
-    Use each `Doc` before you take the next one. If the pipeline fails on a batch, the documents of
-    the batch are annotated again one by one, and `failed` is called for those that fail alone.
-    (`nlp.set_error_handler` would lose the whole batch, and raises an error for spaCy's own `ner`
-    and `parser`.)
+    Close the generator to end before the last record.
 
     Args:
-        nlp: the pipeline.
+        annotator: annotates the batches.
         records: the documents to annotate.
         batch_size: the number of documents in a batch.
         n_process: the number of processes; -1 means one per core.
-        failed: called with the record and the error of each document that fails.
     """
-    if n_process != 1:
-        yield from _in_processes(nlp, records, batch_size, n_process, failed)
-        return
     records = iter(records)
-    batches = iter(lambda: list(islice(records, batch_size)), [])
-    done = ZONE
-    while done == ZONE:
-        done = 0
-        # spaCy keeps every word that it meets. A memory zone frees the words of its documents,
-        # so that memory does not grow with the input.
-        with nlp.memory_zone():
-            for batch in islice(batches, ZONE):
-                yield from _batch(nlp, batch, failed)
-                done += 1
+    waiting: deque[list[Record]] = deque()
+
+    def contents() -> Iterator[list[bytes]]:
+        yield []  # opens the pipeline
+        for batch in iter(lambda: list(islice(records, batch_size)), []):
+            waiting.append(batch)
+            yield [record.content for record in batch]
+
+    count = n_process if n_process > 0 else os.cpu_count() or 1
+    several = in_processes(annotator, contents(), count) if count > 1 else None
+    found = several or (annotator(batch) for batch in contents())
+    next(found)
+    return _with_records(found, waiting)
 
 
-def _batch(nlp: "Language", batch: list[Record], failed: Failed) -> "Iterator[tuple[Record, Doc]]":
-    made = list(_made(nlp, batch, failed))
-    try:
-        docs = list(nlp.pipe([doc for _, doc in made], batch_size=len(batch)))
-    except Exception:  # a component may raise any error; the document is found below
-        docs = []
-    for i, (record, _) in enumerate(made):
-        doc = docs[i] if len(docs) == len(made) else _alone(nlp, record, failed)
-        if doc is not None:
-            yield record, doc
-
-
-def _in_processes(
-    nlp: "Language", records: Iterable[Record], batch_size: int, n_process: int, failed: Failed
-) -> "Iterator[tuple[Record, Doc]]":
-    from spacy.util import ignore_error
-
-    under_way: deque[Record] = deque()
-
-    def feed() -> "Iterator[tuple[Doc, int]]":
-        for record, doc in _made(nlp, records, failed):
-            under_way.append(record)
-            yield doc, record.number
-
-    def retried(record: Record) -> "list[tuple[Record, Doc]]":
-        nlp.default_error_handler = handler
-        doc = _alone(nlp, record, failed)
-        nlp.default_error_handler = ignore_error
-        return [] if doc is None else [(record, doc)]
-
-    # Errors in a process are ignored here, so that the stream continues; see `retried`.
-    handler, nlp.default_error_handler = nlp.default_error_handler, ignore_error
-    try:
-        for doc, number in nlp.pipe(
-            feed(), as_tuples=True, batch_size=batch_size, n_process=n_process
-        ):
-            # Documents that went in before this one and have not come out have failed.
-            while under_way:
-                record = under_way.popleft()
-                if record.number == number:
-                    yield record, doc
-                    break
-                yield from retried(record)
-        for record in under_way:
-            yield from retried(record)
-    finally:
-        nlp.default_error_handler = handler
-
-
-def _made(
-    nlp: "Language", records: Iterable[Record], failed: Failed
-) -> "Iterator[tuple[Record, Doc]]":
-    """Yield tokenized documents; documents that cannot be tokenized are left out."""
-    for record in records:
-        try:
-            doc = record.make_doc(nlp)
-        except Exception as error:  # a tokenizer may raise any error
-            failed(record, error)
-        else:
-            yield record, doc
-
-
-def _alone(nlp: "Language", record: Record, failed: Failed) -> "Doc | None":
-    # A new doc, because the components before the one that failed have changed the first.
-    for _, doc in _made(nlp, [record], failed):
-        try:
-            return nlp(doc)
-        except Exception as error:
-            failed(record, error)
-    return None
+def _with_records(
+    found: Generator[list[Outcome], None, None], waiting: deque[list[Record]]
+) -> Generator[tuple[Record, Outcome], None, None]:
+    with closing(found):
+        for outcomes in found:
+            yield from zip(waiting.popleft(), outcomes, strict=True)
 
 
 @contextmanager
@@ -292,8 +228,7 @@ def _progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callab
         TextColumn("{task.fields[speed]:,.0f} words/s"),
         TimeElapsedColumn(),
     )
-    # Without a refreshing thread: if a thread holds a lock while spaCy forks its processes,
-    # they would hang.
+    # No thread refreshes the bar: `advance` does.
     with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
         task = bar.add_task("", total=None, words=0, speed=0.0)
         started = shown = time.perf_counter()

@@ -1,27 +1,32 @@
-"""The input of `annotate`: text by lines, JSON lines or `.spacy` files, as a stream."""
+"""The input of `annotate`: text by lines, JSON lines or `.spacy` files, as a stream.
 
+The records of an input are bytes, which can be sent to other processes. Documents are made of them
+where the pipeline is.
+"""
+
+import gzip
 import json
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
-    from spacy.vocab import Vocab
+    from spacy.tokens import Doc, DocBin
 
 BOM = b"\xef\xbb\xbf"
 
-Bad = Callable[[str, str], None]
-"""Called with the place ("FILE:LINE") of a malformed line and the reason.
-
-It raises an error or counts the line."""
+MakeDoc = Callable[["Language", bytes], "Doc"]
+"""Makes a new `Doc` of the content of a record; it can be pickled."""
 
 
 class InputFormat(str, Enum):
@@ -45,41 +50,28 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class Record:
-    """One document to annotate.
+    """One document to annotate."""
 
-    Examples:
-        >>> import spacy
-        >>> record = Record(0, "texts.txt:1", 9, text="Ada left.", meta={"id": 7})
-        >>> doc = record.make_doc(spacy.blank("en"))
-        >>> doc.text, doc.user_data
-        ('Ada left.', {'meta': {'id': 7}})
-    """
-
-    number: int
-    """Its position in the stream, from 0."""
     where: str
     """Its place in the file, for messages."""
     position: int
     """How much of the input is read with it: bytes, or documents of a `.spacy` file."""
-    text: str = ""
-    doc: "Doc | None" = None
-    """The words, if the input gives them; then `text` is empty."""
-    meta: dict[str, Any] = field(default_factory=dict)
-
-    def make_doc(self, nlp: "Language") -> "Doc":
-        """Make a new `Doc`, with only the annotation of the input that is to be kept."""
-        doc = nlp.make_doc(self.text) if self.doc is None else self.doc.copy()
-        if self.meta:
-            doc.user_data["meta"] = self.meta
-        return doc
+    content: bytes
+    """A line, or a `.spacy` file with one document."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """An open input: its records, and the `position` of the last record (None if unknown)."""
+    """An open input."""
 
     records: Iterator[Record]
     total: int | None
+    """The `position` of the last record; None if unknown."""
+    make_doc: MakeDoc
+
+
+class MalformedLine(ValueError):
+    """The content of a record is not in the format of the input; the message says why."""
 
 
 def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
@@ -89,120 +81,170 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
         InputError: if `wanted` is auto and the file name does not tell the format.
 
     Examples:
-        >>> resolve_format(Path("texts.jsonl"), InputFormat.auto).value
+        >>> resolve_format(Path("texts.jsonl.gz"), InputFormat.auto).value
         'jsonl'
     """
     if wanted is not InputFormat.auto:
         return wanted
     if str(path) == "-":
         return InputFormat.text
-    if path.suffix.lower() not in SUFFIXES:
+    suffix = (path.with_suffix("") if _gzipped(path) else path).suffix.lower()
+    if suffix not in SUFFIXES:
         raise InputError(
             f"{path}: cannot tell the format from the name; "
             "give --input-format text, jsonl or spacy"
         )
-    return SUFFIXES[path.suffix.lower()]
+    return SUFFIXES[suffix]
 
 
 @contextmanager
-def open_source(
-    path: Path, wanted: InputFormat, vocab: "Vocab", text_key: str, keep: bool, bad: Bad
-) -> Iterator[Source]:
-    """Open `path` for reading; empty lines are skipped.
+def open_source(path: Path, wanted: InputFormat, text_key: str, keep: bool) -> Iterator[Source]:
+    """Open `path` for reading.
 
     Args:
-        path: the file; "-" means stdin.
+        path: the file, plain or .gz; "-" means stdin.
         wanted: the format.
-        vocab: the vocabulary of the documents of a `.spacy` file.
         text_key: the key of the text in a JSON line; the other keys are kept as meta.
         keep: whether to keep all annotation of a `.spacy` file, not only words and sentences.
-        bad: called for each malformed line.
 
     Raises:
-        InputError: if the file cannot be read. Errors of `bad` pass through while it is read.
+        InputError: if the file cannot be read, also if this shows only while it is read.
     """
     form = resolve_format(path, wanted)
     if str(path) == "-":
-        yield _source(sys.stdin.buffer, "stdin", None, form, vocab, text_key, keep, bad)
+        yield _source(sys.stdin.buffer, "stdin", None, form, text_key, keep)
         return
+    opener = gzip.open if _gzipped(path) else open
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - only the opening is inside of this try
+        stream = opener(path, "rb")
+        size = None if _gzipped(path) else path.stat().st_size or None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     with stream:
-        size = path.stat().st_size or None
-        yield _source(stream, str(path), size, form, vocab, text_key, keep, bad)
+        yield _source(stream, str(path), size, form, text_key, keep)
+
+
+def text_doc(nlp: "Language", content: bytes) -> "Doc":
+    """Make a document of a line of text.
+
+    Raises:
+        MalformedLine: if it is not UTF-8.
+    """
+    try:
+        return nlp.make_doc(content.decode("utf8"))
+    except UnicodeDecodeError as error:
+        raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
+
+
+def json_doc(nlp: "Language", content: bytes, text_key: str) -> "Doc":
+    """Make a document of a JSON line; the other keys are in `doc.user_data["meta"]`.
+
+    Raises:
+        MalformedLine: if it is not an object with a string under `text_key`.
+
+    Examples:
+        >>> import spacy
+        >>> doc = json_doc(spacy.blank("en"), b'{"text": "Ada left.", "id": 7}', "text")
+        >>> doc.text, doc.user_data
+        ('Ada left.', {'meta': {'id': 7}})
+    """
+    try:
+        value = json.loads(content.decode("utf8"))
+    except UnicodeDecodeError as error:
+        raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedLine(f"not JSON ({error})") from error
+    if not isinstance(value, dict) or not isinstance(value.get(text_key), str):
+        raise MalformedLine(f'not an object with a string under "{text_key}"')
+    doc = nlp.make_doc(value.pop(text_key))
+    if value:
+        doc.user_data["meta"] = value
+    return doc
+
+
+def packed_doc(nlp: "Language", content: bytes, keep: bool) -> "Doc":
+    """Make a document of a `.spacy` file with one document, with the annotation to keep."""
+    from spacy.tokens import DocBin
+
+    (doc,) = DocBin().from_bytes(content).get_docs(nlp.vocab)
+    return doc if keep else _bare(doc)
+
+
+def _gzipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _source(
-    stream: BinaryIO,
+    stream: IO[bytes] | gzip.GzipFile,
     name: str,
     size: int | None,
     form: InputFormat,
-    vocab: "Vocab",
     text_key: str,
     keep: bool,
-    bad: Bad,
 ) -> Source:
     if form is InputFormat.spacy:
-        return _docbin_source(stream, name, vocab, keep)
-    lines = _lines(stream, name, bad)
-    if form is InputFormat.jsonl:
-        return Source(_json_records(lines, text_key, bad), size)
-    return Source((Record(i, where, at, text) for i, (where, at, text) in enumerate(lines)), size)
+        return _docbin_source(stream, name, keep)
+    records = _lines(stream, name)
+    if form is InputFormat.text:
+        return Source(records, size, text_doc)
+    filled = (record for record in records if record.content.strip())
+    return Source(filled, size, partial(json_doc, text_key=text_key))
 
 
-def _lines(stream: BinaryIO, name: str, bad: Bad) -> Iterator[tuple[str, int, str]]:
-    """Yield the place, the bytes read so far, and the text of each line that is not empty."""
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name}: the gzip file is broken ({error}); make it again") from error
+    except OSError as error:
+        raise InputError(
+            f"{name}: cannot be read ({error.strerror or error}); check the path"
+        ) from error
+
+
+def _lines(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[Record]:
     position = 0
-    for number, line in enumerate(stream, 1):
+    for number in count(1):
+        with _reading(name):
+            line = stream.readline()
+        if not line:
+            return
         position += len(line)
         if number == 1:
             line = line.removeprefix(BOM)
-        try:
-            text = line.decode("utf8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            bad(f"{name}:{number}", f"not UTF-8 (byte {error.start + 1} of the line)")
-            continue
-        if text.strip():
-            yield f"{name}:{number}", position, text
+        yield Record(f"{name}:{number}", position, line.rstrip(b"\r\n"))
 
 
-def _json_records(
-    lines: Iterator[tuple[str, int, str]], text_key: str, bad: Bad
-) -> Iterator[Record]:
-    number = 0
-    for where, position, line in lines:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            bad(where, f"not JSON ({error})")
-            continue
-        if not isinstance(value, dict) or not isinstance(value.get(text_key), str):
-            bad(where, f'not an object with a string under "{text_key}"')
-            continue
-        text = value.pop(text_key)
-        yield Record(number, where, position, text, meta=value)
-        number += 1
-
-
-def _docbin_source(stream: BinaryIO, name: str, vocab: "Vocab", keep: bool) -> Source:
+def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: bool) -> Source:
     from spacy.tokens import DocBin
+
+    with _reading(name):
+        content = stream.read()
+    try:
+        docbin = DocBin().from_bytes(content)
+    except Exception as error:  # zlib, msgpack and numpy raise different errors
+        raise InputError(f"{name}: is not a .spacy file, or is broken; make it again") from error
+    return Source(_packed(docbin, name), len(docbin), partial(packed_doc, keep=keep))
+
+
+def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
+    """Yield each document as a `.spacy` file of its own."""
+    from spacy.tokens import DocBin
+    from spacy.vocab import Vocab
 
     from spacy_psa.corpora.docbin import codecs_known
 
-    try:
-        docbin = DocBin().from_bytes(stream.read())
-    except Exception as error:  # zlib, msgpack and numpy raise different errors
-        raise InputError(f"{name}: is not a .spacy file, or is broken; make it again") from error
-
-    def records() -> Iterator[Record]:
-        with codecs_known():
-            for i, doc in enumerate(docbin.get_docs(vocab)):
-                where = f"{name}: document {i + 1}"
-                yield Record(i, where, i + 1, doc=doc if keep else _bare(doc))
-
-    return Source(records(), len(docbin))
+    docs = docbin.get_docs(Vocab())
+    for number in range(1, len(docbin) + 1):
+        where = f"{name}: document {number}"
+        try:
+            with codecs_known():
+                one = DocBin(docbin.attrs, store_user_data=True, docs=[next(docs)])
+                content = one.to_bytes()
+        except Exception as error:  # as above; StopIteration if the parts differ in length
+            raise InputError(f"{where}: is broken ({error}); make the file again") from error
+        yield Record(where, number, content)
 
 
 def _bare(doc: "Doc") -> "Doc":

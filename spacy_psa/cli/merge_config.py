@@ -8,6 +8,11 @@ import typer
 
 from spacy_psa.errors import InputError
 
+USAGE = (
+    "give a setting and its value, as training.max_epochs=3, or a section and its settings, "
+    'as training.optimizer={"@optimizers":"spacy-psa.Adam.v1"}'
+)
+
 
 def merge_config(
     base: Annotated[Path, typer.Argument(metavar="BASE.cfg", help="Complete training config.")],
@@ -101,6 +106,8 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
     found = {}
     for text in values:
         key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"{text}: has no '='; {USAGE}")
         try:
             held = dot_to_object(config, key)  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
@@ -109,11 +116,8 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
             found[key] = srsly.json_loads(value)
         except ValueError:
             found[key] = value
-        if not equals or (isinstance(held, dict) and not isinstance(found[key], dict)):
-            raise InputError(
-                f"{text}: give a setting and its value, as training.max_epochs=3, or a section "
-                'and its settings, as training.optimizer={"@optimizers":"spacy-psa.Adam.v1"}'
-            )
+        if isinstance(held, dict) and not isinstance(found[key], dict):
+            raise InputError(f"{text}: {key} is a section; {USAGE}")
     return dot_to_dict(found)
 
 

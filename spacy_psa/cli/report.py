@@ -1,5 +1,6 @@
 """`spacy-psa report`: accuracy, speed and provenance of a pipeline as Markdown and JSON."""
 
+import html
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,7 +104,7 @@ def markdown(result: dict[str, Any], config: str) -> str:
     """
     model, test, speed = result["model"], result["test"], result["speed"]
     parts = [
-        f"# {model['path']} on {test['path']}",
+        f"# {_plain(model['path'])} on {_plain(test['path'])}",
         f"{test['documents']:,} documents, {test['words']:,} words. {_speed(speed)}",
         _table(OVERALL, overall(result)),
     ]
@@ -159,14 +160,18 @@ def _percent(value: float | None) -> str:
 
 def _table(header: list[str], rows: Rows) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
+    return "\n".join("| " + " | ".join(map(_plain, line)) + " |" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """Write text so that Markdown shows it, whatever is in it."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
 
 
 def _print(result: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     for header, rows in ((OVERALL, overall(result)), (PER_TYPE, per_type(result))):
@@ -174,7 +179,7 @@ def _print(result: dict[str, Any]) -> None:
         for name in header:
             table.add_column(name, justify="left" if name in ("", "Type") else "right")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         if rows:
             console.print(table)
     console.print(_speed(result["speed"]), highlight=False)

@@ -1,12 +1,14 @@
 """Constituency trees as pictures, in SVG or text."""
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from spacy_psa.cli.output import Writer, open_output
+from spacy_psa.cli.output import open_output
+from spacy_psa.cli.writer import Encode, Writer
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 GAP = 24
 """The distance between two trees, in pixels."""
+NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that an XML file cannot have, also not escaped."""
 
 
 def check_picture(path: Path) -> None:
@@ -57,14 +61,26 @@ class TextWriter:
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
+        self.encode: Encode = text_trees
 
-    def write(self, doc: "Doc") -> None:
-        for tree in _trees(doc):
-            lines = (line.rstrip() for line in _drawn(tree).splitlines())
-            self.stream.write(("\n".join(line for line in lines if line) + "\n\n").encode("utf8"))
+    def write(self, row: list[str]) -> None:
+        for tree in row:
+            self.stream.write(f"{tree}\n\n".encode())
 
     def finish(self) -> None:
         pass
+
+
+def text_trees(doc: "Doc") -> list[str]:
+    """Draw each tree of a document as lines of text.
+
+    Raises:
+        InputError: if a tree is too deep.
+    """
+    with _not_too_deep():
+        drawn = [_drawn(tree).splitlines() for tree in _trees(doc)]
+    stripped = [[line.rstrip() for line in lines] for lines in drawn]
+    return ["\n".join(line for line in lines if line) for lines in stripped]
 
 
 class SvgWriter:
@@ -76,29 +92,51 @@ class SvgWriter:
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
-        self.drawings: list[Any] = []
+        self.encode: Encode = svg_trees
+        self.drawings: list[tuple[int, int, str]] = []
 
-    def write(self, doc: "Doc") -> None:
-        from svgling import draw_tree
-
-        self.drawings += [draw_tree(tree).get_svg() for tree in _trees(doc)]
+    def write(self, row: list[tuple[int, int, str]]) -> None:
+        self.drawings += row
 
     def finish(self) -> None:
         from svgwrite import Drawing
         from svgwrite.shapes import Rect
 
-        sizes = [(_pixels(d["width"]), _pixels(d["height"])) for d in self.drawings]
-        width = max((width for width, _ in sizes), default=0) + 2 * GAP
-        height = sum(height + GAP for _, height in sizes) + GAP
+        width = max((width for width, _, _ in self.drawings), default=0) + 2 * GAP
+        height = sum(height + GAP for _, height, _ in self.drawings) + GAP
         page = Drawing(size=(f"{width}px", f"{height}px"))
         page.viewbox(0, 0, width, height)
         page.add(Rect(size=("100%", "100%"), fill="white"))
+        parts = [page.tostring().removesuffix("</svg>")]
         top = GAP
-        for drawing, (_, high) in zip(self.drawings, sizes, strict=True):
-            drawing["x"], drawing["y"] = GAP, top
-            page.add(drawing)
+        for _, high, markup in self.drawings:
+            parts.append(markup.replace("<svg ", f'<svg x="{GAP}" y="{top}" ', 1))
             top += high + GAP
-        self.stream.write(page.tostring().encode("utf8"))
+        self.stream.write("".join([*parts, "</svg>"]).encode())
+
+
+def svg_trees(doc: "Doc") -> list[tuple[int, int, str]]:
+    """Draw each tree of a document as SVG, with its width and height in pixels.
+
+    Raises:
+        InputError: if a tree is too deep.
+    """
+    from svgling import draw_tree
+
+    with _not_too_deep():
+        drawings = [draw_tree(tree).get_svg() for tree in _trees(doc)]
+        return [
+            (_pixels(d["width"]), _pixels(d["height"]), NO_XML.sub("\ufffd", d.tostring()))
+            for d in drawings
+        ]
+
+
+@contextmanager
+def _not_too_deep() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError as error:
+        raise InputError("a tree is too deep to draw; set sentence boundaries") from error
 
 
 def _pixels(size: str) -> int:

@@ -4,13 +4,14 @@ import html
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spacy_psa.cli.annotate import annotate_file, check_source
+from spacy_psa.cli.html_writer import HtmlWriter, drawn_entities
 from spacy_psa.cli.input import InputFormat
-from spacy_psa.cli.output import HtmlWriter, open_output
+from spacy_psa.cli.output import open_output
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def ents(
     nlp = load_pipeline(model, gpu_id)
     component = confident_pipe(nlp, pipe)
     annotate_file(
-        nlp,
+        lambda: nlp,
         source,
         open_confidence_page(target, component),
         input_format=input_format,
@@ -134,7 +135,7 @@ def trees(
     for pipe in (pipe for _, pipe in nlp.pipeline if isinstance(pipe, ConstituencyParser)):
         pipe.confidence = pipe.confidence or confidence
     annotate_file(
-        nlp,
+        lambda: nlp,
         source,
         open_pictures(target),
         input_format=input_format,
@@ -145,35 +146,33 @@ def trees(
 
 
 @contextmanager
-def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator["ConfidencePage"]:
+def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator[HtmlWriter]:
     """Open a page at `path`; the file appears complete at the end, or not at all.
 
     Raises:
         InputError: if the file cannot be written.
     """
     with open_output(path) as stream:
-        page = ConfidencePage(stream, pipe)
+        page = HtmlWriter(stream, f"Confidence of {pipe.name}", ConfidenceView(pipe))
         yield page
         page.finish()
 
 
-class ConfidencePage(HtmlWriter):
-    """Writes displaCy's view of the spans of a component, with labels such as "PER 0.97".
+class ConfidenceView:
+    """Gives displaCy's view of the spans of a component, with labels such as "PER 0.97".
 
     Args:
-        stream: the bytes are written to it.
         pipe: the component; each of its labels has a colour.
     """
 
-    def __init__(self, stream: BinaryIO, pipe: "SpanLabeler") -> None:
+    def __init__(self, pipe: "SpanLabeler") -> None:
         from spacy.displacy.render import SpanRenderer
 
-        super().__init__(stream, f"Confidence of {pipe.name}")
         self.key = pipe.name
         self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
         self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
 
-    def markup(self, doc: "Doc") -> str:
+    def __call__(self, doc: "Doc") -> str:
         """Give the view of a document, as HTML."""
         group = doc.spans[self.key]
         scored = list(zip(group, group.attrs["scores"], strict=True))
@@ -188,7 +187,7 @@ class ConfidencePage(HtmlWriter):
             }
             for span, score in scored
         ]
-        return self.entities(doc, shown)
+        return drawn_entities(doc, shown)
 
     def _overlapping(self, doc: "Doc", scored: "list[tuple[Span, float]]") -> str:
         assert self.span_renderer is not None

@@ -315,6 +315,7 @@ class FactoredTransformer(nn.Module):
         super().__init__()
         check_sizes(width=width, heads=heads, head_width=head_width, layers=layers)
         check_sizes(ffn_dim=ffn_dim, max_length=max_length, window=window)
+        check_sizes(least=0, position_only=position_only)
         check_choice("precision", precision, Precision)
         _check_rates(attention_dropout, relu_dropout, residual_dropout)
         concat = factored if concat is None else concat
@@ -409,9 +410,9 @@ def _check(
     if position_only > layers:
         advice = f"take at most the number of layers, {layers}"
         raise SettingError("position_only", position_only, advice)
-    if unknown := [layer for layer in disabled if layer >= layers]:
+    if unknown := [layer for layer in disabled if not 0 <= layer < layers]:
         raise InputError(
-            f"disable_content or disable_position has the layer {max(unknown)}: "
+            f"disable_content or disable_position has the layer {unknown[0]}: "
             f"take layers from 0 to {layers - 1}"
         )
 

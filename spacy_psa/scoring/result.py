@@ -173,7 +173,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
                     "losses": dict(row["losses"]),
                 }
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path}:{number}: is not a line of spacy.ConsoleLogger.v3 ({error!r}); "
                 "give a log of this logger"

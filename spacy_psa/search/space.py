@@ -36,10 +36,8 @@ OPTIONS = {
     "categorical": {"choices"},
 }
 
-LARGEST = 1e15
-"""The greatest number of a range or a choice.
-
-The file of a search holds integers as floats, which are exact up to about here."""
+LARGEST = 2**53
+"""Up to here Optuna holds whole numbers exactly."""
 
 ENTRY = {"type"}.union(*OPTIONS.values())
 
@@ -99,9 +97,9 @@ def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
             if not isinstance(at, dict) or key not in at:
                 keys = list(at) if isinstance(at, dict) else []
                 near = get_close_matches(key, keys, 1)
-                where = ".".join(name.split(".")[:i])
+                where = f"[{'.'.join(name.split('.')[:i])}]" if i else "its sections"
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"{path}: {name}: the config has no {key!r} in [{where}]{hint}")
+                raise InputError(f"{path}: {name}: the config has no {key!r} in {where}{hint}")
             at = at[key]
         if isinstance(at, dict):
             raise InputError(
@@ -165,8 +163,8 @@ def _wrong(entry: dict[str, Any]) -> str | None:
             return "choices: give a list of at least one value"
         if not all(isinstance(choice, plain) for choice in choices):
             return "choices: give numbers, strings, true or false only"
-        if not all(isinstance(choice, str) or _holds(choice) for choice in choices):
-            return f"choices: give numbers from {-LARGEST:.0e} to {LARGEST:.0e}"
+        if not all(isinstance(choice, str) or _fits(choice) for choice in choices):
+            return "choices: give numbers from -2**53 to 2**53"
         return None
     return _wrong_bounds(kind, entry)
 
@@ -176,8 +174,8 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     for key in ("low", "high", *({"step"} & entry.keys())):
         if not isinstance(entry.get(key), number) or isinstance(entry[key], bool):
             return f"{key} is {entry.get(key)!r}: give a number ({kind})"
-        if not _holds(entry[key]):
-            return f"{key}: give a number from {-LARGEST:.0e} to {LARGEST:.0e}"
+        if not _fits(entry[key]):
+            return f"{key} is out of range: give a number from -2**53 to 2**53"
     log = entry.get("log", False)
     if not isinstance(log, bool):
         return f"log is {log!r}: give true or false"
@@ -190,5 +188,5 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     return None
 
 
-def _holds(number: float) -> bool:
+def _fits(number: float) -> bool:
     return -LARGEST <= number <= LARGEST

@@ -1,7 +1,13 @@
 """`spacy-psa annotate` on a pipeline of spaCy's own parts."""
 
+import gzip
 import json
+import multiprocessing
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +17,8 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_psa.cli.annotate import annotated
-from spacy_psa.cli.input import Record
+from spacy_psa.cli.annotator import Annotated, Annotator, Failed, Outcome
+from spacy_psa.cli.input import Record, text_doc
 from tests.helpers.commands import assert_one_error, command
 
 run = command("annotate")
@@ -22,6 +29,19 @@ TEXTS = ["Ada Lovelace wrote to London .", "Nothing here .", "London , London !"
 def fails_on_boom(doc: Doc) -> Doc:
     if doc.text == "boom":
         raise ValueError("too hot\nto handle")
+    return doc
+
+
+@Language.component("dies_on_boom")
+def dies_on_boom(doc: Doc) -> Doc:
+    if doc.text == "boom" and multiprocessing.parent_process() is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return doc
+
+
+@Language.component("counts_strings")
+def counts_strings(doc: Doc) -> Doc:
+    doc.user_data["meta"] = {"strings": len(doc.vocab.strings)}
     return doc
 
 
@@ -76,6 +96,15 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
+def outcomes(
+    nlp: Language, texts: list[str], batch_size: int = 2, n_process: int = 1
+) -> list[Outcome]:
+    """What becomes of each text; the row of a document is its text and its entities."""
+    annotator = Annotator(lambda: nlp, text_doc, lambda doc: (doc.text, len(doc.ents)))
+    records = (Record("", 0, text.encode()) for text in texts)
+    return [found for _, found in annotated(annotator, records, batch_size, n_process)]
+
+
 def read_jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
 
@@ -115,7 +144,8 @@ def test_other_keys_of_a_json_line_are_kept(model, tmp_path):
     source.write_text('\ufeff{"id": 7, "body": "In London.", "text": "no"}\r\n\n', encoding="utf8")
     assert run(model, source, tmp_path / "out.jsonl", "--text-key", "body").exit_code == 0
     (row,) = read_jsonl(tmp_path / "out.jsonl")
-    assert (row["id"], row["text"], row["ents"][0]["text"]) == (7, "In London.", "London")
+    assert {**row, "ents": []} == {"id": 7, "text": "no", "body": "In London.", "ents": []}
+    assert row["ents"][0]["text"] == "London"
 
 
 def test_annotation_of_an_earlier_run_does_not_stay(model, tmp_path):
@@ -124,6 +154,50 @@ def test_annotation_of_an_earlier_run_does_not_stay(model, tmp_path):
     assert run(model, source, tmp_path / "out.jsonl").exit_code == 0
     (row,) = read_jsonl(tmp_path / "out.jsonl")
     assert set(row) == {"text", "ents"} and row["ents"][0]["label"] == "LOC"
+
+
+def test_keys_of_the_input_that_the_annotation_replaces_are_named(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "London", "ents": [1], "spans": {}, "id": 1}\n')
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert result.exit_code == 0
+    assert "warning: the annotation replaces keys of the input: ents, spans\n" in result.stderr
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--text-key", "ents")
+    assert_one_error(result, "--text-key ents")
+
+
+UNUSUAL = {
+    "big": str(2**64),
+    "deep": "[" * 600 + "]" * 600,
+    "surrogate": '"\\ud83d"',
+}
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+@pytest.mark.parametrize("value", UNUSUAL.values(), ids=UNUSUAL)
+def test_whatever_json_holds_is_kept_in_json_lines(model, tmp_path, value, n_process):
+    lines = ['{"text": "London"}'] * 4
+    lines[2] = '{"text": "London", "id": %s}' % value  # noqa: UP031
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    options = ["--batch-size", 2, "--n-process", n_process]
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", *options)
+    assert result.exit_code == 0, result.output
+    rows = read_jsonl(tmp_path / "out.jsonl")
+    assert len(rows) == 4 and rows[2]["id"] == json.loads(value)
+
+
+@pytest.mark.parametrize("skip_bad", [[], ["--skip-bad"]])
+@pytest.mark.parametrize("n_process", [1, 2])
+@pytest.mark.parametrize("value", UNUSUAL.values(), ids=UNUSUAL)
+def test_what_a_docbin_cannot_hold_costs_one_document(model, tmp_path, value, n_process, skip_bad):
+    lines = ['{"text": "London"}'] * 4
+    lines[2] = '{"text": "London", "id": %s}' % value  # noqa: UP031
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    options = ["--batch-size", 2, "--n-process", n_process, *skip_bad]
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.spacy", *options)
+    assert result.exit_code == 0, result.output
+    assert "in.jsonl:3: not annotated: " in result.stderr
+    docs = list(DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab))
+    assert [[ent.text for ent in doc.ents] for doc in docs] == [["London"]] * 3
 
 
 def test_half_a_surrogate_pair_in_the_meta_survives(model, tmp_path):
@@ -330,16 +404,11 @@ def test_document_that_fails_is_named_and_the_others_go_on(model, tmp_path, n_pr
 def test_a_batch_that_fails_is_tried_one_by_one_in_order(batch_size, n_process):
     nlp = make_pipeline("fails_with_its_batch")
     texts = [str(i) if i % 7 else "boom" for i in range(40)]
-    records = [Record(i, str(i), 0, text) for i, text in enumerate(texts)]
-    failed = []
-    done = [
-        (record.number, doc.text)
-        for record, doc in annotated(
-            nlp, records, batch_size, n_process, lambda record, _: failed.append(record.number)
-        )
-    ]
-    assert done == [(i, text) for i, text in enumerate(texts) if text != "boom"]
-    assert failed == [i for i, text in enumerate(texts) if text == "boom"]
+    for text, found in zip(texts, outcomes(nlp, texts, batch_size, n_process), strict=True):
+        if text == "boom":
+            assert found == Failed("ValueError: too hot")
+        else:
+            assert found == Annotated((text, 0), 1)
 
 
 def test_spacys_own_recognizer_is_no_obstacle():
@@ -347,18 +416,15 @@ def test_spacys_own_recognizer_is_no_obstacle():
     nlp = spacy.blank("en")
     nlp.add_pipe("ner").add_label("LOC")
     nlp.initialize()
-    records = [Record(i, str(i), 0, "To London") for i in range(3)]
-    done = [record.number for record, _ in annotated(nlp, records, 2, 1, lambda r, e: None)]
-    assert done == [0, 1, 2]
+    assert [found.words for found in outcomes(nlp, ["To London"] * 3)] == [2, 2, 2]
 
 
-def test_text_longer_than_the_pipeline_takes_does_not_stop_the_rest(model, tmp_path):
+def test_text_longer_than_the_pipeline_takes_does_not_stop_the_rest():
     nlp = make_pipeline()
     nlp.max_length = 10
-    records = [Record(0, "a", 0, "London"), Record(1, "b", 0, "x" * 11), Record(2, "c", 0, "y")]
-    failed = []
-    done = [r.where for r, _ in annotated(nlp, records, 8, 1, lambda r, e: failed.append(r.where))]
-    assert (done, failed) == (["a", "c"], ["b"])
+    first, second, third = outcomes(nlp, ["London", "x" * 11, "y"], batch_size=8)
+    assert (first.row, third.row) == (("London", 1), ("y", 0))
+    assert isinstance(second, Failed)
 
 
 def test_nothing_is_written_when_every_document_fails(model, tmp_path):
@@ -369,6 +435,122 @@ def test_nothing_is_written_when_every_document_fails(model, tmp_path):
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_output_of_an_earlier_run_stays_when_all_lines_are_bad(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text("bad\nbad\n")
+    (tmp_path / "out.jsonl").write_text("earlier")
+    result = run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl", "--skip-bad")
+    assert result.exit_code == 1 and "none of 2 docs" in result.stderr
+    assert (tmp_path / "out.jsonl").read_text() == "earlier"
+
+
+@pytest.mark.parametrize("n_process", [1, 2])
+def test_a_model_that_cannot_be_opened_is_an_error_without_documents_too(tmp_path, n_process):
+    (tmp_path / "in.txt").write_text("")
+    options = ["--n-process", n_process]
+    result = run(tmp_path / "none", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
+    assert_one_error(result, "no pipeline to open")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_killed_process_is_one_error_and_the_earlier_output_stays(tmp_path):
+    make_pipeline("dies_on_boom").to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("London\n" * 20 + "boom\n" + "London\n" * 20)
+    (tmp_path / "out.jsonl").write_text("earlier")
+    before = sorted(tmp_path.iterdir())
+    options = ["--n-process", 2, "--batch-size", 2]
+    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
+    assert_one_error(result, "a process was killed")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "out.jsonl").read_text() == "earlier"
+
+
+def test_processes_do_not_remember_the_words_of_the_input(tmp_path):
+    make_pipeline("counts_strings").to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("".join(f"word{i}\n" for i in range(1000)))
+    options = ["--n-process", 2, "--batch-size", 10]
+    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / "out.jsonl", *options)
+    assert result.exit_code == 0, result.output
+    counts = [row["strings"] for row in read_jsonl(tmp_path / "out.jsonl")]
+    assert len(counts) == 1000 and max(counts[-10:]) - min(counts[:10]) < 100
+
+
+def test_gzipped_input_is_read(model, tmp_path):
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"London\nLondon\n"))
+    assert run(model, tmp_path / "in.txt.gz", tmp_path / "out.jsonl").exit_code == 0
+    assert len(read_jsonl(tmp_path / "out.jsonl")) == 2
+    content = gzip.compress("".join(f"London {i}\n" for i in range(9999)).encode())
+    (tmp_path / "in.txt.gz").write_bytes(content[:-9])
+    result = run(model, tmp_path / "in.txt.gz", tmp_path / "new.jsonl")
+    assert_one_error(result, "in.txt.gz: the gzip file is broken")
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_each_line_of_text_gives_one_line_of_output(model, tmp_path):
+    (tmp_path / "in.txt").write_text("London\n\n \nLondon\n")
+    assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0
+    assert [row["text"] for row in read_jsonl(tmp_path / "out.jsonl")] == [
+        *("London", "", " ", "London")
+    ]
+
+
+def test_an_empty_text_has_the_keys_of_any_other(model, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": ""}\n{"text": "London"}\n')
+    assert run(model, tmp_path / "in.jsonl", tmp_path / "out.jsonl").exit_code == 0
+    first, second = read_jsonl(tmp_path / "out.jsonl")
+    assert first == {"text": "", "ents": []} and set(second) == set(first)
+
+
+def test_a_missing_folder_of_the_output_is_made(model, text, tmp_path):
+    assert run(model, text, tmp_path / "new" / "folder" / "out.jsonl").exit_code == 0
+    assert len(read_jsonl(tmp_path / "new" / "folder" / "out.jsonl")) == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("target", ["/dev/full", "-"])
+def test_a_device_that_is_full_is_one_error(text, tmp_path, target):
+    make_pipeline().to_disk(tmp_path / "model")
+    command = [sys.executable, "-m", "spacy_psa", "annotate", tmp_path / "model", text, target]
+    with open("/dev/full", "wb") as full:
+        options = ["--format", "conll"]
+        done = subprocess.run([*command, *options], stdout=full, stderr=subprocess.PIPE, text=True)
+    name = "stdout" if target == "-" else target
+    reason = "No space left on device"
+    assert done.stderr == f"error: {name}: cannot be written ({reason}); check the path\n"
+    assert done.returncode == 2
+
+
+def test_a_docbin_that_is_damaged_inside_is_one_error(model, tmp_path):
+    gold = DocBin(docs=[make_gold()] * 3)
+    for name, value in [
+        ("strings", {"London"}),
+        ("flags", gold.flags[:1]),
+        ("cats", []),
+        ("span_groups", [b"x"] * 3),
+        ("user_data", [b"x"] * 3),
+        ("spaces", gold.spaces[:2]),
+    ]:
+        docbin = DocBin(docs=[make_gold()] * 3, store_user_data=True)
+        setattr(docbin, name, value)
+        docbin.to_disk(tmp_path / "in.spacy")
+        result = run(model, tmp_path / "in.spacy", tmp_path / "out.jsonl")
+        assert_one_error(result, "in.spacy")
+        assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_conll_columns_hold_whatever_is_in_labels_tags_and_words(tmp_path):
+    vocab = spacy.blank("en").vocab
+    doc = Doc(vocab, words=["a\0b", "c\u2028d", "\0"], tags=["N N", "V\nX", "T\t"])
+    doc.set_ents([Span(doc, 0, 1, "two words"), Span(doc, 1, 2, "two\nlines")])
+    doc.spans["chunks"] = [Span(doc, 0, 3, "N P")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = tmp_path / "out.conll"
+    assert run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep").exit_code == 0
+    assert out.read_text() == (
+        "a_b N_N B-N_P B-two_words\nc_d V_X I-N_P B-two_lines\n_ T I-N_P O\n\n"
+    )
+
+
 def test_empty_input_gives_an_empty_output(model, tmp_path):
     (tmp_path / "in.txt").write_text("")
     assert run(model, tmp_path / "in.txt", tmp_path / "out.jsonl").exit_code == 0
@@ -377,12 +559,10 @@ def test_empty_input_gives_an_empty_output(model, tmp_path):
 
 def test_words_of_the_input_do_not_stay_in_memory():
     nlp = make_pipeline()
-    records = (Record(i, "", 0, f"word{i} London") for i in range(500))
     before = len(nlp.vocab.strings)
-    ents = [len(doc.ents) for _, doc in annotated(nlp, records, 10, 1, lambda r, e: None)]
-    assert ents == [1] * 500
-    # All but the first of each zone, which spaCy may meet outside it.
-    assert len(nlp.vocab.strings) - before < 50
+    found = outcomes(nlp, [f"word{i} London" for i in range(500)], batch_size=10)
+    assert [outcome.row[1] for outcome in found] == [1] * 500
+    assert len(nlp.vocab.strings) - before < 10
 
 
 def test_errors_are_one_line_under_spacys_command_too(tmp_path):
@@ -394,4 +574,4 @@ def test_errors_are_one_line_under_spacys_command_too(tmp_path):
         spacy.cli._util.app, ["psa", "annotate", "none", str(tmp_path / "none.txt"), "-"]
     )
     assert result.exit_code == 2
-    assert result.stderr == f"error: {tmp_path}/none.txt: there is no such file\n"
+    assert result.stderr == f"error: {tmp_path}/none.txt: there is no such file; check the path\n"

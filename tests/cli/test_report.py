@@ -14,6 +14,7 @@ from spacy_psa.scoring.result import best, read_log
 from tests.helpers.commands import assert_one_error, command
 
 run = command("report")
+ROW = '{"epoch": %s, "step": 1, "score": 0.5, "scores": {}, "losses": {}}\n'
 KEYS = {
     *("format", "date", "model", "test", "scores", "support", "speed", "seed", "dev", "best"),
     *("data", "versions", "machine", "commit", "modified", "config"),
@@ -120,8 +121,9 @@ def test_markdown_has_the_figures_for_a_reader(model, test_set, log, tmp_path):
 @pytest.mark.parametrize(
     ("option", "content", "reason"),
     [
-        ("--log", '{"epoch": 1}\n', ":1: not a line of spacy.ConsoleLogger.v3"),
-        ("--log", '{"epoch": 0, "step": 0, "losses"', ":1: not a line of"),
+        ("--log", '{"epoch": 1}\n', ":1: is not a line of spacy.ConsoleLogger.v3"),
+        ("--log", '{"epoch": 0, "step": 0, "losses"', ":1: is not a line of"),
+        ("--log", ROW % "Infinity", ":1: is not a line of"),
         ("--log", None, "no training log"),
         ("--data", None, "no such file"),
     ],
@@ -143,6 +145,24 @@ def test_bad_test_file_gives_one_line(model, tmp_path, content):
         path.write_bytes(content)
     result = run(model, path, "--output", tmp_path / "out")
     assert_one_error(result, str(path))
+
+
+def test_labels_are_shown_as_they_are(tmp_path):
+    labels = ["[red]X", "[/red]x", "<b>", "a|b", "two\nlines"]
+    nlp = spacy.blank("en")
+    words = [f"w{i}" for i in range(len(labels))]
+    patterns = [{"label": label, "pattern": w} for label, w in zip(labels, words, strict=True)]
+    nlp.add_pipe("entity_ruler").add_patterns(patterns)
+    nlp.to_disk(tmp_path / "model")
+    doc = Doc(nlp.vocab, words=words)
+    doc.set_ents([Span(doc, i, i + 1, label) for i, label in enumerate(labels)])
+    DocBin(docs=[doc]).to_disk(tmp_path / "test.spacy")
+    result = run(tmp_path / "model", tmp_path / "test.spacy", "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "[red]X" in result.stdout and "[/red]x" in result.stdout
+    rows = (tmp_path / "out.md").read_text().partition("## By type")[2].splitlines()
+    found = {row.split(" | ")[1] for row in rows if row.startswith("| ents |")}
+    assert found == {"[red]X", "[/red]x", "&lt;b&gt;", "a&#124;b", "two lines"}
 
 
 def test_log_scores_become_fractions(log):

@@ -134,6 +134,7 @@ def test_without_optuna_there_is_one_line(folder, tmp_path):
     [
         ("training.optimiser.momentum", "no 'optimiser' in [training]; did you mean 'optimizer'?"),
         ("training.optimizer.momentum.more", "no 'more' in [training.optimizer.momentum]"),
+        ("word.width", "the config has no 'word' in its sections"),
         ("training.optimizer", "is a section"),
     ],
 )

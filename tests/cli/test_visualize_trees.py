@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.corpora.trees import parse_tree
 from tests.helpers.commands import assert_one_error, command
@@ -46,6 +46,37 @@ def test_svg_holds_the_words_and_labels_of_all_trees(model, texts, tmp_path):
     assert float(root.get("height").removesuffix("px")) >= sum(tops[1])
 
 
+def test_characters_that_xml_cannot_have_are_replaced(model, tmp_path):
+    (tmp_path / "in.txt").write_text("Ada \x00 \x01 \x1b \ufffe \uffff\nAda left\n", "utf8")
+    result = run(model, tmp_path / "in.txt", tmp_path / "out.svg")
+    assert result.exit_code == 0, result.output
+    root = ElementTree.parse(tmp_path / "out.svg").getroot()
+    found = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert found.count("\ufffd") == 5 and "left" in found
+
+
+@pytest.mark.parametrize("ending", ["svg", "txt"])
+def test_a_tree_too_deep_to_draw_is_named_and_the_others_are_drawn(tmp_path, ending):
+    nlp = make_parser()
+    train_parser(nlp, 1, examples=tree_examples(nlp, [TREE]))
+
+    @Language.component("psa_test_deep")
+    def deepen(doc):
+        if len(doc) > 1000:
+            spans = [Span(doc, i, len(doc), "X") for i in range(len(doc) - 1)]
+            doc.spans["constituents"] = spans
+        return doc
+
+    nlp.remove_pipe("tagger") if "tagger" in nlp.pipe_names else None
+    nlp.add_pipe("psa_test_deep")
+    nlp.to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("Ada left\n" + "a " * 1500 + "\nAda left\n")
+    result = run(tmp_path / "model", tmp_path / "in.txt", tmp_path / f"out.{ending}")
+    assert result.exit_code == 0, result.output
+    assert "in.txt:2: not annotated: a tree is too deep to draw" in result.stderr
+    assert (tmp_path / f"out.{ending}").read_text().count("left") == 2
+
+
 def test_text_shows_each_tree(model, texts, tmp_path):
     assert run(model, texts, tmp_path / "out.txt").exit_code == 0
     first, second, rest = (tmp_path / "out.txt").read_text().split("\n\n")
@@ -75,7 +106,7 @@ def test_tags_are_shown_where_there_are_any(model, tmp_path):
 def test_name_of_the_output_is_checked_before_anything_else(texts, tmp_path):
     result = run("no model", texts, tmp_path / "out.png")
     assert result.exit_code == 2
-    assert "out.png: name a file to write that ends in .svg or .txt" in result.stderr
+    assert "out.png: the name of the output must end in .svg or .txt" in result.stderr
 
 
 def test_missing_svgling_is_one_error_that_says_what_to_install(texts, tmp_path, monkeypatch):

@@ -109,7 +109,7 @@ def test_illegal_tags_are_named_with_their_place(tags, scheme, index, reason):
 
 @pytest.mark.parametrize("spans", [[(0, 0, "A")], [(0, 4, "A")], [(0, 2, "A"), (1, 3, "B")]])
 def test_impossible_spans_are_refused(spans):
-    with pytest.raises(ValueError, match="empty, outside the sentence or overlaps"):
+    with pytest.raises(ValueError, match="is empty, outside the sentence or overlaps another"):
         spans_to_tags(spans, 3, "bioes")
 
 

@@ -4,6 +4,10 @@ They are all read from `doc.spans["constituents"]`, which must be in preorder, a
 readers of corpora write it. So they work on saved docs too. `register_extensions` is called when a
 parser is made; call it yourself if there is no parser.
 
+Sentence boundaries that are set or moved after parsing may cut a constituent, and spans that are
+put among the constituents may cross others. Then there is no tree, and the attributes raise a
+ValueError that names the constituent.
+
 A node of a tree is the whole sentence, a constituent together with all labels of its unary chain,
 or a word. White space is not part of a tree. At the ends of a span it makes no difference. A span
 of white space alone has no labels and no other nodes, and its tree is an empty string.
@@ -226,6 +230,7 @@ def parse_trees(doc: Doc) -> "list[Tree]":
     for sentence in word_sentences(doc):
         if len(sentence.words):
             whole = doc[sentence.start : sentence.end]
+            _check_tree(whole)
             nodes = [(c.start, c.end, c.label_) for c in _below(whole)]
             found.append(bracketed(doc, sentence.words, nodes))
     return found
@@ -244,11 +249,15 @@ def _node(span: Span) -> Span | None:
 
     Raises:
         NonConstituentException: if the result is no node.
-        ValueError: if the doc has no trees.
+        ValueError: if the doc has no trees, or if the constituents of the sentence are no tree.
     """
     _group(span.doc)
     node = _bare(span)
-    if node is None or len(node) == 1 or _chain(node) or _same(node, _sentence(node)):
+    if node is None:
+        return None
+    sentence = _sentence(node)
+    _check_tree(sentence)
+    if len(node) == 1 or _chain(node) or _same(node, sentence):
         return node
     raise NonConstituentException(
         f"{span.text!r} (tokens {span.start} to {span.end}) is not a constituent of its tree"
@@ -265,6 +274,36 @@ def _sentence(node: Span) -> Span:
     sentence = _bare(whole)
     assert sentence is not None  # it has the words of the node
     return sentence
+
+
+def _check_tree(sentence: Span) -> None:
+    """Check that the constituents of a sentence are nested, and within it.
+
+    Raises:
+        ValueError: if they are not.
+    """
+    group, first = _group(sentence.doc), _place(sentence)
+    if first and group[first - 1].end > sentence.start:
+        raise _crossing(group[first - 1], f"the start of the sentence {sentence.text!r}")
+    around = [sentence]
+    for i in range(first, len(group)):
+        node = group[i]
+        if node.start >= sentence.end:
+            return
+        if node.end > sentence.end:
+            raise _crossing(node, f"the end of the sentence {sentence.text!r}")
+        while around[-1].end <= node.start:
+            around.pop()
+        if node.end > around[-1].end or _order(node) < _order(around[-1]):
+            raise _crossing(node, f"the constituent {around[-1].text!r}")
+        around.append(node)
+
+
+def _crossing(node: Span, what: str) -> ValueError:
+    return ValueError(
+        f"the constituent {node.text!r} (tokens {node.start} to {node.end}) crosses {what}: "
+        "set sentence boundaries before the doc is parsed, and give constituents that are nested"
+    )
 
 
 def _same(one: Span, other: Span) -> bool:

@@ -8,6 +8,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
+from spacy_psa.pipeline.chain import sequence_labeler
 from spacy_psa.sentences import sentence_bounds
 from tests.helpers.pipelines import (
     MARKED,
@@ -146,10 +147,14 @@ def test_prediction_does_not_depend_on_the_batch():
         assert ner.predict(docs) == alone
 
 
-def test_long_docs_do_not_pad_short_ones(monkeypatch):
+@pytest.mark.parametrize("tight", ["tokens", "potentials"])
+def test_batches_have_a_bound_and_long_docs_do_not_pad_short_ones(tight, monkeypatch):
     nlp = random_nlp()
     ner = nlp.get_pipe("ner")
-    ner.batch_tokens = 50
+    if tight == "tokens":
+        ner.batch_tokens = 50
+    else:  # with many tags a token has many potentials
+        monkeypatch.setattr(sequence_labeler, "POTENTIALS", 50 * len(ner.tags) ** 2)
     given = []
     potentials = ner._potentials
 

@@ -76,6 +76,43 @@ def test_sentence_that_is_no_constituent_is_the_parent_of_its_parts(doc):
     assert letter[0:2]._.parent == letter == letter[2]._.parent
 
 
+GETTERS = ["labels", "parse_string", "constituents", "children", "parent", "constituent_confidence"]
+
+
+@pytest.mark.parametrize("name", GETTERS)
+@pytest.mark.parametrize("sentence", [0, 1])
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ([(1, 5, "NP")], r"'b \. C d' \(tokens 1 to 5\) crosses the (end|start) of the sentence"),
+        ([(0, 3, "S"), (1, 5, "NP"), (3, 6, "S")], r"'b \. C d' \(tokens 1 to 5\) crosses the"),
+    ],
+)
+def test_boundaries_that_cut_a_constituent_are_an_error_that_names_it(
+    spans, message, sentence, name
+):
+    register_extensions()
+    doc = Doc(spacy.blank("en").vocab, words=["A", "b", ".", "C", "d", "."])
+    doc.spans["constituents"] = [Span(doc, *span) for span in spans]
+    for token in doc:
+        token.is_sent_start = token.i in (0, 3)
+    with pytest.raises(ValueError, match=message):
+        getattr(list(doc.sents)[sentence]._, name)
+    with pytest.raises(ValueError, match=message):
+        _ = doc._.parse_trees
+
+
+def test_constituents_that_cross_are_an_error_that_names_them():
+    register_extensions()
+    doc = Doc(spacy.blank("en").vocab, words=["A", "b", "c"])
+    doc.spans["constituents"] = [Span(doc, 0, 2, "X"), Span(doc, 1, 3, "Y")]
+    message = r"'b c' \(tokens 1 to 3\) crosses the constituent 'A b'"
+    with pytest.raises(ValueError, match=message):
+        _ = doc[:]._.parse_string
+    with pytest.raises(ValueError, match=message):
+        _ = doc[1]._.parent
+
+
 @pytest.mark.parametrize(("start", "end"), [(1, 3), (0, 3), (0, 6), (4, 7)])
 def test_span_that_is_no_constituent_is_an_error_that_names_it(doc, start, end):
     span = doc[start:end]

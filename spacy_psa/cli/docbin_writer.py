@@ -1,0 +1,48 @@
+"""Annotated documents as a `.spacy` file."""
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from spacy_psa.cli.writer import Encode
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+
+class DocBinWriter:
+    """Writes spaCy's binary format; it holds all documents in memory until the end.
+
+    Args:
+        stream: the bytes are written to it.
+
+    Examples:
+        >>> import io
+        >>> from spacy.tokens import Doc, DocBin
+        >>> from spacy.vocab import Vocab
+        >>> writer = DocBinWriter(io.BytesIO())
+        >>> writer.write(writer.encode(Doc(Vocab(), words=["Ada", "left"])))
+        >>> writer.finish()
+        >>> [doc.text for doc in DocBin().from_bytes(writer.stream.getvalue()).get_docs(Vocab())]
+        ['Ada left ']
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        from spacy.tokens import DocBin
+
+        self.stream = stream
+        self.encode: Encode = docbin_bytes
+        self.docbin = DocBin(store_user_data=True)
+
+    def write(self, row: bytes) -> None:
+        from spacy.tokens import DocBin
+
+        self.docbin.merge(DocBin(store_user_data=True).from_bytes(row))
+
+    def finish(self) -> None:
+        self.stream.write(self.docbin.to_bytes())
+
+
+def docbin_bytes(doc: "Doc") -> bytes:
+    """Encode a document as a `.spacy` file of its own."""
+    from spacy.tokens import DocBin
+
+    return DocBin(docs=[doc], store_user_data=True).to_bytes()

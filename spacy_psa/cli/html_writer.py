@@ -1,0 +1,80 @@
+"""Annotated documents as a page of HTML."""
+
+import html
+from functools import cache
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from spacy_psa.cli.writer import Encode
+
+if TYPE_CHECKING:
+    from spacy.displacy.render import EntityRenderer
+    from spacy.tokens import Doc
+
+
+class HtmlWriter:
+    """Writes one page with a view of each document.
+
+    Args:
+        stream: the bytes are written to it.
+        title: the title of the page.
+        encode: gives the view of a document; the entities, if it is not given.
+
+    Examples:
+        >>> import io, spacy
+        >>> nlp = spacy.blank("en")
+        >>> doc = nlp("Ada left")
+        >>> doc.set_ents([doc.char_span(0, 3, "PER")])
+        >>> page = HtmlWriter(io.BytesIO())
+        >>> page.write(page.encode(doc))
+        >>> b"<mark" in page.stream.getvalue()
+        True
+    """
+
+    def __init__(
+        self, stream: BinaryIO, title: str = "Entities", encode: Encode | None = None
+    ) -> None:
+        self.stream = stream
+        self.encode: Encode = encode or entity_view
+        self._put(
+            '<!DOCTYPE html>\n<html>\n<head><meta charset="utf-8">'
+            f"<title>{html.escape(title)}</title></head>\n"
+            '<body style="font-family: sans-serif; margin: 3em auto; max-width: 60em">\n'
+        )
+
+    def write(self, row: str) -> None:
+        self._put(f"<figure>\n{row.strip()}\n</figure>\n")
+
+    def finish(self) -> None:
+        self._put("</body>\n</html>\n")
+
+    def _put(self, markup: str) -> None:
+        self.stream.write(markup.encode("utf8", "xmlcharrefreplace"))
+
+
+def entity_view(doc: "Doc") -> str:
+    """Give displaCy's view of a document's entities, as HTML."""
+    shown = [
+        {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
+        for ent in doc.ents
+    ]
+    return drawn_entities(doc, shown)
+
+
+def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:
+    """Give displaCy's view of entities that do not overlap.
+
+    Args:
+        doc: the document.
+        entities: in order, dicts with start and end (in characters), label (as HTML) and
+            optionally params, the parameters of displaCy's template.
+    """
+    settings = {"lang": doc.lang_, "direction": doc.vocab.writing_system["direction"]}
+    parsed = {"text": doc.text, "ents": entities, "title": None, "settings": settings}
+    return _renderer().render([parsed])
+
+
+@cache
+def _renderer() -> "EntityRenderer":
+    from spacy.displacy.render import EntityRenderer
+
+    return EntityRenderer()

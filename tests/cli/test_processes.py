@@ -1,0 +1,85 @@
+"""A function in several processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spacy_psa.cli.processes import AHEAD, in_processes
+from spacy_psa.errors import InputError
+
+
+def double(number: int) -> int:
+    if number < 0:
+        raise InputError(f"{number} is below 0; give another")
+    return 2 * number
+
+
+def die(number: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_results_are_in_order():
+    assert list(in_processes(double, range(50), 3)) == [2 * number for number in range(50)]
+
+
+def test_arguments_are_taken_as_they_are_needed():
+    taken = []
+    found = in_processes(double, (taken.append(i) or i for i in range(100)), 2)
+    assert [next(found) for _ in range(5)] == [0, 2, 4, 6, 8]
+    assert len(taken) <= 5 + 2 * AHEAD
+    found.close()
+
+
+def test_errors_of_the_function_pass_through():
+    found = in_processes(double, [1, -1, 2], 2)
+    assert next(found) == 2
+    with pytest.raises(InputError, match="-1 is below 0"):
+        next(found)
+
+
+def test_a_process_that_is_killed_is_an_error():
+    with pytest.raises(InputError, match="a process was killed"):
+        list(in_processes(die, [1, 2], 2))
+
+
+PARENT = """
+import os, time
+from spacy_psa.cli.processes import in_processes
+
+def pid(_):
+    return os.getpid()
+
+def arguments():
+    yield from range(10)
+    time.sleep(600)
+
+for number in in_processes(pid, arguments(), 2):
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at /proc")
+def test_processes_end_when_their_parent_is_killed():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    children = {int(parent.stdout.readline()) for _ in range(5)}
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(600):
+        left = [child for child in children if _runs(child)]
+        if not left:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"still running: {left}")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
