@@ -39,9 +39,7 @@ def main(config: str, data: str, train: str, vectors: str, steps: int) -> None:
         examples = [Example(Doc(nlp.vocab, words=[t.text for t in doc]), doc) for doc in docs]
         start = time.perf_counter()
         for i in range(0, len(examples), BATCH):
-            nlp.update(
-                examples[i : i + BATCH], drop=settings["dropout"], sgd=optimizer, losses={}
-            )
+            nlp.update(examples[i : i + BATCH], drop=settings["dropout"], sgd=optimizer, losses={})
         return time.perf_counter() - start
 
     for _ in sys.stdin:

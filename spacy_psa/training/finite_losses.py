@@ -1,9 +1,9 @@
 """Steps of a training whose loss is infinite or not a number."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import IO, Any
 
 from spacy.language import Language
 from spacy.training import Example
@@ -26,16 +26,14 @@ class FiniteLosses:
     Args:
         nlp: the pipeline.
         skip: whether to leave such a step out; else it is an error.
-        tell: called with a line on each step that is left out.
+        stderr: where each step that is left out is told.
         left_out: number of steps that were left out before.
     """
 
-    def __init__(
-        self, nlp: Language, *, skip: bool, tell: Callable[[str], object], left_out: int = 0
-    ):
+    def __init__(self, nlp: Language, *, skip: bool, stderr: IO[str], left_out: int = 0):
         self.nlp = nlp
         self.skip = skip
-        self.tell = tell
+        self.stderr = stderr
         self.left_out = left_out
         self._step = 0
         self._in_a_row = 0
@@ -85,10 +83,9 @@ class FiniteLosses:
             )
         self._bad = True
         self.left_out += 1
-        losses.clear()
-        losses.update(before)
+        losses.update({name: before.get(name, 0.0) for name in losses})
         _drop_gradients(self.nlp)
-        self.tell(f"{fault}: left out")
+        self.stderr.write(f"{fault}: left out\n")
 
 
 def _named(examples: list[Example]) -> str:

@@ -36,8 +36,8 @@ def train(
     save_every: int = 0,
     skip_bad_loss: bool = False,
     use_gpu: int = -1,
-    stdout: IO[str] = sys.stdout,
-    stderr: IO[str] = sys.stderr,
+    stdout: IO[str] | None = None,
+    stderr: IO[str] | None = None,
 ) -> Path:
     """Train a pipeline as `spacy train` does, and save checkpoints to go on from.
 
@@ -55,8 +55,8 @@ def train(
         save_every: steps between checkpoints, beside those at evaluations; 0 for none.
         skip_bad_loss: leave out steps whose loss is not a finite number; else they are an error.
         use_gpu: number of the GPU, -1 for the CPU.
-        stdout: where progress is told.
-        stderr: where steps that are left out are told.
+        stdout: where progress is told; None for the process's.
+        stderr: where steps that are left out are told; None for the process's.
 
     Returns:
         The folder of model-last.
@@ -65,6 +65,7 @@ def train(
         InputError: a loss is not a finite number; a file cannot be written; the checkpoint
             belongs to another training.
     """
+    stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
     config = nlp.config.interpolate()
     if config["training"]["seed"] is not None:
         fix_random_seed(config["training"]["seed"])
@@ -96,11 +97,7 @@ def train(
         _remove_log(config["training"]["logger"])
         settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
         left_out = 0 if saved is None else saved["left_out"]
-
-        def tell(line: str) -> None:
-            stderr.write(f"{line}\n")
-
-        guard = FiniteLosses(nlp, skip=skip_bad_loss, tell=tell, left_out=left_out)
+        guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
         run = _Run(nlp, guard, settings, config, saved)
         _train(run, this, checkpoints, folders, save_every, stdout, stderr)
     except OSError as error:

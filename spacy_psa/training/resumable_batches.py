@@ -52,7 +52,7 @@ class ResumableBatches:
         self._saved = state
         self._examples = [] if max_epochs < 0 else list(corpus(nlp))
         if max_epochs >= 0 and not self._examples:
-            raise InputError("the training corpus has no example with a token; check [paths.train]")
+            raise InputError("the training corpus has no example; check [paths.train]")
 
     @property
     def state(self) -> dict[str, Any]:
