@@ -4,17 +4,18 @@ Trains CONFIG.cfg three times with `spacy-psa train --save-every N`, each time i
 
 1. one step, so that the loops that numba compiles are in its cache;
 2. without a kill;
-3. with kills. Their moments are drawn uniformly from the seconds that the steps of the second
-   training took. A process is killed by SIGKILL as many seconds after its first step as lie
-   between its moment and the one before; the next process goes on with --resume.
+3. with kills. For each kill a step is drawn, uniformly over the steps of the second training. After
+   the last checkpoint before this step, the process is killed by SIGKILL, later by a random part of
+   the time from one checkpoint to the next: in the middle of a step, an evaluation, or while a
+   file is written. The next process goes on with --resume.
 
 Then the files of model-best and model-last are compared byte for byte, except for meta.json, which
 has seconds, and so are the logs of the evaluations.
 
 Results (kind "figures"): `save_every`; `overrides`, the settings that replace those of the config;
 `steps` and `seconds` of the training without a kill, from its first step on; `kills`, each with
-`seconds` of its process after the first step and `checkpoint`, the step of the last checkpoint then
-(null before the first); `signals`, the exit codes of the killed processes; `files`, the number of
+`after`, the checkpoint after which it comes, `seconds`, how long after, `checkpoint`, the step of
+the last checkpoint when the process was dead, and `code`, its exit code; `files`, the number of
 files that were compared; `bytes`, their size; `differing`, the names of those that differ.
 """
 
@@ -80,19 +81,26 @@ class Training:
             sys.exit(f"the training failed:\n{said}")
         return time.perf_counter() - started
 
-    def kill(self, seconds: float) -> int:
-        """Train for some seconds, then kill the process; its exit code."""
+    def kill(self, after: int, seconds: float) -> dict[str, Any]:
+        """Train up to some seconds after a checkpoint, then kill the process."""
         process = self.start()
+        while process.poll() is None and self.checkpoint < after:
+            time.sleep(0.001)
         time.sleep(seconds)
         process.kill()
         process.communicate()
-        return process.returncode
+        return {
+            "after": after,
+            "seconds": round(seconds, 3),
+            "checkpoint": self.checkpoint,
+            "code": process.returncode,
+        }
 
     @property
-    def checkpoint(self) -> int | None:
-        """The step of the last checkpoint."""
+    def checkpoint(self) -> int:
+        """The step of the last checkpoint; -1 before the first."""
         names = [path.stem for path in self.folder.glob("checkpoints/step-*.pt")]
-        return max((int(name.removeprefix("step-")) for name in names), default=None)
+        return max((int(name.removeprefix("step-")) for name in names), default=-1)
 
     def files(self) -> dict[str, bytes]:
         """What the training has made, by name."""
@@ -118,11 +126,11 @@ def measure(
     steps = int(list(srsly.read_jsonl(whole.folder / "log.jsonl"))[-1]["step"])
     killed = Training(config, folder / "killed", overrides, save_every)
     draw = random.Random(seed)
-    moments = sorted(draw.uniform(0, seconds) for _ in range(kills))
-    told, codes = [], []
-    for before, moment in zip([0.0, *moments], moments):
-        codes.append(killed.kill(moment - before))
-        told.append({"seconds": round(moment - before, 2), "checkpoint": killed.checkpoint})
+    drawn = sorted(draw.randrange(steps) for _ in range(kills))
+    told = []
+    for step in drawn:
+        late = draw.uniform(0, seconds / steps * save_every)
+        told.append(killed.kill(step // save_every * save_every, late))
         print(told[-1], flush=True)
     killed.run()
     made = whole.files()
@@ -132,7 +140,6 @@ def measure(
         "steps": steps,
         "seconds": round(seconds, 1),
         "kills": told,
-        "signals": codes,
         "files": len(made),
         "bytes": sum(map(len, made.values())),
         "differing": differing(made, killed.files()),
