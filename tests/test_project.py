@@ -183,7 +183,7 @@ def test_wrong_checksum_is_an_error_and_a_mirror_mends_it(tmp_path):
     damaged = tmp_path / "assets" / "conll2003" / "eng.train"
     damaged.write_text("half")
     result = run(*arguments)
-    assert_one_error(result, "eng.train: damaged")
+    assert_one_error(result, "eng.train: is damaged")
     assert run(*arguments, "--mirror", mirror).exit_code == 0
     assert damaged.read_text() == "content of eng.train"
 
@@ -195,7 +195,7 @@ def test_archive_that_is_cut_off_is_an_error(tmp_path):
     archive = tmp_path / "assets" / "glove" / "glove.6B.zip"
     archive.write_bytes(archive.read_bytes()[:-10])
     result = run(*arguments)
-    assert result.exit_code == 2 and "glove.6B.zip: damaged" in result.stderr
+    assert result.exit_code == 2 and "glove.6B.zip: is damaged" in result.stderr
 
 
 def test_file_of_a_mirror_with_a_wrong_checksum_is_not_taken(tmp_path):

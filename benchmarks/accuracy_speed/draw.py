@@ -56,14 +56,18 @@ def draw(target: Path) -> None:
     pyplot.close(figure)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy_speed.draw",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("target", nargs="?", type=Path, default=TARGET)
-    draw(parser.parse_args().target)
+    found.add_argument("target", nargs="?", type=Path, default=TARGET)
+    return found
+
+
+def main() -> None:
+    draw(parser().parse_args().target)
 
 
 if __name__ == "__main__":

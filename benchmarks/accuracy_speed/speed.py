@@ -38,14 +38,18 @@ def rows() -> list[str]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy_speed.speed",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each system (5)")
-    given = parser.parse_args()
+    found.add_argument("--repeats", type=int, default=5, help="runs of each system (5)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
     output = FOLDER / "speed"
     measure = [sys.executable, "-m", "spacy_psa", "benchmark", "speed", str(CORPUS / "test.spacy")]
     options = ["--train", str(CORPUS / "train.spacy"), "--vectors", str(CORPUS / "vectors")]

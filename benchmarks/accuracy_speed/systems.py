@@ -1,6 +1,6 @@
 """The systems of the figure, with the records that hold their F1 on CoNLL-2003."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.record import FOLDER, read_record
 
@@ -12,7 +12,7 @@ class System(NamedTuple):
     experiment: str
     record: str
 
-    def read(self) -> dict[str, object]:
+    def read(self) -> dict[str, Any]:
         """The record of the training and the test scores of this system."""
         return read_record(FOLDER / self.experiment / "results" / f"{self.record}.json")
 

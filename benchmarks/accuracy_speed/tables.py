@@ -26,9 +26,7 @@ TABLES = {"main": main_table}
 
 def headline(records: Records) -> str:
     spacy = {name: system for name, system in SYSTEMS.items() if system.experiment == OWN}
-    scores = [
-        f"{percent(test_f(records[name]))} ({system.title})" for name, system in spacy.items()
-    ]
+    scores = [f"{percent(test_f(records[name]))} ({row.title})" for name, row in spacy.items()]
     best = max(test_f(system.read()) for name, system in SYSTEMS.items() if name not in spacy)
     return f"CoNLL-2003 test F1 {percent(best)} beside {' and '.join(scores)}"
 

@@ -52,15 +52,19 @@ def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy_speed.train",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("kinds", nargs="+", choices=["efficiency", "accuracy"])
-    parser.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
-    given = parser.parse_args()
+    found.add_argument("kinds", nargs="+", choices=["efficiency", "accuracy"])
+    found.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
     for kind in given.kinds:
         train(kind, given.seed)
 

@@ -1,6 +1,7 @@
 """The tables on the page of this experiment, and the numbers in its text."""
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from benchmarks.record import FOLDER, read_record
@@ -201,6 +202,23 @@ def products(records: Records) -> str:
     return table(["rows × width", "10⁹ multiplications a second"], body)
 
 
+def side_by_side(record: Mapping[str, Any]) -> str:
+    """Two versions: the median rate of each, and the median ratio over the rounds."""
+    body = [
+        [name, unit, *(number(median(row[unit][key])) for key in ("before", "after")), ratio_cell]
+        for name, row in record["results"]["rows"].items()
+        for unit in ("words", "steps")
+        for ratio_cell in [f"{row[unit]['ratio']:.2f}"]
+    ]
+    named = record["results"]["versions"]
+    header = ["", "a second", named["before"], named["after"], "after / before"]
+    return table(header, body)
+
+
+def versions(records: Records) -> str:
+    return side_by_side(records["versions"])
+
+
 def int8(records: Records) -> str:
     body = [
         [name, percent(test_f(records[f"{name}-int8"])), file_link(f"{name}-int8")]
@@ -220,6 +238,7 @@ TABLES = {
     "products": products,
     "exactness": exactness,
     "first_document": first_document,
+    "versions": versions,
 }
 
 

@@ -49,4 +49,5 @@ def main(config: str, data: str, train: str, vectors: str, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5], int(sys.argv[5]))
+    config, data, train, vectors, steps = sys.argv[1:]
+    main(config, data, train, vectors, int(steps))

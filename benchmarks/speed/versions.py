@@ -46,11 +46,11 @@ class Worker:
         self.process.communicate()
 
 
-def compare(pythons: dict[str, str], arguments: list[str], rounds: int) -> dict[str, Any]:
-    """Run the versions in turn, `rounds` times after a first one that does not count."""
+def compare(pythons: dict[str, str], arguments: list[str], repeats: int) -> dict[str, Any]:
+    """Run the versions in turn, `repeats` times after a first one that does not count."""
     workers = {name: Worker(python, arguments) for name, python in pythons.items()}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
-    for number in range(rounds + 1):
+    for number in range(repeats + 1):
         for name in list(workers)[:: -1 if number % 2 else 1]:
             rates = workers[name].run()
             print(number, name, rates, flush=True)
@@ -60,30 +60,34 @@ def compare(pythons: dict[str, str], arguments: list[str], rounds: int) -> dict[
         worker.end()
     row: dict[str, Any] = {}
     for unit in UNITS:
-        rates = {name: [each[unit] for each in runs] for name, runs in found.items()}
-        pairs = zip(rates["before"], rates["after"], strict=True)
-        row[unit] = {**rates, "ratio": median(after / before for before, after in pairs)}
+        by_version = {name: [each[unit] for each in runs] for name, runs in found.items()}
+        rounds = zip(by_version["before"], by_version["after"], strict=True)
+        row[unit] = {**by_version, "ratio": median(after / before for before, after in rounds)}
         print(unit, row[unit]["ratio"], flush=True)
     return row
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
         prog="python -m benchmarks.speed.versions",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", help="name of the record")
-    parser.add_argument("configs", nargs="+", metavar="[NAME=]CONFIG", help="training configs")
+    found.add_argument("name", help="name of the record")
+    found.add_argument("configs", nargs="+", metavar="[NAME=]CONFIG", help="training configs")
     for version in ("before", "after"):
         note = "interpreter of an environment with this version"
-        parser.add_argument(f"--{version}", required=True, metavar="PYTHON", help=note)
-        parser.add_argument(f"--{version}-version", required=True, metavar="NAME")
+        found.add_argument(f"--{version}", required=True, metavar="PYTHON", help=note)
+        found.add_argument(f"--{version}-version", required=True, metavar="NAME")
     for option in ("data", "train", "vectors"):
-        parser.add_argument(f"--{option}", required=True, type=Path)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=20)
-    options = parser.parse_args()
+        found.add_argument(f"--{option}", required=True, type=Path)
+    found.add_argument("--rounds", type=int, default=5)
+    found.add_argument("--steps", type=int, default=20)
+    return found
+
+
+def main() -> None:
+    options = parser().parse_args()
     pythons = {"before": options.before, "after": options.after}
     rows = {}
     for argument in options.configs:

@@ -2,12 +2,14 @@
 
 from typing import Literal
 
+import numpy
+from numpy.typing import NDArray
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
-from spacy_psa.bridge.layers import head_layer
+from spacy_psa.bridge.layers import head_layer, shim_of
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 
@@ -26,7 +28,7 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "lab
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K * K) for each sentence; its nO
-        is K.
+        is K. After `score_legal_pairs` the array is (tokens, P).
 
     Raises:
         InputError: if there are no such `potentials`, or if `tok2vec` gives rows for START and
@@ -82,6 +84,36 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
     """
     _one_row_a_token("Softmax.v1", tok2vec)
     return sentencewise(tok2vec, head_layer("emission", Emission))
+
+
+def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
+    """Let a new model of `CRF.v1` score the legal pairs of tags alone.
+
+    Models that have weights, and other models, stay as they are.
+
+    Args:
+        model: the model of a component.
+        legal: (K, K) bool, the tags (columns) that may follow a tag (rows).
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
+        >>> tok2vec = build_hash_embed_cnn_tok2vec(
+        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
+        ...     subword_features=False, pretrained_vectors=None,
+        ... )  # fmt: skip
+        >>> model = crf(tok2vec)
+        >>> model.set_dim("nO", 2)
+        >>> score_legal_pairs(model, numpy.array([[True, False], [True, True]]))
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> _ = model.initialize(X=[doc])
+        >>> model.predict([doc])[0].shape
+        (3, 3)
+    """
+    for node in model.walk():
+        if node.name in HEADS and shim_of(node)._model is None and not legal.all():
+            tag, previous = numpy.nonzero(legal.T)
+            shim_of(node).cfg["pairs"] = numpy.stack([previous, tag], 1).tolist()
 
 
 def _one_row_a_token(name: str, tok2vec: Model) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.training_config import read_training_config
+from spacy_psa.cli.training_config import read_training_config, reason
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,6 +97,6 @@ def _initialize(config: Path, settings: "Config", gpu_id: int) -> "Language":
         raise
     except (ValueError, KeyError, OSError) as error:
         raise InputError(
-            f"{config}: no pipeline can be made of this config ({error}); correct it, or what it "
+            f"{config}: no pipeline can be made of this config ({reason(error)}); correct it, or what it "
             "names"
         ) from error

@@ -31,13 +31,13 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
     _check_options(arguments)
     try:
         config = load_config(path, parse_config_overrides(list(arguments)), interpolate=False)
-        _check_corpora(config.interpolate())
+        _check_corpora(path, config.interpolate())
     except InputError:
         raise
     except (ConfigValidationError, Error, ValueError) as error:
         raise InputError(
-            f"{path}: is not a config, or an option overrides a setting that it does not have "
-            f"({error})"
+            f"{path}: is not a config, or an override names a setting that it does not have "
+            f"({reason(error)})"
         ) from error
     return config
 
@@ -51,24 +51,33 @@ def _check_options(arguments: list[str]) -> None:
             takes_value = False
         else:
             raise InputError(
-                f"{word}: is an unexpected argument; options that override are --SECTION.NAME VALUE"
+                f"{word}: is an unexpected argument; overrides are --SECTION.NAME VALUE"
             )
 
 
-def _check_corpora(config: dict[str, Any]) -> None:
+def _check_corpora(file: Path, config: dict[str, Any]) -> None:
     from spacy.util import dot_to_object
 
     if "training" not in config:
-        raise InputError("there is no section [training]; give a training config")
+        raise InputError(f"{file}: there is no section [training]; give a training config")
     for key in ("train_corpus", "dev_corpus"):
         name = config["training"].get(key)
         try:
             path = dot_to_object(config, name).get("path")  # type: ignore[arg-type]
         except (KeyError, AttributeError) as error:
             raise InputError(
-                f"{key} of [training] is {name!r}: there is no such section"
+                f"{file}: {key} of [training] is {name!r}, and there is no such section; correct it"
             ) from error
         if isinstance(path, str) and not Path(path).exists():
             raise InputError(
-                f"{path}: there is no such file or folder, which [{name}] names; check the path"
+                f"{path}: there is no such file or folder, and [{name}] names it; check the path"
             )
+
+
+def reason(error: Exception) -> str:
+    """What an error says; of a config that is not valid, the settings and not the whole config."""
+    from thinc.api import ConfigValidationError
+
+    if isinstance(error, ConfigValidationError):
+        return str(ConfigValidationError.from_error(error, show_config=False))
+    return str(error)

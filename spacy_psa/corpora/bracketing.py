@@ -24,7 +24,7 @@ class BracketError(ValueError):
     Examples:
         >>> TreeBuilder().close()
         Traceback (most recent call last):
-        spacy_psa.corpora.bracketing.BracketError: a closing bracket too many
+        spacy_psa.corpora.bracketing.BracketError: there is one closing bracket too many
     """
 
 

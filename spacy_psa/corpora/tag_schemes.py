@@ -33,7 +33,7 @@ class TagError(ValueError):
         ...     tags_to_spans(["O", "E-PER"], "bioes")
         ... except TagError as error:
         ...     print(error.index, error.reason)
-        1 E-PER follows O, where BIOES needs a B- first
+        1 E-PER follows O, but BIOES needs a B- first
     """
 
     def __init__(self, index: int, reason: str) -> None:

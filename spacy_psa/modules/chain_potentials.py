@@ -1,33 +1,63 @@
 """Heads that turn token vectors into the potentials of a chain (Wei2020 section 3, Eq. 1-2).
 
 Each head takes `z`, (N, d), of a ragged batch. For each token it returns either K scores, if the
-tags are independent of each other, or K * K log potentials log phi(y', y, z_j), row-major in
-(y', y). The first token of a sentence has no tag before it: its potentials are in row y' = 0, and
-the other rows are not read.
+tags are independent of each other, or log potentials log phi(y', y, z_j) of pairs of tags: of all
+K * K pairs, row-major in (y', y), or of the legal pairs alone, sorted by y, then by y'. The first
+token of a sentence has no tag before it. The score of starting with y is in the place of the pair
+(0, y), or of the first legal pair with y; the other places are not read.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 
-def _place_start(pairs: Tensor, start: Tensor, lengths: Tensor) -> Tensor:
-    """Write the (B, K) scores of the first tokens into row 0 of (N, K, K) pairs."""
-    first = (torch.cumsum(lengths, 0) - lengths).to(pairs.device)
-    return pairs.index_put((first, torch.zeros_like(first)), start)
+class _Pairs(nn.Module):
+    """What the heads for pairs of tags have in common: which pairs they score.
+
+    Args:
+        labels: K, the number of tags.
+        pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs by y', then y.
+    """
+
+    previous: Tensor
+    tag: Tensor
+    starts: Tensor
+
+    def __init__(self, labels: int, pairs: Sequence[Sequence[int]] | None):
+        super().__init__()
+        self.labels = labels
+        if pairs is None:
+            previous, tag = torch.cartesian_prod(torch.arange(labels), torch.arange(labels)).T
+            starts = torch.arange(labels)
+        else:
+            previous, tag = torch.tensor(pairs).T
+            starts = torch.searchsorted(tag.contiguous(), torch.arange(labels))
+        self.kept = None if pairs is None else previous * labels + tag
+        # Buffers move with the module to a GPU, and these need not be saved.
+        for name, value in (("previous", previous), ("tag", tag), ("starts", starts)):
+            self.register_buffer(name, value.contiguous(), persistent=False)
+
+    def place_start(self, scores: Tensor, start: Tensor, first: Tensor) -> Tensor:
+        """Write the scores (B, K) of the first tokens to their places in (N, pairs)."""
+        return scores.index_put((first[:, None], self.starts[None, :]), start)
 
 
-class LabelPair(nn.Module):
+class LabelPair(_Pairs):
     """Scores each pair of neighbouring tags by a weight vector of its own: (N, d) -> (N, K * K).
 
         phi(y', y, z) = exp(W[y', y]·z + b[y', y])                      (Wei2020 Eq. 2)
 
     The start of a sentence is a label of its own, which only y' can be. The head has about
-    K * K * d parameters and returns N * K * K scores. For many labels, `EmissionTransition` is
-    smaller.
+    K * K * d parameters and returns N * K * K scores. With `pairs`, it has the parameters of the P
+    legal pairs alone, and returns (N, P). For many labels, `EmissionTransition` is smaller.
 
     Args:
         input_width: d, the width of the token vectors.
         labels: K, the number of tags.
+        pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs. Weights start
+            as they would for all pairs.
 
     Examples:
         >>> head = LabelPair(input_width=16, labels=5)
@@ -35,9 +65,8 @@ class LabelPair(nn.Module):
         torch.Size([7, 25])
     """
 
-    def __init__(self, input_width: int, labels: int):
-        super().__init__()
-        self.labels = labels
+    def __init__(self, input_width: int, labels: int, pairs: Sequence[Sequence[int]] | None = None):
+        super().__init__(labels, pairs)
         self.pair = nn.Linear(input_width, labels * labels)
         self.start = nn.Linear(input_width, labels)
         # Glorot's rule with fan-out K, not K * K: each pair of labels has a vector of its own.
@@ -45,26 +74,31 @@ class LabelPair(nn.Module):
             bound = (6.0 / (input_width + labels)) ** 0.5
             nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.zeros_(layer.bias)
+        if self.kept is not None:
+            weight = self.pair.weight.data[self.kept]
+            self.pair = nn.utils.skip_init(nn.Linear, input_width, len(self.kept))
+            self.pair.weight.data.copy_(weight)
+            nn.init.zeros_(self.pair.bias)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
-        """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, K * K)."""
-        k = self.labels
+        """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         first = (torch.cumsum(lengths, 0) - lengths).to(z.device)
-        pairs = self.pair(z).view(-1, k, k)
-        return _place_start(pairs, self.start(z[first]), lengths).view(-1, k * k)
+        return self.place_start(self.pair(z), self.start(z[first]), first)
 
 
-class EmissionTransition(nn.Module):
+class EmissionTransition(_Pairs):
     """Scores each tag and, apart from that, each pair of tags: (N, d) -> (N, K * K).
 
         log phi(y', y, z) = (U z + c)[y] + T[y', y]                     (Yan2019 Eq. 21)
 
     A score for starting and one for ending with a tag are added at the first and the last token.
-    This is the usual CRF layer (Lample et al. 2016). It has K * (d + K + 3) parameters.
+    This is the usual CRF layer (Lample et al. 2016). It has K * (d + K + 3) parameters. With
+    `pairs`, it returns the scores of the P legal pairs alone, (N, P).
 
     Args:
         input_width: d, the width of the token vectors.
         labels: K, the number of tags.
+        pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs.
 
     Examples:
         >>> head = EmissionTransition(input_width=16, labels=5)
@@ -72,9 +106,8 @@ class EmissionTransition(nn.Module):
         torch.Size([7, 25])
     """
 
-    def __init__(self, input_width: int, labels: int):
-        super().__init__()
-        self.labels = labels
+    def __init__(self, input_width: int, labels: int, pairs: Sequence[Sequence[int]] | None = None):
+        super().__init__(labels, pairs)
         self.emission = nn.Linear(input_width, labels)
         self.transition = nn.Parameter(torch.empty(labels, labels))
         self.start = nn.Parameter(torch.zeros(labels))
@@ -84,13 +117,16 @@ class EmissionTransition(nn.Module):
         nn.init.xavier_uniform_(self.transition)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
-        """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, K * K)."""
+        """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         ends = torch.cumsum(lengths, 0).to(z.device)
         emission = self.emission(z)
         emission = emission.index_put((ends - 1,), self.end, accumulate=True)
-        pairs = emission[:, None, :] + self.transition
         first = ends - lengths.to(z.device)
-        return _place_start(pairs, emission[first] + self.start, lengths).flatten(1)
+        if self.kept is None:  # the tags need not be looked up
+            scores = (emission[:, None, :] + self.transition).flatten(1)
+        else:
+            scores = emission[:, self.tag] + self.transition[self.previous, self.tag]
+        return self.place_start(scores, emission[first] + self.start, first)
 
 
 class Emission(nn.Module):

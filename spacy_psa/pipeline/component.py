@@ -143,7 +143,11 @@ class StructuredPipe(TrainablePipe, ABC):
         if not sample:
             raise ValueError(Errors.E923.format(name=self.name))
         self.model.set_dim("nO", self.outputs)
+        self.prepare_model()
         self.model.initialize(X=sample)
+
+    def prepare_model(self) -> None:
+        """Tell the model what follows from the labels, before its weights are made."""
 
     def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
         """Select the docs that the model can be initialized with."""

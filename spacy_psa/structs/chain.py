@@ -117,6 +117,25 @@ class LinearChain(StructuredDistribution[Tensor]):
         """The type of the potentials."""
         return self.potentials.dtype
 
+    @property
+    def device(self) -> torch.device:
+        """The device of the potentials."""
+        return self.potentials.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The number of sentences B, the length n of the longest, and the number of tags K."""
+        batch, longest, tags, _ = self.potentials.shape
+        return batch, longest, tags
+
+    def double(self) -> LinearChain:
+        """Convert the chain to double precision."""
+        return LinearChain(self.potentials.double(), self.lengths)
+
+    def select(self, rows: Tensor) -> LinearChain:
+        """Select sentences by their numbers, (rows,) int64 in ascending order."""
+        return LinearChain(self.potentials[rows], self.lengths[rows])
+
     @cached_property
     def marginals(self) -> Tensor:
         """The probability p(y_t = y) of each tag at each place, (B, n, K).
@@ -226,15 +245,15 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     @property
     def _compiled(self) -> bool:
-        known = self.potentials.dtype in (torch.float32, torch.float64)
-        return known and self.potentials.device.type == "cpu" and kernels.available()
+        known = self.dtype in (torch.float32, torch.float64)
+        return known and self.device.type == "cpu" and kernels.available()
 
     @cached_property
     def _mask(self) -> Tensor:
         """The places that hold a token, (B, n) bool."""
         with recording():
-            places = torch.arange(self.potentials.shape[1])
-            return (places < self.lengths[:, None]).to(self.potentials.device)
+            places = torch.arange(self.shape[1])
+            return (places < self.lengths[:, None]).to(self.device)
 
     @cached_property
     def _log_z(self) -> Tensor:
@@ -337,17 +356,22 @@ class LinearChain(StructuredDistribution[Tensor]):
         return values
 
     def _score(self, values: Sequence[Tensor] | Tensor) -> Tensor:
-        count = self.potentials.shape[-1]
-        tags = self._padded(values).to(self.potentials.device).masked_fill(~self._mask, 0)
-        if bool(((tags < 0) | (tags >= count)).any()):
-            raise ValueError(f"tags must be from 0 to {count - 1}")
+        count = self.shape[2]
+        tags = self._checked(values)
         previous = torch.nn.functional.pad(tags[:, :-1], (1, 0))
         pairs = self.potentials.flatten(2).gather(2, (previous * count + tags)[:, :, None])
         return pairs[:, :, 0].masked_fill(~self._mask, 0.0).double().sum(1)
 
+    def _checked(self, values: Sequence[Tensor] | Tensor) -> Tensor:
+        """Return values as (B, n) tags, 0 beyond the length of a sentence."""
+        tags = self._padded(values).to(self.device).masked_fill(~self._mask, 0)
+        if bool(((tags < 0) | (tags >= self.shape[2])).any()):
+            raise ValueError(f"tags must be from 0 to {self.shape[2] - 1}")
+        return tags
+
     def _padded(self, values: Sequence[Tensor] | Tensor) -> Tensor:
         """Return values, or a tensor of tags, as (B, n) tags."""
-        batch, longest = self.potentials.shape[:2]
+        batch, longest, _ = self.shape
         if not isinstance(values, Tensor):
             sizes = [len(tags) for tags in values]
             if sizes != self.lengths.tolist():

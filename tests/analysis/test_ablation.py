@@ -82,7 +82,7 @@ def test_zeroing_leaves_the_saved_model_as_it_is(ner):
 
 
 def test_an_unknown_block_is_refused(ner):
-    with pytest.raises(InputError, match=r"no block C4, D: take from H, C1, C2, C3"):
+    with pytest.raises(InputError, match=r"no block C4, D: choose from H, C1, C2, C3"):
         zeroed(ner, {"D", "C4"}).__enter__()
 
 

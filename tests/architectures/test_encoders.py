@@ -114,10 +114,10 @@ def test_the_factored_transformer_is_that_of_its_paper():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": 511}, "even numbers"),
+        ({"width": 511}, "width is 511: take an even number"),
         ({"position_only": 8}, "position_only needs"),
         ({"factored": False, "disable_content": [0]}, "need factored = true"),
-        ({"disable_position": [8]}, "there is no layer 8"),
+        ({"disable_position": [8]}, "has the layer 8: take layers from 0 to 7"),
     ],
     ids=str,
 )

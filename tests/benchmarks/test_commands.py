@@ -22,7 +22,8 @@ SCRIPTS = sorted(
     path
     for path in FOLDER.rglob("*.py")
     if 'if __name__ == "__main__"' in path.read_text(encoding="utf8")
-    and path.name != "flair_worker.py"  # for the environment of Flair
+    # Those for the environments of Flair and of other versions are not called by hand.
+    and not path.name.endswith("_worker.py")
 )
 
 

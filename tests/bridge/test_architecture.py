@@ -228,7 +228,7 @@ WITHOUT_A_BILSTM = {"middle": "attention", "top": "none"}
 
 def test_an_output_as_wide_as_the_input_must_be_told():
     make = architecture_of("PSABiLSTM")
-    with pytest.raises(InputError, match=r"^PSABiLSTM\.v1: .* set `width` to that of `embed`"):
+    with pytest.raises(InputError, match=r"^PSABiLSTM\.v1: .* set `width` to the width of `embed`"):
         make(**WITHOUT_A_BILSTM)
     model = make(**WITHOUT_A_BILSTM, width=5)
     assert model.get_dim("nO") == 5

@@ -394,4 +394,4 @@ def test_errors_are_one_line_under_spacys_command_too(tmp_path):
         spacy.cli._util.app, ["psa", "annotate", "none", str(tmp_path / "none.txt"), "-"]
     )
     assert result.exit_code == 2
-    assert result.stderr == f"error: {tmp_path}/none.txt: there is no such file\n"
+    assert result.stderr == f"error: {tmp_path}/none.txt: there is no such file; check the path\n"

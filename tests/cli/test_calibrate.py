@@ -141,7 +141,7 @@ def test_dev_data_without_entities_are_refused(model, tmp_path):
     path = tmp_path / "empty.spacy"
     doc = Doc(spacy.blank("en").vocab, words=["no", "one"], ents=["O", "O"])
     DocBin(docs=[doc]).to_disk(path)
-    assert_one_error(run(model, path), str(path), "no spans in the truth")
+    assert_one_error(run(model, path), str(path), "there are no gold spans for ner")
 
 
 def test_a_label_that_the_model_does_not_know_is_named(model, tmp_path):
@@ -153,7 +153,10 @@ def test_a_label_that_the_model_does_not_know_is_named(model, tmp_path):
 def test_a_folder_that_is_there_is_not_written_over(model, dev, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("mine")
-    assert_one_error(run(model, dev, "--output", tmp_path / "full"), "is there already")
+    assert_one_error(
+        run(model, dev, "--output", tmp_path / "full"),
+        "already exists; give a folder that is new or empty",
+    )
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["note"]
 
 

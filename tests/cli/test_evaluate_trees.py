@@ -138,10 +138,10 @@ def test_figures_are_written_as_json(gold, test, tmp_path):
     ("text", "place", "reason"),
     [
         ("(S (NN a))\n\n(S (NN b)\n", ":3:", "not closed"),
-        ("(S (NN a))\n(S (NN b)))\n", ":2:", "stands where a bracket is due|too many"),
+        ("(S (NN a))\n(S (NN b)))\n", ":2:", "where a bracket should be|too many"),
         ("(S (NN a))\n(S b (NN c))\n", ":2:", "no part of speech"),
         ("", ":1:", "no trees"),
-        ("a b\n", ":1:", "stands where a bracket is due"),
+        ("a b\n", ":1:", "where a bracket should be"),
     ],
 )
 def test_a_file_that_is_no_trees_is_one_error_with_its_line(gold, tmp_path, text, place, reason):
@@ -188,7 +188,7 @@ def test_a_constituent_over_two_sentences_is_refused(gold, tmp_path):
     DocBin(docs=[doc]).to_disk(tmp_path / "test.spacy")
     found = run(gold, tmp_path / "test.spacy")
     assert found.exit_code == 2
-    assert "crosses the bounds of sentences" in found.stderr
+    assert "a constituent crosses the end of its sentence" in found.stderr
 
 
 def test_rules_that_cannot_be_read_are_one_error(gold, test, tmp_path):

@@ -120,8 +120,8 @@ def test_markdown_has_the_figures_for_a_reader(model, test_set, log, tmp_path):
 @pytest.mark.parametrize(
     ("option", "content", "reason"),
     [
-        ("--log", '{"epoch": 1}\n', ":1: not a line of spacy.ConsoleLogger.v3"),
-        ("--log", '{"epoch": 0, "step": 0, "losses"', ":1: not a line of"),
+        ("--log", '{"epoch": 1}\n', ":1: is not a line of spacy.ConsoleLogger.v3"),
+        ("--log", '{"epoch": 0, "step": 0, "losses"', ":1: is not a line of"),
         ("--log", None, "no training log"),
         ("--data", None, "no such file"),
     ],

@@ -100,8 +100,11 @@ def test_a_file_that_is_no_search_is_an_error(folder, tmp_path):
     [
         (["none.cfg", "space.toml"], "none.cfg: there is no such config"),
         (["base.cfg", "none.toml"], "none.toml: there is no such search space"),
-        (["base.cfg", "space.toml", "more.toml"], "more.toml: an argument too many"),
-        (["base.cfg", "space.toml", "--none.size", "3"], "an override of what it lacks"),
+        (["base.cfg", "space.toml", "more.toml"], "more.toml: is an unexpected argument"),
+        (
+            ["base.cfg", "space.toml", "--none.size", "3"],
+            "an override names a setting that it does not have",
+        ),
         (["base.cfg", "space.toml", "--gpu-id", "99"], "--gpu-id 99"),
     ],
 )

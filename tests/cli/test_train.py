@@ -54,7 +54,7 @@ def test_a_killed_training_goes_on_and_a_finished_one_stays(config, tmp_path, mo
     [
         (["--components.ner.shceme", "BIO"], "shceme"),
         (["--componets.ner.scheme", "BIO"], "componets"),
-        (["--components.ner.scheme", "BOI"], "scheme is 'BOI'"),
+        (["--components.ner.scheme", "BOI"], "components.ner -> scheme"),
         (["--components.ner.factory", "crf_nre"], "crf_nre"),
         (["--training.max_steps", "many"], "max_steps"),
         (["--training.dev_corpus", "corpora.none"], "corpora.none"),
@@ -106,7 +106,7 @@ def test_numbers_out_of_range_are_refused(config, tmp_path, option, value):
 
 def test_data_without_an_example_is_one_error(config, tmp_path):
     DocBin().to_disk(tmp_path / "train.spacy")
-    assert_one_error(train(config, "-o", tmp_path / "out"), "config.cfg")
+    assert_one_error(train(config, "-o", tmp_path / "out"), "there are no labels")
 
 
 def test_a_bad_loss_is_one_error_or_is_left_out(config, tmp_path, monkeypatch):

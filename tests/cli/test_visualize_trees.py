@@ -75,7 +75,7 @@ def test_tags_are_shown_where_there_are_any(model, tmp_path):
 def test_name_of_the_output_is_checked_before_anything_else(texts, tmp_path):
     result = run("no model", texts, tmp_path / "out.png")
     assert result.exit_code == 2
-    assert "out.png: name a file to write that ends in .svg or .txt" in result.stderr
+    assert "out.png: the name of the output must end in .svg or .txt" in result.stderr
 
 
 def test_missing_svgling_is_one_error_that_says_what_to_install(texts, tmp_path, monkeypatch):

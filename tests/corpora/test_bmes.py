@@ -80,8 +80,8 @@ def test_a_name_cut_in_two_by_an_empty_line_becomes_two(write, vocab):
         ("吴0 O\n重 O\n", "auto", 2, "'重' is not one character and its segmentation number"),
         ("EU O\nrejects O\n", "auto", 1, "'EU' is not one character and its"),
         ("吴 O\n重 M-ORG\n阳 E-ORG\n", "auto", 2, "M-ORG follows O"),
-        ("吴 B-ORG\n重 O\n阳 S-ORG\n", "auto", 2, "O follows where B-ORG is still open"),
-        ("吴 O\n重 M-ORG\n", "iob2", 2, "'M-ORG' is no IOB2 tag"),
+        ("吴 B-ORG\n重 O\n阳 S-ORG\n", "auto", 2, "O follows while B-ORG is still open"),
+        ("吴 O\n重 M-ORG\n", "iob2", 2, "'M-ORG' is not a tag of IOB2"),
         ("", "auto", 1, "no sentences"),
     ],
 )

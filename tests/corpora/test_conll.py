@@ -117,7 +117,7 @@ def test_gzip_reads_alike(write, vocab):
         ("a X O O\nb X O I-A\n", "bioes", 2, "I-A follows O"),
         ("a X O O\nb X O I-A\n", "iob2", 2, "I-A follows O"),
         ("a X O S-A\nb X O B-A\n", "auto", 2, "still open"),
-        ("a X O O\nb X O Q-A\n", "auto", 2, "entity column: 'Q-A' is no IOB2 tag"),
+        ("a X O O\nb X O Q-A\n", "auto", 2, "entity column: 'Q-A' is not a tag of IOB2"),
         ("a X O O\n\nb X NP O\n", "auto", 3, "chunk column: 'NP'"),
         ("", "auto", 1, "no sentences"),
         ("\n\n", "auto", 1, "no sentences"),

@@ -90,7 +90,7 @@ def test_dev_without_a_number_is_refused(write, vocab):
         ("-DOCSTART- -X- O O\n\na X O O\n", 1, "4 column(s) instead of 3"),
         ("a X O\nb X O O\n", 2, "4 column(s) instead of 3"),
         ("( (S\n", 1, "2 column(s) instead of 3"),
-        ("(S (NP (NN\n", 1, "chunk column: '(NN' is no IOB1 tag"),
+        ("(S (NP (NN\n", 1, "chunk column: '(NN' is not a tag of IOB1"),
         ("a X O\n\nb X NP\n", 3, "chunk column: 'NP'"),
         ("", 1, "no sentences"),
         ("a X O\nb\0 X O\n", 2, "binary or UTF-16"),

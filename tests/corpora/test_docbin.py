@@ -73,7 +73,7 @@ def test_what_is_no_docbin_is_named(tmp_path):
     with pytest.raises(InputError, match=r"in\.spacy: cannot be read"):
         read_docbin(path, spacy.blank("en").vocab)
     path.write_bytes(b"no zlib")
-    with pytest.raises(InputError, match=r"in\.spacy: not a \.spacy file"):
+    with pytest.raises(InputError, match=r"in\.spacy: is not a \.spacy file"):
         read_docbin(path, spacy.blank("en").vocab)
 
 

@@ -44,9 +44,9 @@ def test_words_with_spaces_are_kept(tmp_path):
         ("a 1 2\nb 1\n", 2, "1 numbers instead of 2"),
         ("a 1 2\nb 1 2 3\n", 2, "3 numbers instead of 2"),
         ("a 1 2\n\n", 2, "0 numbers instead of 2"),
-        ("a 1 2\nb 1 x\n", 2, "'x' is no finite number"),
-        ("a 1 nan\n", 1, "'nan' is no finite number"),
-        ("a 1 inf\n", 1, "'inf' is no finite number"),
+        ("a 1 2\nb 1 x\n", 2, "'x' is not a finite number"),
+        ("a 1 nan\n", 1, "'nan' is not a finite number"),
+        ("a 1 inf\n", 1, "'inf' is not a finite number"),
         ("9 300\na 1 2\n", 1, "the header says 300 numbers; give --dim 300"),
         (" 1 2\n", 1, "no word"),
         ("", 1, "no vectors"),
@@ -68,7 +68,7 @@ def test_bytes_that_are_no_utf8_are_named(tmp_path):
 
 def test_the_member_must_be_one(tmp_path):
     zipped = archive(tmp_path / "g.zip", glove_2d_txt=ROWS, other_txt=ROWS)
-    with pytest.raises(InputError, match=r"no single member for --dim 5.*glove\.2d\.txt"):
+    with pytest.raises(InputError, match=r"no single member fits --dim 5.*glove\.2d\.txt"):
         prepare_vectors(zipped, tmp_path / "out", 5)
     with pytest.raises(InputError, match="no member 'none'"):
         prepare_vectors(zipped, tmp_path / "out", 2, "none")

@@ -118,13 +118,17 @@ def test_cleaning_equals_cleaning_the_tree_from_the_bottom(pair):
 BROKEN = [
     ("( (S (NN a))\n( (S (NN b)))\n", 2, "no label, in the tree of line 1"),
     ("( (S (NN a)))\n\n( (S\n (NN b))\n", 3, "the tree that begins here is not closed"),
-    ("( (S (NN a))))\n", 1, "a closing bracket too many"),
+    ("( (S (NN a))))\n", 1, "there is one closing bracket too many"),
     ("( (S (NN a)\n (NP )))\n", 2, "the node ( NP) is empty, in the tree of line 1"),
     ("( (S dog (NN a)))\n", 1, "the word 'dog' has no part of speech"),
-    ("( (S (NN a) dog))\n", 1, "'dog' stands where a bracket is due"),
+    ("( (S (NN a) dog))\n", 1, "there is 'dog' where a bracket should be"),
     ("( (S (NN two words)))\n", 1, "two words, 'two' and 'words'"),
-    ("EU NNP I-NP I-ORG\n", 1, "'EU' stands where a bracket is due"),
-    ("#begin document (nw/wsj/00/wsj_0001); part 000\n", 1, "'#begin' stands where"),
+    ("EU NNP I-NP I-ORG\n", 1, "there is 'EU' where a bracket should be"),
+    (
+        "#begin document (nw/wsj/00/wsj_0001); part 000\n",
+        1,
+        "there is '#begin' where a bracket should be",
+    ),
     ("\n", 1, "no trees"),
 ]
 
@@ -223,7 +227,7 @@ def test_brackets_keep_labels_and_repeats_as_they_stand(write, vocab):
         (TRACES, 2, "the tree is not closed on its line"),
         ("(S (NN a))\n(S (NN a)) (S (NN b))\n", 2, "more than one tree on the line"),
         ("(S (NN a))\n(S (NP (-NONE- *)))\n", 2, "'*' is an empty element"),
-        ("(S (NN a)))\n", 1, "a closing bracket too many"),
+        ("(S (NN a)))\n", 1, "there is one closing bracket too many"),
     ],
 )
 def test_lines_that_are_not_one_tree_are_named(write, vocab, text, line, reason):

@@ -87,17 +87,17 @@ def test_biluo_letters_are_read_as_bioes():
 @pytest.mark.parametrize(
     ("tags", "scheme", "index", "reason"),
     [
-        (["O", "I-A"], "bioes", 1, "I-A follows O, where BIOES needs a B- first"),
+        (["O", "I-A"], "bioes", 1, "I-A follows O, but BIOES needs a B- first"),
         (["I-A"], "iob2", 0, "I-A follows the beginning"),
-        (["B-A", "O"], "bioes", 1, "O follows where B-A is still open"),
-        (["B-A", "I-A"], "bioes", 1, "the sentence ends where I-A is still open"),
-        (["B-A", "I-B", "E-B"], "bioes", 1, "I-B follows where B-A is still open"),
+        (["B-A", "O"], "bioes", 1, "O follows while B-A is still open"),
+        (["B-A", "I-A"], "bioes", 1, "the sentence ends while I-A is still open"),
+        (["B-A", "I-B", "E-B"], "bioes", 1, "I-B follows while B-A is still open"),
         (["O", "E-A"], "bioes", 1, "E-A follows O"),
-        (["O", "X-A"], "iob1", 1, "'X-A' is no IOB1 tag"),
-        (["S-A"], "iob2", 0, "'S-A' is no IOB2 tag"),
-        (["B"], "iob1", 0, "'B' is no IOB1 tag"),
-        (["B-"], "iob1", 0, "'B-' is no IOB1 tag"),
-        (["-A"], "iob1", 0, "'-A' is no IOB1 tag"),
+        (["O", "X-A"], "iob1", 1, "'X-A' is not a tag of IOB1"),
+        (["S-A"], "iob2", 0, "'S-A' is not a tag of IOB2"),
+        (["B"], "iob1", 0, "'B' is not a tag of IOB1"),
+        (["B-"], "iob1", 0, "'B-' is not a tag of IOB1"),
+        (["-A"], "iob1", 0, "'-A' is not a tag of IOB1"),
     ],
 )
 def test_illegal_tags_are_named_with_their_place(tags, scheme, index, reason):
@@ -109,7 +109,7 @@ def test_illegal_tags_are_named_with_their_place(tags, scheme, index, reason):
 
 @pytest.mark.parametrize("spans", [[(0, 0, "A")], [(0, 4, "A")], [(0, 2, "A"), (1, 3, "B")]])
 def test_impossible_spans_are_refused(spans):
-    with pytest.raises(ValueError, match="empty, outside or overlaps"):
+    with pytest.raises(ValueError, match="is empty, outside the sentence or overlaps another"):
         spans_to_tags(spans, 3, "bioes")
 
 
@@ -117,5 +117,5 @@ def test_bmes_is_read_as_bioes_and_in_no_other_scheme():
     tags = ["B-A", "M-A", "E-A", "S-B", "O"]
     assert tags_to_spans(tags, "bioes") == [(0, 3, "A"), (3, 4, "B")]
     assert detect_scheme([["O"], ["B-A", "M-A"]]) == "bioes"
-    with pytest.raises(TagError, match="'M-A' is no IOB2 tag"):
+    with pytest.raises(TagError, match="'M-A' is not a tag of IOB2"):
         tags_to_spans(tags[:3], "iob2")

@@ -59,5 +59,5 @@ def test_broken_trees_are_refused(text):
     ],
 )
 def test_constituents_that_form_no_tree_are_refused(constituents):
-    with pytest.raises(ValueError, match="crosses or is out of order"):
+    with pytest.raises(ValueError, match="crosses another or is out of order"):
         build_tree(["a", "b", "c"], ["X"] * 3, constituents)

@@ -173,3 +173,38 @@ def test_any_number_of_labels_makes_a_chain(make, labels):
         chain.marginals.sum(2),
         torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]], dtype=torch.float64),
     )
+
+
+PAIRS = [[0, 0], [2, 0], [0, 1], [1, 2], [2, 2]]  # (previous, tag) by tag; legal with 3 tags
+
+
+@settings(deadline=None, max_examples=20)
+@given(batches, st.sampled_from([LabelPair, EmissionTransition]))
+def test_scores_of_legal_pairs_are_those_of_the_whole_head(lengths, make):
+    whole, some = head_of(make), make(D, K, PAIRS).double()
+    kept = torch.tensor([before * K + tag for before, tag in PAIRS])
+    weights = dict(whole.state_dict())
+    for name in ("pair.weight", "pair.bias"):
+        if name in weights:
+            weights[name] = weights[name][kept]
+    some.load_state_dict(weights)
+    z, n = batch(lengths, D)
+    theirs, ours = whole(z, n), some(z, n)
+    firsts = [PAIRS.index(next(pair for pair in PAIRS if pair[1] == tag)) for tag in range(K)]
+    for j, first in paired(lengths):
+        if first:
+            torch.testing.assert_close(ours[j, firsts], theirs[j, :K])
+        else:
+            torch.testing.assert_close(ours[j], theirs[j, kept])
+
+
+def test_weights_of_legal_pairs_start_as_those_of_the_whole_head():
+    torch.manual_seed(0)
+    whole, after = LabelPair(D, K), torch.rand(1)
+    torch.manual_seed(0)
+    some, after_some = LabelPair(D, K, PAIRS), torch.rand(1)
+    kept = [before * K + tag for before, tag in PAIRS]
+    assert torch.equal(some.pair.weight, whole.pair.weight[kept])
+    assert torch.equal(some.start.weight, whole.start.weight)
+    assert torch.equal(after_some, after)  # what is made later has the same weights too
+    assert parameter_count(some) == (len(PAIRS) + K) * (D + 1)

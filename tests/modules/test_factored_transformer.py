@@ -287,15 +287,21 @@ def test_sixteen_bits_are_near_thirty_two(mode):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": 7}, "even numbers"),
-        ({"head_width": 3}, "even numbers"),
-        ({"ffn_dim": 9}, "even numbers"),
-        ({"width": 7, **MODES["concat"]}, "even numbers"),
+        ({"width": 7}, "width is 7: take an even number"),
+        ({"head_width": 3}, "head_width is 3: take an even number"),
+        ({"ffn_dim": 9}, "ffn_dim is 9: take an even number"),
+        ({"width": 7, **MODES["concat"]}, "width is 7: take an even number"),
         ({"position_only": 1}, "position_only needs factored = false"),
-        ({"position_only": 1, **MODES["concat"]}, "concat not true"),
+        (
+            {"position_only": 1, **MODES["concat"]},
+            "position_only needs factored = false, and concat = false or null",
+        ),
         ({"disable_content": [0], **MODES["plain"]}, "need factored = true"),
-        ({"disable_position": [3]}, "there is no layer 3, the last of 3 is 2"),
-        ({"position_only": 4, **MODES["plain"]}, "there is no layer 3"),
+        ({"disable_position": [3]}, "has the layer 3: take layers from 0 to 2"),
+        (
+            {"position_only": 4, **MODES["plain"]},
+            "position_only is 4: take at most the number of layers, 3",
+        ),
     ],
     ids=str,
 )

@@ -105,7 +105,7 @@ def test_adaptive_bins_hold_as_many_spans_each_and_keep_equal_confidences_togeth
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
 def test_what_is_no_probability_is_refused(wrong):
-    with pytest.raises(ValueError, match="not from 0 to 1"):
+    with pytest.raises(ValueError, match="confidences must be from 0 to 1"):
         reliability(judged([(wrong, 1)]))
 
 

@@ -202,7 +202,7 @@ def test_the_rules_of_known_files_are_the_built_in_ones(tmp_path, text, keep, ex
         ("EQ_LABEL A", "EQ_LABEL A"),
         ("CUTOFF_LEN forty", "forty"),
         ("DELETE_LABEL", "has no value"),
-        ("DELETE A", "no setting of EVALB's"),
+        ("DELETE A", "is not a setting of EVALB"),
     ],
 )
 def test_a_wrong_line_among_the_rules_is_named(tmp_path, line, reason):

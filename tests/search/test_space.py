@@ -21,7 +21,7 @@ CONFIG_OF = {
     [
         ("[a", "not a TOML file"),
         ("", "no setting to search"),
-        ("a.b = 3", "a.b: 3 is no range"),
+        ("a.b = 3", "a.b: 3 is not a range"),
         ('[a.b]\ntype = "real"', "a.b: type is 'real': take one of float, int, categorical"),
         ("[a.b]\nlow = 1", "a.b: type is None"),
         ('[a.b]\ntype = "float"\nlow = 1', "a.b: high is None"),
@@ -31,7 +31,10 @@ CONFIG_OF = {
         ('[a.b]\ntype = "float"\nlow = 0\nhigh = 1\nlog = true', "log needs a low above 0"),
         ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nstep = 0', "step is 0"),
         ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nlog = "yes"', "log is 'yes'"),
-        ('[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nchoices = [1]', "'choices' is no option"),
+        (
+            '[a.b]\ntype = "int"\nlow = 1\nhigh = 3\nchoices = [1]',
+            "'choices' is not an option of the type int",
+        ),
         ('[a.b]\ntype = "categorical"', "choices: give a list"),
         ('[a.b]\ntype = "categorical"\nchoices = [[1, 2]]', "choices: give numbers"),
     ],

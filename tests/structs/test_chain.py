@@ -357,8 +357,14 @@ ZEROS = torch.zeros(2, 3, 2, 2)
         (lambda: full().constrain(start=torch.ones(3).bool()), "start"),
         (lambda: full().constrain(end=torch.ones(2)), "end"),
         (lambda: full().log_prob(torch.zeros(2, 2).long()), "tags must be"),
-        (lambda: full().log_prob([torch.zeros(3).long()]), r"\[3\] tokens for \[3, 3\]"),
-        (lambda: full().score([torch.zeros(3), torch.zeros(2)]), r"\[3, 2\] tokens for \[3, 3\]"),
+        (
+            lambda: full().log_prob([torch.zeros(3).long()]),
+            r"for \[3\] tokens, but the sentences have \[3, 3\]",
+        ),
+        (
+            lambda: full().score([torch.zeros(3), torch.zeros(2)]),
+            r"for \[3, 2\] tokens, but the sentences have \[3, 3\]",
+        ),
         (lambda: full().log_prob(torch.full((2, 3), 2)), "from 0 to 1"),
         (lambda: full().score(torch.full((2, 3), -1)), "from 0 to 1"),
         (lambda: full().kbest(0), "k must be"),

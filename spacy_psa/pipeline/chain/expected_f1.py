@@ -91,7 +91,7 @@ def _most_probable(
 
 def _probability_of_none(chain: LinearChain) -> float:
     """Compute P(T is empty)."""
-    outside = torch.zeros(chain.potentials.shape[:2], dtype=torch.int64)
+    outside = torch.zeros(chain.shape[:2], dtype=torch.int64)
     return float(chain.log_prob(outside).sum().exp())
 
 

@@ -161,7 +161,7 @@ def exact(chain: LinearChain) -> LinearChain:
     Raises:
         ValueError: if a sentence has no analysis.
     """
-    chain = LinearChain(chain.potentials.double(), chain.lengths)
+    chain = chain.double()
     if (chain.log_partition == -torch.inf).any():
         raise ValueError("no tag sequence is possible for a sentence of the batch")
     return chain

@@ -15,6 +15,7 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
+from spacy_psa.architectures.crf import score_legal_pairs
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.chain.extensions import register
@@ -25,6 +26,7 @@ from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
 from spacy_psa.ragged import mask, pad
 from spacy_psa.sentences import Bounds, Sentences, SplitDocs, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
@@ -43,7 +45,8 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     Args:
         vocab: the vocabulary of the pipeline.
         model: Model[List[Doc], List[Floats2d]] that gives one array of potentials for each
-            sentence, with K * K log potentials or K log probabilities for each token.
+            sentence, with K * K log potentials, those of the legal pairs of tags, or K log
+            probabilities for each token.
         name: the name of the component in the pipeline.
         scorer: called with the examples in `score`; None for no scores.
         max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
@@ -89,6 +92,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         with naming(name):
             check_choice("reduction", reduction, Reduction)
         self.reduction = reduction
+        self._legal_pairs: TagPairs | None = None
         self.batch_tokens = batch_tokens
         self.confidence = confidence
 
@@ -136,6 +140,9 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     @property
     def outputs(self) -> int:
         return len(self.tags)
+
+    def prepare_model(self) -> None:
+        score_legal_pairs(self.model, self.legal()[0])
 
     # Inference
 
@@ -226,11 +233,20 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
             ) from error
 
     def _chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
-        """Make a distribution from the (N, K) or (N, K * K) scores of a ragged batch."""
+        """Make a distribution from the (N, K), (N, K * K) or (N, P) scores of a ragged batch."""
         k = len(self.tags)
         if flat.shape[1] == k:
             return LinearChain.from_emissions(pad(flat, lengths), lengths)
-        return LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
+        if flat.shape[1] == k * k:
+            return LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
+        return PairChain(flat, lengths, self._pairs)
+
+    @property
+    def _pairs(self) -> TagPairs:
+        legal = self.legal()[0]
+        if self._legal_pairs is None or self._legal_pairs.tags != len(legal):
+            self._legal_pairs = TagPairs(legal)
+        return self._legal_pairs
 
     def _legal_chain(self, potentials: list[Floats2d], known: list[Allowed | None]) -> LinearChain:
         flat = xp2torch(self.model.ops.xp.concatenate(potentials))
@@ -248,7 +264,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         return chain
 
     def _constrain(self, chain: LinearChain) -> LinearChain:
-        device = chain.potentials.device
+        device = chain.device
         legal = (torch.from_numpy(array).to(device) for array in self.legal())
         transitions, start, end = legal
         return chain.constrain(transitions=transitions, start=start, end=end)

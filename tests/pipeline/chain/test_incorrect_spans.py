@@ -82,7 +82,7 @@ def test_wrong_span_that_is_almost_certain_keeps_its_digits():
 def test_wrong_span_outside_of_its_sentence_is_an_error(span):
     scheme = SpanScheme(["A"], "BIO")
     chain = LinearChain(torch.zeros(1, 2, 3, 3), torch.tensor([2]))
-    with pytest.raises(ValueError, match="no span of a sentence of 2"):
+    with pytest.raises(ValueError, match="is not a span of a sentence of 2 tokens"):
         without_spans(chain, scheme, [[span]])
 
 

@@ -71,7 +71,7 @@ def test_wrong_questions_are_one_error_each(unsure):
         ner.posterior([Span(doc, 2, 3, "ART")])
     with pytest.raises(InputError, match="label ''"):
         ner.posterior([doc[2:3]])
-    with pytest.raises(InputError, match="'left' is a span of another doc"):
+    with pytest.raises(InputError, match="'left' and 'Ada' are spans of different docs"):
         ner.posterior([Span(doc, 0, 1, "PER"), Span(other, 1, 2, "PER")])
     for k in (0, -1):
         with pytest.raises(InputError, match=f"k is {k}"):

@@ -1,0 +1,180 @@
+"""Viterbi and forward-backward of linear chains over legal pairs of tags, compiled for the CPU.
+
+All functions take
+
+- `potentials`, (N, P) C-contiguous float32 or float64: the log potentials of the P legal pairs at
+  the N tokens of a ragged batch;
+- `lengths`, (B,) int64: the tokens of each sentence;
+- `previous`, (P,) int64: the previous tag of each pair. The pairs are sorted by tag, then by
+  previous tag;
+- `begins`, (K + 1,) int64: the pairs of tag y are those from `begins[y]` to `begins[y + 1]`. Each
+  tag has at least one. At the first token of a sentence, the first pair of a tag holds the score of
+  starting with it, and the others are not read.
+
+The sums are in float64 and in the order of `kernels.chain`, so both give the same numbers to the
+bit.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from spacy_psa.kernels.chain import _logsumexp
+
+Floats = NDArray[np.float32] | NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def viterbi(
+    potentials: Floats, lengths: Integers, previous: Integers, begins: Integers
+) -> tuple[NDArray[np.float64], Integers]:
+    """Find the best score (B,) of each sentence, and its best tags (N,).
+
+    Of equal scores, the lowest tag is taken. A sentence without a possible sequence has the score
+    -inf and tags of 0.
+
+    Examples:
+        >>> all_pairs = np.array([0, 1, 0, 1]), np.array([0, 2, 4])
+        >>> scores, tags = viterbi(np.array([[0.0, 0.0, 1.0, 0.0]]), np.array([1]), *all_pairs)
+        >>> scores.tolist(), tags.tolist()
+        ([1.0], [1])
+    """
+    tags = len(begins) - 1
+    scores = np.empty(len(lengths), np.float64)
+    path = np.zeros(len(potentials), np.int64)
+    back = np.empty((lengths.max() if len(lengths) else 0, tags), np.int32)
+    best = np.empty(tags, np.float64)
+    step = np.empty(tags, np.float64)
+    first = 0
+    for b in range(len(lengths)):
+        for y in range(tags):
+            best[y] = potentials[first, begins[y]]
+        for t in range(1, lengths[b]):
+            row = potentials[first + t]
+            for y in range(tags):
+                top = -np.inf
+                where = 0
+                for p in range(begins[y], begins[y + 1]):
+                    score = best[previous[p]] + row[p]
+                    if score > top:
+                        top = score
+                        where = previous[p]
+                step[y] = top
+                back[t, y] = where
+            best, step = step, best
+        last = np.argmax(best)
+        scores[b] = best[last]
+        if scores[b] > -np.inf:
+            path[first + lengths[b] - 1] = last
+            for t in range(lengths[b] - 1, 0, -1):
+                path[first + t - 1] = back[t, path[first + t]]
+        first += lengths[b]
+    return scores, path
+
+
+@njit(cache=True, nogil=True)
+def log_partition(
+    potentials: Floats, lengths: Integers, previous: Integers, begins: Integers
+) -> NDArray[np.float64]:
+    """Compute the log partition of each sentence, (B,); it is -inf if no sequence is possible.
+
+    Examples:
+        >>> all_pairs = np.array([0, 1, 0, 1]), np.array([0, 2, 4])
+        >>> log_partition(np.zeros((3, 4)), np.array([3]), *all_pairs).round(4).tolist()  # log 8
+        [2.0794]
+    """
+    tags = len(begins) - 1
+    result = np.empty(len(lengths), np.float64)
+    alpha = np.empty(tags, np.float64)
+    after = np.empty(tags, np.float64)
+    first = 0
+    for b in range(len(lengths)):
+        for y in range(tags):
+            alpha[y] = potentials[first, begins[y]]
+        for t in range(1, lengths[b]):
+            row = potentials[first + t]
+            for y in range(tags):
+                top = _top(alpha, row, previous, begins[y], begins[y + 1])
+                after[y] = top
+                if top > -np.inf:
+                    total = 0.0
+                    for p in range(begins[y], begins[y + 1]):
+                        score = alpha[previous[p]] + row[p]
+                        if score > -np.inf:
+                            total += math.exp(score - top)
+                    after[y] = top + math.log(total)
+            alpha, after = after, alpha
+        result[b] = _logsumexp(alpha)
+        first += lengths[b]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def forward_backward(
+    potentials: Floats, lengths: Integers, previous: Integers, begins: Integers
+) -> tuple[NDArray[np.float64], Floats]:
+    """Compute the log partition (B,) and its gradient (N, P) with respect to `potentials`.
+
+    The gradient holds the probabilities of pairs of tags; at the first token of a sentence, the
+    first pair of a tag holds the probability of the tag. It is 0 at entries that are not read, and
+    if no sequence is possible. See `kernels.chain.forward_backward` for the backward pass.
+    """
+    tags = len(begins) - 1
+    result = np.empty(len(lengths), np.float64)
+    pairs = np.zeros_like(potentials)
+    alpha = np.empty(tags, np.float64)
+    after = np.empty(tags, np.float64)
+    total = np.empty((lengths.max() if len(lengths) else 0, tags), np.float64)
+    marginal = np.empty(tags, np.float64)
+    before = np.empty(tags, np.float64)
+    first = 0
+    for b in range(len(lengths)):
+        for y in range(tags):
+            alpha[y] = potentials[first, begins[y]]
+        for t in range(1, lengths[b]):
+            row = potentials[first + t]
+            for y in range(tags):
+                top = _top(alpha, row, previous, begins[y], begins[y + 1])
+                total[t, y] = 0.0
+                after[y] = top
+                if top > -np.inf:
+                    for p in range(begins[y], begins[y + 1]):
+                        score = alpha[previous[p]] + row[p]
+                        if score > -np.inf:
+                            weight = math.exp(score - top)
+                            pairs[first + t, p] = weight
+                            total[t, y] += weight
+                    after[y] = top + math.log(total[t, y])
+            alpha, after = after, alpha
+        result[b] = _logsumexp(alpha)
+        if result[b] == -np.inf:
+            pairs[first : first + lengths[b]] = 0.0
+            first += lengths[b]
+            continue
+        for y in range(tags):
+            marginal[y] = math.exp(alpha[y] - result[b])
+        for t in range(lengths[b] - 1, 0, -1):
+            before[:] = 0.0
+            for y in range(tags):
+                share = marginal[y] / total[t, y] if total[t, y] > 0.0 else 0.0
+                for p in range(begins[y], begins[y + 1]):
+                    pair = pairs[first + t, p] * share
+                    pairs[first + t, p] = pair
+                    before[previous[p]] += pair
+            marginal, before = before, marginal
+        for y in range(tags):
+            pairs[first, begins[y]] = marginal[y]
+        first += lengths[b]
+    return result, pairs
+
+
+@njit(cache=True, nogil=True)
+def _top(alpha, row, previous, begin, end):  # type: ignore[no-untyped-def]
+    """Compute the highest alpha[previous[p]] + row[p] of the pairs of a tag."""
+    top = -np.inf
+    for p in range(begin, end):
+        top = max(top, alpha[previous[p]] + row[p])
+    return top

@@ -1,0 +1,76 @@
+"""Components score the legal pairs of tags alone, and answer as with all pairs."""
+
+import numpy
+import pytest
+import spacy
+import torch
+from spacy.tokens import Span
+
+from spacy_psa.pipeline.chain import sequence_labeler
+from spacy_psa.structs.pair_chain import PairChain
+from tests.helpers.pipelines import entities, make_examples, make_nlp, small_model, train
+
+
+def trained(monkeypatch, legal_alone, head):
+    """A pipeline after a few steps; with all pairs, or with the legal ones alone."""
+    if not legal_alone:
+        monkeypatch.setattr(sequence_labeler, "score_legal_pairs", lambda model, legal: None)
+    nlp = make_nlp(small_model(head))
+    train(nlp, steps=5)
+    return nlp
+
+
+@pytest.fixture(params=["label_pair", "transition"])
+def both(request, monkeypatch):
+    with monkeypatch.context() as context:
+        whole = trained(context, False, request.param)
+    return trained(monkeypatch, True, request.param), whole
+
+
+def answers(nlp):
+    ner = nlp.get_pipe("ner")
+    docs = [eg.predicted for eg in make_examples(nlp)]
+    evident = docs[0].copy()
+    evident.set_ents([Span(evident, 0, 1, "LOC")], default="missing")
+    return {
+        "log_partition": ner.distribution(docs).log_partition.numpy(),
+        "marginals": numpy.concatenate([ner.marginals(doc) for doc in docs]),
+        "entropy": numpy.array([ner.entropy(doc) for doc in docs]),
+        "evidence": ner.marginals(evident),
+        "kbest": numpy.array([p for doc in docs for p, _ in ner.kbest(doc, 3)]),
+        "posterior": ner.posterior([Span(docs[0], 0, 2, "PER"), Span(docs[0], 3, 5, "PER")]),
+    }
+
+
+def test_training_and_answers_are_those_with_all_pairs(both):
+    some, whole = both
+    docs = [eg.predicted for eg in make_examples(some)]
+    assert isinstance(some.get_pipe("ner").distribution(docs), PairChain)
+    ours, theirs = answers(some), answers(whole)
+    for name in theirs:
+        numpy.testing.assert_allclose(ours[name], theirs[name], rtol=1e-4, atol=1e-5, err_msg=name)
+    for doc in docs:
+        assert entities(some(doc.copy())) == entities(whole(doc.copy()))
+
+
+def test_a_saved_model_keeps_its_pairs(both, tmp_path):
+    some, _ = both
+    some.to_disk(tmp_path)
+    loaded = spacy.load(tmp_path)
+    head = loaded.get_pipe("ner").model.get_ref("head").shims[0]
+    assert len(head.cfg["pairs"]) == int(loaded.get_pipe("ner").legal()[0].sum())
+    before, after = answers(some), answers(loaded)
+    for name in before:
+        numpy.testing.assert_array_equal(before[name], after[name])
+
+
+def test_a_tagger_scores_all_pairs():
+    nlp = spacy.blank("en")
+    tagger = nlp.add_pipe("crf_tagger", config={"model": {"tok2vec": {"encode": {"hidden": 8}}}})
+    for tag in ("NOUN", "VERB"):
+        tagger.add_label(tag)
+    nlp.initialize()
+    (scores,) = tagger.model.predict([nlp.make_doc("fish swim")])
+    assert scores.shape == (2, 4)
+    assert not isinstance(tagger.distribution([nlp.make_doc("fish swim")]), PairChain)
+    assert torch.isfinite(torch.from_numpy(scores)).all()
