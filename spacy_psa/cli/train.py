@@ -97,6 +97,6 @@ def _initialize(config: Path, settings: "Config", gpu_id: int) -> "Language":
         raise
     except (ValueError, KeyError, OSError) as error:
         raise InputError(
-            f"{config}: no pipeline can be made of this config ({reason(error)}); correct it, or what it "
-            "names"
+            f"{config}: no pipeline can be made of this config ({reason(error)}); correct it, or "
+            "the file that it names"
         ) from error
