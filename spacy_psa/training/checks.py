@@ -54,8 +54,8 @@ def _check(nlp: Language) -> None:
         unseen = sorted(set(pipe.find_labels(examples)) - set(pipe.labels))
         if unseen:
             raise InputError(
-                f"{path or name}: the training data lacks {len(unseen)} label(s) that {pipe.name!r} finds "
-                f"here, {', '.join(unseen)}: correct [paths.train] or [paths.dev], or name all "
-                f"labels in [initialize.components.{pipe.name}.labels], or train without these "
-                "labels by --initialize.after_init null"
+                f"{path or name}: the training data lacks {len(unseen)} label(s) that "
+                f"{pipe.name!r} finds here, {', '.join(unseen)}: correct [paths.train] or "
+                f"[paths.dev], or name all labels in [initialize.components.{pipe.name}.labels], "
+                "or train without these labels by --initialize.after_init null"
             )
