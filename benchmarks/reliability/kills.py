@@ -30,6 +30,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import srsly
+from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config
 
 from benchmarks.record import make_record, save_record
@@ -146,6 +147,11 @@ def measure(
     }
 
 
+def _read(settings: dict[str, str]) -> dict[str, Any]:
+    """Settings as the command line takes them: JSON, or else strings."""
+    return parse_config_overrides([f"--{key}={value}" for key, value in settings.items()])
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m benchmarks.reliability.kills",
@@ -165,12 +171,13 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     given = parser().parse_args()
     data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
-    overrides = {f"paths.{path.stem}": str(path.resolve()) for path in data}
+    chosen = {f"paths.{path.stem}": str(path) for path in data}
     for setting in given.settings:
         if not re.fullmatch(r"[^=]+=.+", setting):
             sys.exit(f"{setting}: give a setting and its value, as training.max_epochs=3")
         key, _, value = setting.partition("=")
-        overrides[key] = value
+        chosen[key] = value
+    overrides = {**chosen, **{f"paths.{path.stem}": str(path.resolve()) for path in data}}
     with TemporaryDirectory() as folder:
         results = measure(
             given.config, overrides, given.save_every, given.kills, given.seed, Path(folder)
@@ -181,7 +188,7 @@ def main() -> None:
         "figures",
         results,
         seed=given.seed,
-        config=load_config(given.config),
+        config=load_config(given.config, _read(chosen), interpolate=True),
         data=data,
     )
     save_record(record, given.out)
