@@ -9,6 +9,7 @@ import pytest
 import spacy
 import srsly
 import typer
+from spacy.tokens import DocBin
 from thinc.api import Config
 from weasel.util import load_project_config
 
@@ -17,6 +18,8 @@ from spacy_psa.corpora.layouts import LAYOUTS
 from spacy_psa.scoring.provenance import md5
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import CONFIGS, ROOT
+from tests.helpers.pipelines import make_examples
+from tests.helpers.trainings import killed_at
 
 run = command()
 PROJECT = ROOT / "project.yml"
@@ -78,7 +81,46 @@ def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpu
             if name == "merge-config":
                 assert context.params["values"] == ["a.b=1", "c.d=x"]
                 assert context.params["log"] == Path(f"training/{corpus}/log.jsonl")
-    assert seen == {"assets", "prepare", "merge-config", "report"}
+            if name == "train":
+                assert context.params["resume"]
+    assert seen == {"assets", "prepare", "merge-config", "train", "report"}
+
+
+SMALL = [
+    "components.ner.model.tok2vec.embed.*.words.width=4",
+    "components.ner.model.tok2vec.embed.*.characters.hidden=2",
+    "components.ner.model.tok2vec.encode.hidden=2",
+    "training.max_steps=4",
+    "training.eval_frequency=2",
+]
+
+
+def test_a_workflow_that_was_killed_goes_on_where_it_was(project, monkeypatch):
+    (project / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(project)
+    scripts = {step["name"]: step["script"] for step in commands(project, set=" ".join(SMALL))}
+
+    def start():
+        for line in scripts["train"]:
+            assert line.startswith("python -m spacy_psa ")
+            result = run(*shlex.split(line)[3:])
+            assert result.exit_code == 0, result.output
+        return result.stdout
+
+    examples = make_examples(spacy.blank("en"))
+    (project / "corpus" / "sample").mkdir(parents=True)
+    for part in ("train", "dev"):
+        docs = [eg.reference for eg in examples]
+        DocBin(docs=docs).to_disk(project / "corpus" / "sample" / f"{part}.spacy")
+    with killed_at(monkeypatch, 2):
+        start()
+    assert "Resuming after step 2" in start()
+    folder = project / "training" / "sample"
+    rows = [srsly.json_loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [0, 2, 4]
+    assert spacy.load(folder / "model-best").pipe_names == ["ner"]
+    assert "is finished" in start()
+    assert (folder / "log.jsonl").exists()
 
 
 def test_each_file_of_a_corpus_is_an_asset_of_the_project():

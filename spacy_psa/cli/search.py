@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spacy_psa.cli.training_config import read_training_config
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def search(
             "spacy-psa search needs Optuna: pip install 'spacy-psa[search]'"
         ) from error
 
-    settings = _load(config, context.args)
+    settings = read_training_config(config, context.args)
     found = read_space(space)
     check_names(found, settings, space)
     use_device(gpu_id)
@@ -94,28 +95,6 @@ def search(
         raise InputError(f"{held}: no training was completed; give more --trials")
     _write(run.settled(best.params), output)
     typer.echo(f"Best of {run.done}: {_line(best)}\nWritten: {output}")
-
-
-def _load(path: Path, arguments: list[str]) -> "Config":
-    from configparser import Error
-
-    from spacy.cli._util import parse_config_overrides
-    from spacy.util import load_config
-    from thinc.api import ConfigValidationError
-
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such config; check the path")
-    if arguments and not arguments[0].startswith("--"):
-        raise InputError(
-            f"{arguments[0]}: is an unexpected argument; overrides are --SECTION.NAME VALUE"
-        )
-    try:
-        return load_config(path, parse_config_overrides(arguments), interpolate=False)
-    except (ConfigValidationError, Error, ValueError) as error:
-        raise InputError(
-            f"{path}: is not a config, or an override names a setting that it does not have "
-            f"({error})"
-        ) from error
 
 
 def _write(config: "Config", path: Path) -> None:

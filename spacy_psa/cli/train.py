@@ -1,9 +1,16 @@
 """`spacy-psa train`: training that can be resumed after it was interrupted."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from spacy_psa.cli.training_config import read_training_config, reason
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from thinc.api import Config
 
 
 def train(
@@ -16,13 +23,19 @@ def train(
         bool, typer.Option("--resume", help="Continue from the last checkpoint, if there is one.")
     ] = False,
     save_every: Annotated[
-        int, typer.Option(help="Steps between further checkpoints; 0: only at evaluations.")
+        int, typer.Option(min=0, help="Steps between further checkpoints; 0: only at evaluations.")
     ] = 0,
+    skip_bad_loss: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-loss", help="Leave out steps whose loss is infinite or not a number."
+        ),
+    ] = False,
     code: Annotated[
         Path | None, typer.Option("--code", "-c", help="Python file to import first.")
     ] = None,
     gpu_id: Annotated[
-        int, typer.Option("--gpu-id", "-g", help="Number of the GPU; -1 for the CPU.")
+        int, typer.Option("--gpu-id", "-g", min=-1, help="Number of the GPU; -1 for the CPU.")
     ] = -1,
 ) -> None:
     """Train a pipeline, with checkpoints to resume from.
@@ -30,29 +43,60 @@ def train(
     Trains CONFIG.cfg as `spacy train` does. Further options override settings in the same way:
     --training.max_steps 1000 and so on. OUTPUT gets model-best, model-last and, until the training
     ends, checkpoints/. After an interruption, the same command with --resume continues the
-    training.
+    training; if it is finished, --resume leaves it as it is.
+
+    A loss that is infinite or not a number ends the training and names the documents. The last
+    checkpoint and model-best stay.
 
     \b
     Example:
       spacy-psa train config.cfg --output training --resume \\
           --paths.train train.spacy --paths.dev dev.spacy
     """
-    from spacy.cli._util import import_code, parse_config_overrides
-    from spacy.training.initialize import init_nlp
-    from spacy.util import load_config
-
-    from spacy_psa.errors import InputError
     from spacy_psa.loading import use_device
     from spacy_psa.training import loop
 
-    if not config.is_file():
-        raise InputError(f"{config}: there is no such config; check the path")
-    if save_every < 0:
-        raise InputError(f"--save-every {save_every}: take 0 or more steps")
-    overrides: dict[str, Any] = parse_config_overrides(ctx.args)
-    import_code(code)
+    settings = read_training_config(config, ctx.args)
+    _import(code)
     use_device(gpu_id)
-    nlp = init_nlp(load_config(config, overrides=overrides, interpolate=False), use_gpu=gpu_id)
-    output.mkdir(parents=True, exist_ok=True)
-    model = loop.train(nlp, output, resume=resume, save_every=save_every, use_gpu=gpu_id)
+    nlp = _initialize(config, settings, gpu_id)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: is no folder to write to ({error.strerror})") from error
+    model = loop.train(
+        nlp,
+        output,
+        resume=resume,
+        save_every=save_every,
+        skip_bad_loss=skip_bad_loss,
+        use_gpu=gpu_id,
+    )
     typer.echo(f"Saved the pipeline to {model}")
+
+
+def _import(code: Path | None) -> None:
+    from spacy.util import import_file
+
+    if code is None:
+        return
+    try:
+        import_file("python_code", code)
+    except Exception as error:  # whatever the file raises
+        raise InputError(
+            f"--code {code}: cannot be imported ({type(error).__name__}: {error}); correct the file"
+        ) from error
+
+
+def _initialize(config: Path, settings: "Config", gpu_id: int) -> "Language":
+    from spacy.training.initialize import init_nlp
+
+    try:
+        return init_nlp(settings, use_gpu=gpu_id)
+    except InputError:
+        raise
+    except (ValueError, KeyError, OSError) as error:
+        raise InputError(
+            f"{config}: no pipeline can be made of this config ({reason(error)}); correct it, or "
+            "the file that it names"
+        ) from error

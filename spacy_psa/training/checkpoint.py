@@ -1,9 +1,10 @@
 """Everything that a training needs to go on as if it had never stopped, in one file."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from spacy.language import Language
@@ -19,7 +20,7 @@ from spacy_psa.training.random_states import get_random_states, set_random_state
 FORMAT = 1
 KEPT = 2
 FOLDER = "checkpoints"
-COMPLETE = "complete"
+FINISHED = "finished.json"
 KEYED = ("mom1", "mom2", "averages", "nr_update", "last_seen")  # of a thinc optimizer
 
 
@@ -44,7 +45,7 @@ class Checkpoints:
         """
         path = self.folder / f"step-{step:09}.pt"
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            torch.save({"format": FORMAT, "step": step, **state}, file)
+            _save({"format": FORMAT, "step": step, **state}, file)
         sync(self.folder)
         for old in [*self._files()[:-KEPT], *self.folder.glob(".step-*.tmp")]:
             old.unlink()
@@ -75,19 +76,27 @@ class Checkpoints:
         return None
 
     @property
-    def complete(self) -> bool:
-        """Whether the training has come to its end."""
-        return (self.folder / COMPLETE).exists()
+    def finished(self) -> dict[str, Any] | None:
+        """The `identity` of the training that has come to its end; None if none has."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / FINISHED).read_text("utf8"))
+        except (OSError, ValueError):
+            return None
+        return found
 
-    def finish(self) -> None:
-        """Note that the training has come to its end, and remove all checkpoints."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / COMPLETE).touch()
+    def finish(self, identity: dict[str, Any]) -> None:
+        """Note which training has come to its end, and remove all checkpoints.
+
+        Raises:
+            InputError: the note cannot be written; the checkpoints stay.
+        """
+        with atomic_path(self.folder / FINISHED) as temporary:
+            temporary.write_text(json.dumps(identity), encoding="utf8")
         self._remove_files()
 
     def remove(self) -> None:
-        """Remove all checkpoints, and the note that the training has come to its end."""
-        (self.folder / COMPLETE).unlink(missing_ok=True)
+        """Remove all checkpoints, and the note on a training that has come to its end."""
+        (self.folder / FINISHED).unlink(missing_ok=True)
         self._remove_files()
 
     def _remove_files(self) -> None:
@@ -97,6 +106,16 @@ class Checkpoints:
     def _files(self) -> list[Path]:
         named = re.compile(r"step-\d+\.pt")
         return sorted(p for p in self.folder.glob("step-*.pt") if named.fullmatch(p.name))
+
+
+def _save(state: dict[str, Any], file: IO[bytes]) -> None:
+    """Write a state; a full disk is an OSError, which `torch.save` hides behind its own error."""
+    try:
+        torch.save(state, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from None
+        raise
 
 
 def training_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:

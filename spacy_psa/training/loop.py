@@ -1,11 +1,10 @@
 """spaCy's training loop, with checkpoints from which a killed training goes on."""
 
 import json
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
@@ -20,6 +19,8 @@ from thinc.api import Config, Optimizer, fix_random_seed, set_gpu_allocator
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.checkpoint import Checkpoints, restore_training, training_state
+from spacy_psa.training.finite_losses import FiniteLosses
+from spacy_psa.training.identity import differences, identity
 from spacy_psa.training.model_folders import ModelFolders
 from spacy_psa.training.resumable_batches import Batch, ResumableBatches
 
@@ -33,14 +34,18 @@ def train(
     *,
     resume: bool = False,
     save_every: int = 0,
+    skip_bad_loss: bool = False,
     use_gpu: int = -1,
-    stdout: IO[str] = sys.stdout,
-    stderr: IO[str] = sys.stderr,
+    stdout: IO[str] | None = None,
+    stderr: IO[str] | None = None,
 ) -> Path:
     """Train a pipeline as `spacy train` does, and save checkpoints to go on from.
 
     The steps, evaluations and the order of batches are spaCy's own. A training that was killed
     and is resumed ends with the same weights as one that was not.
+
+    A finished training that is resumed stays as it is, if it had the same config and data; else a
+    new one starts. A checkpoint of another config or other data is an error.
 
     Args:
         nlp: the initialized pipeline with its full config.
@@ -48,43 +53,80 @@ def train(
             aside and then renamed, so they are never half-written.
         resume: go on from the last checkpoint, if there is one; else start again.
         save_every: steps between checkpoints, beside those at evaluations; 0 for none.
+        skip_bad_loss: leave out steps whose loss is not a finite number; else they are an error.
         use_gpu: number of the GPU, -1 for the CPU.
+        stdout: where progress is told; None for the process's.
+        stderr: where steps that are left out are told; None for the process's.
 
     Returns:
         The folder of model-last.
 
     Raises:
         InputError: a loss is not a finite number; a file cannot be written; the checkpoint
-            belongs to another config.
+            belongs to another training.
     """
+    stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
     config = nlp.config.interpolate()
     if config["training"]["seed"] is not None:
         fix_random_seed(config["training"]["seed"])
     if use_gpu >= 0 and config["training"]["gpu_allocator"]:
         set_gpu_allocator(config["training"]["gpu_allocator"])
-    _remove_log(config["training"]["logger"])
-    settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     checkpoints, folders = Checkpoints(output), ModelFolders(output)
-    if resume and checkpoints.complete:
-        stdout.write(f"The training in {output} is complete\n")
+    this = identity(config)
+    finished = checkpoints.finished if resume and folders.last.exists() else None
+    if finished == this:
+        stdout.write(
+            f"The training in {output} is finished, and has the same config and data. To train "
+            "again, leave out --resume\n"
+        )
         return folders.last
+    if finished is not None:
+        changed = ", ".join(differences(finished, this))
+        stdout.write(f"Starting again: since the training in {output}, {changed} has changed\n")
     saved = checkpoints.load() if resume else None
-    if saved is None:
-        checkpoints.remove()
-        folders.remove()
-    else:
-        _check_config(config, saved)
-        folders.repair()
-    optimizer = settings["optimizer"]
-    run = _Run(nlp, settings, config, saved)
+    if saved is not None:
+        _check_same(saved["identity"], this, checkpoints)
+    try:
+        if saved is None:
+            checkpoints.remove()
+            folders.remove()
+        else:
+            folders.repair()
+            stdout.write(f"Resuming after step {saved['step']}\n")
+        # spaCy writes no log where a file is; evaluations before the checkpoint are logged again.
+        _remove_log(config["training"]["logger"])
+        settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+        left_out = 0 if saved is None else saved["left_out"]
+        guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
+        run = _Run(nlp, guard, settings, config, saved)
+        _train(run, this, checkpoints, folders, save_every, stdout, stderr)
+    except OSError as error:
+        raise InputError(
+            f"{output}: the training stopped, because a file cannot be read or written ({error}); "
+            "mend that and go on with --resume"
+        ) from error
+    if guard.left_out:
+        stderr.write(f"{guard.left_out} step(s) were left out, whose loss was not finite\n")
+    return folders.last
+
+
+def _train(
+    run: "_Run",
+    this: dict[str, Any],
+    checkpoints: Checkpoints,
+    folders: ModelFolders,
+    save_every: int,
+    stdout: IO[str],
+    stderr: IO[str],
+) -> None:
+    """Run all steps; save models at evaluations, checkpoints there and after `save_every` steps."""
+    nlp, settings = run.nlp, run.settings
+    optimizer, saved = run.optimizer, run.saved
     with nlp.select_pipes(disable=settings["frozen_components"]):
         log_step, finalize_logger = settings["logger"](nlp, stdout, stderr)
     before_to_disk = create_before_to_disk_callback(settings["before_to_disk"])
-    if saved is not None:
-        stdout.write(f"Resuming after step {saved['step']}\n")
     try:
-        for batch, info, is_best in run.steps():
-            _check_losses(nlp, info, batch)
+        for info, is_best in run.steps():
             replayed = saved is not None and info["step"] <= saved["step"]
             if is_best is not None and not replayed:
                 with nlp.select_pipes(disable=settings["frozen_components"]):
@@ -94,13 +136,12 @@ def train(
             log_step(info if is_best is not None else None)
             due = save_every and info["step"] and info["step"] % save_every == 0
             if not replayed and (is_best is not None or due):
-                checkpoints.save(info["step"], run.state(config))
+                checkpoints.save(info["step"], {"identity": this, **run.state()})
         with nlp.use_params(optimizer.averages):
             folders.save(before_to_disk(nlp), is_best=False)
     finally:
         finalize_logger()
-    checkpoints.finish()
-    return folders.last
+    checkpoints.finish(this)
 
 
 class _Run:
@@ -109,11 +150,13 @@ class _Run:
     def __init__(
         self,
         nlp: Language,
+        guard: FiniteLosses,
         settings: dict[str, Any],
         config: dict[str, Any],
         saved: dict[str, Any] | None,
     ):
         self.nlp = nlp
+        self.guard = guard
         self.settings = settings
         self.saved = saved
         self.optimizer: Optimizer = settings["optimizer"]
@@ -137,11 +180,11 @@ class _Run:
         self.words = 0
         self.seconds = 0
 
-    def steps(self) -> Iterator[tuple[Batch, Info, bool | None]]:
+    def steps(self) -> Iterator[tuple[Info, bool | None]]:
         """What spaCy's `train_while_improving` yields, from step 0 on."""
         settings = self.settings
-        for batch, info, is_best in train_while_improving(
-            self.nlp,
+        for _, info, is_best in train_while_improving(
+            cast(Language, self.guard),
             self.optimizer,
             self._batches(),
             self._evaluate,
@@ -155,17 +198,17 @@ class _Run:
             before_update=self._before_update,
         ):
             self._complete(info, is_best is not None)
-            yield batch, info, is_best
+            yield info, is_best
 
-    def state(self, config: dict[str, Any]) -> dict[str, Any]:
-        """What a checkpoint holds."""
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint holds of the training."""
         return {
-            "config": json.dumps(config),
             "batches": self.batches.state,
             "evaluations": json.dumps(self.evaluations, default=float),
             "partial": {name: float(loss) for name, loss in self.partial.items()},
             "words": self.words,
             "seconds": self.seconds,
+            "left_out": self.guard.left_out,
             **training_state(self.nlp, self.optimizer),
         }
 
@@ -195,9 +238,10 @@ class _Run:
             return past["score"], past["other_scores"]
         return self.evaluate()
 
-    def _before_update(self, nlp: Language, step: dict[str, Any]) -> None:
+    def _before_update(self, _: Any, step: dict[str, Any]) -> None:
+        self.guard.begin(step["step"])
         if not self.replaying and self.settings["before_update"]:
-            self.settings["before_update"](nlp, step)
+            self.settings["before_update"](self.nlp, step)
 
     def _complete(self, info: Info, evaluated: bool) -> None:
         """Bring what was logged before the checkpoint into the info of a step."""
@@ -221,38 +265,19 @@ class _Run:
             self.evaluations.append({key: info[key] for key in kept})
 
 
-def _check_config(config: dict[str, Any], saved: dict[str, Any]) -> None:
-    """Raise InputError where a checkpoint was saved by a training with another config."""
-    before, now = json.loads(saved["config"]), json.loads(json.dumps(config))
-    for block in ("nlp", "components", "training", "corpora"):
-        if before[block] != now[block]:
-            changed = [
-                f"[{block}.{key}]" if isinstance(value, dict) else f"{key} of [{block}]"
-                for key, value in now[block].items()
-                if before[block].get(key) != value
-            ]
-            raise InputError(
-                f"the checkpoint is of another config ({', '.join(changed) or block} differs): "
-                "resume with the same config, or start again without --resume"
-            )
-
-
-def _check_losses(nlp: Language, info: Info, batch: Batch) -> None:
-    """Raise InputError where a loss of this step is infinite or not a number."""
-    wrong = [name for name, loss in info["losses"].items() if not math.isfinite(loss)]
-    if wrong:
-        texts = "; ".join(repr(example.text[:60]) for example in batch[:5])
+def _check_same(before: dict[str, Any], now: dict[str, Any], checkpoints: Checkpoints) -> None:
+    """Raise InputError where a checkpoint is of another training."""
+    changed = differences(before, now)
+    if changed:
         raise InputError(
-            f"step {info['step']}: the loss of {', '.join(wrong)} is {info['losses'][wrong[0]]}. "
-            f"The batch has {len(batch)} documents: {texts}. Check their annotation and the "
-            "word vectors for values that are not finite, or lower the learning rate. The last "
-            "checkpoint and model-best are from before this step."
+            f"{checkpoints.folder}: the training was killed there with another config or other "
+            f"data ({', '.join(changed)} differs): resume it with the same, or remove this folder "
+            "or leave out --resume to start again"
         )
 
 
 def _remove_log(logger: dict[str, Any]) -> None:
-    """Remove the file of the logger, which spaCy would not write to; a resumed training logs
-    the evaluations before the checkpoint again."""
+    """Remove the file that a logger, or one inside of it, writes to."""
     for key, value in logger.items():
         if isinstance(value, dict):
             _remove_log(value)

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from spacy.errors import Errors
 from spacy.language import Language
 from spacy.training import Example
 
+from spacy_psa.errors import InputError
 from spacy_psa.training.random_states import get_random_states, set_random_states
 
 Batch = list[Example]
@@ -29,7 +29,7 @@ class ResumableBatches:
         state: what `state` gave, or None to begin.
 
     Raises:
-        ValueError: the corpus has no example, or another number of them than when the state
+        InputError: the corpus has no example, or another number of them than when the state
             was saved.
     """
 
@@ -52,7 +52,7 @@ class ResumableBatches:
         self._saved = state
         self._examples = [] if max_epochs < 0 else list(corpus(nlp))
         if max_epochs >= 0 and not self._examples:
-            raise ValueError(Errors.E986)
+            raise InputError("the training corpus has no example; check [paths.train]")
 
     @property
     def state(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class ResumableBatches:
         self.order = list(range(len(examples)))
         if self._saved is not None:
             if len(self._saved["order"]) != len(examples):
-                raise ValueError(
+                raise InputError(
                     f"the training corpus has {len(examples)} examples, and had "
                     f"{len(self._saved['order'])} when the checkpoint was saved: train on the "
                     "same corpus, or start again without --resume"

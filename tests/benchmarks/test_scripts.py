@@ -19,6 +19,7 @@ from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
 from benchmarks.record import FOLDER, explained, read_record, save_record
+from benchmarks.reliability import kills
 from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
@@ -256,3 +257,20 @@ def test_fast_paths_agree_with_the_plain_ones_and_the_command_is_recorded(
     assert record["command"] in done.stdout
     assert record["results"]["documents_that_differ"] == 0 < record["results"]["entities"]
     assert Path(next(iter(record["data"]))) == gold
+
+
+def test_files_of_a_killed_training_differ_by_content_or_if_one_is_missing(tmp_path):
+    trainings = []
+    for name, content in (("whole", b"a"), ("killed", b"b")):
+        trainings.append(kills.Training(Path("config.cfg"), tmp_path / name, {}, 20))
+        folder = trainings[-1].folder
+        for model in kills.MODELS:
+            (folder / model).mkdir()
+            (folder / model / "meta.json").write_bytes(content)
+            (folder / model / "model").write_bytes(b"same")
+        (folder / "model-best" / "vocab").write_bytes(content)
+        (folder / "log.jsonl").write_bytes(b"same")
+    (tmp_path / "whole" / "model-last" / "tokenizer").write_bytes(b"more")
+    whole, killed = (training.files() for training in trainings)
+    assert kills.differing(whole, killed) == ["model-best/vocab", "model-last/tokenizer"]
+    assert kills.differing(whole, whole) == []

@@ -11,6 +11,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config, load_model_from_config
 
 from spacy_psa.errors import InputError
+from tests.helpers.commands import assert_one_error, command
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TOK2VEC = "model.tok2vec"
@@ -73,6 +74,31 @@ def test_labels_that_the_config_names_need_not_be_in_train(tmp_path):
     named = config(tmp_path)
     named["initialize"]["components"] = {"ner": {"labels": ["SEEN", "UNSEEN"]}}
     assert init_nlp(named).get_pipe("ner").labels == ("SEEN", "UNSEEN")
+
+
+def test_the_error_names_an_option_with_which_the_training_begins(tmp_path):
+    write(tmp_path / "train.spacy", "SEEN")
+    write(tmp_path / "dev.spacy", "UNSEEN")
+    options = [f"--{key}={value}" for key, value in settings(tmp_path, "ner").items()]
+    arguments = [CONFIGS / "ner" / "psa.cfg", "-o", tmp_path / "out", *options]
+    result = command("train")(*arguments)
+    assert_one_error(result, "UNSEEN", advice := "--initialize.after_init null")
+    result = command("train")(*arguments, *advice.split())
+    assert result.exit_code == 0, result.output
+    assert spacy.load(tmp_path / "out" / "model-last").get_pipe("ner").labels == ("SEEN",)
+
+
+def test_a_trained_pipeline_is_initialized_again_where_its_data_are_not(tmp_path, monkeypatch):
+    write(tmp_path / "train.spacy", "SEEN")
+    monkeypatch.chdir(tmp_path)
+    here = config(tmp_path)
+    here["paths"]["dev"] = "train.spacy"
+    init_nlp(here).to_disk(tmp_path / "model")
+    monkeypatch.chdir("/")
+    nlp = spacy.load(tmp_path / "model")
+    with pytest.warns(UserWarning, match=r"train.spacy: .* are not checked"):
+        nlp.initialize(lambda: Corpus(tmp_path / "train.spacy")(nlp))
+    assert nlp.get_pipe("ner").labels == ("SEEN",)
 
 
 def test_without_a_development_set_nothing_is_checked(tmp_path):

@@ -15,7 +15,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import Decode
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler, labels_of, same_tokens
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler, conflict, labels_of, same_tokens
 from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
 from spacy_psa.pipeline.factory import component_factory
 
@@ -172,14 +172,31 @@ class CRFChunker(SpanLabeler):
         self.spans_key = spans_key
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        groups = (eg.reference.spans.get(self.spans_key) or () for eg in examples)
+        groups = (self.gold_chunks(eg.reference) or [] for eg in examples)
         return sorted(set().union(*(labels_of(group) for group in groups)))
+
+    def gold_chunks(self, reference: Doc) -> list[Span] | None:
+        """Read the chunks of a reference doc; None if it has no such annotation.
+
+        Raises:
+            InputError: if two chunks overlap, or if one has no token.
+        """
+        if self.spans_key not in reference.spans:
+            return None
+        spans = list(reference.spans[self.spans_key])
+        fault = conflict(spans)
+        if fault is not None:
+            raise InputError(
+                f'{self.name}: {fault.text} in spans["{self.spans_key}"] of the reference '
+                f"{reference.text[:100]!r}, so no tags have all chunks: correct the annotation"
+            )
+        return spans
 
     def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
         length = len(example.predicted)
-        if self.spans_key not in example.reference.spans:
+        spans = self.gold_chunks(example.reference)
+        if spans is None:
             return [], numpy.ones(length, dtype=bool)
-        spans: Iterable[Span] = example.reference.spans[self.spans_key]
         if not same_tokens(example):
             spans = example.get_aligned_spans_y2x(spans, allow_overlap=False)
         found = [(span.start, span.end, span.label_) for span in spans]

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy
 import torch
@@ -198,13 +198,13 @@ class SpanLabeler(SequenceLabeler):
         held, known = self.held(doc)
         if not held and not known.any():
             return [None] * len(bounds)
-        for one, other in pairwise(held):
-            if other.start < one.end:
-                raise InputError(
-                    f"{self.name}: {one.text!r} ({one.label_}) and {other.text!r} "
-                    f"({other.label_}) overlap in the sentence {_sentence(doc, bounds, other)!r}, "
-                    "so no analysis has both: remove one from the doc, or set overwrite = true"
-                )
+        fault = conflict(held)
+        if fault is not None:
+            sentence = _sentence(doc, bounds, fault.span)
+            raise InputError(
+                f"{self.name}: {fault.text} in the sentence {sentence!r}, "
+                "so no analysis has all spans on the doc: remove one, or set overwrite = true"
+            )
         known = known.copy()
         for span in held:
             known[span.start : span.end] = True
@@ -394,6 +394,37 @@ def clip(spans: Spans, start: int, end: int) -> Spans:
     ]
 
 
+class Conflict(NamedTuple):
+    """Why no analysis has all of some spans."""
+
+    span: Span
+    text: str
+
+
+def conflict(spans: Iterable[Span]) -> Conflict | None:
+    """Find a span without a token, or two that overlap; None if one analysis can have all spans.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("the old man")
+        >>> conflict([Span(doc, 0, 1, "DP"), Span(doc, 1, 3, "NP")]) is None
+        True
+        >>> conflict([Span(doc, 0, 3, "NP"), Span(doc, 1, 3, "NP")]).text
+        "'the old man' (NP) and 'old man' (NP) overlap"
+        >>> conflict([Span(doc, 1, 1, "NP")]).text
+        'a span (NP) before token 1 has no token'
+    """
+    ordered = sorted(spans, key=lambda span: (span.start, span.end))
+    for span in ordered:
+        if span.start == span.end:
+            return Conflict(span, f"a span ({span.label_}) before token {span.start} has no token")
+    for one, other in pairwise(ordered):
+        if other.start < one.end:
+            what = f"{one.text!r} ({one.label_}) and {other.text!r} ({other.label_}) overlap"
+            return Conflict(other, what)
+    return None
+
+
 def same_tokens(example: Example) -> bool:
     """Whether the predicted doc and the reference doc have the same tokens."""
     predicted, reference = example.predicted, example.reference
@@ -413,5 +444,5 @@ def _posteriors(chain: LinearChain, scheme: SpanScheme) -> list[tuple[SpanPoster
 
 
 def _sentence(doc: Doc, bounds: Bounds, span: Span) -> str:
-    start, end = next((s, e) for s, e in bounds if s <= span.start < e)
+    start, end = next(((s, e) for s, e in bounds if s <= span.start < e), bounds[-1])
     return cast(str, doc[start:end].text)

@@ -134,6 +134,42 @@ def test_chunks_on_a_doc_are_evidence(chunker):
     assert (1, 3, "ORG") not in spans_of(doc.spans["chunks"])
 
 
+BAD = {
+    "overlapping": ([(0, 3, "PER"), (2, 5, "ORG")], r"'Ada met Evans' \(PER\) and 'Evans in Bath'"),
+    "nested": ([(0, 5, "PER"), (2, 3, "ORG")], r"'Ada met Evans in Bath' \(PER\) and 'Evans'"),
+    "one span with two labels": ([(0, 1, "PER"), (0, 1, "ORG")], r"'Ada' \(.*\) and 'Ada' \("),
+    "empty": ([(0, 1, "PER"), (2, 2, "ORG")], r"a span \(ORG\) before token 2 has no token"),
+    "empty at the end": ([(5, 5, "ORG")], r"a span \(ORG\) before token 5 has no token"),
+}
+
+
+@pytest.mark.parametrize("tokens", [WORDS, [*WORDS[:-1], "Ba", "th"]])
+@pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
+@pytest.mark.parametrize(("spans", "message"), BAD.values(), ids=BAD)
+def test_gold_chunks_that_no_tags_have_are_one_error(chunker, tokens, scheme, spans, message):
+    nlp, _ = chunker
+    spaces = [True] * 4 + [False] * (len(tokens) - 4)
+    reference = Doc(nlp.vocab, words=WORDS)
+    reference.spans["chunks"] = [Span(reference, *span) for span in spans]
+    example = Example(Doc(nlp.vocab, words=tokens, spaces=spaces), reference)
+    message = f"{message}.*of the reference 'Ada met Evans in Bath"
+    with pytest.raises(InputError, match=message):
+        nlp.update([*make_chunk_examples(nlp), example])
+    fresh = spacy.blank("en")
+    fresh.add_pipe("crf_chunker", config={"model": small_model(), "scheme": scheme})
+    with pytest.raises(InputError, match=message):
+        fresh.initialize(lambda: [example])
+
+
+@pytest.mark.parametrize("at", [0, 2, 5])
+def test_a_chunk_without_a_token_on_a_doc_is_an_error(chunker, at):
+    nlp, pipe = chunker
+    doc = Doc(nlp.vocab, words=WORDS)
+    doc.spans["chunks"] = [Span(doc, at, at, "ORG")]
+    with pytest.raises(InputError, match=rf"a span \(ORG\) before token {at} has no token"):
+        pipe(doc)
+
+
 def test_overlapping_chunks_on_a_doc_are_one_error_and_the_others_go_on(chunker):
     nlp, pipe = chunker
     docs = [Doc(nlp.vocab, words=WORDS, sent_starts=[1, 0, 1, 0, 0]) for _ in range(3)]

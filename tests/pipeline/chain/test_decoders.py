@@ -65,6 +65,14 @@ def test_component_names_itself_in_an_error_about_its_decoder(setting, value):
         type(ner)(ner.vocab, ner.model, "x", **{setting: value})
 
 
+@pytest.mark.parametrize(("setting", "value"), [("threshold", 7), ("decode", "Threshold")])
+def test_a_decoder_that_is_set_later_is_checked_before_it_predicts(setting, value):
+    nlp = random_nlp()
+    setattr(nlp.get_pipe("ner"), setting, value)
+    with pytest.raises(InputError, match=f"{setting} is {value!r}"):
+        nlp("Ada met Bob .")
+
+
 # Sentences of a chain
 
 

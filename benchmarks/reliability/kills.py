@@ -1,0 +1,198 @@
+"""Kill a training at random moments, resume it, and compare its files with one that never was.
+
+Trains CONFIG.cfg three times with `spacy-psa train --save-every N`, each time in new processes:
+
+1. one step, so that the loops that numba compiles are in its cache;
+2. without a kill;
+3. with kills. For each kill a step is drawn, uniformly over the steps of the second training. After
+   the last checkpoint before this step, the process is killed by SIGKILL, later by a random part of
+   the time from one checkpoint to the next: in the middle of a step, an evaluation, or while a
+   file is written. The next process goes on with --resume.
+
+Then the files of model-best and model-last are compared byte for byte, except for meta.json, which
+has seconds, and so are the logs of the evaluations.
+
+Results (kind "figures"): `save_every`; `overrides`, the settings that replace those of the config;
+`steps` and `seconds` of the training without a kill, from its first step on; `kills`, each with
+`after`, the checkpoint after which it comes, `seconds`, how long after, `checkpoint`, the step of
+the last checkpoint when the process was dead, and `code`, its exit code; `files`, the number of
+files that were compared; `bytes`, their size; `differing`, the names of those that differ.
+"""
+
+import argparse
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import srsly
+from spacy.cli._util import parse_config_overrides
+from spacy.util import load_config
+
+from benchmarks.record import make_record, save_record
+
+MODELS = ("model-best", "model-last")
+
+
+class Training:
+    """A training by the command line, in a folder of its own.
+
+    Args:
+        config: the training config.
+        folder: the folder of its output.
+        overrides: settings that replace those of the config.
+        save_every: steps between checkpoints.
+    """
+
+    def __init__(self, config: Path, folder: Path, overrides: dict[str, str], save_every: int):
+        self.folder = folder
+        settings = {**overrides, "training.logger.output_file": "log.jsonl"}
+        self.command = [sys.executable, "-m", "spacy_psa", "train", str(config.resolve())]
+        self.command += ["--output", ".", "--save-every", str(save_every), "--resume"]
+        self.command += [word for key, value in settings.items() for word in (f"--{key}", value)]
+        folder.mkdir()
+
+    def start(self) -> "subprocess.Popen[str]":
+        """Start a process and wait until its training begins."""
+        process = subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if "LOSS" in line:  # the head of the table of evaluations
+                return process
+        sys.exit(f"the training did not begin:\n{said}")
+
+    def run(self) -> float:
+        """Train to the end; the seconds from the first step on."""
+        process = self.start()
+        started = time.perf_counter()
+        said, _ = process.communicate()
+        if process.returncode:
+            sys.exit(f"the training failed:\n{said}")
+        return time.perf_counter() - started
+
+    def kill(self, after: int, seconds: float) -> dict[str, Any]:
+        """Train up to some seconds after a checkpoint, then kill the process."""
+        process = self.start()
+        while process.poll() is None and self.checkpoint < after:
+            time.sleep(0.001)
+        time.sleep(seconds)
+        process.kill()
+        process.communicate()
+        return {
+            "after": after,
+            "seconds": round(seconds, 3),
+            "checkpoint": self.checkpoint,
+            "code": process.returncode,
+        }
+
+    @property
+    def checkpoint(self) -> int:
+        """The step of the last checkpoint; -1 before the first."""
+        names = [path.stem for path in self.folder.glob("checkpoints/step-*.pt")]
+        return max((int(name.removeprefix("step-")) for name in names), default=-1)
+
+    def files(self) -> dict[str, bytes]:
+        """What the training has made, by name."""
+        paths = [path for model in MODELS for path in (self.folder / model).rglob("*")]
+        kept = [path for path in paths if path.is_file() and path.name != "meta.json"]
+        kept.append(self.folder / "log.jsonl")
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in sorted(kept)}
+
+
+def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
+    """The names of the files that differ, or are on one side only."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def measure(
+    config: Path, overrides: dict[str, str], save_every: int, kills: int, seed: int, folder: Path
+) -> dict[str, Any]:
+    """The figures of one config."""
+    warm = {**overrides, "training.max_steps": "1"}
+    Training(config, folder / "warm", warm, save_every).run()
+    whole = Training(config, folder / "whole", overrides, save_every)
+    seconds = whole.run()
+    steps = int(list(srsly.read_jsonl(whole.folder / "log.jsonl"))[-1]["step"])
+    killed = Training(config, folder / "killed", overrides, save_every)
+    draw = random.Random(seed)
+    drawn = sorted(draw.randrange(steps) for _ in range(kills))
+    told = []
+    for step in drawn:
+        late = draw.uniform(0, seconds / steps * save_every)
+        told.append(killed.kill(step // save_every * save_every, late))
+        print(told[-1], flush=True)
+    killed.run()
+    made = whole.files()
+    return {
+        "save_every": save_every,
+        "overrides": {key: value for key, value in overrides.items() if "paths." not in key},
+        "steps": steps,
+        "seconds": round(seconds, 1),
+        "kills": told,
+        "files": len(made),
+        "bytes": sum(map(len, made.values())),
+        "differing": differing(made, killed.files()),
+    }
+
+
+def _read(settings: dict[str, str]) -> dict[str, Any]:
+    """Settings as the command line takes them: JSON, or else strings."""
+    return parse_config_overrides([f"--{key}={value}" for key, value in settings.items()])
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.reliability.kills",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("config", type=Path, metavar="CONFIG.cfg")
+    found.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as training.max_epochs=3")
+    found.add_argument("--kills", type=int, default=5, help="number of kills (5)")
+    found.add_argument("--save-every", type=int, default=20, help="steps between checkpoints (20)")
+    found.add_argument("--seed", type=int, default=0, help="seed of the moments (0)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
+    chosen = {f"paths.{path.stem}": str(path) for path in data}
+    for setting in given.settings:
+        if not re.fullmatch(r"[^=]+=.+", setting):
+            sys.exit(f"{setting}: give a setting and its value, as training.max_epochs=3")
+        key, _, value = setting.partition("=")
+        chosen[key] = value
+    overrides = {**chosen, **{f"paths.{path.stem}": str(path.resolve()) for path in data}}
+    with TemporaryDirectory() as folder:
+        results = measure(
+            given.config, overrides, given.save_every, given.kills, given.seed, Path(folder)
+        )
+    record = make_record(
+        "reliability",
+        given.out.stem,
+        "figures",
+        results,
+        seed=given.seed,
+        config=load_config(given.config, _read(chosen), interpolate=True),
+        data=data,
+    )
+    save_record(record, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The training config of a command, with the settings that further options override."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from thinc.api import Config
+
+
+def read_training_config(path: Path, arguments: list[str]) -> "Config":
+    """Read a config as `spacy train` does; its variables stay variables.
+
+    Args:
+        path: the config.
+        arguments: further options of the command, --SECTION.NAME VALUE.
+
+    Raises:
+        InputError: if the file is no config, if it lacks a setting that an option overrides, or if
+            one of its corpora is a file that is not there.
+    """
+    from configparser import Error
+
+    from spacy.cli._util import parse_config_overrides
+    from spacy.util import load_config
+    from thinc.api import ConfigValidationError
+
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such config; check the path")
+    _check_options(arguments)
+    try:
+        config = load_config(path, parse_config_overrides(list(arguments)), interpolate=False)
+        _check_corpora(path, config.interpolate())
+    except InputError:
+        raise
+    except (ConfigValidationError, Error, ValueError) as error:
+        raise InputError(
+            f"{path}: is not a config, or an override names a setting that it does not have "
+            f"({reason(error)})"
+        ) from error
+    return config
+
+
+def _check_options(arguments: list[str]) -> None:
+    takes_value = False
+    for word in arguments:
+        if word.startswith("--"):
+            takes_value = "=" not in word
+        elif takes_value:
+            takes_value = False
+        else:
+            raise InputError(
+                f"{word}: is an unexpected argument; overrides are --SECTION.NAME VALUE"
+            )
+
+
+def _check_corpora(file: Path, config: dict[str, Any]) -> None:
+    from spacy.util import dot_to_object
+
+    if "training" not in config:
+        raise InputError(f"{file}: there is no section [training]; give a training config")
+    for key in ("train_corpus", "dev_corpus"):
+        name = config["training"].get(key)
+        try:
+            path = dot_to_object(config, name).get("path")  # type: ignore[arg-type]
+        except (KeyError, AttributeError) as error:
+            raise InputError(
+                f"{file}: {key} of [training] is {name!r}, and there is no such section; correct it"
+            ) from error
+        if isinstance(path, str) and not Path(path).exists():
+            raise InputError(
+                f"{path}: there is no such file or folder, and [{name}] names it; check the path"
+            )
+
+
+def reason(error: Exception) -> str:
+    """What an error says; of a config that is not valid, the settings and not the whole config."""
+    from thinc.api import ConfigValidationError
+
+    if isinstance(error, ConfigValidationError):
+        return str(ConfigValidationError.from_error(error, show_config=False))
+    return str(error)

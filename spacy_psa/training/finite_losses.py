@@ -1,0 +1,114 @@
+"""Steps of a training whose loss is infinite or not a number."""
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import IO, Any
+
+from spacy.language import Language
+from spacy.training import Example
+from thinc.api import Model
+from torch import nn
+
+from spacy_psa.errors import InputError
+
+SHOWN = 5  # documents of a batch
+IN_A_ROW = 10  # steps; after so many the weights are at fault, not the documents
+
+
+class FiniteLosses:
+    """Stands for a pipeline in spaCy's training loop, and lets no step with a bad loss be taken.
+
+    The loop adds up gradients with `update`, then lets each component of `pipeline` take its
+    step. After a loss that is not finite either an error stops the loop, or the step is left
+    out: no component is to take it, and the gradients are zero again.
+
+    Args:
+        nlp: the pipeline.
+        skip: whether to leave such a step out; else it is an error.
+        stderr: where each step that is left out is told.
+        left_out: number of steps that were left out before.
+    """
+
+    def __init__(self, nlp: Language, *, skip: bool, stderr: IO[str], left_out: int = 0):
+        self.nlp = nlp
+        self.skip = skip
+        self.stderr = stderr
+        self.left_out = left_out
+        self._step = 0
+        self._in_a_row = 0
+        self._bad = False
+
+    def begin(self, step: int) -> None:
+        """Begin a step."""
+        self._in_a_row = self._in_a_row + 1 if self._bad else 0
+        self._step, self._bad = step, False
+
+    @property
+    def pipeline(self) -> list[tuple[str, Any]]:
+        """The components that take the present step."""
+        return [] if self._bad else self.nlp.pipeline
+
+    def use_params(self, params: dict[Any, Any]) -> AbstractContextManager[None]:
+        """Replace the weights for a while."""
+        return self.nlp.use_params(params)
+
+    def update(self, examples: list[Example], *, losses: dict[str, float], **settings: Any) -> None:
+        """Add up the gradients of a part of the batch.
+
+        Raises:
+            InputError: a loss is not finite, and steps are not left out, or too many of them were.
+        """
+        if self._bad:
+            return
+        before = dict(losses)
+        self.nlp.update(examples, losses=losses, **settings)
+        wrong = [name for name, loss in losses.items() if not math.isfinite(loss)]
+        if not wrong:
+            return
+        fault = (
+            f"step {self._step}: the loss of {', '.join(wrong)} is {losses[wrong[0]]} on "
+            f"{_named(examples)}"
+        )
+        if not self.skip:
+            raise InputError(
+                f"{fault}: check their annotation, and the word vectors for values that are not "
+                "finite; or lower the learning rate; or leave such steps out with "
+                "--skip-bad-loss. The last checkpoint and model-best are from before this step"
+            )
+        if self._in_a_row == IN_A_ROW - 1:
+            raise InputError(
+                f"{fault}, as in each of the {IN_A_ROW - 1} steps before it: lower the learning "
+                "rate, or check the word vectors for values that are not finite"
+            )
+        self._bad = True
+        self.left_out += 1
+        losses.update({name: before.get(name, 0.0) for name in losses})
+        _drop_gradients(self.nlp)
+        self.stderr.write(f"{fault}: left out\n")
+
+
+def _named(examples: list[Example]) -> str:
+    """The documents, by their first words."""
+    texts = [repr(example.text[:60]) for example in examples[:SHOWN]]
+    more = f" and {len(examples) - SHOWN} more" if len(examples) > SHOWN else ""
+    return f"{len(examples)} document(s): {'; '.join(texts)}{more}"
+
+
+def _drop_gradients(nlp: Language) -> None:
+    for node in _nodes(nlp):
+        for name in node.param_names:
+            if node.has_grad(name):
+                gradient: Any = node.get_grad(name)
+                gradient[...] = 0
+        for shim in node.shims:
+            module = getattr(shim, "_model", None)
+            if isinstance(module, nn.Module):
+                module.zero_grad(set_to_none=False)
+
+
+def _nodes(nlp: Language) -> Iterator[Model]:
+    for _, pipe in nlp.components:
+        model = getattr(pipe, "model", None)
+        if isinstance(model, Model):
+            yield from model.walk()

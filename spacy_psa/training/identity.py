@@ -1,0 +1,57 @@
+"""By what a training is told from another one: its config and the files that it reads."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spacy_psa.scoring.provenance import checksums
+
+BLOCKS = ("nlp", "components", "corpora", "initialize", "training")
+FILES = ("path", "vectors", "vocab_data", "init_tok2vec")  # settings that name files or folders
+
+
+def identity(config: dict[str, Any]) -> dict[str, Any]:
+    """The config of a training, and checksums of the files and folders that it reads.
+
+    Args:
+        config: the config, with its variables filled in.
+
+    Returns:
+        `config`, the blocks of the config that bear on the weights, and `data`, {path: MD5} of
+        what [corpora] and [initialize] read and is there.
+    """
+    named = {*_files(config["corpora"]), *_files(config["initialize"])}
+    paths = sorted(path for path in map(Path, named) if path.exists())
+    blocks = {block: config[block] for block in BLOCKS}
+    return {"config": json.loads(json.dumps(blocks)), "data": checksums(paths)}
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """The settings and files in which two trainings differ.
+
+    Examples:
+        >>> def made(size):
+        ...     blocks = dict.fromkeys(BLOCKS, {}) | {"training": {"seed": 0, "batcher": size}}
+        ...     return identity(blocks)
+        >>> differences(made({"size": 3}), made({"size": 4}))
+        ['[training.batcher]']
+    """
+    found = []
+    for block in BLOCKS:
+        old, new = before["config"][block], now["config"][block]
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                is_block = isinstance(new.get(key, old.get(key)), dict)
+                found.append(f"[{block}.{key}]" if is_block else f"{key} of [{block}]")
+    old, new = before["data"], now["data"]
+    paths = sorted(old.keys() | new.keys())
+    return found + [path for path in paths if old.get(path) != new.get(path)]
+
+
+def _files(block: dict[str, Any]) -> Iterator[str]:
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from _files(value)
+        elif key in FILES and isinstance(value, str) and value:
+            yield value
