@@ -27,7 +27,7 @@ class MomentumSGD(TensorOptimizer):
         momentum: m; 0 for plain SGD.
         use_averages: whether to keep a moving average of the weights.
         clip_value: largest absolute value of each number in g; 0 for no limit.
-        weight_decay: factor of the weights that are added to their gradients (L2 regularization).
+        weight_decay: factor by which the weights are added to their gradients (L2 regularization).
 
     Examples:
         >>> optimizer = MomentumSGD(0.5, momentum=0.9, use_averages=False)
@@ -103,7 +103,7 @@ def sgd(
         clip_value: largest absolute value of each number in the gradients, applied after
             `max_grad_norm`; 0 for no limit. The code of Yan2019 takes 5, and no limit of the
             norm.
-        weight_decay: factor of the weights that are added to their gradients, as in
+        weight_decay: factor by which the weights are added to their gradients, as in
             torch.optim.SGD.
 
     Raises:
@@ -186,7 +186,7 @@ class Adam(AdaptiveOptimizer):
         beta2: decay of the average v.
         eps: a small number that is added to the divisor.
         use_averages: whether to keep a moving average of the weights.
-        weight_decay: factor of the weights that are added to g (L2 regularization).
+        weight_decay: factor by which the weights are added to g (L2 regularization).
 
     Examples:
         >>> optimizer = Adam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
@@ -231,7 +231,7 @@ def adam(
         beta2: decay of the average of squared gradients.
         eps: a small number that is added to the divisor.
         use_averages: whether to evaluate and save a moving average of the weights.
-        weight_decay: factor of the weights that are added to their gradients, as in
+        weight_decay: factor by which the weights are added to their gradients, as in
             torch.optim.Adam.
 
     Raises:
@@ -265,7 +265,7 @@ class Nadam(AdaptiveOptimizer):
         beta2: decay of the average v.
         eps: a small number that is added to the divisor.
         use_averages: whether to keep a moving average of the weights.
-        weight_decay: factor of the weights that are added to g (L2 regularization).
+        weight_decay: factor by which the weights are added to g (L2 regularization).
 
     Examples:
         >>> optimizer = Nadam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
@@ -310,7 +310,7 @@ def nadam(
         beta2: decay of the average of squared gradients.
         eps: a small number that is added to the divisor; Keras takes 1e-7.
         use_averages: whether to evaluate and save a moving average of the weights.
-        weight_decay: factor of the weights that are added to their gradients, as in
+        weight_decay: factor by which the weights are added to their gradients, as in
             torch.optim.NAdam.
 
     Raises:
