@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from spacy.tokens import Doc
@@ -25,7 +26,7 @@ def check_scores(name: str, model: Model, scores: list[Floats2d], docs: Iterable
         InputError: if a score is NaN or infinite. The error names the weights, or else the word
             vector, that is not finite.
     """
-    largest = [array.max() for array in scores if array.size]
+    largest: list[Any] = [array.max() for array in scores if array.size]
     if largest and not bool((model.ops.xp.stack(largest) < math.inf).all()):
         raise InputError(
             f"{name}: the scores of the model are NaN or infinite, {_cause(model, docs)}"
@@ -64,7 +65,7 @@ def _cause(model: Model, docs: Iterable[Doc]) -> str:
                         return _of_weights(f"{node.name}, {name}")
     for doc in docs:
         for token in doc:
-            vector = doc.vocab.get_vector(token.orth)
+            vector: Any = doc.vocab.get_vector(token.orth)
             if not math.isfinite(float(vector.sum())):
                 return f"as is the word vector of {token.text!r}: correct the vectors"
     return "though its weights are finite: check the component that it listens to"

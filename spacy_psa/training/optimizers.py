@@ -207,8 +207,14 @@ class Adam(AdaptiveOptimizer):
         use_averages: bool,
         weight_decay: float = 0.0,
     ):
-        settings = {"betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay}
-        make = partial(torch.optim.Adam, lr=0.0, fused=True, **settings)
+        make = partial(
+            torch.optim.Adam,
+            lr=0.0,
+            betas=(beta1, beta2),
+            eps=eps,
+            weight_decay=weight_decay,
+            fused=True,
+        )
         super().__init__(make, learn_rate, use_averages)
 
 
@@ -286,8 +292,13 @@ class Nadam(AdaptiveOptimizer):
         use_averages: bool,
         weight_decay: float = 0.0,
     ):
-        settings = {"betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay}
-        make = partial(torch.optim.NAdam, lr=0.0, **settings)
+        make = partial(
+            torch.optim.NAdam,
+            lr=0.0,
+            betas=(beta1, beta2),
+            eps=eps,
+            weight_decay=weight_decay,
+        )
         super().__init__(make, learn_rate, use_averages)
 
 

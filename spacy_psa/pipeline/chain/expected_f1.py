@@ -87,7 +87,7 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
     while True:
         spans, _ = posteriors.above(floor)
         places = spans[:, 1:3] + first[spans[:, 0], None]
-        candidates = _Candidates(*places.T, *_joint(chain, scheme, spans))
+        candidates = _Candidates(places[:, 0], places[:, 1], *_joint(chain, scheme, spans))
         reached, chosen = _best_set(candidates, size, empty)
         value = max(value, reached)
         needed = size.least_posterior(value)
