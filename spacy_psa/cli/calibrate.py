@@ -1,7 +1,6 @@
 """`spacy-psa calibrate`: fits the confidences of a pipeline to data."""
 
 import json
-import math
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -87,10 +86,13 @@ def calibrate(
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
     from spacy_psa.corpora.atomic import check_free
     from spacy_psa.loading import confident_pipe, load_pipeline
+    from spacy_psa.pipeline.chain.temperature import COLDEST, HOTTEST
 
     # First the checks that take no time.
-    if temperature is not None and not 0 < temperature < math.inf:
-        raise InputError(f"--temperature {temperature}: take a finite number greater than 0")
+    if temperature is not None and not COLDEST <= temperature <= HOTTEST:
+        raise InputError(
+            f"--temperature {temperature}: take a number from {COLDEST:g} to {HOTTEST:g}"
+        )
     if figure is not None:
         check_matplotlib()
     if output is not None:

@@ -16,22 +16,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from spacy_psa.kernels.compiled import compiled
 
 Array = NDArray[Any]
 
 SLOPES = {"tanh": 2.0, "sigmoid": 1.0}
 
 # Without "ninf" and "nnan": r must be 0 where t overflows, and NaN must stay visible.
-_compiled = njit(
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath={"reassoc", "contract", "arcp", "nsz", "afn"},
-)
+_compiled = compiled(error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz", "afn"})
 
 
 @_compiled
@@ -154,12 +150,37 @@ def _backward(
                 row_w[d] = zero
 
 
-def _exponential(z: Tensor, slope: float, keep: bool) -> Tensor:
-    """Compute e^(slope z), limited to numbers above 0 and below infinity.
+# The largest |kA| and |kC| whose exponentials are taken, and the k|A+C| from which on tanh and
+# sigmoid are constant up to rounding.
+LIMITS = {torch.float32: (80.0, 20.0), torch.float64: (600.0, 40.0)}
 
-    At the limits tanh and sigmoid are constant. The result overwrites z unless `keep` is true.
+
+def covers(a: Tensor, c: Tensor, activation: str) -> bool:
+    """Return whether `attend` is exact for A and C (N, d); if not, its twin must be taken.
+
+    A number beyond the limit is cut there. This changes nothing where the other number is small,
+    because the activation of the sum is constant. But if both are large, their sum may be small.
+
+    Examples:
+        >>> large, small = torch.tensor([[-500.0]]), torch.tensor([[3.0]])
+        >>> covers(large, small, "tanh"), covers(large, -large, "tanh")
+        (True, False)
     """
-    limit = 80.0 if z.dtype == torch.float32 else 600.0
+    limit, constant = (bound / SLOPES[activation] for bound in LIMITS[a.dtype])
+    with torch.no_grad():
+        if all(float(z.abs().max()) <= limit for z in (a, c)):
+            return True  # the usual case, found quickly
+        of_a, of_c = (z.abs().amax(0) for z in (a, c))
+        larger, smaller = torch.maximum(of_a, of_c), torch.minimum(of_a, of_c)
+        return not bool(((larger > limit) & (smaller > limit - constant)).any())
+
+
+def _exponential(z: Tensor, slope: float, keep: bool) -> Tensor:
+    """Compute e^(slope z), limited to numbers above 0 and below infinity; see `covers`.
+
+    The result overwrites z unless `keep` is true.
+    """
+    limit, _ = LIMITS[z.dtype]
     return (slope * z if keep else z.mul_(slope)).clamp_(-limit, limit).exp_()
 
 
@@ -248,7 +269,7 @@ def attend(
 
     The arguments and the result are those of its twin, `modules.psa.additive_attention`. All
     tensors must be on the CPU and have the same type, float32 or float64; `activation` is a key of
-    `SLOPES`. If no gradient is wanted, a and c are overwritten.
+    `SLOPES`; `covers` must hold. If no gradient is wanted, a and c are overwritten.
 
     Time is N · min(n, 2 band + 1) · d. Memory is N · d, and in training one more number for each
     visited pair.

@@ -10,13 +10,14 @@ over neighbours in memory.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def viterbi(
     potentials: Floats, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -62,7 +63,7 @@ def viterbi(
     return scores, path
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def kbest(
     potentials: Floats, lengths: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -102,7 +103,7 @@ def kbest(
     return scores, path
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def log_partition(potentials: Floats, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """Compute the log partition of each sentence, (B,); it is -inf if no sequence is possible.
 
@@ -134,7 +135,7 @@ def log_partition(potentials: Floats, lengths: NDArray[np.int64]) -> NDArray[np.
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def forward_backward(
     potentials: Floats, lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], Floats]:
@@ -192,7 +193,7 @@ def forward_backward(
     return result, pairs
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _merge(ranked, score, first, best, back):  # type: ignore[no-untyped-def]
     """Insert `ranked` + score, numbered from `first`, into the k `best` in descending order."""
     k = len(best)
@@ -209,7 +210,7 @@ def _merge(ranked, score, first, best, back):  # type: ignore[no-untyped-def]
         back[place] = first + rank
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _tops(alpha, scores, top):  # type: ignore[no-untyped-def]
     """Compute top[y] = max over previous tags of alpha[previous] + scores[previous, y]."""
     top[:] = -np.inf
@@ -221,14 +222,14 @@ def _tops(alpha, scores, top):  # type: ignore[no-untyped-def]
             top[y] = max(top[y], before + scores[previous, y])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _logs(top, total, alpha):  # type: ignore[no-untyped-def]
     """Compute alpha = top + log(total), which is -inf if the total is 0."""
     for y in range(len(alpha)):
         alpha[y] = top[y] + math.log(total[y]) if total[y] > 0.0 else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _logsumexp(alpha):  # type: ignore[no-untyped-def]
     top = alpha.max()
     if top == -np.inf:

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spacy_psa.kernels.compiled import compiled
+
 Array = NDArray[Any]
 
 # Only fused multiply-add: "nnan" would hide NaN, and "reassoc" would join the two parts of ln 2.
 FAST = {"contract"}
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+_compiled = compiled(error_model="numpy", fastmath=FAST)
 
 _f = np.float32
 _LOG2_E = _f(1 / math.log(2))

@@ -6,12 +6,13 @@ The twins are in `modules.int8`.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from spacy_psa.kernels.compiled import compiled
 
 Array = NDArray[Any]
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+_compiled = compiled(error_model="numpy", fastmath={"contract"})
 _LEAST = np.float32(1e-12)
 _MOST = np.float32(127)
 _NO_SIGN = np.int32(0x7FFFFFFF)

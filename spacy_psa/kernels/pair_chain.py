@@ -18,16 +18,16 @@ bit.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from spacy_psa.kernels.chain import _logsumexp
+from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def viterbi(
     potentials: Floats, lengths: Integers, previous: Integers, begins: Integers
 ) -> tuple[NDArray[np.float64], Integers]:
@@ -75,7 +75,7 @@ def viterbi(
     return scores, path
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def log_partition(
     potentials: Floats, lengths: Integers, previous: Integers, begins: Integers
 ) -> NDArray[np.float64]:
@@ -112,7 +112,7 @@ def log_partition(
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def forward_backward(
     potentials: Floats, lengths: Integers, previous: Integers, begins: Integers
 ) -> tuple[NDArray[np.float64], Floats]:
@@ -171,7 +171,7 @@ def forward_backward(
     return result, pairs
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _top(alpha, row, previous, begin, end):  # type: ignore[no-untyped-def]
     """Compute the highest alpha[previous[p]] + row[p] of the pairs of a tag."""
     top = -np.inf

@@ -15,27 +15,36 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spacy_psa.kernels.compiled import compiled
+
 Array = NDArray[Any]
 
-# "reassoc" allows the compiler to turn sums into vector instructions.
-_compiled = njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"}
-)
+_compiled = compiled(error_model="numpy", fastmath={"contract"})
+# "reassoc" allows the compiler to turn sums into vector instructions. LLVM compiles a small
+# function for itself and inside its caller. Which of the two runs depends on whether the caller
+# comes from the cache, and with "reassoc" they may differ. So it is on only in the functions that
+# Python calls, and the sums are compiled inside these alone.
+_summing = compiled(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_inlined = njit(inline="always")
 
 # The small functions below have one loop each, for the reason given in kernels/gates.py.
 
 
 @_compiled
-def _subtract(a: Array, b: Array, out: Array) -> Any:
-    """Compute out = a - b and return the sum of out."""
-    total = a.dtype.type(0)
+def _subtract(a: Array, b: Array, out: Array) -> None:
     for d in range(len(out)):
         out[d] = a[d] - b[d]
-        total += out[d]
+
+
+@_inlined
+def _sum(x: Array) -> Any:
+    total = x.dtype.type(0)
+    for d in range(len(x)):
+        total += x[d]
     return total
 
 
-@_compiled
+@_inlined
 def _variation(x: Array, mean: Any) -> Any:
     """Sum the squared distances from the mean."""
     total = x.dtype.type(0)
@@ -51,7 +60,7 @@ def _activate(x: Array, mean: Any, scale: Any, weight: Array, shift: Array) -> N
         x[d] = max((x[d] - mean) * scale * weight[d] + shift[d], zero)
 
 
-@_compiled
+@_summing
 def _forward(
     fenceposts: Array,
     offsets: NDArray[np.int64],
@@ -76,7 +85,8 @@ def _forward(
             _subtract(fenceposts[i], bias, lower)
             for j in range(i + 1, offsets[s + 1]):
                 hidden = out[row]
-                mean = _subtract(fenceposts[j], lower, hidden) / kind(width)
+                _subtract(fenceposts[j], lower, hidden)
+                mean = _sum(hidden) / kind(width)
                 variance = _variation(hidden, mean) / kind(width)
                 scale = kind(1) / math.sqrt(variance + kind(eps))
                 _activate(hidden, mean, scale, weight, shift)
@@ -110,16 +120,12 @@ def _add_product(a: Array, b: Array, out: Array) -> None:
 
 
 @_compiled
-def _weigh(gradient: Array, weight: Array) -> Any:
-    """Multiply gradient by weight in place, and return the sum."""
-    total = gradient.dtype.type(0)
-    for d in range(len(gradient)):
-        gradient[d] *= weight[d]
-        total += gradient[d]
-    return total
+def _scale(factor: Array, out: Array) -> None:
+    for d in range(len(out)):
+        out[d] *= factor[d]
 
 
-@_compiled
+@_inlined
 def _dot(a: Array, b: Array) -> Any:
     total = a.dtype.type(0)
     for d in range(len(a)):
@@ -133,7 +139,7 @@ def _through_norm(gradient: Array, x: Array, mean: Any, slope: Any, scale: Any) 
         gradient[d] = scale * (gradient[d] - mean - x[d] * slope)
 
 
-@_compiled
+@_summing
 def _backward(
     fenceposts: Array,
     offsets: NDArray[np.int64],
@@ -167,7 +173,8 @@ def _backward(
                 _through_relu(d_out[row], out[row], gradient)
                 _add_product(gradient, x, sums[1])
                 _add(gradient, sums[2])
-                mean = _weigh(gradient, weight) / kind(width)
+                _scale(weight, gradient)
+                mean = _sum(gradient) / kind(width)
                 slope = _dot(gradient, x) / kind(width)
                 _through_norm(gradient, x, mean, slope, scale)
                 _add(gradient, d_fenceposts[j])

@@ -14,15 +14,16 @@ inner loops then go over neighbours in memory.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from spacy_psa.kernels.compiled import compiled
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]:
     """Find the best score (B,) and the cells of all constituents of the best trees, in preorder.
 
@@ -82,7 +83,7 @@ def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]
     return scores, cells[:count]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def kbest(
     labelled: Floats, null: Floats, lengths: Int64s, k: int
 ) -> tuple[Float64s, Int64s, Int64s, Int64s]:
@@ -179,7 +180,7 @@ def kbest(
     return scores, trees[:count], cells[:count], labels[:count]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def log_partition(label: Float64s, null: Float64s, lengths: Int64s) -> Float64s:
     """Compute the log partition of each sentence, (B,); it is -inf if no tree is possible.
 
@@ -199,7 +200,7 @@ def log_partition(label: Float64s, null: Float64s, lengths: Int64s) -> Float64s:
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def inside_outside(
     label: Float64s, null: Float64s, lengths: Int64s
 ) -> tuple[Float64s, Float64s, Float64s, Float64s]:
@@ -257,7 +258,7 @@ def inside_outside(
     return result, with_label, without, entropy
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _inside(label, null, n, left, right, inner):  # type: ignore[no-untyped-def]
     """Fill the charts of one sentence with the log sums of all parts; return its log partition.
 
@@ -287,31 +288,31 @@ def _inside(label, null, n, left, right, inner):  # type: ignore[no-untyped-def]
     return label[n - 1] + inner[0, n]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _row(start, n):  # type: ignore[no-untyped-def]
     """Return the number that, added to `end`, is the place of (start, end) in its sentence."""
     return start * n - start * (start - 1) // 2 - start - 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _logaddexp(a, b):  # type: ignore[no-untyped-def]
     top = max(a, b)
     return top if top == -np.inf else top + math.log1p(math.exp(min(a, b) - top))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _push(stack, depth, start, end, labelled):  # type: ignore[no-untyped-def]
     stack[depth, 0], stack[depth, 1], stack[depth, 2] = start, end, labelled
     return depth + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _push4(stack, depth, start, end, labelled, rank):  # type: ignore[no-untyped-def]
     stack[depth, 3] = rank
     return _push(stack, depth, start, end, labelled)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _best_labels(scores, best, labels):  # type: ignore[no-untyped-def]
     """Find the best of the scores (L - 1,) of the labels from 1 on, in descending order."""
     best[:] = -np.inf
@@ -319,7 +320,7 @@ def _best_labels(scores, best, labels):  # type: ignore[no-untyped-def]
         _insert(scores[at], at + 1, best, labels)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _combine(a, b, first, best, origin):  # type: ignore[no-untyped-def]
     """Insert the sums of one number of `a` and one of `b`, both descending, into the k `best`.
 
@@ -336,7 +337,7 @@ def _combine(a, b, first, best, origin):  # type: ignore[no-untyped-def]
             _insert(score, first + i * k + j, best, origin)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _insert(score, number, best, numbers):  # type: ignore[no-untyped-def]
     """Insert a score and its number into `best`, in descending order, after equal scores."""
     place = len(best) - 1

@@ -81,11 +81,13 @@ class PositionAwareAttention(PositionBias):
             and self.activation != "relu"
             and available()
         )
+        attention = additive_attention
         if compiled:
-            from spacy_psa.kernels.attention import attend  # needs numba
-        else:
-            attend = additive_attention
-        return attend(
+            from spacy_psa.kernels.attention import attend, covers  # needs numba
+
+            if covers(*parts[:2], self.activation):
+                attention = attend
+        return attention(
             *parts, x, lengths,
             activation=self.activation, signed=self.signed, masked=self.masked, band=band,
         )  # fmt: skip

@@ -31,7 +31,8 @@ class RelativeAttention(nn.Module):
     The authors' code differs from the paper. Its R has all sines before all cosines, has
     c_i = 10000^(-i/(dk/2-1)), and stands for R_{j-t}, which changes the sign of the sines. Later
     versions of the code also have `key_projection`, which the paper argues against, and
-    `key_relative_bias`, which the paper does not mention. Weights trained with one variant
+    `key_relative_bias`, which the paper does not mention and whose R is the mirror image of the
+    other one: K_j·R_{t-j} in the code is K_j·R_{j-t} here. Weights trained with one variant
     cannot be used with the other.
 
     Wq, Wv (and Wk) have no biases and start as torch's Linear does; u and v start by Glorot's
@@ -43,7 +44,7 @@ class RelativeAttention(nn.Module):
         dropout: dropout rate on the attention weights (Yan2019: 0.15).
         scale: whether to divide all of A by sqrt(dk), "w/ scale" in Yan2019 Tables 2 and 3.
         key_projection: whether K is H Wk and not H.
-        key_relative_bias: whether to add K_j·R_{t-j} to A.
+        key_relative_bias: whether to add K_j·R_{j-t} to A.
 
     Raises:
         InputError: if `heads` does not divide `width`, and if `dropout` is not from 0 to 1.
@@ -84,9 +85,7 @@ class RelativeAttention(nn.Module):
         projected = (self.query(x), x if self.key is None else self.key(x), self.value(x))
         q, k, v = (split_heads(part, lengths, self.heads) for part in projected)
         n = q.shape[2]
-        offsets = torch.arange(n - 1, -n - 1, -1)
-        table = sinusoids(offsets, self.head_width).to(x)
-        mirrored = sinusoids(-offsets, self.head_width).to(x)
+        table = sinusoids(torch.arange(n - 1, -n - 1, -1), self.head_width).to(x)
         toward = (q + self.v[:, None]) * self.scale
 
         def bias(start: int, stop: int) -> Tensor:
@@ -96,8 +95,8 @@ class RelativeAttention(nn.Module):
                 # Some keys at a time, so that they need no more memory than `scores`.
                 tile = max(rows, math.isqrt(rows * n))
                 by_key = [
-                    # K_j·R_{t-j} with rows j and columns t: the offset is j - t.
-                    relative_scores(k[:, :, low : low + tile], mirrored, low, start, rows)
+                    # K_j·R_{j-t} with rows j and columns t.
+                    relative_scores(k[:, :, low : low + tile], table, low, start, rows)
                     for low in range(0, n, tile)
                 ]
                 scores = scores + self.scale * torch.cat(by_key, 2).transpose(2, 3)

@@ -21,6 +21,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.not_finite import check_loss, check_scores
 
 INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -38,7 +39,8 @@ class StructuredPipe(TrainablePipe, ABC):
         model: Model[List[Doc], List[Floats2d]] that gives one array for each sentence.
         name: the name of the component in the pipeline.
         scorer: called with the examples in `score`; None for no scores.
-        max_grad_norm: largest joint L2 norm of the model's gradients in an update; 0 for no limit.
+        max_grad_norm: largest joint L2 norm of the gradients of this component in an update; 0 for
+            no limit. Gradients of a shared tok2vec or transformer before it are not counted.
 
     Examples:
         >>> import spacy
@@ -191,7 +193,9 @@ class StructuredPipe(TrainablePipe, ABC):
 
     def _potentials(self, docs: list[Doc]) -> list[Floats2d]:
         self._require_weights()
-        return self.model.predict(docs)
+        scores = self.model.predict(docs)
+        check_scores(self.name, self.model, scores, docs)
+        return scores
 
     def _require_weights(self) -> None:
         if not self.model.has_dim("nO"):
@@ -218,6 +222,9 @@ class StructuredPipe(TrainablePipe, ABC):
 
         Returns:
             The losses.
+
+        Raises:
+            InputError: if the loss is NaN or infinite; the weights are then as they were.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -226,7 +233,9 @@ class StructuredPipe(TrainablePipe, ABC):
         if not any(len(eg.predicted) for eg in examples):
             return losses
         set_dropout_rate(self.model, drop)
-        losses[self.name] += self.accumulate(examples)
+        loss = self.accumulate(examples)
+        check_loss(self.name, loss)
+        losses[self.name] += loss
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
@@ -239,7 +248,11 @@ class StructuredPipe(TrainablePipe, ABC):
         return loss
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Clip the gradients of the whole model by their joint L2 norm, then update the weights."""
+        """Clip the gradients of the model by their joint L2 norm, then update the weights.
+
+        A shared tok2vec or transformer is another component, which updates itself: neither is its
+        part of the norm counted, nor are its gradients clipped here.
+        """
         if self.max_grad_norm:
             clip_gradients(self.model, self.max_grad_norm)
         self.model.finish_update(sgd)

@@ -19,13 +19,15 @@ class MomentumSGD(TensorOptimizer):
 
         v <- m v + g,    w <- w - lr v.
 
-    Each number in g is first moved into ±clip_value, unless that is 0.
+    Each number in g is first moved into ±clip_value, unless that is 0; then weight_decay · w is
+    added to g.
 
     Args:
         learn_rate: lr, a float or a schedule that gives a rate for each update.
         momentum: m; 0 for plain SGD.
         use_averages: whether to keep a moving average of the weights.
         clip_value: largest absolute value of each number in g; 0 for no limit.
+        weight_decay: factor by which the weights are added to their gradients (L2 regularization).
 
     Examples:
         >>> optimizer = MomentumSGD(0.5, momentum=0.9, use_averages=False)
@@ -43,11 +45,15 @@ class MomentumSGD(TensorOptimizer):
         momentum: float,
         use_averages: bool,
         clip_value: float = 0.0,
+        weight_decay: float = 0.0,
     ):
-        make = partial(torch.optim.SGD, lr=0.0, momentum=momentum, fused=True)
+        make = partial(
+            torch.optim.SGD, lr=0.0, momentum=momentum, weight_decay=weight_decay, fused=True
+        )
         super().__init__(make, learn_rate, use_averages=use_averages, beta1=0.0, beta2=0.0)
         self.momentum = momentum
         self.clip_value = clip_value
+        self.weight_decay = weight_decay
 
     def update_module(self, key: int, module: nn.Module) -> None:
         """Make one step for every parameter of a module that has a gradient.
@@ -66,6 +72,8 @@ class MomentumSGD(TensorOptimizer):
         """Make the same step for a parameter of a thinc layer."""
         if self.clip_value:
             gradient.clip(-self.clip_value, self.clip_value, out=gradient)
+        if self.weight_decay:
+            gradient += self.weight_decay * weights
         if self.momentum:
             velocity = self.mom1.get(key)
             if velocity is None:
@@ -81,6 +89,7 @@ def sgd(
     momentum: float = 0.9,
     use_averages: bool = False,
     clip_value: float = 0.0,
+    weight_decay: float = 0.0,
 ) -> MomentumSGD:
     """Build the optimizer `SGD.v1`, stochastic gradient descent with momentum.
 
@@ -94,9 +103,11 @@ def sgd(
         clip_value: largest absolute value of each number in the gradients, applied after
             `max_grad_norm`; 0 for no limit. The code of Yan2019 takes 5, and no limit of the
             norm.
+        weight_decay: factor by which the weights are added to their gradients, as in
+            torch.optim.SGD.
 
     Raises:
-        InputError: if `clip_value` is below 0.
+        InputError: if `clip_value` or `weight_decay` is below 0.
 
     Examples:
         >>> optimizer = sgd(learn_rate=0.5)
@@ -109,7 +120,8 @@ def sgd(
     """
     if clip_value < 0:
         raise InputError(f"SGD.v1: clip_value is {clip_value}: take 0 for no limit, or more")
-    return MomentumSGD(learn_rate, momentum, use_averages, clip_value)
+    _check_decay("SGD.v1", weight_decay)
+    return MomentumSGD(learn_rate, momentum, use_averages, clip_value, weight_decay)
 
 
 class AdaptiveOptimizer(TensorOptimizer):
@@ -174,6 +186,7 @@ class Adam(AdaptiveOptimizer):
         beta2: decay of the average v.
         eps: a small number that is added to the divisor.
         use_averages: whether to keep a moving average of the weights.
+        weight_decay: factor by which the weights are added to g (L2 regularization).
 
     Examples:
         >>> optimizer = Adam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
@@ -192,8 +205,16 @@ class Adam(AdaptiveOptimizer):
         beta2: float,
         eps: float,
         use_averages: bool,
+        weight_decay: float = 0.0,
     ):
-        make = partial(torch.optim.Adam, lr=0.0, betas=(beta1, beta2), eps=eps, fused=True)
+        make = partial(
+            torch.optim.Adam,
+            lr=0.0,
+            betas=(beta1, beta2),
+            eps=eps,
+            weight_decay=weight_decay,
+            fused=True,
+        )
         super().__init__(make, learn_rate, use_averages)
 
 
@@ -203,6 +224,7 @@ def adam(
     beta2: float = 0.999,
     eps: float = 1e-8,
     use_averages: bool = False,
+    weight_decay: float = 0.0,
 ) -> Adam:
     """Build the optimizer `Adam.v1`: Adam in one fused step for a module.
 
@@ -215,6 +237,11 @@ def adam(
         beta2: decay of the average of squared gradients.
         eps: a small number that is added to the divisor.
         use_averages: whether to evaluate and save a moving average of the weights.
+        weight_decay: factor by which the weights are added to their gradients, as in
+            torch.optim.Adam.
+
+    Raises:
+        InputError: if `weight_decay` is below 0.
 
     Examples:
         >>> optimizer = adam(learn_rate=0.1)
@@ -225,7 +252,8 @@ def adam(
         >>> round(module.weight.item(), 4)
         0.9
     """
-    return Adam(learn_rate, beta1, beta2, eps, use_averages)
+    _check_decay("Adam.v1", weight_decay)
+    return Adam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
 class Nadam(AdaptiveOptimizer):
@@ -243,6 +271,7 @@ class Nadam(AdaptiveOptimizer):
         beta2: decay of the average v.
         eps: a small number that is added to the divisor.
         use_averages: whether to keep a moving average of the weights.
+        weight_decay: factor by which the weights are added to g (L2 regularization).
 
     Examples:
         >>> optimizer = Nadam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
@@ -261,8 +290,15 @@ class Nadam(AdaptiveOptimizer):
         beta2: float,
         eps: float,
         use_averages: bool,
+        weight_decay: float = 0.0,
     ):
-        make = partial(torch.optim.NAdam, lr=0.0, betas=(beta1, beta2), eps=eps)
+        make = partial(
+            torch.optim.NAdam,
+            lr=0.0,
+            betas=(beta1, beta2),
+            eps=eps,
+            weight_decay=weight_decay,
+        )
         super().__init__(make, learn_rate, use_averages)
 
 
@@ -272,6 +308,7 @@ def nadam(
     beta2: float = 0.999,
     eps: float = 1e-8,
     use_averages: bool = False,
+    weight_decay: float = 0.0,
 ) -> Nadam:
     """Build the optimizer `Nadam.v1`, Adam with Nesterov momentum.
 
@@ -284,6 +321,11 @@ def nadam(
         beta2: decay of the average of squared gradients.
         eps: a small number that is added to the divisor; Keras takes 1e-7.
         use_averages: whether to evaluate and save a moving average of the weights.
+        weight_decay: factor by which the weights are added to their gradients, as in
+            torch.optim.NAdam.
+
+    Raises:
+        InputError: if `weight_decay` is below 0.
 
     Examples:
         >>> optimizer = nadam(learn_rate=0.1)
@@ -294,4 +336,10 @@ def nadam(
         >>> round(module.weight.item(), 4)
         0.8944
     """
-    return Nadam(learn_rate, beta1, beta2, eps, use_averages)
+    _check_decay("Nadam.v1", weight_decay)
+    return Nadam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
+
+
+def _check_decay(name: str, weight_decay: float) -> None:
+    if not weight_decay >= 0:
+        raise InputError(f"{name}: weight_decay is {weight_decay}: take 0 for none, or more")

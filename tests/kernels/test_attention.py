@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from spacy_psa.kernels.attention import _pairs, attend
+from spacy_psa.kernels.attention import _pairs, attend, covers
 from spacy_psa.modules.psa import additive_attention
 from tests.helpers.modules import with_gradients
 
@@ -104,6 +104,23 @@ def test_saturated_units_do_not_overflow(dtype, scale):
     compiled = run(attend, tensors, lengths, **options)
     plain = run(additive_attention, tensors, lengths, **options)
     torch.testing.assert_close(compiled, plain, atol=10 * TOLERANCE[dtype], rtol=0)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 80.0), (torch.float64, 600.0)])
+@pytest.mark.parametrize(("activation", "slope"), [("tanh", 2.0), ("sigmoid", 1.0)])
+def test_the_kernel_covers_what_it_does_not_cut_to_another_sum(dtype, limit, activation, slope):
+    def covered(a, c):
+        rows = torch.tensor([[[0.0, 0.0], [0.0, z]] for z in (a, c)], dtype=dtype) / slope
+        return covers(*rows, activation)
+
+    for sign in (1, -1):
+        assert covered(sign * limit, -sign * limit)
+        assert covered(sign * 100 * limit, -sign * limit / 2)
+        assert covered(-sign * limit / 2, sign * 100 * limit)
+        assert not covered(sign * (limit + 1), -sign * (limit + 1))
+        assert not covered(sign * (limit + 1), -sign * (limit - 1))
+    large = torch.tensor([[100 * limit, 0.0]], dtype=dtype)
+    assert covers(large, large.flip(1), activation), "large in different units"
 
 
 def test_nan_stays_visible():

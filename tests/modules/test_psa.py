@@ -1,5 +1,6 @@
 """Position-aware attention and fusion against the papers' formulas, written as plain loops."""
 
+import copy
 import itertools
 import math
 
@@ -12,7 +13,7 @@ from spacy_psa.kernels import available
 from spacy_psa.modules import psa
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.psa import ContextFusion, PositionAwareAttention
-from tests.helpers.modules import randomised
+from tests.helpers.modules import randomised, with_gradients
 from tests.helpers.ragged import batch, one_by_one
 
 SWITCHES = ("use_psi", "use_mask", "use_token_bias", "use_gaussian")
@@ -159,6 +160,54 @@ def test_three_tokens_by_hand():
     torch.testing.assert_close(
         s, torch.tensor([[1.57431], [1.21796], [0.53583]]), atol=2e-5, rtol=0
     )
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [0, 1, 5, 20, 39, 41, 45, 70, 90, 150, 290, 310, 650, 1e4])
+def test_large_parts_with_a_small_sum_keep_their_attention(size, dtype, activation):
+    """W1 x + b is ±size and W2 x is ∓size in two units, and in a third one only W1 x is large."""
+    layer = single(PositionAwareAttention(3, use_psi=False, activation=activation)).to(dtype)
+    with torch.no_grad():
+        layer.query.weight.copy_(torch.eye(3))
+        layer.query.bias.copy_(torch.tensor([size, -size, size]))
+        layer.key.weight.copy_(torch.eye(3))
+        layer.score.copy_(torch.tensor([2.0, -1.0, 0.5]))
+    # Eighths, whose sums with the sizes are exact.
+    x = torch.tensor([[0, 3, 5], [-9, 1, 4], [7, -2, -8], [12, 0, 3], [-4, 6, -1]], dtype=dtype) / 8
+    constant = torch.tensor([-size, size, 0.0], dtype=dtype)
+    hook = layer.key.register_forward_hook(lambda module, inputs, output: output + constant)
+    found = with_gradients(layer(x.requires_grad_(), torch.tensor([3, 2])), layer_inputs(layer, x))
+    hook.remove()
+
+    exact = copy.deepcopy(layer).double()
+    y = x.detach().double().requires_grad_()
+    q, k = exact.query(y), exact.key(y) + constant.double()
+    rows = []
+    for of in (slice(0, 3), slice(3, 5)):
+        hidden = psa.ACTIVATIONS[activation](q[of, None] + k[None, of])
+        rows.append(torch.softmax(hidden @ exact.score, 1) @ y[of])
+    expected = with_gradients(torch.cat(rows), layer_inputs(exact, y))
+    for ours, theirs in zip(found, expected, strict=True):
+        tolerance = 2e-5 if dtype == torch.float32 else 1e-10
+        torch.testing.assert_close(ours.double(), theirs, atol=tolerance, rtol=tolerance)
+
+
+def layer_inputs(layer, x):
+    return [x, layer.query.weight, layer.query.bias, layer.key.weight, layer.score]
+
+
+def test_one_large_bias_against_opposite_keys():
+    layer = PositionAwareAttention(2, use_psi=False)
+    with torch.no_grad():
+        layer.query.weight.zero_()
+        layer.query.bias.copy_(torch.tensor([45.0, 0.0]))
+        layer.key.weight.copy_(torch.tensor([[-1.0, 1.0], [0.0, 0.0]]))
+        layer.score.copy_(torch.tensor([3.0, 0.0]))
+        x = torch.tensor([[45.0, v] for v in (-2.0, -1.0, 0.0, 1.0, 2.0)])
+        lengths = torch.tensor([5])
+        torch.testing.assert_close(layer(x, lengths), layer.weights(x, lengths)[0] @ x)
+        assert layer(x, lengths)[0, 1].item() == pytest.approx(1.5743, abs=1e-4)
 
 
 # The position bias

@@ -56,7 +56,7 @@ def attend_loop(module, x, lengths):
                     a = dot(q[t][part], k[j][part]) + dot(q[t][part], r)
                     a += dot(state["u"][h], k[j][part]) + dot(state["v"][h], r)
                     if module.key_relative_bias:
-                        a += dot(k[j][part], r)
+                        a += dot(k[j][part], encoding(j - t, dk))
                     scores.append(a * module.scale)
                 weights = [math.exp(a) for a in scores]
                 total = sum(weights)

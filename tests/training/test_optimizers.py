@@ -11,6 +11,7 @@ from spacy_psa.training.optimizers import MomentumSGD, sgd
 from spacy_psa.training.schedules import inverse_decay
 from tests.helpers.optimizers import (
     assert_equal_layers,
+    assert_equal_weights,
     set_equal_gradients,
     set_gradients,
     small_net,
@@ -55,6 +56,27 @@ def test_sgd_equals_torchs_sgd(momentum):
     assert_equal_runs(
         run(ours, lambda: optimizer.update_module(1, ours), 6), run(theirs, reference.step, 6)
     )
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_weight_decay_is_that_of_torchs_sgd_for_torch_and_thinc_parameters(momentum):
+    (thinc, ours), (_, theirs) = thinc_and_torch(), thinc_and_torch()
+    optimizer = sgd(0.1, momentum, clip_value=1.0, weight_decay=0.2)
+    reference = torch.optim.SGD(theirs.parameters(), lr=0.1, momentum=momentum, weight_decay=0.2)
+    for seed in range(5):
+        set_equal_gradients(thinc, ours, seed, scale=3.0)
+        set_gradients(theirs, seed, scale=3.0)
+        thinc.finish_update(optimizer)
+        optimizer.update_module(7, ours)
+        nn.utils.clip_grad_value_(theirs.parameters(), 1.0)
+        reference.step()
+        assert_equal_weights(ours, theirs)
+        assert_equal_layers(thinc, theirs)
+
+
+def test_a_weight_decay_below_zero_is_refused():
+    with pytest.raises(InputError, match=r"SGD.v1: weight_decay is -0.1: take 0"):
+        sgd(weight_decay=-0.1)
 
 
 def test_the_velocity_is_v_equals_m_v_plus_g():

@@ -6,6 +6,7 @@ import torch
 from spacy.util import registry
 from torch import nn
 
+from spacy_psa.errors import InputError
 from spacy_psa.training.optimizers import Adam, Nadam, adam, nadam
 from spacy_psa.training.schedules import inverse_decay
 from tests.helpers.optimizers import (
@@ -61,6 +62,29 @@ def test_thinc_parameters_take_torchs_steps(make, reference, kind):
         expected.step()
         assert_equal_layers(thinc, ours)
         assert not thinc.get_grad("W").any() and not thinc.get_grad("b").any()
+
+
+@BOTH
+def test_weight_decay_is_torchs(make, reference, kind):
+    (thinc, ours), (_, theirs) = thinc_and_torch(), thinc_and_torch()
+    optimizer = make(**SETTINGS, weight_decay=0.2)
+    expected = reference(
+        theirs.parameters(), lr=0.02, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.2
+    )
+    for seed in range(10):
+        set_equal_gradients(thinc, ours, seed)
+        set_gradients(theirs, seed)
+        thinc.finish_update(optimizer)
+        optimizer.update_module(7, ours)
+        expected.step()
+        assert_equal_weights(ours, theirs)
+        assert_equal_layers(thinc, theirs)
+
+
+@BOTH
+def test_a_weight_decay_below_zero_is_refused(make, reference, kind):
+    with pytest.raises(InputError, match=rf"{kind.__name__}.v1: weight_decay is -1: take 0"):
+        make(weight_decay=-1)
 
 
 @BOTH

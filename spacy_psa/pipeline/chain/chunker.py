@@ -90,8 +90,9 @@ class CRFChunker(SpanLabeler):
         spans_key: the key of `doc.spans` where gold chunks are read and predicted ones written.
         scheme: "BIOES" tells the end of a chunk and single tokens apart (Wei2020 section 5.1);
             "BIO" does not.
-        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
-            section 5.2: 5.0); 0 for no limit.
+        max_grad_norm: largest joint L2 norm of the gradients of this component in an update
+            (Wei2020 section 5.2: 5.0); 0 for no limit. Gradients of a shared tok2vec or transformer
+            before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in

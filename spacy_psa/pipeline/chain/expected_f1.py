@@ -16,7 +16,24 @@ The weights come from the integral
 Let P_x and Z_x belong to the chain in which the beginning of each span is multiplied by x. Then
 E[[s in T] x^|T|] = P_x(s) Z_x / Z. The integrand is a polynomial in x, so Gauss-Legendre quadrature
 with enough points is exact.
+
+Only spans that the best set may hold are considered. Let F be its expectation, k > 0 its size, and
+low <= |T| <= high up to a probability ε on each side. If s is left out, the other spans gain:
+
+    E[F1(S - s, T)] >= (F - w_k(s)) (1 + 1 / (k - 1 + high)) - ε / (k - 1 + high)
+
+This is at most F, so w_k(s) >= (F - ε) / (k + high). On the other hand
+w_k(s) <= 2 P(s in T) / (k + low) + 2ε / (k + 1), so that, at its least for k = 1,
+
+    P(s in T) >= (1 + low) / 2 · ((F - ε) / (1 + high) - ε).
+
+The expectation of any set is a lower bound of F. The search begins with probable spans and takes
+less probable ones until no span above the bound of its best set is left out. low and high come from
+Chernoff's bound, P(|T| >= m) <= x^-m Z_x / Z for x > 1, and the same with <= for x < 1.
 """
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy
 import torch
@@ -28,15 +45,16 @@ from spacy_psa.structs.chain import LinearChain
 
 NODES = 64  # exact up to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800
 ELEMENTS = 10_000_000  # numbers in the tilted potentials that are in memory at a time
+FLOOR = 0.1  # posterior of the spans that are considered first; later ones are down to a quarter
+TAIL = 1e-3  # ε, relative to F / (1 + tokens)
+TINY = 1e-300  # less than the expectation of some set, where the probabilities above are 0
+SLACK = 0.99  # more than these ε can take from the bounds
+TILTS = numpy.concatenate([-numpy.geomspace(0.02, 20, 16), numpy.geomspace(0.02, 20, 16)])
 Integers = NDArray[numpy.int64]
 
 
 def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[int, int, int]]]:
     """Find the set of spans with the highest expected F1 over all sentences of one doc together.
-
-    Let n be the number of tokens of the doc and F the expected F1 of any set. A span whose
-    posterior is below F / 2n cannot be in the best set, since the set would be better without it.
-    So only spans above that bound are considered, and no span of the best set is lost.
 
     Args:
         chain: the distribution over legal tag sequences of the doc's sentences, given the
@@ -61,13 +79,21 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
     # 2v / (2v + 1). Above this probability no other set can be better.
     if log_prob >= numpy.log((2 * count + 1) / (2 * count + 2)):
         return best
-    tokens = int(chain.lengths.sum())
-    floor = numpy.exp(log_prob) / (2 * tokens)
-    spans, _ = SpanPosteriors(chain, scheme).above(floor)
-    offsets = numpy.cumsum([0, *chain.lengths.tolist()[:-1]])[spans[:, 0]]
-    starts, ends = spans[:, 1] + offsets, spans[:, 2] + offsets
-    weights = _weights(chain, scheme, spans, _most_apart(starts, ends), tokens)
-    chosen = _best_set(weights, starts, ends, tokens, _probability_of_none(chain))
+    size = NumberOfSpans(chain, scheme)
+    posteriors = SpanPosteriors(chain, scheme)
+    first = numpy.cumsum([0, *chain.lengths.tolist()[:-1]])
+    empty = _probability_of_none(chain)
+    value, floor = max(empty, numpy.exp(log_prob), TINY), FLOOR
+    while True:
+        spans, _ = posteriors.above(floor)
+        places = spans[:, 1:3] + first[spans[:, 0], None]
+        candidates = _Candidates(places[:, 0], places[:, 1], *_joint(chain, scheme, spans))
+        reached, chosen = _best_set(candidates, size, empty)
+        value = max(value, reached)
+        needed = size.least_posterior(value)
+        if needed >= floor:
+            break
+        floor = max(needed, floor / 4)
     found: list[list[tuple[int, int, int]]] = [[] for _ in chain.lengths]
     for row, start, end, label in spans[chosen].tolist():
         found[row].append((start, end, label))
@@ -95,35 +121,93 @@ def _probability_of_none(chain: LinearChain) -> float:
     return float(chain.log_prob(outside).sum().exp())
 
 
-def _weights(
-    chain: LinearChain, scheme: SpanScheme, spans: Integers, largest: int, tokens: int
-) -> Floats:
-    """Compute w_k(s) for k from 1 on, as an array (largest, spans)."""
-    count = min(NODES, (largest + tokens + 1) // 2)
-    nodes, shares = numpy.polynomial.legendre.leggauss(count)
-    nodes, shares = (nodes + 1) / 2, shares / 2
-    joint = []
-    at_once = max(1, ELEMENTS // max(1, chain.potentials.numel()))
-    for i in range(0, count, at_once):
-        joint.append(_joint(chain, scheme, spans, nodes[i : i + at_once]))
-    powers = nodes ** numpy.arange(largest)[:, None]
-    return 2 * (powers * shares) @ numpy.concatenate(joint)
+class NumberOfSpans:
+    """The number of true spans, |T|, of a doc.
+
+    Args:
+        chain: the distribution over legal tag sequences of the doc's sentences.
+        scheme: the meaning of the tags.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> emissions = torch.tensor([[[0.0, 20.0, 0.0], [30.0, 0.0, 0.0]]])
+        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> NumberOfSpans(chain, scheme).bounds(0.5)
+        (0, 2)
+    """
+
+    def __init__(self, chain: LinearChain, scheme: SpanScheme):
+        self.tokens = int(chain.lengths.sum())
+        shares = [log_z for _, log_z in _tilted(chain, scheme, TILTS)]
+        self.log_means = numpy.concatenate(shares)  # log E[x^|T|] for log x in TILTS
+
+    def bounds(self, value: float) -> tuple[int, int]:
+        """Find low and high such that |T| is rarely outside, for a lower bound of F."""
+        log_tail = numpy.log(TAIL * value / (1 + self.tokens))
+        edges = (self.log_means - log_tail) / TILTS
+        low = max(0, int(edges[TILTS < 0].max()))
+        return low, min(self.tokens, int(edges[TILTS > 0].min()) + 1)
+
+    def least_posterior(self, value: float) -> float:
+        """Bound the posterior of each span of the best set, if a set has this expected F1."""
+        low, high = self.bounds(value)
+        return float(SLACK * value / 2 * (1 + low) / (1 + high))
 
 
-def _joint(chain: LinearChain, scheme: SpanScheme, spans: Integers, nodes: Floats) -> Floats:
-    """Compute E[[s in T] x^|T|] for each node x, as an array (nodes, spans)."""
-    batch = len(chain.lengths)
+class _Candidates(NamedTuple):
+    """Spans that the best set may hold, over the tokens of the doc."""
+
+    starts: Integers
+    ends: Integers
+    nodes: Floats
+    shares: Floats
+    joint: Floats
+    """E[[s in T] x^|T|] for each node x, as an array (nodes, spans)."""
+
+    def weights(self, size: int) -> Floats:
+        """Compute w_k(s) of all spans for k = size."""
+        return 2 * (self.nodes ** (size - 1) * self.shares) @ self.joint
+
+
+def _tilted(
+    chain: LinearChain, scheme: SpanScheme, tilts: Floats
+) -> Iterator[tuple[LinearChain, Floats]]:
+    """Yield the chains of P_x, for some log x at a time, and their log Z_x / Z.
+
+    A chain has the sentences of the doc for each x, one x after the other.
+    """
     begins = torch.zeros(chain.potentials.shape[-1], dtype=torch.float64)
     begins[numpy.concatenate([scheme.columns("B"), scheme.columns("S")])] = 1.0
-    tilt = torch.from_numpy(numpy.log(nodes)).view(-1, 1, 1, 1, 1) * begins
-    tilted = LinearChain(
-        (chain.potentials.double().cpu() + tilt).flatten(0, 1), chain.lengths.repeat(len(nodes))
-    )
-    log_z = tilted.log_partition.view(-1, batch).sum(1) - chain.log_partition.double().cpu().sum()
-    posteriors = SpanPosteriors(tilted, scheme)
-    rows = numpy.arange(len(nodes)) * batch
-    found = [posteriors.of(rows + row, start, end, label) for row, start, end, label in spans]
-    return numpy.stack(found, 1) * numpy.exp(log_z.numpy())[:, None]
+    potentials = chain.potentials.double().cpu()
+    log_z = chain.log_partition.double().cpu().sum()
+    at_once = max(1, ELEMENTS // max(1, potentials.numel()))
+    for i in range(0, len(tilts), at_once):
+        part = torch.from_numpy(tilts[i : i + at_once])
+        tilted = LinearChain(
+            (potentials + part.view(-1, 1, 1, 1, 1) * begins).flatten(0, 1),
+            chain.lengths.repeat(len(part)),
+        )
+        yield tilted, (tilted.log_partition.view(len(part), -1).sum(1) - log_z).numpy()
+
+
+def _joint(
+    chain: LinearChain, scheme: SpanScheme, spans: Integers
+) -> tuple[Floats, Floats, Floats]:
+    """Compute the nodes of the quadrature, their shares, and `_Candidates.joint`."""
+    count = min(NODES, int(chain.lengths.sum()))
+    nodes, shares = numpy.polynomial.legendre.leggauss(count)
+    nodes, shares = (nodes + 1) / 2, shares / 2
+    batch = len(chain.lengths)
+    joint = []
+    for tilted, log_z in _tilted(chain, scheme, numpy.log(nodes)):
+        posteriors = SpanPosteriors(tilted, scheme)
+        rows = numpy.arange(len(log_z)) * batch
+        found = [posteriors.of(rows + row, start, end, label) for row, start, end, label in spans]
+        table = numpy.stack(found, 1) if found else numpy.empty((len(log_z), 0))
+        joint.append(table * numpy.exp(log_z)[:, None])
+    return nodes, shares, numpy.concatenate(joint)
 
 
 def _most_apart(starts: Integers, ends: Integers) -> int:
@@ -135,26 +219,33 @@ def _most_apart(starts: Integers, ends: Integers) -> int:
     return count
 
 
-def _best_set(
-    weights: Floats, starts: Integers, ends: Integers, tokens: int, empty: float
-) -> list[int]:
-    """Find the set of spans without overlap that has the highest Σ w_k, where k is its size.
+def _best_set(spans: _Candidates, size: NumberOfSpans, empty: float) -> tuple[float, list[int]]:
+    """Find the set of spans without overlap with the highest expected F1, and this.
 
     The set is empty if no other one is worth more than `empty`.
     """
     best, chosen = empty, list[int]()
-    bounds = [numpy.sort(row)[::-1][: k + 1].sum() for k, row in enumerate(weights)]
-    for k in numpy.argsort(-numpy.array(bounds), kind="stable").tolist():
-        if bounds[k] <= best:
+    largest = _most_apart(spans.starts, spans.ends)
+    bounds = numpy.array([_bound(k, spans) for k in range(1, largest + 1)])
+    for k in (numpy.argsort(-bounds, kind="stable") + 1).tolist():
+        if bounds[k - 1] <= best:
             break
-        # A set with a span of a lower weight gains more than that weight without the span.
-        useful = numpy.flatnonzero(weights[k] >= best / (k + 1 + tokens))
+        weights = spans.weights(k)
+        least = SLACK * best / (k + size.bounds(best)[1]) if best else 0.0
+        useful = numpy.flatnonzero(weights >= least)
         value, picked = _best_of_size(
-            k + 1, weights[k, useful], starts[useful], ends[useful], tokens
+            k, weights[useful], spans.starts[useful], spans.ends[useful], size.tokens
         )
         if value > best:
             best, chosen = value, useful[picked].tolist()
-    return sorted(chosen)
+    return best, sorted(chosen)
+
+
+def _bound(size: int, spans: _Candidates) -> float:
+    """Bound the worth of the sets of some size: no two of their spans have the same start."""
+    best = numpy.zeros(int(spans.starts.max()) + 1)
+    numpy.maximum.at(best, spans.starts, spans.weights(size))
+    return float(numpy.sort(best)[-size:].sum())
 
 
 def _best_of_size(

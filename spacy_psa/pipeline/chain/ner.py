@@ -50,8 +50,9 @@ class CRFEntityRecognizer(SpanLabeler):
         name: the name of the component in the pipeline.
         scheme: "BIOES" tells the end of an entity and single tokens apart (Wei2020 section 5.1);
             "BIO" does not.
-        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
-            section 5.2: 5.0); 0 for no limit.
+        max_grad_norm: largest joint L2 norm of the gradients of this component in an update
+            (Wei2020 section 5.2: 5.0); 0 for no limit. Gradients of a shared tok2vec or transformer
+            before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in

@@ -50,8 +50,9 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
             probabilities for each token.
         name: the name of the component in the pipeline.
         scorer: called with the examples in `score`; None for no scores.
-        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
-            section 5.2: 5.0); 0 for no limit.
+        max_grad_norm: largest joint L2 norm of the gradients of this component in an update
+            (Wei2020 section 5.2: 5.0); 0 for no limit. Gradients of a shared tok2vec or transformer
+            before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in

@@ -61,8 +61,9 @@ class CRFTagger(SequenceLabeler):
             evidence.
         confidence: whether `token._.tag_confidence` gets the probability of the predicted tag
             given the doc.
-        max_grad_norm: largest joint L2 norm of the model's gradients in an update (Wei2020
-            section 5.2: 5.0); 0 for no limit.
+        max_grad_norm: largest joint L2 norm of the gradients of this component in an update
+            (Wei2020 section 5.2: 5.0); 0 for no limit. Gradients of a shared tok2vec or transformer
+            before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in

@@ -1,11 +1,12 @@
 """The temperature of a component's probabilities (Guo et al. 2017)."""
 
-import math
 from typing import Any
 
 import numpy
 
 from spacy_psa.errors import InputError
+
+COLDEST, HOTTEST = 0.01, 100.0
 
 
 class Tempered:
@@ -32,7 +33,7 @@ class Tempered:
         as it was trained. The best analysis stays the same. Training does not use the temperature.
 
         Raises:
-            InputError: if it is set to something that is not a finite number above 0.
+            InputError: if it is set to something that is not a number from 0.01 to 100.
         """
         return float(self.cfg.get("temperature", 1.0))
 
@@ -42,8 +43,9 @@ class Tempered:
 
     def _checked_temperature(self, value: Any) -> float:
         number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
-        if not number or not 0 < value < math.inf:
+        if not number or not COLDEST <= value <= HOTTEST:
             raise InputError(
-                f"{self.name}: temperature is {value!r}: take a finite number greater than 0"
+                f"{self.name}: temperature is {value!r}: "
+                f"take a number from {COLDEST:g} to {HOTTEST:g}"
             )
         return float(value)

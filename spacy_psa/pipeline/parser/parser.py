@@ -16,6 +16,7 @@ from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
 from spacy_psa.pipeline.factory import component_factory
+from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import (
     JOIN,
@@ -119,8 +120,9 @@ class ConstituencyParser(StructuredPipe):
             posteriors.
         max_length: number of tokens of the longest sentence to parse. A longer one gets the first
             label over all its words, and a warning names the doc; training leaves it out.
-        max_grad_norm: largest joint L2 norm of the model's gradients in an update; 0 for no
-            limit, as in Kitaev2018.
+        max_grad_norm: largest joint L2 norm of the gradients of this component in an update; 0 for
+            no limit, as in Kitaev2018. Gradients of a shared tok2vec or transformer before it are
+            not counted.
         batch_spans: number of spans that go through the chart together, n (n + 1) / 2 for a
             sentence of n tokens. It bounds the memory in prediction and, unless the model
             listens to another component, in training.
@@ -352,6 +354,7 @@ class ConstituencyParser(StructuredPipe):
         scores = sentence_scores(self.model, split)
         for batch in batches_by_size(sizes, self.batch_spans):
             arrays = scores(batch)
+            check_scores(self.name, self.model, arrays, split.sentences.chosen(batch))
             flat = xp2torch(self.model.ops.xp.concatenate(arrays[: len(batch)]))
             yield batch, span_tree(flat, [found[i] for i in batch]), arrays[len(batch) :]
 

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_psa.pipeline.chain import expected_f1 as module
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
@@ -57,6 +58,64 @@ def test_best_spans_have_the_highest_expected_f1_of_all_analyses(kind, lengths, 
     ]
     assert tuple(found) in values
     assert expected_f1(found, truth) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@settings(max_examples=12, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=3),
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.1, 0.3, 1.0, 3.0]),
+)
+def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
+    scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
+    found = best_expected_f1(chain, scheme)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FLOOR", 0.0)  # the first spans are all spans
+        assert best_expected_f1(chain, scheme) == found
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.3, 1.0, 3.0]),
+    value=st.floats(1e-3, 1.0),
+)
+def test_the_number_of_true_spans_is_within_its_bounds(lengths, seed, scale, value):
+    scheme, chain = random_chain("BIOES", lengths, seed, scale, LABELS)
+    low, high = module.NumberOfSpans(chain, scheme).bounds(value)
+    shares = numpy.ones(1)  # of each number of spans
+    for row, length in enumerate(lengths):
+        part = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
+        of_row = numpy.zeros(length + 1)
+        for spans, p in zip(part.values, part.probabilities):
+            of_row[len(spans)] += p
+        shares = numpy.convolve(shares, of_row)
+    assert max(shares[:low].sum(), shares[high + 1 :].sum()) < 1e-3 * value / (1 + sum(lengths))
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_the_spans_to_choose_from_grow_with_the_tokens_and_not_their_square(scale, monkeypatch):
+    joint, considered = module._joint, []
+
+    def counting(chain, scheme, spans):
+        considered.append(len(spans))
+        return joint(chain, scheme, spans)
+
+    monkeypatch.setattr(module, "_joint", counting)
+    for tokens in (50, 200):
+        scheme, chain = random_chain("BIOES", [tokens], 0, scale, LABELS)
+        considered.clear()
+        best_expected_f1(chain, scheme)
+        assert 0 < max(considered) < 12 * tokens
+
+
+def test_a_doc_whose_analyses_are_all_improbable_has_best_spans():
+    """The probability of each analysis is below the smallest number above 0."""
+    scheme, chain = random_chain("BIOES", [700], 0, 0.1, LABELS)
+    (found,) = best_expected_f1(chain, scheme)
+    assert found
 
 
 def test_best_spans_are_not_those_of_the_most_probable_analysis():

@@ -28,7 +28,9 @@ def test_temperature_flattens_the_distribution_and_keeps_the_best():
     assert ner.temperature == 4.0
 
 
-@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "hot", None, True])
+@pytest.mark.parametrize(
+    "value", [0, -1.0, 1e-40, 1e40, float("nan"), float("inf"), "hot", None, True]
+)
 def test_wrong_temperature_is_an_error_and_changes_nothing(value):
     ner = make_nlp().get_pipe("ner")
     ner.temperature = 2.0
