@@ -198,7 +198,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         # A listener gives what the upstream component computed for whole docs.
         ready = self._potentials(split.docs) if listens(self.model) else None
         found: dict[int, Answer] = {}
-        budget = min(self.batch_tokens, POTENTIALS // len(self.tags) ** 2)
+        budget = min(self.batch_tokens, POTENTIALS // max(1, len(self.tags) ** 2))
         for batch in batches_by_size(split.sizes, budget):
             if ready is None:
                 potentials = self._potentials(inputs.chosen(batch))
