@@ -21,7 +21,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.not_finite import check_loss, check_scores
+from spacy_psa.pipeline.not_finite import check_scores
 
 INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -222,9 +222,6 @@ class StructuredPipe(TrainablePipe, ABC):
 
         Returns:
             The losses.
-
-        Raises:
-            InputError: if the loss is NaN or infinite; the weights are then as they were.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -233,9 +230,7 @@ class StructuredPipe(TrainablePipe, ABC):
         if not any(len(eg.predicted) for eg in examples):
             return losses
         set_dropout_rate(self.model, drop)
-        loss = self.accumulate(examples)
-        check_loss(self.name, loss)
-        losses[self.name] += loss
+        losses[self.name] += self.accumulate(examples)
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses

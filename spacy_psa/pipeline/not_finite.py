@@ -33,26 +33,6 @@ def check_scores(name: str, model: Model, scores: list[Floats2d], docs: Iterable
         )
 
 
-def check_loss(name: str, loss: float) -> None:
-    """Check that the loss of a component is finite.
-
-    Raises:
-        InputError: if it is NaN or infinite.
-
-    Examples:
-        >>> check_loss("ner", math.nan)
-        Traceback (most recent call last):
-            ...
-        spacy_psa.errors.InputError: ner: the loss is nan: take a lower learning rate, and check \
-the word vectors and the weights that training starts from
-    """
-    if not math.isfinite(loss):
-        raise InputError(
-            f"{name}: the loss is {loss}: take a lower learning rate, and check the word vectors "
-            "and the weights that training starts from"
-        )
-
-
 def _cause(model: Model, docs: Iterable[Doc]) -> str:
     for node in model.walk():
         weights = {n: node.get_param(n) for n in node.param_names if node.has_param(n)}
