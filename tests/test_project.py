@@ -383,7 +383,7 @@ def test_a_section_that_names_another_function_takes_the_place_of_the_one_there(
         ("training.epochs=3", "has no setting 'training.epochs'"),
         ("training.max_epochs", "give a setting and its value"),
         ("training.batcher=3", "give a setting and its value"),
-        ("nothing", "has no setting 'nothing'"),
+        ("nothing", "nothing: has no '='"),
     ],
 )
 def test_a_setting_that_is_none_is_an_error(tmp_path, value, reason):

@@ -21,7 +21,13 @@ MBR_DOCS = 256  # docs with potentials in memory at a time
 
 
 class SpanPrediction(NamedTuple):
-    """The spans that are predicted for a doc or a sentence."""
+    """The spans that are predicted for a doc or a sentence.
+
+    Examples:
+        >>> prediction = SpanPrediction([(0, 2, "PER")], scores=[0.9])
+        >>> prediction.spans, prediction.scores, prediction.entropy
+        ([(0, 2, 'PER')], [0.9], None)
+    """
 
     spans: Spans
     """(start, end, label) of each span, over the tokens of the doc or the sentence."""

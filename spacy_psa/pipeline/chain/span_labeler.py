@@ -395,7 +395,14 @@ def clip(spans: Spans, start: int, end: int) -> Spans:
 
 
 class Conflict(NamedTuple):
-    """Why no analysis has all of some spans."""
+    """Why no analysis has all of some spans.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("the old man")
+        >>> Conflict(Span(doc, 1, 1, "NP"), "a span (NP) before token 1 has no token").span.start
+        1
+    """
 
     span: Span
     text: str

@@ -14,7 +14,12 @@ MISSING = -1
 
 
 class LegalTransitions(NamedTuple):
-    """The transitions, first tags and last tags that are legal, over K tags."""
+    """The transitions, first tags and last tags that are legal, over K tags.
+
+    Examples:
+        >>> SpanScheme(["PER"], "BIO").legal().start  # O, B-PER and I-PER
+        array([ True,  True, False])
+    """
 
     transitions: NDArray[numpy.bool_]
     """(K, K) bool, from the tag of the row to the tag of the column."""

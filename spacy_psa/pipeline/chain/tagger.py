@@ -28,7 +28,12 @@ from spacy_psa.structs.chain import LinearChain
 
 
 class TagPrediction(NamedTuple):
-    """The tags that are predicted for a doc or a sentence."""
+    """The tags that are predicted for a doc or a sentence.
+
+    Examples:
+        >>> TagPrediction(numpy.array([1, 0])).probabilities is None
+        True
+    """
 
     tags: Tags
     """(n,) int64, the number of each token's tag."""

@@ -41,7 +41,12 @@ Node = tuple[int, int, str]
 
 
 class Sentence(NamedTuple):
-    """A sentence of a doc."""
+    """A sentence of a doc.
+
+    Examples:
+        >>> len(Sentence(start=0, end=4, words=numpy.array([0, 2, 3])).words)
+        3
+    """
 
     start: int
     """The first token."""

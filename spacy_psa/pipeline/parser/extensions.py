@@ -29,7 +29,18 @@ if TYPE_CHECKING:
 
 
 class NonConstituentException(ValueError):
-    """Raised for a span that is no constituent of its sentence's tree."""
+    """Raised for a span that is no constituent of its sentence's tree.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["constituents"] = [Span(doc, 0, 3, "S")]
+        >>> try:
+        ...     labels(doc[1:3])
+        ... except NonConstituentException as error:
+        ...     print(error)
+        'met Bob' (tokens 1 to 3) is not a constituent of its tree
+    """
 
 
 def register_extensions() -> None:

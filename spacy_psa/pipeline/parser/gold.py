@@ -19,7 +19,12 @@ Numbers = NDArray[numpy.int64]
 
 
 class Gold(NamedTuple):
-    """The trees and tags of the sentences of a batch's predicted docs."""
+    """The trees and tags of the sentences of a batch's predicted docs.
+
+    Examples:
+        >>> Gold(sentences=[], trees=[], sizes=[], tags=[]).trees
+        []
+    """
 
     sentences: list[Sentence]
     """The sentences of the predicted docs."""

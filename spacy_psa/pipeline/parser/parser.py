@@ -68,7 +68,12 @@ boundaries = true
 
 
 class Constituent(NamedTuple):
-    """A constituent over the tokens of a doc."""
+    """A constituent over the tokens of a doc.
+
+    Examples:
+        >>> Constituent(0, 2, "NP", confidence=0.9).label
+        'NP'
+    """
 
     start: int
     """The first token."""
@@ -80,7 +85,13 @@ class Constituent(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """The prediction for a doc."""
+    """The prediction for a doc.
+
+    Examples:
+        >>> parse = Parse([Constituent(0, 2, "NP", confidence=0.9)], tags={0: "DT", 1: "NN"})
+        >>> parse.tags[parse.constituents[0].start]
+        'DT'
+    """
 
     constituents: list[Constituent]
     """The constituents of the best trees of its sentences, in preorder."""
