@@ -219,6 +219,10 @@ def versions(records: Records) -> str:
     return side_by_side(records["versions"])
 
 
+def pairs(records: Records) -> str:
+    return side_by_side(records["pairs"])
+
+
 def int8(records: Records) -> str:
     body = [
         [name, percent(test_f(records[f"{name}-int8"])), file_link(f"{name}-int8")]
@@ -239,6 +243,7 @@ TABLES = {
     "exactness": exactness,
     "first_document": first_document,
     "versions": versions,
+    "pairs": pairs,
 }
 
 
