@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
-from benchmarks.tables import Records, number, percent, rate, table, test_f
+from benchmarks.tables import Records, dev_rows, number, percent, rate, table, test_f
 
 
 def words_per_second(record: Mapping[str, Any]) -> dict[str, float]:
@@ -32,4 +32,11 @@ def headline(records: Records) -> str:
 
 
 def claims(records: Records) -> list[str]:
-    return []
+    words = records["speed"]["results"]["annotation"]["words"]
+    last = max(row["step"] for row in dev_rows(records["spacy-accuracy"]))
+    best = records["spacy-accuracy"]["results"]["best"]["step"]
+    return [
+        f"on the {words:,} words of the test set",
+        f"ended by hand after {last:,} steps; its best development score was then "
+        f"{last - best} steps old",
+    ]

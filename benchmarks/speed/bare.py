@@ -21,6 +21,7 @@ from spacy_psa.performance.timing import Timing, stopwatch
 from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 
 class Bare:
@@ -41,6 +42,7 @@ class Bare:
         self.vectors = nlp.vocab.vectors
         legal = pipe.legal()
         self.legal = {name: torch.from_numpy(mask) for name, mask in legal._asdict().items()}
+        self.pairs = TagPairs(legal.transitions)
         self.tags = len(pipe.tags)
         self.batch_tokens = pipe.batch_tokens
         self.max_grad_norm = pipe.max_grad_norm
@@ -56,7 +58,10 @@ class Bare:
         forms = list(number)
         vectors = torch.cat([table(*self._words(forms)), letters(*self._characters(forms))], 1)
         scores = head(encoder(vectors.index_select(0, place), lengths), lengths)
-        chain = LinearChain(pad(scores.view(-1, self.tags, self.tags), lengths), lengths)
+        if scores.shape[1] == self.tags**2:
+            chain = LinearChain(pad(scores.view(-1, self.tags, self.tags), lengths), lengths)
+        else:
+            chain = PairChain(scores, lengths, self.pairs)
         return chain.constrain(**self.legal), lengths
 
     def annotate(self, sentences: list[list[str]]) -> list[list[int]]:
