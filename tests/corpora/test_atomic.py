@@ -100,7 +100,12 @@ module.app(["wait", sys.argv[1]])
 def test_a_command_that_is_told_to_end_leaves_what_was_there(tmp_path, number):
     path = tmp_path / "out"
     path.write_text("old")
-    process = subprocess.Popen([sys.executable, "-c", WAIT, path], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAIT, path],
+        stdout=subprocess.PIPE,
+        # The tests themselves may run under nohup, or in the background of a shell.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    )
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     process.send_signal(number)
     assert process.wait(60) != 0
