@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spacy.util import load_config_from_str
 from thinc.api import Config
 
 from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
@@ -32,8 +31,7 @@ def rows() -> list[str]:
         path = Path("training", name, "model-best")
         if system.experiment != OWN:
             path = FOLDER / f"{name}.cfg"
-            config = Config(system.read()["config"])
-            load_config_from_str(config.to_str()).to_disk(path)
+            Config(system.read()["config"]).to_disk(path)
         found.append(f"{name}={path}")
     return found
 

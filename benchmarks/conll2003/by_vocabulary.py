@@ -23,7 +23,7 @@ import torch
 from spacy.tokens import Doc, DocBin, Token
 
 from benchmarks.record import write_record
-from spacy_psa.architectures.embed import DIGITS
+from spacy_psa.architectures.distinct_words import DIGITS
 
 CLASSES = ["unknown", "without_vector", "untrained", "known"]
 

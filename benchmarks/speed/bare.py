@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from torch import Tensor, nn
 
-from spacy_psa.architectures.embed import DIGITS
+from spacy_psa.architectures.distinct_words import DIGITS
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.word_table import WordTable

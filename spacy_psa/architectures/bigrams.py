@@ -8,14 +8,8 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.embed import (
-    Embedder,
-    WithoutVector,
-    embed_forms,
-    hand_out,
-    init_table,
-    word_table,
-)
+from spacy_psa.architectures.distinct_words import Embedder, hand_out, init_table
+from spacy_psa.architectures.embed import WithoutVector, embed_forms, word_table
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 
 END = "</s>"

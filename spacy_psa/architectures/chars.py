@@ -33,7 +33,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor, nn
 
-from spacy_psa.architectures.embed import (
+from spacy_psa.architectures.distinct_words import (
     DIGITS,
     LOOKUP_NAMES,
     Embedder,

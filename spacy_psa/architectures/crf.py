@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy
+import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -12,6 +13,7 @@ from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
 from spacy_psa.bridge.layers import head_layer, shim_of
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
+from spacy_psa.structs.pair_chain import TagPairs
 
 Potentials = Literal["label_pair", "transition"]
 HEADS = {"label_pair": LabelPair, "transition": EmissionTransition}
@@ -112,8 +114,8 @@ def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
     """
     for node in model.walk():
         if node.name in HEADS and shim_of(node)._model is None and not legal.all():
-            tag, previous = numpy.nonzero(legal.T)
-            shim_of(node).cfg["pairs"] = numpy.stack([previous, tag], 1).tolist()
+            pairs = TagPairs(legal)
+            shim_of(node).cfg["pairs"] = torch.stack([pairs.previous, pairs.tag], 1).tolist()
 
 
 def _one_row_a_token(name: str, tok2vec: Model) -> None:

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.embed import Embedder
+from spacy_psa.architectures.distinct_words import Embedder
 from spacy_psa.errors import InputError, check_rates, naming
 
 
@@ -26,7 +26,8 @@ def sum_embed(*layers: Embedder) -> Embedder:
         InputError: if there is no layer, or if the widths differ.
 
     Examples:
-        >>> from spacy_psa.architectures.embed import tag_embed, word_embed
+        >>> from spacy_psa.architectures.embed import word_embed
+        >>> from spacy_psa.architectures.embed_attributes import tag_embed
         >>> sum_embed(word_embed(width=8, rows=100), tag_embed(width=8)).get_dim("nO")
         8
     """
@@ -56,7 +57,7 @@ def sentence_dropout(layer: Embedder, rate: float = 0.2) -> Embedder:
 
     Examples:
         >>> import spacy
-        >>> from spacy_psa.architectures.embed import word_shape
+        >>> from spacy_psa.architectures.embed_attributes import word_shape
         >>> model = sentence_dropout(word_shape(), rate=0.5)
         >>> _ = model.initialize()
         >>> model.predict([spacy.blank("en")("Ada met Bob")])[0].shape

@@ -17,13 +17,12 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from spacy_psa.corpora.lines import BOM
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, DocBin
-
-BOM = b"\xef\xbb\xbf"
 
 MakeDoc = Callable[["Language", bytes], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""

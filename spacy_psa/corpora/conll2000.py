@@ -69,9 +69,9 @@ def draw(path: Path, count: int, seed: int, member: str | None = None) -> frozen
     """
     there = sum(1 for _ in read_sentences(path, Counter(), member))
     if not 0 < count < there:
+        advice = f"give a number from 1 to {there - 1:,}" if there > 1 else "give a larger file"
         raise InputError(
-            f"{path}: cannot draw {count:,} of {there:,} sentences for --dev; "
-            f"take 1 or more and fewer than {there:,}"
+            f"{path}: cannot draw {count:,} of {there:,} sentences for --dev: {advice}"
         )
     return frozenset(random.Random(seed).sample(range(there), count))
 

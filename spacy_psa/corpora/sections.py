@@ -22,11 +22,14 @@ def parse_sections(text: str) -> frozenset[int]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,2})\s*(?:-\s*(\d{1,2})\s*)?", part, re.ASCII)
         if not found:
-            raise InputError(f"--sections {text}: {part!r} is not a number or a range (02-21)")
+            raise InputError(f"--sections {text}: {part!r} is not a section; give 22 or 02-21")
         first = int(found[1])
         last = int(found[2] or first)
         if not first <= last <= LAST:
-            raise InputError(f"--sections {text}: {part!r} is not in order, or not within 0-{LAST}")
+            raise InputError(
+                f"--sections {text}: {part!r} is not a range; "
+                f"give sections of 0 to {LAST}, the lower first"
+            )
         sections.update(range(first, last + 1))
     return frozenset(sections)
 

@@ -18,6 +18,9 @@ def compiled(**options: Any) -> Callable[[Callable], Any]:
 
     Args:
         options: settings of `numba.njit`, but `cache` and `nogil`.
+
+    Returns:
+        The decorator.
     """
 
     def decorate(function: Callable) -> Any:

@@ -90,22 +90,14 @@ def log_partition(
     result = np.empty(len(lengths), np.float64)
     alpha = np.empty(tags, np.float64)
     after = np.empty(tags, np.float64)
+    total = np.empty(tags, np.float64)
+    weights = np.empty(potentials.shape[1], potentials.dtype)
     first = 0
     for b in range(len(lengths)):
         for y in range(tags):
             alpha[y] = potentials[first, begins[y]]
         for t in range(1, lengths[b]):
-            row = potentials[first + t]
-            for y in range(tags):
-                top = _top(alpha, row, previous, begins[y], begins[y + 1])
-                after[y] = top
-                if top > -np.inf:
-                    total = 0.0
-                    for p in range(begins[y], begins[y + 1]):
-                        score = alpha[previous[p]] + row[p]
-                        if score > -np.inf:
-                            total += math.exp(score - top)
-                    after[y] = top + math.log(total)
+            _forward(alpha, potentials[first + t], previous, begins, weights, total, after)
             alpha, after = after, alpha
         result[b] = _logsumexp(alpha)
         first += lengths[b]
@@ -135,19 +127,8 @@ def forward_backward(
         for y in range(tags):
             alpha[y] = potentials[first, begins[y]]
         for t in range(1, lengths[b]):
-            row = potentials[first + t]
-            for y in range(tags):
-                top = _top(alpha, row, previous, begins[y], begins[y + 1])
-                total[t, y] = 0.0
-                after[y] = top
-                if top > -np.inf:
-                    for p in range(begins[y], begins[y + 1]):
-                        score = alpha[previous[p]] + row[p]
-                        if score > -np.inf:
-                            weight = math.exp(score - top)
-                            pairs[first + t, p] = weight
-                            total[t, y] += weight
-                    after[y] = top + math.log(total[t, y])
+            weights = pairs[first + t]
+            _forward(alpha, potentials[first + t], previous, begins, weights, total[t], after)
             alpha, after = after, alpha
         result[b] = _logsumexp(alpha)
         if result[b] == -np.inf:
@@ -172,9 +153,23 @@ def forward_backward(
 
 
 @compiled()
-def _top(alpha, row, previous, begin, end):  # type: ignore[no-untyped-def]
-    """Compute the highest alpha[previous[p]] + row[p] of the pairs of a tag."""
-    top = -np.inf
-    for p in range(begin, end):
-        top = max(top, alpha[previous[p]] + row[p])
-    return top
+def _forward(alpha, row, previous, begins, weights, total, after):  # type: ignore[no-untyped-def]
+    """Go on by one token: from `alpha` (K,) and the potentials `row` (P,) to `after` (K,).
+
+    The share of a pair in the sum of its tag is `weights` (P,) divided by `total` (K,). Weights of
+    impossible pairs are not written.
+    """
+    for y in range(len(total)):
+        top = -np.inf
+        for p in range(begins[y], begins[y + 1]):
+            top = max(top, alpha[previous[p]] + row[p])
+        total[y] = 0.0
+        after[y] = top
+        if top > -np.inf:
+            for p in range(begins[y], begins[y + 1]):
+                score = alpha[previous[p]] + row[p]
+                if score > -np.inf:
+                    weight = math.exp(score - top)
+                    weights[p] = weight
+                    total[y] += weight
+            after[y] = top + math.log(total[y])

@@ -156,16 +156,14 @@ class LinearChain(StructuredDistribution[Tensor]):
     @cached_property
     def entropy(self) -> Tensor:
         """The entropy of the distribution over sequences, (B,) nats."""
-        if self._compiled and not self.potentials.requires_grad:
+        if self._compiled and not self._requires_grad:
             # H = Σ_t H(y_{t-1}, y_t) - H(y_{t-1}) subtracts no large numbers.
-            pairs = torch.xlogy(self._expected, self._expected).sum((1, 2, 3), dtype=torch.float64)
             tags = torch.xlogy(self.marginals, self.marginals).sum(2, dtype=torch.float64)
             inner = torch.arange(tags.shape[1]) < self.lengths[:, None] - 1
-            entropy = (tags.masked_fill(~inner, 0.0).sum(1) - pairs).clamp(min=0.0)
-        else:
-            with recording():
-                entropy = self._total(Entropy(), self.potentials)[1]
-        return entropy.to(self.potentials.dtype)
+            entropy = tags.masked_fill(~inner, 0.0).sum(1) - self._pair_sum
+            return entropy.clamp(min=0.0).to(self.dtype)
+        with recording():
+            return self._total(Entropy(), self.potentials)[1].to(self.dtype)
 
     # ---------------------------------------------------------------------- sequences
 
@@ -247,6 +245,15 @@ class LinearChain(StructuredDistribution[Tensor]):
     def _compiled(self) -> bool:
         known = self.dtype in (torch.float32, torch.float64)
         return known and self.device.type == "cpu" and kernels.available()
+
+    @property
+    def _requires_grad(self) -> bool:
+        return self.potentials.requires_grad
+
+    @property
+    def _pair_sum(self) -> Tensor:
+        """The sum of p log p over all pairs of tags of a sentence, (B,) float64."""
+        return torch.xlogy(self._expected, self._expected).sum((1, 2, 3), dtype=torch.float64)
 
     @cached_property
     def _mask(self) -> Tensor:

@@ -103,11 +103,8 @@ class PairChain(LinearChain):
         with recording():
             missing = self.flat.new_full((len(self.flat), 1), -torch.inf)
             dense = torch.cat([self.flat, missing], 1)[:, self.pairs.places.to(self.flat.device)]
-            start = self.flat[self._first][:, self.pairs.begins[:-1]]
-            rows = torch.arange(len(self.flat), device=self.flat.device)
-            is_first = torch.isin(rows, self._first)
-            at_start = torch.zeros_like(dense[:, 0]).index_put((self._first,), start)
-            dense = torch.where(is_first[:, None, None], at_start[:, None, :], dense)
+            starts = self.flat[self._first][:, None, self.pairs.begins[:-1].to(self.device)]
+            dense = dense.index_put((self._first,), starts)
             return pad(dense, self.lengths)
 
     @property
@@ -131,23 +128,11 @@ class PairChain(LinearChain):
 
     @cached_property
     def marginals(self) -> Tensor:
-        if not self._compiled or self.flat.requires_grad:
+        if not self._compiled or self._requires_grad:
             return super().marginals
         by_tag = self.flat.new_zeros(len(self.flat), self.pairs.tags)
         by_tag.index_add_(1, self.pairs.tag, self._flat_expected)
         return pad(by_tag, self.lengths)
-
-    @cached_property
-    def entropy(self) -> Tensor:
-        if not self._compiled or self.flat.requires_grad:
-            return super().entropy
-        # As in LinearChain: H = Σ_t H(y_{t-1}, y_t) - H(y_{t-1}).
-        expected = self._flat_expected
-        pairs = torch.xlogy(expected, expected).sum(1, dtype=torch.float64)
-        tags = torch.xlogy(self.marginals, self.marginals).sum(2, dtype=torch.float64)
-        inner = torch.arange(tags.shape[1]) < self.lengths[:, None] - 1
-        total = pairs.new_zeros(len(self.lengths)).index_add(0, positions(self.lengths)[0], pairs)
-        return (tags.masked_fill(~inner, 0.0).sum(1) - total).clamp(min=0.0).to(self.dtype)
 
     def constrain(
         self,
@@ -177,6 +162,16 @@ class PairChain(LinearChain):
             check_mask("allowed", allowed, (batch, longest, tags))
             legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
         return PairChain(self.flat.masked_fill(~legal, -torch.inf), self.lengths, self.pairs)
+
+    @property
+    def _requires_grad(self) -> bool:
+        return self.flat.requires_grad
+
+    @property
+    def _pair_sum(self) -> Tensor:
+        expected = self._flat_expected
+        pairs = torch.xlogy(expected, expected).sum(1, dtype=torch.float64)
+        return pairs.new_zeros(len(self.lengths)).index_add(0, positions(self.lengths)[0], pairs)
 
     @cached_property
     def _last(self) -> Tensor:
@@ -227,10 +222,8 @@ class PairChain(LinearChain):
         flat_tags = tags[sentence, place]
         places = self.pairs.places.to(self.device)[previous[sentence, place], flat_tags]
         places[self._first] = self.pairs.begins.to(self.device)[flat_tags[self._first]]
-        missing = self.flat.new_full((len(self.flat), 1), -torch.inf)
-        legal = places < len(self.pairs)
         found = self.flat.gather(1, places.clamp(max=len(self.pairs) - 1)[:, None])[:, 0]
-        found = torch.where(legal, found, missing[:, 0]).double()
+        found = torch.where(places < len(self.pairs), found, -torch.inf).double()
         return found.new_zeros(len(self.lengths)).index_add(0, sentence, found)
 
 

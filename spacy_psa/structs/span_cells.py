@@ -110,7 +110,9 @@ class SpanCells:
                 the sentence.
         """
         if len(trees) != len(self._length):
-            raise ValueError(f"there are {len(trees)} trees for {len(self._length)} sentences")
+            raise ValueError(
+                f"{len(trees)} tree(s) for {len(self._length)} sentence(s): give one for each"
+            )
         rows: list[tuple[int, int, int]] = []
         for b, tree in enumerate(trees):
             try:

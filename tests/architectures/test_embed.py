@@ -11,7 +11,8 @@ from spacy.vocab import Vocab
 from thinc.api import SGD, Config
 
 from spacy_psa.architectures.chars import char_bilstm, char_concat
-from spacy_psa.architectures.embed import concat_embed, tag_embed, word_embed
+from spacy_psa.architectures.embed import concat_embed, word_embed
+from spacy_psa.architectures.embed_attributes import tag_embed
 from spacy_psa.errors import InputError
 from tests.helpers.embedders import having_met
 from tests.helpers.words import docs_of

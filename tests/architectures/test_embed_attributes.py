@@ -8,7 +8,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Adam
 
-from spacy_psa.architectures.embed import tag_embed, word_shape
+from spacy_psa.architectures.embed_attributes import tag_embed, word_shape
 from spacy_psa.errors import InputError
 from tests.helpers.embedders import built
 from tests.helpers.layers import module_of

@@ -26,6 +26,11 @@ def wrong_numbers():
                 yield name, setting, -1
 
 
+def test_each_architecture_with_a_default_size_or_rate_is_tried():
+    tried = {name for name, _, _ in wrong_numbers()}
+    assert {"spacy-psa.PSABiLSTM.v1", "spacy-psa.WordEmbed.v1", "spacy-psa.ChartParser.v1"} <= tried
+
+
 @pytest.mark.parametrize(("name", "setting", "value"), wrong_numbers())
 def test_a_wrong_number_is_refused_with_the_names_of_architecture_and_setting(name, setting, value):
     make = ARCHITECTURES[name]

@@ -22,8 +22,8 @@ SCRIPTS = sorted(
     path
     for path in FOLDER.rglob("*.py")
     if 'if __name__ == "__main__"' in path.read_text(encoding="utf8")
-    # Those for the environments of Flair and of other versions are not called by hand.
-    and not path.name.endswith("_worker.py")
+    # These run in the environments of Flair and of other versions, and are not called by hand.
+    and path.name not in ("flair_worker.py", "version_worker.py")
 )
 
 

@@ -56,8 +56,8 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in
-            prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that memory
-            does not grow with the square of the number of tags.
+            prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that a batch
+            of several sentences takes no more memory than with 89.
         confidence: whether predictions are written with their probabilities.
 
     Raises:
@@ -95,7 +95,6 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         with naming(name):
             check_choice("reduction", reduction, Reduction)
         self.reduction = reduction
-        self._legal_pairs: TagPairs | None = None
         self.batch_tokens = batch_tokens
         self.confidence = confidence
 
@@ -243,14 +242,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
             return LinearChain.from_emissions(pad(flat, lengths), lengths)
         if flat.shape[1] == k * k:
             return LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
-        return PairChain(flat, lengths, self._pairs)
-
-    @property
-    def _pairs(self) -> TagPairs:
-        legal = self.legal()[0]
-        if self._legal_pairs is None or self._legal_pairs.tags != len(legal):
-            self._legal_pairs = TagPairs(legal)
-        return self._legal_pairs
+        return PairChain(flat, lengths, TagPairs(self.legal()[0]))
 
     def _legal_chain(self, potentials: list[Floats2d], known: list[Allowed | None]) -> LinearChain:
         flat = xp2torch(self.model.ops.xp.concatenate(potentials))

@@ -12,6 +12,7 @@ from thinc.api import Model
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
+from spacy_psa.pipeline.chain.doc_spans import same_tokens
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.sequence_labeler import (
     NO_TAGS,
@@ -20,7 +21,6 @@ from spacy_psa.pipeline.chain.sequence_labeler import (
     SequenceLabeler,
     Tags,
 )
-from spacy_psa.pipeline.chain.span_labeler import same_tokens
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.sentences import Bounds

@@ -27,6 +27,7 @@ from spacy_psa.pipeline.parser.constituents import (
     token_nodes,
     word_sentences,
 )
+from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.parser.extensions import register_extensions
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold, too_long, warn_of_length
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
@@ -36,35 +37,6 @@ from spacy_psa.structs.tree import SpanTree
 
 if TYPE_CHECKING:
     from nltk import Tree as NltkTree
-
-# A small model; configs/parser/factored.cfg has the sizes of the paper.
-DEFAULT_MODEL = """
-[model]
-@architectures = "spacy-psa.ChartParser.v1"
-hidden = 128
-
-[model.tok2vec]
-@architectures = "spacy.Tok2Vec.v2"
-
-[model.tok2vec.embed]
-@layers = "concatenate.v1"
-
-[model.tok2vec.embed.*.words]
-@architectures = "spacy-psa.WordEmbed.v1"
-width = 100
-
-[model.tok2vec.embed.*.characters]
-@architectures = "spacy-psa.CharBiLSTM.v1"
-
-[model.tok2vec.encode]
-@architectures = "spacy-psa.FactoredTransformer.v1"
-width = 256
-heads = 4
-head_width = 64
-layers = 2
-feedforward = 512
-boundaries = true
-"""
 
 
 class Constituent(NamedTuple):

@@ -1,0 +1,118 @@
+"""What embedders of single words share: each distinct word of a batch is embedded once.
+
+Words and characters get their rows in the order in which training first meets them. So no
+development or test text ever enters a vocabulary, and any component can hold the layer, since it
+needs no pass over the corpus before training.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from spacy_psa.bridge.layers import shim_of
+
+Embedder = Model[list[Doc], list[Floats2d]]
+TABLE_NAMES = {"rows": "num_embeddings"}  # names in models of version 0.1
+LOOKUP_NAMES = {**TABLE_NAMES, "spread": "init_std"}
+DIGITS = {ord(digit): "0" for digit in "123456789"}
+
+
+def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[str], Any, Any]:
+    """Find the distinct words of docs.
+
+    Args:
+        docs: the docs, at least one.
+        attribute: the attribute of the token to read; "ORTH" is the word.
+
+    Returns:
+        The distinct words, by hash; the word of each token (N,); the tokens of each doc (B,). All
+        are on the CPU.
+
+    Examples:
+        >>> import spacy
+        >>> words, index, sizes = distinct_words([spacy.blank("en")("a rose is a rose")])
+        >>> [words[i] for i in index], sizes
+        (['a', 'rose', 'is', 'a', 'rose'], [5])
+    """
+    keys = [doc.to_array([attribute]).reshape(-1) for doc in docs]
+    sizes = [len(k) for k in keys]
+    distinct, index = numpy.unique(numpy.concatenate(keys), return_inverse=True)
+    strings = next(iter(docs)).vocab.strings
+    return [strings[key] for key in distinct.tolist()], index, sizes
+
+
+def by_distinct_word(
+    model: Model,
+    docs: list[Doc],
+    is_train: bool,
+    embed: Callable[[Model, list[Doc], list[str], bool], tuple[Any, Callable]],
+    attribute: str = "ORTH",
+) -> tuple[list[Floats2d], Callable]:
+    """Embed each distinct word of docs once, and give the vectors to the tokens.
+
+    Args:
+        model: the node of the embedder.
+        docs: the docs.
+        is_train: passed to `embed`.
+        embed: called with the model, the docs, the distinct words and `is_train`; gives the
+            vectors (M, nO) of the words, and a callback for their gradient.
+        attribute: the attribute of the token to read instead of the word.
+    """
+    if not any(len(doc) for doc in docs):
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
+    words, index, sizes = distinct_words(docs, attribute)
+    vectors, embed_backprop = embed(model, docs, words, is_train)
+    return hand_out(model, vectors, embed_backprop, index, sizes)
+
+
+def hand_out(
+    model: Model, vectors: Floats2d, embed_backprop: Callable, index: Any, sizes: list[int]
+) -> tuple[list[Floats2d], Callable]:
+    """Give vectors to the tokens that have them.
+
+    Args:
+        model: the node of the embedder.
+        vectors: (M, nO) the vectors.
+        embed_backprop: a callback for the gradient of the vectors.
+        index: (N,) the vector of each token.
+        sizes: (B,) the number of tokens of each doc.
+    """
+    xp = model.ops.xp
+    index = xp.asarray(index)
+    ends = numpy.cumsum(sizes)[:-1].tolist()
+
+    def backprop(dY: list[Floats2d]) -> list[Doc]:
+        d_vectors = model.ops.alloc2f(*vectors.shape)
+        model.ops.scatter_add(d_vectors, index, xp.concatenate(dY))
+        embed_backprop(d_vectors)
+        return []
+
+    return xp.split(vectors[index], ends), backprop
+
+
+def ignore_gradient(d_vectors: Floats2d) -> None:
+    """Stand for the callback of vectors that are not trained."""
+
+
+def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
+    """Give a row to each symbol that has none, up to the capacity.
+
+    Returns:
+        The new rows, by symbol.
+    """
+    rows, new = model.attrs["rows"], {}
+    for symbol in symbols:
+        if symbol not in rows and len(rows) < model.attrs["capacity"]:
+            rows[symbol] = new[symbol] = len(rows) + 1
+    return new
+
+
+def init_table(model: Model, X: Any = None, Y: Any = None) -> None:
+    """Make the module of an embedder, if it has none yet."""
+    shim = shim_of(model)
+    if shim._model is None:
+        shim.build()
