@@ -7,9 +7,10 @@ import numpy
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.architectures.distinct_words import Embedder, hand_out, init_table
-from spacy_psa.architectures.embed import WithoutVector, embed_forms, word_table
+from spacy_psa.architectures.embed import WithoutVector, embed_forms, meet_forms, word_table
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 
 END = "</s>"
@@ -68,6 +69,7 @@ def bigram_embed(
             "lower": lower,
             "zero_digits": zero_digits,
             "without_vector": without_vector,
+            "meet": _meet,
         },
         shims=[word_table(rows, width)],
     )
@@ -94,6 +96,11 @@ def _forward(
     index = [place.setdefault(pair, len(place)) for doc in docs for pair in bigrams(doc)]
     vectors, embed_backprop = embed_forms(model, docs, list(place), is_train, "BigramEmbed.v1")
     return hand_out(model, vectors, embed_backprop, numpy.array(index), [len(doc) for doc in docs])
+
+
+def _meet(model: Model, docs: list[Doc]) -> Tensor:
+    pairs = dict.fromkeys(pair for doc in docs for pair in bigrams(doc))
+    return meet_forms(model, docs, list(pairs), "BigramEmbed.v1")
 
 
 def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:

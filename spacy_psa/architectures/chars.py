@@ -39,6 +39,7 @@ from spacy_psa.architectures.distinct_words import (
     Embedder,
     add_rows,
     by_distinct_word,
+    distinct_words,
     init_table,
 )
 from spacy_psa.architectures.word_cache import WordCache
@@ -82,7 +83,7 @@ def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> A
             partial(_forward_characters, cache),
             init=init_table,
             dims={"nO": on_meta(module, **settings).output_width},  # type: ignore[dict-item]
-            attrs={"rows": {}, "capacity": rows, **cut},
+            attrs={"rows": {}, "capacity": rows, "meet": _meet_characters, **cut},
             shims=[TorchShim(module, settings, {"rows": "num_embeddings", **renamed})],
         )
 
@@ -207,7 +208,7 @@ def char_concat(
         _forward_ends,
         init=init_table,
         dims={"nO": 2 * letters * width},
-        attrs={"rows": {}, "capacity": rows, "letters": letters},
+        attrs={"rows": {}, "capacity": rows, "letters": letters, "meet": _meet_ends},
         shims=[TorchShim(Lookup, settings, LOOKUP_NAMES)],
     )
 
@@ -228,9 +229,7 @@ def _embed_characters(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
     words = _cut(words, model.attrs["max_characters"])
-    text = "".join(words)
-    if model.attrs["zero_digits"]:
-        text = text.translate(DIGITS)
+    text = _text(model, words)
     if is_train:
         add_rows(model, text)
     return run_shim(model, (_rows(model, text, model.attrs["rows"]), _lengths(words)), is_train)
@@ -249,7 +248,7 @@ def _embed_ends(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
     n = model.attrs["letters"]
-    words = [word if len(word) <= 2 * n else word[:n] + word[-n:] for word in words]
+    words = _ends(model, words)
     text = "".join(words)
     if is_train:
         add_rows(model, text)
@@ -262,6 +261,24 @@ def _embed_ends(
     last = numpy.where(n - place <= lengths, ends - n + place, -1)
     letters = torch.from_numpy(numpy.hstack([first, last])).to(padded.device)
     return run_shim(model, (padded[letters],), is_train)
+
+
+def _meet_characters(model: Model, docs: list[Doc]) -> None:
+    add_rows(model, _text(model, _cut(distinct_words(docs)[0], model.attrs["max_characters"])))
+
+
+def _meet_ends(model: Model, docs: list[Doc]) -> None:
+    add_rows(model, "".join(_ends(model, distinct_words(docs)[0])))
+
+
+def _text(model: Model, words: list[str]) -> str:
+    text = "".join(words)
+    return text.translate(DIGITS) if model.attrs["zero_digits"] else text
+
+
+def _ends(model: Model, words: list[str]) -> list[str]:
+    n = model.attrs["letters"]
+    return [word if len(word) <= 2 * n else word[:n] + word[-n:] for word in words]
 
 
 def _cut(words: list[str], size: int) -> list[str]:

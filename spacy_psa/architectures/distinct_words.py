@@ -12,6 +12,7 @@ import numpy
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.bridge.layers import shim_of
 
@@ -104,11 +105,30 @@ def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
     Returns:
         The new rows, by symbol.
     """
-    rows, new = model.attrs["rows"], {}
+    rows, asked = model.attrs["rows"], []
     for symbol in symbols:
         if symbol not in rows and len(rows) < model.attrs["capacity"]:
-            rows[symbol] = new[symbol] = len(rows) + 1
-    return new
+            rows[symbol] = len(rows) + 1
+            asked.append(symbol)
+    # While several processes take a step together, `rows` keeps no new ones.
+    return {symbol: rows.get(symbol) for symbol in asked if symbol in rows}
+
+
+def meet(node: Model, docs: list[Doc]) -> Tensor | None:
+    """Let a node give rows to the new words of docs, if it is an embedder that has rows.
+
+    Training does this by itself. Where several processes train, each does it for the docs of all.
+
+    Args:
+        node: a node of a model. Its attribute `meet`, if it has one, does the work.
+        docs: the docs that the node gets.
+
+    Returns:
+        (R,) int64, the rows that training on the docs reads, in order; None if the table is small
+        or the node has none.
+    """
+    own = node.attrs.get("meet")
+    return own(node, docs) if own is not None and any(map(len, docs)) else None
 
 
 def init_table(model: Model, X: Any = None, Y: Any = None) -> None:

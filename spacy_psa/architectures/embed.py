@@ -10,6 +10,7 @@ from spacy.vectors import Mode, Vectors
 from thinc.api import Model, concatenate
 from thinc.types import Floats2d
 from thinc.util import to_numpy
+from torch import Tensor
 
 from spacy_psa.architectures.distinct_words import (
     DIGITS,
@@ -114,6 +115,7 @@ def word_embed(
             "rare": RareWords() if replace_rare else None,
             "init_std": spread,
             "pretrained": pretrained,
+            "meet": _meet_words,
         },
         shims=[word_table(rows, width)],
     )
@@ -166,6 +168,13 @@ def _forward_words(model: Model, docs: list[Doc], is_train: bool) -> Any:
     return hand_out(model, vectors, embed_backprop, index, sizes)
 
 
+def _meet_words(model: Model, docs: list[Doc]) -> Tensor:
+    words, index, sizes = distinct_words(docs)
+    if model.attrs["rare"] is not None:
+        model.attrs["rare"].count(docs, _normal_forms(model, words), index, sizes)
+    return meet_forms(model, docs, words)
+
+
 def _forward_pretrained(model: Model, docs: list[Doc], is_train: bool) -> Any:
     return by_distinct_word(model, docs, is_train, _embed_pretrained)
 
@@ -183,21 +192,50 @@ def embed_forms(
     name the `architecture`.
     """
     width = model.get_dim("nO")
-    vectors = docs[0].vocab.vectors if model.attrs.get("pretrained", True) else NO_VECTORS
+    vectors = _vectors(model, docs)
     pretrained, found = _pretrained(architecture, vectors, words, width, model.attrs["lower"])
     forms = _normal_forms(model, words)
     if is_train:
-        which: WithoutVector = model.attrs["without_vector"] if vectors.size else "all"
-        new = add_rows(model, _entitled(forms, found, which))
-        bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
-        if bare:
-            table = shim_of(model).module.get_parameter("table.weight")
-            start = uniform(torch.empty(len(bare), width), model.attrs.get("init_std"))
-            table.data[bare] = start.to(table.device)
+        _give_rows(model, forms, found, vectors)
     rows = torch.tensor([model.attrs["rows"].get(form, 0) for form in forms])
     device = shim_of(model).device
     inputs = rows.to(device), torch.from_numpy(pretrained).to(device)
     return run_shim(model, inputs, is_train)
+
+
+def meet_forms(
+    model: Model, docs: list[Doc], words: list[str], architecture: str = "WordEmbed.v1"
+) -> Tensor:
+    """Give rows to distinct words as `embed_forms` does in training.
+
+    Returns:
+        (R,) int64, the rows of the words and of the unknown word, in order.
+    """
+    rows = model.attrs["rows"]
+    forms = _normal_forms(model, words)
+    new = [number for number, form in enumerate(forms) if form not in rows]
+    if new:
+        vectors = _vectors(model, docs)
+        lower, width = model.attrs["lower"], model.get_dim("nO")
+        names = [words[number] for number in new]
+        found = _pretrained(architecture, vectors, names, width, lower)[1]
+        _give_rows(model, [forms[number] for number in new], found, vectors)
+    return torch.tensor(sorted({0, *(rows.get(form, 0) for form in forms)}))
+
+
+def _give_rows(model: Model, forms: list[str], found: list[bool], vectors: Vectors) -> None:
+    """Give rows to normal forms, and draw those without a pretrained vector."""
+    which: WithoutVector = model.attrs["without_vector"] if vectors.size else "all"
+    new = add_rows(model, _entitled(forms, found, which))
+    bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
+    if bare:
+        table = shim_of(model).module.get_parameter("table.weight")
+        start = uniform(torch.empty(len(bare), table.shape[1]), model.attrs.get("init_std"))
+        table.data[bare] = start.to(table.device)
+
+
+def _vectors(model: Model, docs: list[Doc]) -> Vectors:
+    return docs[0].vocab.vectors if model.attrs.get("pretrained", True) else NO_VECTORS
 
 
 def _normal_forms(model: Model, words: list[str]) -> list[str]:

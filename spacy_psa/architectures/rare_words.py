@@ -49,6 +49,14 @@ class RareWords:
         Returns:
             (N,) bool, true for the tokens that are read as the unknown word.
         """
+        self.count(docs, forms, index, sizes)
+        chances = 1.0 / (1.0 + numpy.array([self.counts[form] for form in forms]))
+        return numpy.random.random(len(index)) < chances[index]
+
+    def count(
+        self, docs: Sequence[Doc], forms: Sequence[str], index: Any, sizes: Sequence[int]
+    ) -> None:
+        """Count the forms of the docs that are new. The arguments are those of `draw`."""
         texts = [_hash(doc.to_array(["ORTH"]).tobytes()) for doc in docs]
         is_new = []
         for text in texts:
@@ -57,8 +65,6 @@ class RareWords:
         found = numpy.bincount(index[numpy.repeat(is_new, sizes)], minlength=len(forms))
         for form, count in zip(forms, found.tolist()):
             self.counts[form] += count
-        chances = 1.0 / (1.0 + numpy.array([self.counts[form] for form in forms]))
-        return numpy.random.random(len(index)) < chances[index]
 
     def state_dict(self) -> dict[str, Any]:
         """The counts and the texts that were read, for the checkpoint of a training."""

@@ -48,6 +48,9 @@ def train(
     A loss that is infinite or not a number ends the training and names the documents. The last
     checkpoint and model-best stay.
 
+    Under torchrun several processes train together: each takes a batch in a step, and the
+    gradients are averaged. With --gpu-id each process takes the GPU of its local rank.
+
     \b
     Example:
       spacy-psa train config.cfg --output training --resume \\
@@ -55,24 +58,29 @@ def train(
     """
     from spacy_psa.loading import use_device
     from spacy_psa.training import loop
+    from spacy_psa.training.processes import local_gpu, started_by_torchrun
 
     settings = read_training_config(config, ctx.args)
     _import(code)
+    gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
-    nlp = _initialize(config, settings, gpu_id)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{output}: is no folder to write to ({error.strerror})") from error
-    model = loop.train(
-        nlp,
-        output,
-        resume=resume,
-        save_every=save_every,
-        skip_bad_loss=skip_bad_loss,
-        use_gpu=gpu_id,
-    )
-    typer.echo(f"Saved the pipeline to {model}")
+    with started_by_torchrun(gpu=gpu_id >= 0) as processes:
+        nlp = _initialize(config, settings, gpu_id)
+        model = loop.train(
+            nlp,
+            output,
+            resume=resume,
+            save_every=save_every,
+            skip_bad_loss=skip_bad_loss,
+            use_gpu=gpu_id,
+            processes=processes,
+        )
+    if processes.first:
+        typer.echo(f"Saved the pipeline to {model}")
 
 
 def _import(code: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 import multiprocessing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from thinc.types import Floats2d
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.sentences import sentence_bounds
 
 INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -242,6 +243,19 @@ class StructuredPipe(TrainablePipe, ABC):
         backprop(d_scores)
         return loss
 
+    def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
+        """Say how much the loss of a part of a batch counts in the loss of the whole batch.
+
+        Where several processes train, each computes the loss of its part. The loss is a mean over
+        sentences, so a part counts by its number of sentences.
+
+        Args:
+            part: examples of the batch.
+            whole: all of them.
+        """
+        count = _sentence_count(whole)
+        return _sentence_count(part) / count if count else 0.0
+
     def finish_update(self, sgd: Optimizer) -> None:
         """Clip the gradients of the model by their joint L2 norm, then update the weights.
 
@@ -303,6 +317,10 @@ class StructuredPipe(TrainablePipe, ABC):
             if isinstance(error, FileNotFoundError):
                 raise
             raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
+
+
+def _sentence_count(examples: Iterable[Example]) -> int:
+    return sum(len(sentence_bounds(eg.predicted)) for eg in examples if len(eg.predicted))
 
 
 def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:

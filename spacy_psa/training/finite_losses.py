@@ -28,6 +28,9 @@ class FiniteLosses:
         skip: whether to leave such a step out; else it is an error.
         stderr: where each step that is left out is told.
         left_out: number of steps that were left out before.
+
+    Attributes:
+        bad: whether the present step is left out.
     """
 
     def __init__(self, nlp: Language, *, skip: bool, stderr: IO[str], left_out: int = 0):
@@ -37,17 +40,17 @@ class FiniteLosses:
         self.left_out = left_out
         self._step = 0
         self._in_a_row = 0
-        self._bad = False
+        self.bad = False
 
     def begin(self, step: int) -> None:
         """Begin a step."""
-        self._in_a_row = self._in_a_row + 1 if self._bad else 0
-        self._step, self._bad = step, False
+        self._in_a_row = self._in_a_row + 1 if self.bad else 0
+        self._step, self.bad = step, False
 
     @property
     def pipeline(self) -> list[tuple[str, Any]]:
         """The components that take the present step."""
-        return [] if self._bad else self.nlp.pipeline
+        return [] if self.bad else self.nlp.pipeline
 
     def use_params(self, params: dict[Any, Any]) -> AbstractContextManager[None]:
         """Replace the weights for a while."""
@@ -59,7 +62,7 @@ class FiniteLosses:
         Raises:
             InputError: a loss is not finite, and steps are not left out, or too many of them were.
         """
-        if self._bad:
+        if self.bad:
             return
         before = dict(losses)
         self.nlp.update(examples, losses=losses, **settings)
@@ -81,11 +84,15 @@ class FiniteLosses:
                 f"{fault}, as in each of the {IN_A_ROW - 1} steps before it: lower the learning "
                 "rate, or check the word vectors for values that are not finite"
             )
-        self._bad = True
-        self.left_out += 1
         losses.update({name: before.get(name, 0.0) for name in losses})
-        _drop_gradients(self.nlp)
+        self.leave_out()
         self.stderr.write(f"{fault}: left out\n")
+
+    def leave_out(self) -> None:
+        """Leave out the present step."""
+        self.bad = True
+        self.left_out += 1
+        _drop_gradients(self.nlp)
 
 
 def _named(examples: list[Example]) -> str:

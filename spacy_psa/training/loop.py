@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -19,9 +20,11 @@ from thinc.api import Config, Optimizer, fix_random_seed, set_gpu_allocator
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.checkpoint import Checkpoints, restore_training, training_state
+from spacy_psa.training.data_parallel import DataParallel
 from spacy_psa.training.finite_losses import FiniteLosses
 from spacy_psa.training.identity import differences, identity
 from spacy_psa.training.model_folders import ModelFolders
+from spacy_psa.training.processes import ALONE, Processes
 from spacy_psa.training.resumable_batches import Batch, ResumableBatches
 
 Info = dict[str, Any]
@@ -36,6 +39,7 @@ def train(
     save_every: int = 0,
     skip_bad_loss: bool = False,
     use_gpu: int = -1,
+    processes: Processes = ALONE,
     stdout: IO[str] | None = None,
     stderr: IO[str] | None = None,
 ) -> Path:
@@ -55,6 +59,8 @@ def train(
         save_every: steps between checkpoints, beside those at evaluations; 0 for none.
         skip_bad_loss: leave out steps whose loss is not a finite number; else they are an error.
         use_gpu: number of the GPU, -1 for the CPU.
+        processes: the processes that train together, each of which calls this function. Each takes
+            a batch of its own in a step, and the first writes all files.
         stdout: where progress is told; None for the process's.
         stderr: where steps that are left out are told; None for the process's.
 
@@ -63,9 +69,11 @@ def train(
 
     Raises:
         InputError: a loss is not a finite number; a file cannot be written; the checkpoint
-            belongs to another training.
+            belongs to another training; another process has ended.
     """
     stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
+    if not processes.first:
+        stdout = StringIO()
     config = nlp.config.interpolate()
     if config["training"]["seed"] is not None:
         fix_random_seed(config["training"]["seed"])
@@ -74,6 +82,7 @@ def train(
     checkpoints, folders = Checkpoints(output), ModelFolders(output)
     this = identity(config)
     finished = checkpoints.finished if resume and folders.last.exists() else None
+    finished = processes.share(finished)
     if finished == this:
         stdout.write(
             f"The training in {output} is finished, and has the same config and data. To train "
@@ -83,22 +92,20 @@ def train(
     if finished is not None:
         changed = ", ".join(differences(finished, this))
         stdout.write(f"Starting again: since the training in {output}, {changed} has changed\n")
-    saved = checkpoints.load() if resume else None
+    saved = processes.share(checkpoints.load() if resume and processes.first else None)
     if saved is not None:
-        _check_same(saved["identity"], this, checkpoints)
+        _check_same(saved, this, processes, checkpoints)
     try:
-        if saved is None:
-            checkpoints.remove()
-            folders.remove()
-        else:
-            folders.repair()
+        if processes.first:
+            _prepare(saved, checkpoints, folders)
+            # spaCy writes no log where a file is; what was logged before the checkpoint is again.
+            _remove_log(config["training"]["logger"])
+        if saved is not None:
             stdout.write(f"Resuming after step {saved['step']}\n")
-        # spaCy writes no log where a file is; evaluations before the checkpoint are logged again.
-        _remove_log(config["training"]["logger"])
         settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
         left_out = 0 if saved is None else saved["left_out"]
         guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
-        run = _Run(nlp, guard, settings, config, saved)
+        run = _Run(nlp, guard, settings, config, saved, processes)
         _train(run, this, checkpoints, folders, save_every, stdout, stderr)
     except OSError as error:
         raise InputError(
@@ -120,22 +127,32 @@ def _train(
     stderr: IO[str],
 ) -> None:
     """Run all steps; save models at evaluations, checkpoints there and after `save_every` steps."""
+
+    def is_due(info: Info, is_best: bool | None) -> bool:
+        step: int = info["step"]
+        new = run.saved is None or step > run.saved["step"]
+        return new and (is_best is not None or bool(save_every and step and step % save_every == 0))
+
     nlp, settings = run.nlp, run.settings
     optimizer, saved = run.optimizer, run.saved
+    if not run.processes.first:
+        for info, is_best in run.steps():
+            if is_due(info, is_best):
+                run.state()
+        return
     with nlp.select_pipes(disable=settings["frozen_components"]):
         log_step, finalize_logger = settings["logger"](nlp, stdout, stderr)
     before_to_disk = create_before_to_disk_callback(settings["before_to_disk"])
     try:
         for info, is_best in run.steps():
-            replayed = saved is not None and info["step"] <= saved["step"]
-            if is_best is not None and not replayed:
+            new = saved is None or info["step"] > saved["step"]
+            if is_best is not None and new:
                 with nlp.select_pipes(disable=settings["frozen_components"]):
                     update_meta(settings, nlp, info)
                 with nlp.use_params(optimizer.averages):
                     folders.save(before_to_disk(nlp), is_best=is_best)
             log_step(info if is_best is not None else None)
-            due = save_every and info["step"] and info["step"] % save_every == 0
-            if not replayed and (is_best is not None or due):
+            if is_due(info, is_best):
                 checkpoints.save(info["step"], {"identity": this, **run.state()})
         with nlp.use_params(optimizer.averages):
             folders.save(before_to_disk(nlp), is_best=False)
@@ -154,9 +171,11 @@ class _Run:
         settings: dict[str, Any],
         config: dict[str, Any],
         saved: dict[str, Any] | None,
+        processes: Processes,
     ):
         self.nlp = nlp
         self.guard = guard
+        self.processes = processes
         self.settings = settings
         self.saved = saved
         self.optimizer: Optimizer = settings["optimizer"]
@@ -167,10 +186,20 @@ class _Run:
             train_corpus,
             settings["batcher"],
             settings["max_epochs"],
+            processes,
             None if saved is None else saved["batches"],
         )
-        self.evaluate = create_evaluation_callback(nlp, dev_corpus, settings["score_weights"])
         self.frozen = list(settings["frozen_components"])
+        if processes.count > 1:
+            start = processes.share(training_state(nlp, self.optimizer) if saved is None else None)
+            if start is not None:  # all begin with the weights of the first
+                restore_training(nlp, self.optimizer, start)
+        self.parallel = DataParallel(guard, processes, self.frozen) if processes.count > 1 else None
+        self.evaluate = create_evaluation_callback(
+            cast(Language, self.parallel or nlp),
+            lambda _: dev_corpus(nlp),
+            settings["score_weights"],
+        )
         self.replaying = saved is not None
         # spaCy's loop reads this list at each step: what stands in it is not updated.
         self.exclude = list(nlp.component_names) if self.replaying else list(self.frozen)
@@ -184,7 +213,7 @@ class _Run:
         """What spaCy's `train_while_improving` yields, from step 0 on."""
         settings = self.settings
         for _, info, is_best in train_while_improving(
-            cast(Language, self.guard),
+            cast(Language, self.parallel or self.guard),
             self.optimizer,
             self._batches(),
             self._evaluate,
@@ -209,6 +238,8 @@ class _Run:
             "words": self.words,
             "seconds": self.seconds,
             "left_out": self.guard.left_out,
+            "processes": self.processes.count,
+            "parallel": None if self.parallel is None else self.parallel.state(),
             **training_state(self.nlp, self.optimizer),
         }
 
@@ -217,7 +248,8 @@ class _Run:
             for epoch in self._past_epochs(self.saved["step"]):
                 yield epoch, []
             self._go_on(self.saved)
-        yield from self.batches
+        for epoch, parts in self.batches:
+            yield epoch, parts[0] if self.parallel is None else self.parallel.begin(parts)
 
     def _past_epochs(self, last: int) -> Iterator[int]:
         """The epoch of each step up to the last; it is known where there was an evaluation."""
@@ -229,6 +261,8 @@ class _Run:
 
     def _go_on(self, saved: dict[str, Any]) -> None:
         restore_training(self.nlp, self.optimizer, saved)
+        if self.parallel is not None:
+            self.parallel.load_state(saved["parallel"])
         self.replaying = False
         self.exclude[:] = self.frozen
 
@@ -265,9 +299,26 @@ class _Run:
             self.evaluations.append({key: info[key] for key in kept})
 
 
-def _check_same(before: dict[str, Any], now: dict[str, Any], checkpoints: Checkpoints) -> None:
+def _prepare(saved: dict[str, Any] | None, checkpoints: Checkpoints, folders: ModelFolders) -> None:
+    """Remove what an earlier training left, or mend what a kill left."""
+    if saved is None:
+        checkpoints.remove()
+        folders.remove()
+    else:
+        folders.repair()
+
+
+def _check_same(
+    saved: dict[str, Any], now: dict[str, Any], processes: Processes, checkpoints: Checkpoints
+) -> None:
     """Raise InputError where a checkpoint is of another training."""
-    changed = differences(before, now)
+    before = saved.get("processes", 1)
+    if before != processes.count:
+        raise InputError(
+            f"{checkpoints.folder}: the training was killed there with {before} process(es), not "
+            f"{processes.count}: resume it with {before}, or start again without --resume"
+        )
+    changed = differences(saved["identity"], now)
     if changed:
         raise InputError(
             f"{checkpoints.folder}: the training was killed there with another config or other "

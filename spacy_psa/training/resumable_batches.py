@@ -2,21 +2,25 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from spacy.language import Language
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
+from spacy_psa.training.processes import Processes
 from spacy_psa.training.random_states import get_random_states, set_random_states
 
 Batch = list[Example]
 
 
 class ResumableBatches:
-    """Yields (epoch, batch) as spaCy's own training loop does, and can go on in the middle.
+    """Yields (epoch, parts) in the order of spaCy's own training loop, and can go on in the middle.
 
-    Each epoch shuffles the examples and cuts them into batches. `state` says where the
+    Each epoch shuffles the examples and cuts them into batches. Each process takes one of them in a
+    step, so a step has as many parts as there are processes, the last step of an epoch perhaps
+    fewer. `state` says where the
     iteration stands; an iterator that is made with this state yields the batches that the
     first one would have yielded next.
 
@@ -26,6 +30,7 @@ class ResumableBatches:
         batcher: cuts them into batches.
         max_epochs: number of epochs, 0 for no limit, -1 to stream the corpus from its reader
             in each epoch without a shuffle. These are spaCy's meanings.
+        processes: the processes that train; all get the same order of examples.
         state: what `state` gave, or None to begin.
 
     Raises:
@@ -39,12 +44,14 @@ class ResumableBatches:
         corpus: Callable[[Language], Iterable[Example]],
         batcher: Callable[[Iterable[Example]], Iterable[Batch]],
         max_epochs: int,
+        processes: Processes,
         state: dict[str, Any] | None = None,
     ):
         self.nlp = nlp
         self.corpus = corpus
         self.batcher = batcher
         self.max_epochs = max_epochs
+        self.processes = processes
         self.epoch = 0
         self.taken = 0
         self.order: list[int] = []
@@ -65,7 +72,7 @@ class ResumableBatches:
             "at_start": self.at_start,
         }
 
-    def __iter__(self) -> Iterator[tuple[int, Batch]]:
+    def __iter__(self) -> Iterator[tuple[int, list[Batch]]]:
         streams, examples = self.max_epochs < 0, self._examples
         self.order = list(range(len(examples)))
         if self._saved is not None:
@@ -80,28 +87,31 @@ class ResumableBatches:
         while self.max_epochs < 1 or self.epoch != self.max_epochs:
             if not streams:
                 random.shuffle(self.order)
+                self.order = self.processes.share(self.order)
             self.at_start, self.taken = get_random_states(), 0
-            for batch in self._cut(examples):
+            for parts in self._cut(examples):
                 self.taken += 1
-                yield self.epoch, batch
+                yield self.epoch, parts
             self.epoch += 1
 
-    def _cut(self, examples: list[Example]) -> Iterator[Batch]:
-        if self.max_epochs < 0:
-            return iter(self.batcher(self.corpus(self.nlp)))
-        return iter(self.batcher([examples[i] for i in self.order]))
+    def _cut(self, examples: list[Example]) -> Iterator[list[Batch]]:
+        streams = self.max_epochs < 0
+        ordered = self.corpus(self.nlp) if streams else [examples[i] for i in self.order]
+        batches = iter(self.batcher(ordered))
+        while parts := list(islice(batches, self.processes.count)):
+            yield parts
 
-    def _rest(self, examples: list[Example]) -> Iterator[tuple[int, Batch]]:
-        """The batches of the saved epoch that were not taken yet."""
+    def _rest(self, examples: list[Example]) -> Iterator[tuple[int, list[Batch]]]:
+        """The steps of the saved epoch that were not taken yet."""
         assert self._saved is not None
         self.at_start, self.taken = self._saved["at_start"], self._saved["taken"]
         now = get_random_states()
         set_random_states(self.at_start)
-        batches = self._cut(examples)
+        steps = self._cut(examples)
         for _ in range(self.taken):
-            next(batches)
+            next(steps)
         set_random_states(now)
-        for batch in batches:
+        for parts in steps:
             self.taken += 1
-            yield self.epoch, batch
+            yield self.epoch, parts
         self.epoch += 1

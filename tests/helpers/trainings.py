@@ -1,19 +1,29 @@
 """Small trainings that can be killed."""
 
 import hashlib
+import json
 import multiprocessing
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import torch
+import torch.distributed as dist
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
 
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
 from spacy_psa.training import loop
 from spacy_psa.training.checkpoint import Checkpoints
+from spacy_psa.training.data_parallel import DataParallel
+from spacy_psa.training.processes import Processes
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import hash_embed, small_encoder, small_model
 
@@ -29,6 +39,8 @@ OPTIMIZERS = {
     },
     "thinc": {"@optimizers": "Adam.v1", "learn_rate": 0.01, "use_averages": True},
 }
+Fault = tuple[Callable[[int], None], int]
+"""What lets a process fail, and the step in which it does."""
 
 
 def make_config(corpus: Path, optimizer: str = "sgd", **training: Any) -> Config:
@@ -103,3 +115,80 @@ def start_process(function: Callable[..., Any], *arguments: Any) -> Any:
     process = context.Process(target=function, args=arguments)
     process.start()
     return process
+
+
+def run_together(folder: Path, config: Config, size: int = 2, **options: Any) -> Path:
+    """Train in several processes, all of which must come to the end."""
+    assert exit_codes(folder, config, size, **options) == [0] * size
+    return folder
+
+
+def exit_codes(
+    folder: Path, config: Config, size: int = 2, fault: Fault | None = None, **options: Any
+) -> list[int]:
+    """Train in several processes; give their exit codes, 2 after an `InputError`.
+
+    The last process has the fault, if there is one.
+    """
+    folder.mkdir(exist_ok=True)
+    meeting = folder / ".meeting"
+    meeting.unlink(missing_ok=True)
+    together = []
+    for rank in range(size):
+        own = fault if rank == size - 1 else None
+        arguments = (Processes(rank, size), meeting, folder, config, own, options)
+        together.append(start_process(_run_one, *arguments))
+    for process in together:
+        process.join()
+    meeting.unlink()
+    return [process.exitcode for process in together]
+
+
+def killed_in(step: int) -> None:
+    """Let this process be killed at the beginning of a step."""
+    begin, numbers = DataParallel.begin, count()
+
+    def begin_or_die(self: DataParallel, parts: Any) -> Any:
+        if next(numbers) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return begin(self, parts)
+
+    DataParallel.begin = begin_or_die  # type: ignore[method-assign]
+
+
+def not_a_number_in(step: int) -> None:
+    """Let the loss of a step of this process be no number."""
+    get_loss, numbers = CRFEntityRecognizer.get_loss, count()
+
+    def get_bad_loss(self: CRFEntityRecognizer, examples: Any, scores: Any) -> Any:
+        loss, gradients = get_loss(self, examples, scores)
+        return float("nan") if next(numbers) == step else loss, gradients
+
+    CRFEntityRecognizer.get_loss = get_bad_loss  # type: ignore[method-assign]
+
+
+def _run_one(
+    processes: Processes,
+    meeting: Path,
+    folder: Path,
+    config: Config,
+    fault: Fault | None,
+    options: dict[str, Any],
+) -> None:
+    torch.set_num_threads(1)
+    if fault is not None:
+        fault[0](fault[1])
+    dist.init_process_group(
+        "gloo", init_method=f"file://{meeting}", rank=processes.rank, world_size=processes.count
+    )
+    try:
+        run(folder, config, processes=processes, **options)
+    except InputError as error:
+        (folder / f"error-{processes.rank}").write_text(str(error), encoding="utf8")
+        sys.exit(2)
+    dist.destroy_process_group()
+
+
+def logged(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the log of a training."""
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text("utf8").splitlines()]

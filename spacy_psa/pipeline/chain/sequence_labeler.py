@@ -1,7 +1,7 @@
 """The base class of the chain components: from docs to a chain distribution, and learning."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, TypeVar
 
@@ -312,6 +312,9 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         assert flat.grad is not None
         ends = numpy.cumsum(sizes)[:-1].tolist()
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
+
+    def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
+        return 1.0 if self.reduction == "sum" else super().loss_share(part, whole)
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
         """Compute the log probability of the annotation.
