@@ -35,7 +35,11 @@ def search(
     output: Annotated[Path, typer.Option(help="File for the best config.")] = Path("best.cfg"),
     trials: Annotated[int, typer.Option(min=1, help="Number of trainings in all.")] = 20,
     storage: Annotated[
-        Path | None, typer.Option(help="SQLite file of the search; default: OUTPUT.db.")
+        str | None,
+        typer.Option(
+            help="SQLite file of the search, or a NAME.journal, or the URL of a database; "
+            "default: OUTPUT.db."
+        ),
     ] = None,
     sampler: Annotated[
         SamplerChoice, typer.Option(help="How values are drawn.")
@@ -58,6 +62,10 @@ def search(
     is interrupted, the same command continues it. Search spaces of the TENER paper are in
     configs/search.
 
+    Several processes search together if they run the same command: on one machine or a shared
+    folder with --storage NAME.journal, elsewhere with the URL of a database. --trials counts the
+    trainings of all.
+
     \b
     Example:
       spacy-psa search configs/ner/tener.cfg configs/search/transformer_en.toml \\
@@ -79,20 +87,25 @@ def search(
     found = read_space(space)
     check_names(found, settings, space)
     use_device(gpu_id)
-    held = storage or output.with_name(f"{output.name}.db")
+    held = storage or str(output.with_name(f"{output.name}.db"))
     run = Search(settings, found, held, sampler.value, seed, startup, gpu_id)
     with _progress(trials) as (advance, watch):
         advance(run.done)
-        while run.done < trials:
-            before = run.best
-            trial = run.step(watch)
+        before = run.best
+        while (trial := run.step(watch, limit=trials)) is not None:
             advance(run.done)
             typer.echo(_line(trial))
             if run.best is not None and run.best != before:
                 _write(run.settled(run.best.params), output)
+            before = run.best
     best = run.best
-    if best is None:
+    under_way = run.begun - run.done
+    if best is None and not under_way:
         raise InputError(f"{held}: no training was completed; give more --trials")
+    if under_way:
+        typer.echo(f"{under_way} training(s) of other processes are still under way")
+    if best is None:
+        return
     _write(run.settled(best.params), output)
     typer.echo(f"Best of {run.done}: {_line(best)}\nWritten: {output}")
 

@@ -1,10 +1,10 @@
-"""A search for the settings of a config, kept in an SQLite file so that it can be continued."""
+"""A search for the settings of a config, which can be continued, by several processes at once."""
 
 import hashlib
 import io
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +15,12 @@ from optuna.trial import FrozenTrial, TrialState
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import dot_to_dict
-from sqlalchemy import URL
 from thinc.api import Config
 
 from spacy_psa.errors import InputError
+from spacy_psa.search.presence import is_interrupted, present
 from spacy_psa.search.space import Space, suggest
+from spacy_psa.search.storage import open_storage
 from spacy_psa.search.trial_logger import Report, reporting
 
 Sampler = Literal["tpe", "random"]
@@ -27,18 +28,20 @@ NAME = "spacy-psa"
 """The name of the search in its file."""
 AGAIN = "again"
 """Marks a trial that replaces one that was interrupted."""
+SURPLUS = "surplus"
+"""Marks a trial that was one too many, since another process began the last one."""
 
 
 class Search:
     """Searches for the settings with the best dev score; each trial trains one combination.
 
-    Only one process may use the file at a time, because an unfinished trial of another process is
-    taken for one that was interrupted.
+    Several processes may search together, if they have the same storage. A trial whose process has
+    ended is trained again by another.
 
     Args:
         config: the config as in its file; variables are not filled in.
         space: the settings and their ranges.
-        storage: the SQLite file; it is made if it does not exist.
+        storage: where the search is kept; see `open_storage`.
         sampler: "tpe", Optuna's sampler, or "random" (Yan2019 section 4.1).
         seed: the seed of the draws; the trainings use the seed of the config.
         startup: the number of complete trials before pruning begins. After that, a training is
@@ -47,14 +50,14 @@ class Search:
         use_gpu: the GPU to train on; -1 means the CPU.
 
     Raises:
-        InputError: if the file is not one of a search, or belongs to another config or space.
+        InputError: if the storage is not one of a search, or belongs to another config or space.
     """
 
     def __init__(
         self,
         config: Config,
         space: Space,
-        storage: Path,
+        storage: str | Path,
         sampler: Sampler = "tpe",
         seed: int = 0,
         startup: int = 5,
@@ -66,7 +69,7 @@ class Search:
         self.seed = seed
         self.use_gpu = use_gpu
         pruner = optuna.pruners.MedianPruner(n_startup_trials=startup)
-        self.study = _open(storage, pruner, _fingerprint(config, space))
+        self.study = _open(str(storage), pruner, _fingerprint(config, space))
         self._take_up()
 
     @property
@@ -74,7 +77,14 @@ class Search:
         """The number of trials that have ended, successful or not, without interrupted ones."""
         trials = self.study.get_trials(deepcopy=False)
         ended = sum(trial.state.is_finished() for trial in trials)
-        return ended - sum(AGAIN in trial.user_attrs for trial in trials)
+        return ended - _uncounted(trials)
+
+    @property
+    def begun(self) -> int:
+        """The number of trials that have ended or are under way, in this process or another."""
+        trials = self.study.get_trials(deepcopy=False)
+        known = sum(trial.state != TrialState.WAITING for trial in trials)
+        return known - _uncounted(trials)
 
     @property
     def best(self) -> FrozenTrial | None:
@@ -86,19 +96,33 @@ class Search:
         """Give the config with these values; its variables stay variables."""
         return Config(self.config).merge(dot_to_dict(values))
 
-    def step(self, watch: Report | None = None) -> FrozenTrial:
-        """Train one more combination and return its trial.
+    def step(self, watch: Report | None = None, limit: int | None = None) -> FrozenTrial | None:
+        """Train one more combination.
 
         Args:
             watch: called after each evaluation.
+            limit: the number of trials of all processes together; None for no limit.
+
+        Returns:
+            Its trial; None if the last one has been begun, by this process or another.
 
         Raises:
             InputError: if the combination cannot be trained and no other could be trained before.
                 Later failures only mark the trial as failed, with the reason in
                 `user_attrs["error"]`.
         """
-        self.study.sampler = self._make_sampler(self.seed + self.done)
+        self._take_up()
+        if limit is not None and self.begun >= limit:
+            return None
         trial = self.study.ask()
+        trials = self.study.get_trials(deepcopy=False)
+        place = trial.number - _uncounted(trials[: trial.number + 1])
+        if limit is not None and place >= limit:
+            trial.set_user_attr(SURPLUS, True)
+            self.study.tell(trial, state=TrialState.FAIL)
+            return None
+        # The draws follow from the place of the trial, in whichever process it is trained.
+        self.study.sampler = self._make_sampler(self.seed + place)
         best = float("-inf")
 
         def report(evaluation: int, score: float) -> None:
@@ -111,8 +135,9 @@ class Search:
                 raise optuna.TrialPruned
 
         try:
-            values = suggest(trial, self.space)
-            self._train(self.settled(values), report)
+            with present(trial):
+                values = suggest(trial, self.space)
+                self._train(self.settled(values), report)
         except optuna.TrialPruned:
             return self.study.tell(trial, state=TrialState.PRUNED)
         except Exception as error:
@@ -145,11 +170,20 @@ class Search:
     def _take_up(self) -> None:
         """Queue the trials that were interrupted, so that they are trained first."""
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            self.study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
-            self.study.tell(trial.number, state=TrialState.FAIL)
+            if is_interrupted(trial):
+                try:
+                    self.study.tell(trial.number, state=TrialState.FAIL)
+                except ValueError:  # another process was faster
+                    continue
+                self.study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
 
 
-def _open(storage: Path, pruner: optuna.pruners.BasePruner, fingerprint: str) -> optuna.Study:
+def _uncounted(trials: Iterable[FrozenTrial]) -> int:
+    """Count the trials that stand for others, or were one too many."""
+    return sum(AGAIN in trial.user_attrs or SURPLUS in trial.user_attrs for trial in trials)
+
+
+def _open(storage: str, pruner: optuna.pruners.BasePruner, fingerprint: str) -> optuna.Study:
     """Open the search that is in the file, or begin one.
 
     A search in which every training failed is replaced: its config or space had to be corrected.
@@ -159,7 +193,7 @@ def _open(storage: Path, pruner: optuna.pruners.BasePruner, fingerprint: str) ->
         held = study.user_attrs.get("fingerprint", fingerprint)
         trials = study.get_trials(deepcopy=False)
         if held != fingerprint and all(trial.state == TrialState.FAIL for trial in trials):
-            optuna.delete_study(study_name=NAME, storage=_url(storage))
+            optuna.delete_study(study_name=NAME, storage=open_storage(storage))
             study, held = _create(storage, pruner), fingerprint
         if held == fingerprint:
             study.set_user_attr("fingerprint", fingerprint)
@@ -170,11 +204,10 @@ def _open(storage: Path, pruner: optuna.pruners.BasePruner, fingerprint: str) ->
     )
 
 
-def _create(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
+def _create(storage: str, pruner: optuna.pruners.BasePruner) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage.parent.mkdir(parents=True, exist_ok=True)
     return optuna.create_study(
-        storage=_url(storage),
+        storage=open_storage(storage),
         study_name=NAME,
         direction="maximize",
         pruner=pruner,
@@ -182,19 +215,14 @@ def _create(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
     )
 
 
-def _url(storage: Path) -> str:
-    url = URL.create("sqlite", database=str(storage.resolve()))  # escapes "?" and the like
-    return url.render_as_string()
-
-
 @contextmanager
-def _unopened_as_input_error(storage: Path) -> Iterator[None]:
+def _unopened_as_input_error(storage: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # SQLite, SQLAlchemy, Alembic and Optuna raise different errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"{storage}: cannot be opened as the file of a search ({reason}); "
+            f"{storage}: cannot be opened as the storage of a search ({reason}); "
             "give another --storage"
         ) from error
 

@@ -1,5 +1,7 @@
 """A small hyper-parameter search over `crf_ner`: its space, its data and its settings."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.util import load_config
 
+from spacy_psa.search.space import read_space
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import make_examples
 
@@ -55,6 +58,22 @@ def overrides(folder: Path) -> dict[str, Any]:
 def override_words(folder: Path) -> list[str]:
     """The overrides as words of a command line."""
     return [word for name, value in overrides(folder).items() for word in (f"--{name}", str(value))]
+
+
+def search_together(folder: Path, storage: str, limit: int, killed_after: int | None) -> None:
+    """Search until there are `limit` trials; be killed in the trial after so many."""
+    from spacy_psa.search.study import Search
+
+    config, space = search_config(folder), read_space(folder / "space.toml")
+    search = Search(config, space, storage, sampler="random", seed=5, startup=100)
+
+    def die(evaluation: int, score: float) -> None:
+        if evaluation == 1 and done == killed_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    done = 0
+    while search.step(die, limit) is not None:
+        done += 1
 
 
 def search_config(folder: Path) -> Any:

@@ -1,14 +1,24 @@
 """Trials: pruning, equal scores, and going on after an interruption."""
 
+import time
+
 import pytest
 
 from spacy_psa.errors import InputError
 from spacy_psa.search.space import read_space
-from tests.helpers.searches import RATE, TOK2VEC, search_config, write_search
+from tests.helpers.searches import (
+    RATE,
+    TOK2VEC,
+    search_config,
+    search_together,
+    write_search,
+)
+from tests.helpers.trainings import start_process
 
 pytest.importorskip("optuna", reason="needs the extra `search`")
 from optuna.trial import TrialState
 
+from spacy_psa.search import presence
 from spacy_psa.search.study import Search
 
 
@@ -121,3 +131,48 @@ def test_a_combination_that_cannot_be_trained_is_left_out_once_another_could(fol
     failed = search.step()
     assert failed.state == TrialState.FAIL and "eight" in failed.user_attrs["error"]
     assert search.done == 2 and search.best.number == 0
+
+
+@pytest.mark.parametrize("name", ["a.journal", "sqlite:///{}/a.db"])
+def test_several_processes_search_together_and_replace_one_that_is_killed(folder, tmp_path, name):
+    alone = searched(folder, tmp_path / "alone.db", sampler="random", seed=5, startup=100)
+    expected = [alone.step() for _ in range(5)]
+    storage = name.format(tmp_path) if "://" in name else str(tmp_path / name)
+    processes = [
+        start_process(search_together, folder, storage, 5, killed_after)
+        for killed_after in (None, 1)
+    ]
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, -9]
+    # The trial of the killed process may have begun after the other one had ended.
+    search_together(folder, storage, 5, None)
+    found = searched(folder, storage, sampler="random", seed=5)
+    assert found.done == 5 and found.step(limit=5) is None
+    complete = found.study.get_trials(states=(TrialState.COMPLETE,))
+    assert len(complete) == 5
+    values = sorted((str(t.params), t.value) for t in complete)
+    assert values == sorted((str(t.params), t.value) for t in expected)
+
+
+def test_a_trial_of_another_machine_is_waited_for(folder, tmp_path, monkeypatch):
+    def interrupt(evaluation, score):
+        raise KeyboardInterrupt
+
+    storage = str(tmp_path / "a.journal")
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as elsewhere:
+        elsewhere.setattr("socket.gethostname", lambda: "elsewhere")
+        searched(folder, storage).step(interrupt)
+    search = searched(folder, storage)
+    assert search.begun == 1 and search.step(limit=1) is None
+    later = time.time() + presence.SILENCE + 1
+    monkeypatch.setattr("time.time", lambda: later)
+    assert search.step(limit=1).state == TrialState.COMPLETE
+    assert search.done == 1
+
+
+@pytest.mark.parametrize("name", ["a.journal", "a.db"])
+def test_a_file_that_is_no_search_is_an_error(folder, tmp_path, name):
+    (tmp_path / name).write_text("no search")
+    with pytest.raises(InputError, match=f"{name}: cannot be opened as the"):
+        searched(folder, tmp_path / name)

@@ -1,0 +1,1 @@
+"""One training in several processes: speed, losses, and what a killed process does."""

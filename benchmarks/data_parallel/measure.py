@@ -1,0 +1,214 @@
+"""Measure one training in several processes against the same training in one.
+
+Sections:
+
+- `speed`: trains `--steps` steps with one process and with `--processes`, in turn, `--rounds`
+  times, one thread each. The first `--warm` steps do not count, and there is no evaluation but the
+  first.
+- `losses`: trains 21 steps without dropout, with one process and batches of `--processes` times the
+  size, and with that many processes and batches of the size of the config. Compares the losses.
+- `death`: kills the last process `--rounds` times in the middle of a training, and measures how
+  long the first one goes on.
+
+Results (kind "figures"): `processes`; `batch`, sentences of one process in a step; and by section:
+`speed` with `steps`, `one` and `several`, sentences a second in each round; `losses` with `one` and
+`several`, the loss of each step, and `difference`, the largest relative one; `death` with `seconds`
+until the first process ended, `codes` of torchrun, and the message `said`.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import srsly
+from spacy.util import load_config
+from thinc.api import Config
+
+from benchmarks.data_parallel import step_times
+from benchmarks.record import make_record, save_record
+
+EQUAL_STEPS = 20
+EVALUATED = 20
+"""Sentences of an evaluation, by which the loss of a step is logged."""
+
+
+class Training:
+    """A training in a folder of its own, by one process or several.
+
+    Args:
+        config: the training config.
+        folder: its folder.
+        processes: how many.
+    """
+
+    def __init__(self, config: Config, folder: Path, processes: int):
+        folder.mkdir()
+        self.folder = folder
+        config = config.copy()
+        config["training"]["before_update"] = {
+            "@callbacks": step_times.NAME,
+            "folder": str(folder),
+        }
+        config["training"]["logger"]["output_file"] = str(folder / "log.jsonl")
+        config.to_disk(folder / "config.cfg")
+        launch = [sys.executable, "-m"]
+        if processes > 1:
+            number = str(processes)
+            launch += ["torch.distributed.run", "--standalone", "--nproc-per-node", number, "-m"]
+        train = ["spacy_psa", "train", str(folder / "config.cfg"), "--output", str(folder)]
+        self.command = [*launch, *train, "--code", step_times.__file__]
+
+    def start(self) -> "subprocess.Popen[str]":
+        """Start the processes."""
+        return subprocess.Popen(
+            self.command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def run(self) -> None:
+        """Train to the end."""
+        process = self.start()
+        said, _ = process.communicate()
+        if process.returncode:
+            sys.exit(f"the training failed:\n{said}")
+
+    def times(self, rank: int = 0) -> list[dict[str, Any]]:
+        """The lines of `step_times` for a process, so far."""
+        path = self.folder / f"{rank}.jsonl"
+        lines = path.read_text("utf8").splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def speed(
+    config: Config, processes: int, steps: int, warm: int, rounds: int, folder: Path
+) -> dict[str, Any]:
+    config = config.merge({"training": {"max_steps": steps, "eval_frequency": 10 * steps}})
+    config["corpora"]["dev"]["limit"] = EVALUATED
+    found: dict[str, Any] = {"steps": steps - warm, "one": [], "several": []}
+    for number in range(rounds):
+        for key, count in (("one", 1), ("several", processes)):
+            training = Training(config, folder / f"speed-{number}-{key}", count)
+            training.run()
+            at = {line["step"]: line["seconds"] for line in training.times()}
+            sentences = (steps - warm) * count * config["training"]["batcher"]["size"]
+            found[key].append(round(sentences / (at[steps] - at[warm]), 1))
+            print(key, found[key][-1], flush=True)
+    return found
+
+
+def losses(config: Config, processes: int, folder: Path) -> dict[str, Any]:
+    config = config.merge({"training": {"max_steps": EQUAL_STEPS, "eval_frequency": 1}})
+    config["corpora"]["dev"]["limit"] = EVALUATED
+    _switch_off_dropout(config)
+    size = config["training"]["batcher"]["size"]
+    found: dict[str, Any] = {}
+    for key, count, batch in (("one", 1, processes * size), ("several", processes, size)):
+        config["training"]["batcher"]["size"] = batch
+        training = Training(config, folder / f"losses-{key}", count)
+        training.run()
+        log = srsly.read_jsonl(training.folder / "log.jsonl")
+        found[key] = [sum(line["losses"].values()) for line in log]
+    pairs = zip(found["one"], found["several"], strict=True)
+    return {**found, "difference": max(abs(one - two) / abs(one) for one, two in pairs)}
+
+
+def death(config: Config, processes: int, rounds: int, folder: Path) -> dict[str, Any]:
+    config = config.merge({"training": {"max_steps": 0, "eval_frequency": 10_000}})
+    config["corpora"]["dev"]["limit"] = EVALUATED
+    found: dict[str, Any] = {"seconds": [], "codes": [], "said": ""}
+    for number in range(rounds):
+        training = Training(config, folder / f"death-{number}", processes)
+        process = training.start()
+        while len(training.times(processes - 1)) < 10 + 7 * number:
+            time.sleep(0.01)
+        first = training.times()[0]["process"]
+        os.kill(training.times(processes - 1)[0]["process"], signal.SIGKILL)
+        started = time.perf_counter()
+        while Path(f"/proc/{first}").exists() and "Z" not in _state(first):
+            time.sleep(0.001)
+        found["seconds"].append(round(time.perf_counter() - started, 3))
+        said, _ = process.communicate()
+        found["codes"].append(process.returncode)
+        found["said"] = next((line for line in said.splitlines() if "--resume" in line), "")
+        print(found["seconds"][-1], flush=True)
+    return found
+
+
+def _state(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/stat").read_text("utf8").rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def _switch_off_dropout(block: dict[str, Any]) -> None:
+    for key, value in block.items():
+        if isinstance(value, dict):
+            _switch_off_dropout(value)
+        elif "dropout" in key:
+            block[key] = 0.0
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.data_parallel.measure",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("config", type=Path, metavar="CONFIG.cfg")
+    found.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("--vectors", help="pipeline with word vectors")
+    found.add_argument("--processes", type=int, default=2, help="how many (2)")
+    found.add_argument("--steps", type=int, default=400, help="steps of a training (400)")
+    found.add_argument("--warm", type=int, default=100, help="steps that do not count (100)")
+    found.add_argument("--rounds", type=int, default=5, help="times that it is repeated (5)")
+    found.add_argument(
+        "--section", action="append", choices=["speed", "losses", "death"], help="(all)"
+    )
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
+    paths = {path.stem: str(path) for path in data} | {"vectors": given.vectors}
+    used = load_config(given.config, interpolate=False).merge({"paths": paths})
+    resolved = used.merge({"paths": {p.stem: str(p.resolve()) for p in data}}).interpolate()
+    sections = given.section or ["speed", "losses", "death"]
+    results = {
+        "processes": given.processes,
+        "batch": resolved["training"]["batcher"]["size"],
+    }
+    with TemporaryDirectory() as name:
+        folder, count = Path(name), given.processes
+        if "speed" in sections:
+            results["speed"] = speed(resolved, count, given.steps, given.warm, given.rounds, folder)
+        if "losses" in sections:
+            results["losses"] = losses(resolved, count, folder)
+        if "death" in sections:
+            results["death"] = death(resolved, count, given.rounds, folder)
+    record = make_record(
+        "data_parallel",
+        given.out.stem,
+        "figures",
+        results,
+        seed=resolved["training"]["seed"],
+        config=used.interpolate(),
+        data=data,
+    )
+    save_record(record, given.out)
+
+
+if __name__ == "__main__":
+    main()
