@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import IO, Any, cast
@@ -22,6 +23,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.training.checkpoint import Checkpoints, restore_training, training_state
 from spacy_psa.training.data_parallel import DataParallel
 from spacy_psa.training.finite_losses import FiniteLosses
+from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.identity import differences, identity
 from spacy_psa.training.model_folders import ModelFolders
 from spacy_psa.training.processes import ALONE, Processes
@@ -69,7 +71,8 @@ def train(
 
     Raises:
         InputError: a loss is not a finite number; a file cannot be written; the checkpoint
-            belongs to another training; another process has ended.
+            belongs to another training, or another process trains in the folder; one of
+            `processes` has ended.
     """
     stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
     if not processes.first:
@@ -92,26 +95,27 @@ def train(
     if finished is not None:
         changed = ", ".join(differences(finished, this))
         stdout.write(f"Starting again: since the training in {output}, {changed} has changed\n")
-    saved = processes.share(checkpoints.load() if resume and processes.first else None)
-    if saved is not None:
-        _check_same(saved, this, processes, checkpoints)
-    try:
-        if processes.first:
-            _prepare(saved, checkpoints, folders)
-            # spaCy writes no log where a file is; what was logged before the checkpoint is again.
-            _remove_log(config["training"]["logger"])
+    with locked(output) if processes.first else nullcontext():
+        saved = processes.share(checkpoints.load() if resume and processes.first else None)
         if saved is not None:
-            stdout.write(f"Resuming after step {saved['step']}\n")
-        settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
-        left_out = 0 if saved is None else saved["left_out"]
-        guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
-        run = _Run(nlp, guard, settings, config, saved, processes)
-        _train(run, this, checkpoints, folders, save_every, stdout, stderr)
-    except OSError as error:
-        raise InputError(
-            f"{output}: the training stopped, because a file cannot be read or written ({error}); "
-            "mend that and go on with --resume"
-        ) from error
+            _check_same(saved, this, processes, checkpoints)
+        try:
+            if processes.first:
+                _prepare(saved, checkpoints, folders)
+                # spaCy writes no log where a file is; what was logged before is logged again.
+                _remove_log(config["training"]["logger"])
+            if saved is not None:
+                stdout.write(f"Resuming after step {saved['step']}\n")
+            settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+            left_out = 0 if saved is None else saved["left_out"]
+            guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
+            run = _Run(nlp, guard, settings, config, saved, processes)
+            _train(run, this, checkpoints, folders, save_every, stdout, stderr)
+        except OSError as error:
+            raise InputError(
+                f"{output}: the training stopped, because a file cannot be read or written "
+                f"({error}); mend that and go on with --resume"
+            ) from error
     if guard.left_out:
         stderr.write(f"{guard.left_out} step(s) were left out, whose loss was not finite\n")
     return folders.last

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from inspect import Parameter
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ def check(line: str) -> None:
     """
     if line.startswith(UNCHECKED):
         return
-    words = shlex.split(line, comments=True)
+    words = _without_variables(shlex.split(line, comments=True))
+    if words[0] == "torchrun":
+        _check_torchrun(words[: words.index("-m")], line)
+        words = ["python", *words[words.index("-m") :]]
     if words[0] == "pip":
         _check_pip(words, line)
     elif words[0] == "spacy-psa" or words[:3] == ["python", "-m", "spacy_psa"]:
@@ -79,6 +83,20 @@ def run(line: str) -> None:
         _invoke(spacy_app, words[3:], line)
     else:
         _run_python(words[1:])
+
+
+def _without_variables(words: list[str]) -> list[str]:
+    """Leave out NAME=VALUE before a command."""
+    return list(dropwhile(re.compile(r"[A-Z_]+=").match, words))
+
+
+def _check_torchrun(words: list[str], line: str) -> None:
+    from torch.distributed.run import get_args_parser
+
+    try:
+        get_args_parser().parse_args([*words[1:], "script"])
+    except SystemExit as end:
+        raise BadCommand(f"{line}: an option that torchrun does not know") from end
 
 
 def _invoke(app: typer.Typer, words: list[str], line: str) -> None:

@@ -5,8 +5,12 @@ import math
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from spacy.util import load_config
 
-from tests.helpers.pipelines import small_model
+from spacy_psa.corpora.jsonl import read_docs
+from tests.helpers.parsers import chart_model
+from tests.helpers.paths import CONFIGS, SAMPLE
+from tests.helpers.pipelines import hash_embed, small_model
 from tests.helpers.trainings import (
     digests,
     exit_codes,
@@ -124,3 +128,28 @@ def test_a_step_that_is_bad_in_one_process_is_left_out_in_all(tmp_path, corpus):
     assert all(math.isfinite(line["losses"]["ner"]) for line in logged(tmp_path / "left"))
     assert exit_codes(tmp_path / "ended", config, fault=fault) == [2, 2]
     assert "step 7: the loss of ner is nan" in (tmp_path / "ended/error-1").read_text("utf8")
+
+
+def parser_config(path, size):
+    """A training of a small parser, which takes several backward passes in a step."""
+    config = load_config(CONFIGS / "parser" / "sample.cfg")
+    parser = config["components"]["parser"]
+    # One process meets new words part by part, and so would draw other first vectors for them.
+    parser.update(model=chart_model("FactoredTransformer", embed=hash_embed()), batch_spans=60)
+    config["training"].update(max_steps=10, max_epochs=0, eval_frequency=1)
+    config["training"]["batcher"]["size"] = size
+    config["training"]["logger"]["output_file"] = "log.jsonl"
+    return config.merge({"corpora": {"train": {"path": str(path)}, "dev": {"path": str(path)}}})
+
+
+def test_a_parser_learns_as_in_one_process(tmp_path):
+    vocab = spacy.blank("en").vocab
+    docs = list(read_docs(SAMPLE / "dev.jsonl", vocab))[:40]
+    DocBin(docs=docs).to_disk(tmp_path / "trees.spacy")
+    one = run(tmp_path / "one", parser_config(tmp_path / "trees.spacy", 8))
+    two = run_together(tmp_path / "two", parser_config(tmp_path / "trees.spacy", 4))
+    losses = [column(folder, lambda line: line["losses"]["parser"]) for folder in (one, two)]
+    assert len(losses[0]) == 11
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    scores = [column(folder, lambda line: line["score"]) for folder in (one, two)]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-3)

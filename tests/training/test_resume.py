@@ -1,6 +1,7 @@
 """A training that is killed and resumed ends as one that never was."""
 
 import json
+import os
 import signal
 import time
 from functools import cache
@@ -196,3 +197,15 @@ def test_the_log_of_a_resumed_training_has_each_evaluation_once(tmp_path, monkey
     run(tmp_path, config, resume=True)
     lines = (tmp_path / "log.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [0, 8, 16, 24]
+
+
+def test_a_second_training_in_the_folder_is_an_error_until_the_first_has_ended(tmp_path, corpus):
+    config = make_config(corpus)
+    first = start_process(run, tmp_path, make_config(corpus, max_steps=100_000))
+    while not list(tmp_path.glob("checkpoints/step-*.pt")):
+        time.sleep(0.05)
+    with pytest.raises(InputError, match="another process trains in this folder"):
+        run(tmp_path, config)
+    os.kill(first.pid, signal.SIGKILL)
+    first.join()
+    assert (run(tmp_path, config) / "model-last").is_dir()
