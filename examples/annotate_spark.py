@@ -10,7 +10,9 @@ from spacy_psa.annotation.tables import SPARK_SCHEMA
 
 def main(model: str, source: str, target: str) -> None:
     # This machine; on a cluster spark-submit says where.
-    spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+    spark = (
+        SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+    )
     texts = spark.read.parquet(source)
     columns = [f"`{name}` {kind}" for name, kind in texts.dtypes]
     annotator = RowAnnotator(model)

@@ -30,6 +30,9 @@ class Report:
     bad: int = 0
     """Malformed records that were left out."""
     seconds: float = 0.0
+    """How long it took by the clock, without opening the pipeline."""
+    processor_seconds: float = 0.0
+    """How long it took in processor time."""
     messages: list[str] = field(default_factory=list)
     """The documents that were left out, each with the reason."""
     replaced: list[str] = field(default_factory=list)
@@ -64,12 +67,12 @@ class ShardAnnotator:
     def __call__(self, shard: Shard) -> Report:
         """Annotate a shard. Errors are in the report."""
         report = Report(shard)
-        started = time.perf_counter()
         try:
             open_once(self.work.model)
         except InputError as error:
             report.error, report.fatal = str(error), True
             return report
+        started, processor_started = time.perf_counter(), time.process_time()
         target = self.target.below(shard.target)
         name = shard.source or self.source.path.rpartition("/")[2]
         try:
@@ -82,6 +85,7 @@ class ShardAnnotator:
         except OSError as error:
             report.error = f"{name}: cannot be read or written ({error})"
         report.seconds = time.perf_counter() - started
+        report.processor_seconds = time.process_time() - processor_started
         return report
 
     def _annotate(self, shard: Shard, name: str, target: Place, report: Report) -> None:

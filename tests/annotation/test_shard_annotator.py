@@ -23,6 +23,10 @@ LINES = [
     {"id": "\ud800", "text": "in London"},
     {"text": ""},
 ]
+    {"id": 1, "text": "Ada Lovelace left."},
+    {"id": "\ud800", "text": "in London"},
+    {"text": ""},
+]
 
 
 class Worker:
