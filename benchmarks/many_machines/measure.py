@@ -4,13 +4,14 @@ The documents of the corpora are written once, as JSON lines, in shards of equal
 annotated by `spacy_psa.annotation.ray_engine` with 1 and then 2 workers. Last comes a run over many
 shards whose output is there, so that the workers do nothing: what it takes is the driver's share.
 
-Results (kind "figures"): `ray`, its version; `words`, `docs` and `bytes_in`, what was read, and
-`bytes_out`, what was written, of a run; `runs`, by the number of workers, each with `seconds` by the
-clock, `start`, the seconds by the clock until the first worker began with its first shard,
-`driver_processor_seconds`, `shards`, for each the `seconds` by the clock and the
-`processor_seconds` of its worker, and `load`, the mean number of processes that wanted a core in
-the minute after the run; `kept`, the run over outputs that are there, with `shards`, `workers`,
-`seconds` from the first report to the last and `driver_processor_seconds` of the whole run.
+Results (kind "figures"): `ray`, its version; `docs`, `words` and `bytes_in`, what was read, and
+`bytes_out`, what was written, of a run; `runs`, by the number of workers, each with `seconds` by
+the clock, `start`, the seconds by the clock until the first worker began with its first shard,
+`driver_processor_seconds`, `load`, how many processes of the machine wanted a core at its end (mean
+of a minute), and `shards`, in the order in which they were done, each with its `words`, its
+`seconds` by the clock and the `processor_seconds` of its worker; `kept`, the runs over outputs that
+are there, each with `shards`, `workers`, `seconds` by the clock from the first report to the last,
+`driver_processor_seconds` of the whole run, and `load`.
 """
 
 import argparse
@@ -69,7 +70,7 @@ def measure(
     model: Path,
     corpora: Sequence[Path],
     shards: int,
-    kept: int,
+    kept: Sequence[int],
     workers: Sequence[int],
     folder: Path,
 ) -> dict[str, Any]:
@@ -94,12 +95,6 @@ def measure(
             ],
         }
         print(f"{count} workers: {found['seconds']} s", flush=True)
-    source, target = folder / "kept-in", folder / "kept-out"
-    for made in (source, target):
-        made.mkdir()
-        for number in range(kept):
-            (made / f"{number:06}.jsonl").touch()
-    idle = run(model, source, target, workers[-1])
     return {
         "ray": ray.__version__,
         "docs": sum(report.docs for report in reports),
@@ -107,13 +102,24 @@ def measure(
         "bytes_in": _size(folder / "in"),
         "bytes_out": _size(folder / str(workers[-1])),
         "runs": runs,
-        "kept": {
-            "shards": kept,
-            "workers": workers[-1],
-            "seconds": round(idle["last"] - idle["first"], 3),
-            "driver_processor_seconds": idle["driver_processor_seconds"],
-            "load": idle["load"],
-        },
+        "kept": [_kept(model, folder / f"kept-{count}", count, workers[-1]) for count in kept],
+    }
+
+
+def _kept(model: Path, folder: Path, count: int, workers: int) -> dict[str, Any]:
+    """What a run over outputs that are there takes."""
+    for name in ("in", "out"):
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            (folder / name / f"{number:06}.jsonl").touch()
+    found = run(model, folder / "in", folder / "out", workers)
+    print(f"{count} shards that are there: {found['seconds']} s", flush=True)
+    return {
+        "shards": count,
+        "workers": workers,
+        "seconds": round(found["last"] - found["first"], 3),
+        "driver_processor_seconds": found["driver_processor_seconds"],
+        "load": found["load"],
     }
 
 
@@ -131,7 +137,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("out", type=Path, metavar="OUT.json")
     found.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS.spacy")
     found.add_argument("--shards", type=int, default=16, help="number of shards (16)")
-    found.add_argument("--kept", type=int, default=1000, help="shards that are there (1000)")
+    found.add_argument(
+        "--kept", type=int, nargs="+", default=[250, 1000], help="shards that are there (250 1000)"
+    )
     found.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="1 and 2")
     return found
 

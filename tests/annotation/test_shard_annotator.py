@@ -23,10 +23,6 @@ LINES = [
     {"id": "\ud800", "text": "in London"},
     {"text": ""},
 ]
-    {"id": 1, "text": "Ada Lovelace left."},
-    {"id": "\ud800", "text": "in London"},
-    {"text": ""},
-]
 
 
 class Worker:
