@@ -13,8 +13,9 @@ Results (kind "figures"): `measured`, the record that the figures come from; `sp
 and core; `driver`, seconds of the driver for a shard; `start`, seconds; `check`, for each measured
 run `workers`, and `seconds` and `simulated` by the clock; `options`, the arguments of this script;
 `collections`, for each number of `words` and of `workers` the `shards`, the `hours`, the
-`core_hours` with what was lost, `lost`, the share of the core hours beyond those that the words need
-at that speed (slow shards, killed attempts, starts, waiting), `kills`, and `driver_busy`, the share of the time that the driver was at work.
+`core_hours` with what was lost, `lost`, the share of the core hours beyond those that the words
+need at that speed (slow shards, killed attempts, starts, waiting), `kills`, and `driver_busy`, the
+share of the time that the driver was at work.
 """
 
 import argparse
