@@ -12,10 +12,10 @@ the clock of a machine that has nothing else to do.
 Results (kind "figures"): `measured`, the record that the figures come from; `speed`, words a second
 and core; `driver`, seconds of the driver for a shard; `start`, seconds; `check`, for each measured
 run `workers`, and `seconds` and `simulated` by the clock; `options`, the arguments of this script;
-`collections`, for each number of `words` and of `workers` the `shards`, the `hours`, the
-`core_hours` with what was lost, `lost`, the share of the core hours beyond those that the words
-need at that speed (slow shards, killed attempts, starts, waiting), `kills`, and `driver_busy`, the
-share of the time that the driver was at work.
+`collections`, for each number of `words`, `shard_words` and `workers` the `shards`, the `hours`,
+the `core_hours` with what was lost, their price as `money`, `lost`, the share of the core hours
+beyond those that the words need at that speed (slow shards, killed attempts, starts, waiting),
+`kills`, and `driver_busy`, the share of the time that the driver was at work.
 """
 
 import argparse
@@ -170,11 +170,15 @@ def check(record: Mapping[str, Any], driver: float) -> list[dict[str, Any]]:
 
 
 def collection(
-    words: float, workers: int, figure: Mapping[str, Any], given: argparse.Namespace
+    words: float,
+    shard_words: float,
+    workers: int,
+    figure: Mapping[str, Any],
+    given: argparse.Namespace,
 ) -> dict[str, Any]:
     """Simulate the annotation of a collection."""
     draw = random.Random(given.seed)
-    shards = max(round(words / given.shard_words), 1)
+    shards = max(round(words / shard_words), 1)
     cluster = Cluster(workers, figure["start"], figure["driver"], given.kills / 3600)
     duration = drawn(
         words / shards, figure["speed"], figure["factors"], given.slow, given.times, draw
@@ -183,10 +187,12 @@ def collection(
     core_seconds = found.seconds * workers
     return {
         "words": words,
+        "shard_words": shard_words,
         "workers": workers,
         "shards": shards,
         "hours": round(found.seconds / 3600, 4),
         "core_hours": round(core_seconds / 3600, 1),
+        "money": round(core_seconds / 3600 * given.price, 2),
         "lost": round(1 - words / figure["speed"] / core_seconds, 4),
         "kills": found.kills,
         "driver_busy": round(found.driver_busy / found.seconds, 4),
@@ -203,10 +209,11 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("out", type=Path, metavar="OUT.json")
     found.add_argument("--words", type=float, nargs="+", default=[1e9, 1e12])
     found.add_argument("--workers", type=int, nargs="+", default=[1, 2, 1000])
-    found.add_argument("--shard-words", type=float, default=1e6, help="words of a shard (1e6)")
+    found.add_argument("--shard-words", type=float, nargs="+", default=[1e5, 1e6])
     found.add_argument("--kills", type=float, default=0.05, help="a worker and hour (0.05)")
     found.add_argument("--slow", type=float, default=0.01, help="share of slow shards (0.01)")
     found.add_argument("--times", type=float, default=5.0, help="how much slower they are (5)")
+    found.add_argument("--price", type=float, default=0.04, help="money for a core hour (0.04)")
     found.add_argument("--seed", type=int, default=0)
     return found
 
@@ -221,10 +228,11 @@ def main() -> None:
         "driver": figure["driver"],
         "start": figure["start"],
         "check": check(record, figure["driver"]),
-        "options": {key: getattr(given, key) for key in ("shard_words", "kills", "slow", "times")},
+        "options": {key: getattr(given, key) for key in ("kills", "slow", "times", "price")},
         "collections": [
-            collection(words, workers, figure, given)
+            collection(words, shard_words, workers, figure, given)
             for words in given.words
+            for shard_words in given.shard_words
             for workers in given.workers
         ],
     }
