@@ -8,6 +8,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem, _MockFileSystem
 
 from spacy_psa.annotation.input import InputFormat
+from spacy_psa.annotation.row_annotator import RowAnnotator
+from spacy_psa.annotation.shard_annotator import ShardAnnotator
 from spacy_psa.annotation.shards import Place, check_apart, find_shards, finished, whole_file
 from spacy_psa.errors import InputError
 
@@ -145,3 +147,37 @@ def test_what_killed_workers_left_is_removed_and_nothing_else(tmp_path):
 def test_places_can_be_pickled(tmp_path):
     place = Place.of(tmp_path.as_uri())
     assert pickle.loads(pickle.dumps(place)) == place
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """The address of a folder in an object store of this machine, and what follows it."""
+    pytest.importorskip(
+        "moto.server", reason="moto is not installed: pip install 'moto[s3,server]'"
+    )
+    from moto.server import ThreadedMotoServer
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "anything")
+    server = ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    host, port = server.get_host_and_port()
+    query = f"?scheme=http&region=us-east-1&endpoint_override={host}:{port}"
+    Place.of(f"s3://bucket{query}&allow_bucket_creation=true").filesystem.create_dir("bucket")
+    yield lambda name: f"s3://bucket/{name}{query}"
+    server.stop()
+
+
+def test_shards_of_an_object_store_are_annotated_and_appear_whole(model, bucket):
+    source, target = Place.of(bucket("in")), pickle.loads(pickle.dumps(Place.of(bucket("out"))))
+    for name, content in (("a.jsonl", b'{"text": "in London"}\n'), ("b.jsonl", b"no\n")):
+        with whole_file(source.below(name)) as stream:
+            stream.write(content)
+    shards = find_shards(source, None, InputFormat.auto)
+    check_apart(source, target, shards)
+    annotator = ShardAnnotator(source, target, RowAnnotator(model))
+    first, second = map(pickle.loads(pickle.dumps(annotator)), shards)
+    assert first.docs == 1 and second.error.startswith("b.jsonl:1: not JSON")
+    assert names_of(target) == {"a.jsonl"} == finished(target)
+    with pytest.raises(InputError, match="give another folder"):
+        check_apart(source, source.below("out"), shards)
