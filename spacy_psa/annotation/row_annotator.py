@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ class RowAnnotator:
         check_sizes(batch_size=batch_size)
         if text_key in ADDED:
             raise InputError(f"text_key {text_key}: the annotation has this key; rename the column")
-        self.model = model
+        # Workers may run in another folder.
+        self.model = str(Path(model).resolve()) if Path(model).is_dir() else model
         self.text_key = text_key
         self.tokens = tokens
         self.docbin = docbin

@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import spacy
@@ -87,6 +88,13 @@ def test_the_pipeline_does_not_travel_even_after_it_was_used(model):
     before = pickle.dumps(annotator)
     assert annotator(ROWS) == pickle.loads(before)(ROWS)
     assert pickle.dumps(annotator) == before and len(before) < 1000
+
+
+def test_a_worker_in_another_folder_finds_the_pipeline(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(Path(model).parent)
+    annotator = RowAnnotator(Path(model).name)
+    monkeypatch.chdir(tmp_path)
+    assert annotator.model == model and len(annotator(ROWS)) == 3
 
 
 def test_each_process_opens_the_pipeline_once(model, monkeypatch):

@@ -1,10 +1,14 @@
 """The simulation of many workers, against cases whose answer is known."""
 
+import json
 import random
+from math import exp
 
 import pytest
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
-from benchmarks.many_machines.simulate import Cluster, check, drawn, simulate
+from benchmarks.many_machines.simulate import Cluster, check, drawn, figures, simulate
 
 
 def run(cluster, shards, seconds=10.0):
@@ -30,8 +34,6 @@ def test_kills_cost_what_theory_says():
     # An attempt of 10 s survives with probability exp(-10 rate); the shard needs 1 / that attempts.
     rate = 0.05
     found = run(Cluster(20, start=0, driver=0, kills=rate), 20000)
-    from math import exp
-
     attempts = exp(10 * rate)
     assert found.kills == pytest.approx(20000 * (attempts - 1), rel=0.03)
     assert found.useful == 20000 * 10
@@ -51,3 +53,38 @@ def test_a_measured_run_is_simulated_from_its_shards():
     runs = {"1": {"start": 1, "seconds": 11.5}, "2": {"start": 1, "seconds": 6.5}}
     record = {"results": {"runs": {key: {**run, "shards": shards} for key, run in runs.items()}}}
     assert [each["simulated"] for each in check(record, 0.0)] == [11, 6]
+
+
+def test_speed_is_that_of_processor_time_and_the_driver_is_a_slope():
+    shards = [
+        {"words": 300, "seconds": 9, "processor_seconds": 2},
+        {"words": 100, "seconds": 9, "processor_seconds": 2},
+    ]
+    kept = [
+        {"shards": 100, "driver_processor_seconds": 3.0},
+        {"shards": 1100, "driver_processor_seconds": 8.0},
+    ]
+    runs = {"1": {"start": 7, "shards": []}, "2": {"start": 5, "shards": shards}}
+    assert figures({"results": {"runs": runs, "kept": kept}}) == {
+        "speed": 100.0,
+        "factors": [0.667, 2.0],
+        "driver": 0.005,
+        "start": 7,
+    }
+
+
+def test_every_document_is_in_one_shard(tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    from benchmarks.many_machines.measure import write_shards
+
+    vocab = Vocab()
+    docs = [Doc(vocab, words=[str(number)]) for number in range(10)]
+    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
+    write_shards([tmp_path / "a.spacy"] * 2, tmp_path / "in", 3)
+    rows = [
+        json.loads(line)
+        for path in sorted((tmp_path / "in").iterdir())
+        for line in path.read_text().splitlines()
+    ]
+    assert sorted(row["id"] for row in rows) == list(range(20))
+    assert all(row["text"].strip() == str(row["id"] % 10) for row in rows)
