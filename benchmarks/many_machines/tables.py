@@ -119,6 +119,7 @@ def claims(records: Records) -> list[str]:
     return [
         f"{number(found['speed'])} words a second of processor time",
         f"{1e3 * found['driver']:.1f} ms of the driver",
+        f"10^9 words are {1e9 / found['speed'] / 1000:.0f} s of work for 1,000 cores",
         f"{number(found['start'])} s to start",
         f"{100 * options['slow']:.0f}% of the shards take {options['times']:.0f} times as long",
         f"killed {options['kills']} times an hour",
