@@ -11,7 +11,7 @@ TITLE = {1e5: "10^5", 1e6: "10^6", 1e9: "10^9", 1e12: "10^12"}
 def _rates(run: Mapping[str, Any]) -> tuple[float, float]:
     """Words a second of a worker, in processor time and by the clock."""
     words = sum(each["words"] for each in run["shards"])
-    return tuple(  # type: ignore[return-value]
+    return tuple(
         words / sum(each[key] for each in run["shards"]) for key in ("processor_seconds", "seconds")
     )
 
