@@ -3,9 +3,11 @@
 import logging
 import os
 import pickle
+import signal
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy
@@ -96,6 +98,7 @@ def annotate_shards(
 def _ray(workers: int, address: str | None) -> Iterator[None]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    handler = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
     try:
         if address is None:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -111,6 +114,8 @@ def _ray(workers: int, address: str | None) -> Iterator[None]:
     except (ConnectionError, ValueError) as error:
         raise InputError(f"--address {address}: there is no Ray cluster ({error})") from error
     try:
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray has set one that prints its stack.
         yield
     finally:
         ray.shutdown()

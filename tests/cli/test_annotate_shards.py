@@ -146,14 +146,32 @@ def wait_for(condition, seconds=300):
     raise AssertionError("it does not happen")
 
 
+SHARDS, SIZE = 12, 1500
+
+
+def put_many(folder):
+    """Shards that take some time, with numbered documents."""
+    for shard in range(SHARDS):
+        numbers = range(shard * SIZE, (shard + 1) * SIZE)
+        rows = [{"id": number, "text": "They went to London. " * 10} for number in numbers]
+        put(folder, f"{shard:02}.jsonl", *rows)
+
+
+def test_a_run_that_is_told_to_end_leaves_nothing_half_written(model, tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    put_many(tmp_path / "in")
+    process = start(*arguments(model, tmp_path))
+    wait_for(lambda: list((tmp_path / "out").glob(".*.tmp")))
+    process.terminate()
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 128 + signal.SIGTERM and "Traceback" not in said
+    assert all(path.suffix == ".jsonl" for path in (tmp_path / "out").iterdir())
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at /proc")
 def test_nothing_is_lost_or_doubled_when_a_worker_and_then_the_driver_are_killed(model, tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
-    shards, size = 12, 3000
-    for shard in range(shards):
-        numbers = range(shard * size, (shard + 1) * size)
-        rows = [{"id": number, "text": "They went to London. " * 20} for number in numbers]
-        put(tmp_path / "in", f"{shard:02}.jsonl", *rows)
+    put_many(tmp_path / "in")
     out = tmp_path / "out"
     words = arguments(model, tmp_path)
     driver = subprocess.Popen(
@@ -172,13 +190,13 @@ def test_nothing_is_lost_or_doubled_when_a_worker_and_then_the_driver_are_killed
     driver.wait()
     wait_for(lambda: not processes("ray::MapWorker", driver.pid))
     kept = {path: path.stat().st_mtime_ns for path in out.glob("*.jsonl")}
-    assert 0 < len(kept) < shards
-    assert all(len(path.read_text().splitlines()) == size for path in kept)
+    assert 0 < len(kept) < SHARDS
+    assert all(len(path.read_text().splitlines()) == SIZE for path in kept)
 
     process = start(*words)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert f"{len(kept)} finished shards kept" in said
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
-    assert ids(out) == dict.fromkeys(range(shards * size), 1)
-    assert len(list(out.iterdir())) == shards  # and nothing that was left half-written
+    assert ids(out) == dict.fromkeys(range(SHARDS * SIZE), 1)
+    assert len(list(out.iterdir())) == SHARDS  # and nothing that was left half-written
