@@ -19,12 +19,14 @@ OPTIONAL = {  # package of an optional extra: the extra
     "cupy": "cuda",
     "matplotlib": "plot",
     "optuna": "search",
+    "pyarrow": "ray",
+    "ray": "ray",
     "spacy_transformers": "transformers",
     "svgling": "trees",
     "tomli": "search",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-ROOMS = ("modules", "structs", "bridge", "architectures", "pipeline")
+ROOMS = ("modules", "structs", "bridge", "architectures", "pipeline", "annotation")
 
 # Public classes that need no example, as MODULE.NAME: the reason.
 WITHOUT_EXAMPLE: dict[str, str] = {}

@@ -96,6 +96,13 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         ],
     ),
     (
+        "Annotation on data engines",
+        "See [many machines](../how-to/many-machines.md).",
+        [
+            ("spacy_psa.annotation.row_annotator.RowAnnotator", ["stream"]),
+        ],
+    ),
+    (
         "Errors",
         "Wrong input raises an `InputError`, a `ValueError`. Its message says what to do.",
         [

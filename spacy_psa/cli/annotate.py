@@ -4,7 +4,8 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
+from enum import Enum
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,26 +13,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.annotator import Annotator, Failed, Malformed, Outcome
-from spacy_psa.cli.input import InputFormat, Record, open_source, resolve_format
-from spacy_psa.cli.jsonl_writer import ANNOTATION
+from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, Outcome
+from spacy_psa.annotation.input import InputFormat, Record, open_source, resolve_format
+from spacy_psa.annotation.rows import ANNOTATION
+from spacy_psa.annotation.writer import Writer
 from spacy_psa.cli.output import OutputFormat, OutputTags, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
 from spacy_psa.cli.processes import in_processes
-from spacy_psa.cli.writer import Writer
+from spacy_psa.cli.progress import progress, summary
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 
+class Engine(str, Enum):
+    """What the processes run on."""
+
+    local = "local"
+    ray = "ray"
+
+
 def annotate(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
     ],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help='File to read; "-" for stdin.')],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help='File to read; "-" for stdin. With ray, a folder or address, too.',
+        ),
+    ],
     target: Annotated[
-        Path, typer.Argument(metavar="OUTPUT", help='File to write; "-" for stdout.')
+        str,
+        typer.Argument(
+            metavar="OUTPUT",
+            help='File to write; "-" for stdout. With ray, a folder or address.',
+        ),
     ],
     input_format: Annotated[
         InputFormat,
@@ -61,6 +80,13 @@ def annotate(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip malformed lines and count them.")
     ] = False,
+    engine: Annotated[
+        Engine, typer.Option(help="local, or ray for many files, on this machine or a cluster.")
+    ] = Engine.local,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
+    ] = None,
 ) -> None:
     """Annotate text with a trained pipeline.
 
@@ -72,9 +98,16 @@ def annotate(
     Documents that cannot be annotated or written are named on stderr and left out. A malformed line
     ends the run, unless --skip-bad is given. The exit code is 1 if no document was annotated.
 
+    With --engine ray, INPUT is a file or a folder of text, JSON lines or Parquet, and OUTPUT a
+    folder, as paths or addresses (s3://bucket/folder). Each file of INPUT gives one of OUTPUT:
+    Parquet for Parquet, else JSON lines, or what --format says. A file of OUTPUT appears when all
+    of it is done. A worker that is killed is started again. A file with a malformed line is not
+    finished, but the others are. The same command annotates what is not finished, and nothing else.
+
     \b
     Example:
       spacy-psa annotate training/model-best texts.txt annotated.jsonl
+      spacy-psa annotate training/model-best texts annotated --engine ray --n-process -1
     """
     from spacy_psa.loading import load_pipeline
 
@@ -84,13 +117,34 @@ def annotate(
         raise InputError(
             f"--text-key {text_key}: the annotation has this key; rename it in the input"
         )
+    if engine is Engine.ray:
+        from spacy_psa.cli.annotate_shards import annotate_shards
+
+        if gpu_id >= 0:
+            raise InputError(f"--gpu-id {gpu_id}: --engine ray annotates on CPUs; leave it out")
+        annotate_shards(
+            model,
+            source,
+            target,
+            input_format=input_format,
+            output_format=output_format,
+            batch_size=batch_size,
+            workers=n_process,
+            address=address,
+            text_key=text_key,
+            tokens=tokens,
+            skip_bad=skip_bad,
+        )
+        return
+    if address is not None:
+        raise InputError(f"--address {address}: give --engine ray, too")
     # Before the model is loaded, because these checks take no time.
-    check_source(source, input_format)
-    resolve_output_format(target, output_format)
+    check_source(Path(source), input_format)
+    resolve_output_format(Path(target), output_format)
     annotate_file(
         partial(load_pipeline, model, gpu_id),
-        source,
-        open_writer(target, output_format, scheme, tokens, text_key),
+        Path(source),
+        open_writer(Path(target), output_format, scheme, tokens, text_key),
         input_format=input_format,
         batch_size=batch_size,
         n_process=n_process,
@@ -147,7 +201,7 @@ def annotate_file(
         annotator = Annotator(open_pipeline, opened.make_doc, writer.encode)
         with (
             closing(annotated(annotator, opened.records, batch_size, n_process)) as outcomes,
-            _progress() as (advance, say),
+            progress() as (advance, say),
         ):
             started = time.perf_counter()  # the pipeline is open
             for record, outcome in outcomes:
@@ -170,7 +224,7 @@ def annotate_file(
         if lost and not counts["docs"]:
             typer.echo(f"error: none of {lost:,} docs was annotated", err=True)
             raise typer.Exit(1)
-    typer.echo(_summary(counts, time.perf_counter() - started), err=True)
+    typer.echo(summary(counts, time.perf_counter() - started), err=True)
 
 
 def annotated(
@@ -208,55 +262,3 @@ def _with_records(
     with closing(found):
         for outcomes in found:
             yield from zip(waiting.popleft(), outcomes, strict=True)
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callable[[str], None]]]:
-    """Give `advance(position, total, words)` and `say(line)`; a terminal gets a bar."""
-    import sys
-
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    if not sys.stderr.isatty():
-        yield (lambda position, total, words: None), (lambda line: typer.echo(line, err=True))
-        return
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[words]:,} words"),
-        BarColumn(),
-        TextColumn("{task.fields[speed]:,.0f} words/s"),
-        TimeElapsedColumn(),
-    )
-    # No thread refreshes the bar: `advance` does.
-    with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
-        task = bar.add_task("", total=None, words=0, speed=0.0)
-        started = shown = time.perf_counter()
-
-        def advance(position: int, total: int | None, words: int) -> None:
-            nonlocal shown
-            now = time.perf_counter()
-            if now - shown > 0.1:
-                shown = now
-                speed = words / (now - started)
-                bar.update(task, completed=position, total=total, words=words, speed=speed)
-                bar.refresh()
-
-        def say(line: str) -> None:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-        yield advance, say
-
-
-def _summary(counts: Counter[str], seconds: float) -> str:
-    parts = [
-        f"{counts['docs']:,} docs",
-        f"{counts['words']:,} words",
-        f"{seconds:.1f} s",
-        f"{counts['words'] / seconds:,.0f} words/s",
-    ]
-    if counts["failed"]:
-        parts.append(f"{counts['failed']:,} failed")
-    if counts["bad"]:
-        parts.append(f"{counts['bad']:,} malformed lines skipped")
-    return ", ".join(parts)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from spacy_psa.cli.writer import Encode
+from spacy_psa.annotation.writer import Encode
 from spacy_psa.corpora.tag_schemes import spans_to_tags
 
 if TYPE_CHECKING:

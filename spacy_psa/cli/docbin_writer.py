@@ -1,11 +1,9 @@
 """Annotated documents as a `.spacy` file."""
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
-from spacy_psa.cli.writer import Encode
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc
+from spacy_psa.annotation.rows import docbin_bytes
+from spacy_psa.annotation.writer import Encode
 
 
 class DocBinWriter:
@@ -39,10 +37,3 @@ class DocBinWriter:
 
     def finish(self) -> None:
         self.stream.write(self.docbin.to_bytes())
-
-
-def docbin_bytes(doc: "Doc") -> bytes:
-    """Encode a document as a `.spacy` file of its own."""
-    from spacy.tokens import DocBin
-
-    return DocBin(docs=[doc], store_user_data=True).to_bytes()

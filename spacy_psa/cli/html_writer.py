@@ -4,7 +4,7 @@ import html
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from spacy_psa.cli.writer import Encode
+from spacy_psa.annotation.writer import Encode
 
 if TYPE_CHECKING:
     from spacy.displacy.render import EntityRenderer

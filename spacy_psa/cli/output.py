@@ -9,11 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import BinaryIO
 
+from spacy_psa.annotation.writer import Writer
 from spacy_psa.cli.conll_writer import ConllWriter
 from spacy_psa.cli.docbin_writer import DocBinWriter
 from spacy_psa.cli.html_writer import HtmlWriter
 from spacy_psa.cli.jsonl_writer import JsonlWriter
-from spacy_psa.cli.writer import Writer
 from spacy_psa.errors import InputError
 
 
@@ -25,6 +25,7 @@ class OutputFormat(str, Enum):
     spacy = "spacy"
     conll = "conll"
     html = "html"
+    parquet = "parquet"
 
 
 class OutputTags(str, Enum):
@@ -44,6 +45,7 @@ SUFFIXES = {
     ".iob": OutputFormat.conll,
     ".html": OutputFormat.html,
     ".htm": OutputFormat.html,
+    ".parquet": OutputFormat.parquet,
 }
 
 
@@ -51,22 +53,24 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
     """Give the format of the output.
 
     Raises:
-        InputError: if `wanted` is auto and the file name does not tell the format.
+        InputError: if `wanted` is auto and the file name does not tell the format, or if it is
+            Parquet.
 
     Examples:
         >>> resolve_format(Path("page.html"), OutputFormat.auto).value
         'html'
     """
-    if wanted is not OutputFormat.auto:
-        return wanted
-    if str(path) == "-":
-        return OutputFormat.jsonl
-    if path.suffix.lower() not in SUFFIXES:
+    form: OutputFormat | None = wanted
+    if wanted is OutputFormat.auto:
+        form = OutputFormat.jsonl if str(path) == "-" else SUFFIXES.get(path.suffix.lower())
+    if form is None:
         raise InputError(
             f"{path}: cannot tell the format from the name; "
             "give --format jsonl, spacy, conll or html"
         )
-    return SUFFIXES[path.suffix.lower()]
+    if form is OutputFormat.parquet:
+        raise InputError(f"{path}: Parquet is written with --engine ray; give it, too")
+    return form
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from spacy_psa.annotation.writer import Encode, Writer
 from spacy_psa.cli.output import open_output
-from spacy_psa.cli.writer import Encode, Writer
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spacy_psa.annotation.input import InputFormat
 from spacy_psa.cli.annotate import annotate_file, check_source
 from spacy_psa.cli.html_writer import HtmlWriter, drawn_entities
-from spacy_psa.cli.input import InputFormat
 from spacy_psa.cli.output import open_output
 from spacy_psa.errors import InputError
 

@@ -16,9 +16,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
+from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome
+from spacy_psa.annotation.input import Record, text_doc
 from spacy_psa.cli.annotate import annotated
-from spacy_psa.cli.annotator import Annotated, Annotator, Failed, Outcome
-from spacy_psa.cli.input import Record, text_doc
 from tests.helpers.commands import assert_one_error, command
 
 run = command("annotate")

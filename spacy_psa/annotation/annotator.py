@@ -1,12 +1,12 @@
-"""Annotates batches of records: bytes in, rows to write out."""
+"""Annotates batches of records: their contents in, rows to write out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from spacy_psa.cli.input import MakeDoc, MalformedLine
-from spacy_psa.cli.writer import Encode
+from spacy_psa.annotation.input import MakeDoc, MalformedLine
+from spacy_psa.annotation.writer import Encode
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Annotator:
 
     Examples:
         >>> import spacy
-        >>> from spacy_psa.cli.input import text_doc
+        >>> from spacy_psa.annotation.input import text_doc
         >>> annotator = Annotator(lambda: spacy.blank("en"), text_doc, lambda doc: doc[0].text)
         >>> annotator([b"Ada left"])
         [Annotated(row='Ada', words=2)]
@@ -71,7 +71,7 @@ class Annotator:
         """The pipeline."""
         return self.open_pipeline()
 
-    def __call__(self, contents: list[bytes]) -> list[Outcome]:
+    def __call__(self, contents: Sequence[Any]) -> list[Outcome]:
         """Annotate a batch.
 
         If the pipeline fails on the batch, its documents are annotated again one by one.
@@ -79,7 +79,7 @@ class Annotator:
         `ner` and `parser`.)
 
         Args:
-            contents: the contents of the records.
+            contents: the contents of the records, as `make_doc` takes them.
 
         Returns:
             The outcome for each record.
@@ -91,7 +91,7 @@ class Annotator:
         with self.nlp.memory_zone(), codecs_known():
             return list(self._outcomes(contents))
 
-    def _outcomes(self, contents: list[bytes]) -> Iterator[Outcome]:
+    def _outcomes(self, contents: Sequence[Any]) -> Iterator[Outcome]:
         made = [self._made(content) for content in contents]
         docs = [doc for doc in made if not isinstance(doc, Failed | Malformed)]
         try:
@@ -107,7 +107,7 @@ class Annotator:
             else:
                 yield self._alone(content)
 
-    def _made(self, content: bytes) -> "Doc | Failed | Malformed":
+    def _made(self, content: Any) -> "Doc | Failed | Malformed":
         try:
             return self.make_doc(self.nlp, content)
         except MalformedLine as error:
@@ -115,7 +115,7 @@ class Annotator:
         except Exception as error:  # a tokenizer may raise any error
             return Failed(_reason(error))
 
-    def _alone(self, content: bytes) -> Outcome:
+    def _alone(self, content: Any) -> Outcome:
         # A new doc, because the components before the one that failed have changed the first.
         doc = self._made(content)
         if isinstance(doc, Failed | Malformed):

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from spacy_psa.corpora.lines import BOM
 from spacy_psa.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, DocBin
 
-MakeDoc = Callable[["Language", bytes], "Doc"]
+MakeDoc = Callable[["Language", Any], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""
 
 
@@ -88,6 +88,8 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
     if str(path) == "-":
         return InputFormat.text
     suffix = (path.with_suffix("") if _gzipped(path) else path).suffix.lower()
+    if suffix == ".parquet":
+        raise InputError(f"{path}: Parquet is read with --engine ray; give it, too")
     if suffix not in SUFFIXES:
         raise InputError(
             f"{path}: cannot tell the format from the name; "
@@ -111,7 +113,7 @@ def open_source(path: Path, wanted: InputFormat, text_key: str, keep: bool) -> I
     """
     form = resolve_format(path, wanted)
     if str(path) == "-":
-        yield _source(sys.stdin.buffer, "stdin", None, form, text_key, keep)
+        yield stream_source(sys.stdin.buffer, "stdin", None, form, text_key, keep)
         return
     opener = gzip.open if _gzipped(path) else open
     try:
@@ -120,7 +122,34 @@ def open_source(path: Path, wanted: InputFormat, text_key: str, keep: bool) -> I
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     with stream:
-        yield _source(stream, str(path), size, form, text_key, keep)
+        yield stream_source(stream, str(path), size, form, text_key, keep)
+
+
+def stream_source(
+    stream: IO[bytes] | gzip.GzipFile,
+    name: str,
+    size: int | None,
+    form: InputFormat,
+    text_key: str,
+    keep: bool,
+) -> Source:
+    """Read the records of a stream; the arguments are those of `open_source`.
+
+    Args:
+        stream: the stream, not compressed any more.
+        name: its name, for messages.
+        size: its number of bytes; None if unknown.
+        form: its format, not auto.
+        text_key: see `open_source`.
+        keep: see `open_source`.
+    """
+    if form is InputFormat.spacy:
+        return _docbin_source(stream, name, keep)
+    records = _lines(stream, name)
+    if form is InputFormat.text:
+        return Source(records, size, text_doc)
+    filled = (record for record in records if record.content.strip())
+    return Source(filled, size, partial(json_doc, text_key=text_key))
 
 
 def text_doc(nlp: "Language", content: bytes) -> "Doc":
@@ -171,23 +200,6 @@ def packed_doc(nlp: "Language", content: bytes, keep: bool) -> "Doc":
 
 def _gzipped(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
-
-
-def _source(
-    stream: IO[bytes] | gzip.GzipFile,
-    name: str,
-    size: int | None,
-    form: InputFormat,
-    text_key: str,
-    keep: bool,
-) -> Source:
-    if form is InputFormat.spacy:
-        return _docbin_source(stream, name, keep)
-    records = _lines(stream, name)
-    if form is InputFormat.text:
-        return Source(records, size, text_doc)
-    filled = (record for record in records if record.content.strip())
-    return Source(filled, size, partial(json_doc, text_key=text_key))
 
 
 @contextmanager

@@ -1,0 +1,88 @@
+"""The annotation of a document as plain data, which needs neither pipeline nor vocabulary."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span, SpanGroup
+
+ANNOTATION = ("ents", "spans", "tokens")
+"""The keys of a row that have the annotation."""
+
+
+def annotation(doc: "Doc", tokens: bool = False) -> dict[str, Any]:
+    """Give the annotation of a document.
+
+    Args:
+        doc: the document.
+        tokens: whether to give the tokens, also without tags.
+
+    Returns:
+        `ents`, a list of `{start, end, label, text}` with character offsets, where `end` is
+        excluded; `spans`, if the document has span groups, which has such a list for each group,
+        each span with its `score` if the group has scores; and `tokens`, a list of
+        `{start, end, tag}`, if asked for or if the document has tags.
+
+    Examples:
+        >>> from spacy.tokens import Doc
+        >>> from spacy.vocab import Vocab
+        >>> annotation(Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"]))
+        {'ents': [{'start': 0, 'end': 3, 'label': 'PER', 'text': 'Ada'}]}
+    """
+    found: dict[str, Any] = {"ents": [_span(ent) for ent in doc.ents]}
+    spans = {key: _group(group) for key, group in doc.spans.items()}
+    if spans:
+        found["spans"] = spans
+    tagged = len(doc) > 0 and doc.has_annotation("TAG")
+    if tokens or tagged:
+        found["tokens"] = [
+            {"start": token.idx, "end": token.idx + len(token)}
+            | ({"tag": token.tag_} if tagged else {})
+            for token in doc
+        ]
+    return found
+
+
+def json_row(doc: "Doc", tokens: bool, text_key: str) -> tuple[dict[str, Any], list[str]]:
+    """Give the row of a document that was read from a JSON line: its other keys come first.
+
+    Returns:
+        The row, and the keys of the input that it replaces.
+    """
+    meta = doc.user_data.get("meta", {})
+    replaced = [key for key in meta if key in (text_key, *ANNOTATION)]
+    others = {key: value for key, value in meta.items() if key not in replaced}
+    return {**others, text_key: doc.text, **annotation(doc, tokens)}, replaced
+
+
+def json_line(row: dict[str, Any], unknown: Callable[[Any], Any] | None = None) -> bytes:
+    """Write a row as a JSON line; `unknown` replaces a value that JSON does not know, as a date."""
+    line = json.dumps(row, ensure_ascii=False, default=unknown) + "\n"
+    # Half of a surrogate pair is not valid UTF-8. JSON escapes it in the same form as Python.
+    return line.encode("utf8", "backslashreplace")
+
+
+def docbin_bytes(doc: "Doc") -> bytes:
+    """Encode a document as a `.spacy` file of its own."""
+    from spacy.tokens import DocBin
+
+    return DocBin(docs=[doc], store_user_data=True).to_bytes()
+
+
+def _span(span: "Span") -> dict[str, Any]:
+    return {
+        "start": span.start_char,
+        "end": span.end_char,
+        "label": span.label_,
+        "text": span.text,
+    }
+
+
+def _group(group: "SpanGroup") -> list[dict[str, Any]]:
+    spans = [_span(span) for span in group]
+    scores = group.attrs.get("scores")
+    if scores is not None and len(scores) == len(spans):
+        for span, score in zip(spans, scores, strict=True):
+            span["score"] = float(score)
+    return spans
