@@ -1,4 +1,4 @@
-"""Small files of each format that `spacy-psa convert` reads, with sentences of the sample grammar."""
+"""Small files of each format that `spacy-psa convert` reads, of sentences of the sample grammar."""
 
 import bz2
 import gzip

@@ -7,9 +7,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import fix_random_seed
 
-from spacy_psa.corpora.trees import parse_tree
-from tests.helpers.embedders import CHARACTERS, LISTENER, block
-from tests.helpers.parsers import ENCODERS, chart_model
+from tests.helpers.embedders import LISTENER, block
+from tests.helpers.parsers import chart_model
 from tests.helpers.pipelines import randomize, small_encoder, small_model
 from tests.helpers.trees import BRACKETS, tree_doc
 

@@ -1,5 +1,6 @@
 """Any text, with any annotation, goes through every component."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy
@@ -49,7 +50,7 @@ def assert_well_formed(doc: Doc, before: Doc, nlp: Any) -> None:
     for name, spans in found.items():
         assert set(known[name]) <= set(spans)
         assert spans == sorted(spans) == spans_of(doc.spans[name])
-        assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:]))
+        assert all(one[1] <= other[0] for one, other in pairwise(spans))
         for start, end, label in set(spans) - set(known[name]):
             assert 0 <= start < end <= len(doc) and label in labels[name]
             assert sentence[start] == sentence[end - 1]
