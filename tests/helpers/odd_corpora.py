@@ -74,7 +74,7 @@ def write(folder: Path, train: Iterable[Doc], dev: Iterable[Doc]) -> None:
         DocBin(docs=docs).to_disk(folder / f"{name}.spacy")
 
 
-def config(folder: Path, names: Iterable[str], steps: int = 4) -> Path:
+def config(folder: Path, names: Iterable[str], steps: int = 3) -> Path:
     """Write a config that trains components on the files in a folder."""
     nlp = spacy.blank("en")
     for factory, name in FACTORIES.items():
@@ -88,5 +88,6 @@ def config(folder: Path, names: Iterable[str], steps: int = 4) -> Path:
         }
         settings["corpora"][part] = reader
     settings["training"].update(max_steps=steps, eval_frequency=2)
+    settings["training"]["batcher"] = {"@batchers": "spacy.batch_by_sequence.v1", "size": 4}
     settings.to_disk(folder / "config.cfg")
     return folder / "config.cfg"

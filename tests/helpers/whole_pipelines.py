@@ -23,11 +23,19 @@ def _embed(*names: str) -> dict[str, Any]:
 
 
 def models(listening: bool) -> dict[str, dict[str, Any]]:
-    """The config of a small model of each component; no two embed alike."""
+    """The config of a small model of each component.
+
+    No two embed alike; if they are to listen, the chunker has an encoder over its listener.
+    """
     if listening:
-        shared = {"tok2vec": LISTENER}
-        chain = {"@architectures": "spacy-psa.CRF.v1", **shared}
-        return {**dict.fromkeys(NAMES[:3], chain), "parser": {**chart_model(), **shared}}
+        chain = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": LISTENER}
+        over = {"@architectures": "spacy.Tok2Vec.v2", "embed": LISTENER}
+        encoded = {**over, "encode": small_encoder("BiLSTM")}
+        parser = {**chart_model(), "tok2vec": LISTENER}
+        return {
+            "tagger": chain, "ner": chain, "chunker": {**chain, "tok2vec": encoded},
+            "parser": parser,
+        }  # fmt: skip
     plain = small_encoder("BiLSTM")
     return {
         "tagger": small_model("softmax", plain, embed=_embed("CharCNN", "WordShape")),
