@@ -23,8 +23,14 @@ def has_boundaries(tok2vec: Model) -> bool:
 
 
 def listens(model: Model) -> bool:
-    """Whether a model gets its input from an earlier component, and so must be given whole docs."""
-    return any(hasattr(node, "upstream_name") for node in model.walk())
+    """Whether a model must be given whole docs, because it listens to an earlier component.
+
+    It is still so when spaCy's `replace_listeners` has put a copy of that component in its place,
+    whose vectors may depend on what stands around a sentence.
+    """
+    return any(
+        hasattr(node, "upstream_name") or node.attrs.get("whole_docs") for node in model.walk()
+    )
 
 
 def sentencewise(tok2vec: Model, head: Model) -> Model:
@@ -46,17 +52,30 @@ def sentencewise(tok2vec: Model, head: Model) -> Model:
         layers=[tok2vec, head],
         dims={"nO": None},
         refs={"tok2vec": tok2vec, "head": head},
+        attrs={"whole_docs": _part_for_whole_docs(tok2vec)},
     )
     return model
 
 
+def _part_for_whole_docs(tok2vec: Model) -> str:
+    """Name the part that gets whole docs: "tok2vec", its "embed", or "" for none.
+
+    A listener must get whole docs. An encoder over a listener gets sentences, so that it never
+    looks across their bounds.
+    """
+    if not listens(tok2vec):
+        return ""
+    over = tok2vec.has_ref("encode") and not listens(tok2vec.get_ref("encode"))
+    return "embed" if over else "tok2vec"
+
+
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     tok2vec, head = model.layers
-    if not listens(tok2vec):
+    if not model.attrs["whole_docs"]:
         vectors, embed_backprop = tok2vec(split_sentences(docs), is_train)
         potentials, head_backprop = head(vectors, is_train)
         return potentials, lambda d: embed_backprop(head_backprop(d))
-    below, above = _around_the_split(tok2vec, head)
+    below, above = _around_the_split(model)
     whole, below_backprop = below(docs, is_train)
     parts = [[end - start for start, end in sentence_bounds(doc)] for doc in docs]
     vectors = []
@@ -76,13 +95,10 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
     return vectors, backprop
 
 
-def _around_the_split(tok2vec: Model, head: Model) -> tuple[Model, list[Model]]:
-    """Separate the layer that gets whole docs from the layers that get sentences.
-
-    A listener must get whole docs. An encoder over a listener gets sentences, so that it never
-    looks across their bounds.
-    """
-    if tok2vec.has_ref("encode") and not listens(tok2vec.get_ref("encode")):
+def _around_the_split(model: Model) -> tuple[Model, list[Model]]:
+    """Separate the layer that gets whole docs from the layers that get sentences."""
+    tok2vec, head = model.layers
+    if model.attrs["whole_docs"] == "embed":
         return tok2vec.get_ref("embed"), [tok2vec.get_ref("encode"), head]
     return tok2vec, [head]
 
@@ -99,10 +115,9 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
     Returns:
         A function from numbers of sentences to the arrays of these sentences.
     """
-    tok2vec, head = model.layers
-    if not listens(tok2vec):
+    if not model.attrs["whole_docs"]:
         return lambda numbers: model.predict(split.sentences.chosen(numbers))
-    below, above = _around_the_split(tok2vec, head)
+    below, above = _around_the_split(model)
     vectors: list[Floats2d] = []
     for array, bounds in zip(below.predict(split.docs), split.bounds):
         vectors += [array[start:end] for start, end in bounds]

@@ -83,8 +83,8 @@ def decode_lines(
     r"""Yield the number, from 1, and the text of each line, as a stream.
 
     The text has no line end and no trailing blanks. These defects are repaired and counted in
-    `repairs`: a byte order mark, CRLF line ends, trailing blanks, and lines in Latin-1 instead of
-    UTF-8.
+    `repairs`: a byte order mark, CRLF line ends, trailing blanks, lines in Latin-1 instead of
+    UTF-8, and a last line without a line end, which may be the rest of a longer one.
 
     Args:
         name: the name of the file, for errors.
@@ -109,6 +109,8 @@ def decode_lines(
             raise InputError(
                 f"{name}:{number}: not UTF-8 text but binary or UTF-16; convert it to UTF-8"
             )
+        if not raw.endswith(b"\n"):
+            repairs["last line(s) without a line end"] += 1
         body = raw.removesuffix(b"\n")
         if body.endswith(b"\r"):
             body = body.removesuffix(b"\r")

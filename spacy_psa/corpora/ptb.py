@@ -43,7 +43,7 @@ def read_treebank(
     for name, stream in open_files(source, wanted, what):
         document = PurePosixPath(name.removesuffix(".gz")).stem
         # Blanks at the end of a line belong to the format, so they are not counted as repairs.
-        lines = decode_lines(name, (line.rstrip() for line in stream), repairs)
+        lines = decode_lines(name, (line.rstrip() + b"\n" for line in stream), repairs)
         for _, parsed in read_trees(name, lines, repairs, clean=True):
             yield document, parsed
 

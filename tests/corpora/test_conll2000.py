@@ -143,3 +143,10 @@ def test_counts_equal_the_published_ones(corpora, vocab, member, sentences, toke
         types.update(span.label_ for span in doc.spans["chunks"])
     assert counts == {"sentences": sentences, "tokens": tokens, "chunks": chunks}
     assert len(types) == (11 if member == "train.txt" else 10)  # the test set lacks UCP
+
+
+@pytest.mark.parametrize("text, count", [(TEXT, 0), (TEXT.rstrip("\n"), 1)])
+def test_a_last_line_that_may_be_cut_is_told(write, vocab, text, count):
+    repairs = Counter()
+    assert len(list(read_docs(write(text), vocab, repairs))) == 2
+    assert repairs["last line(s) without a line end"] == count
