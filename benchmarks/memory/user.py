@@ -5,13 +5,15 @@ from itertools import islice
 
 import spacy
 
+from spacy_psa.memory import memory_zone
+
 BATCH = 256
 
 
 def main(model: str) -> None:
     nlp = spacy.load(model)
     while lines := [line.rstrip("\n") for line in islice(sys.stdin, BATCH)]:
-        with nlp.memory_zone():
+        with memory_zone(nlp):
             for doc in nlp.pipe(lines):
                 print(len(doc.ents))
 
