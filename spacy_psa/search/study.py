@@ -183,8 +183,8 @@ def _create(storage: Path, pruner: optuna.pruners.BasePruner) -> optuna.Study:
 
 
 def _url(storage: Path) -> str:
-    url = URL.create("sqlite", database=str(storage.resolve()))  # escapes "?" and the like
-    return url.render_as_string()
+    name = storage.resolve().as_uri()  # escapes "?" and the like, as not all of SQLAlchemy 2 does
+    return URL.create("sqlite", database=name, query={"uri": "true"}).render_as_string()
 
 
 @contextmanager
