@@ -3,7 +3,10 @@
 import re
 import shlex
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import spacy
@@ -77,6 +80,7 @@ def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpu
             seen.add(name)
             if name == "assets":
                 assert context.params["mirror"] == mirror
+                assert context.params["fetch"]
                 assert context.params["task"] == chosen["task"]
             if name == "merge-config":
                 assert context.params["values"] == ["a.b=1", "c.d=x"]
@@ -132,6 +136,7 @@ def test_each_file_of_a_corpus_is_an_asset_of_the_project():
             private = corpus == "sample" or file.name == "conll-2012-en.tar.xz"
             assert ("url" in asset) != private
             assert re.fullmatch(r"[0-9a-f]{32}", asset.get("checksum", "0" * 32))
+            assert private or asset["size"] > 0
 
 
 def write_assets(folder: Path) -> Path:
@@ -155,7 +160,7 @@ def write_assets(folder: Path) -> Path:
 def test_missing_assets_are_named_in_one_line(tmp_path):
     write_assets(tmp_path)
     result = run("assets", "conll2003", "--project", tmp_path / "project.yml")
-    names = ("eng.train", "eng.testa", "eng.testb", "glove.6B.zip", "project assets")
+    names = ("eng.train", "eng.testa", "eng.testb", "glove.6B.zip", "--download")
     assert_one_error(result, *names)
 
 
@@ -456,3 +461,54 @@ def test_an_error_while_preparing_is_one_line(tmp_path):
     result = run("prepare", "resume", tmp_path / "assets", tmp_path / "corpus")
     assert_one_error(result, "train.char.bmes:1: 4 column(s)")
     assert not list(tmp_path.glob("corpus/*.spacy"))
+
+
+class Files(SimpleHTTPRequestHandler):
+    """Serves files, without a log."""
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server of the files in the mirror of `write_assets`, which the project names."""
+    mirror = write_assets(tmp_path)
+    handler = partial(Files, directory=mirror)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        project = srsly.read_yaml(tmp_path / "project.yml")
+        for asset in project["assets"]:
+            name = asset["dest"].removeprefix("assets/")
+            asset["url"] = f"http://127.0.0.1:{server.server_port}/{name}"
+        srsly.write_yaml(tmp_path / "project.yml", project)
+        yield mirror
+        server.shutdown()
+
+
+def test_missing_and_damaged_assets_are_downloaded(tmp_path, server):
+    (tmp_path / "assets" / "conll2003").mkdir(parents=True)
+    damaged = tmp_path / "assets" / "conll2003" / "eng.train"
+    damaged.write_text("half")
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    assert_one_error(run(*arguments), "eng.train: is damaged", "--download")
+    result = run(*arguments, "--download")
+    assert result.exit_code == 0, result.output
+    assert damaged.read_text() == "content of eng.train"
+    assert "downloading" not in run(*arguments, "--download").output
+
+
+def test_a_mirror_comes_before_a_download(tmp_path, server):
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    result = run(*arguments, "--mirror", server / "conll2003", "--download")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("downloading") == 1  # glove, which that folder lacks
+
+
+def test_a_download_of_wrong_bytes_replaces_nothing(tmp_path, server):
+    arguments = ["assets", "conll2003", "--project", tmp_path / "project.yml"]
+    assert run(*arguments, "--download").exit_code == 0
+    there = tmp_path / "assets" / "conll2003" / "eng.train"
+    there.write_text("mine")
+    (server / "conll2003" / "eng.train").write_text("wrong")
+    assert_one_error(run(*arguments, "--download"), "eng.train: the server has another file")
+    assert there.read_text() == "mine"

@@ -61,6 +61,48 @@ def training(records: Records) -> str:
     )
 
 
+STREAMS = {
+    "annotate": "`spacy-psa annotate`",
+    "annotate-2": "`spacy-psa annotate --n-process 2`",
+    "pipe": "`nlp.pipe` in a memory zone",
+}
+WARM = 300
+"""Seconds after which memory is to be flat."""
+
+
+def _stream(records: Records, mode: str) -> tuple[dict[str, Any], list[int]]:
+    """The results of a stream, and the bytes of all its processes, from `WARM` seconds on."""
+    found = records[f"stream-{mode}"]["results"]
+    return found, [
+        sum(sample["resident"]) for sample in found["samples"] if sample["seconds"] >= WARM
+    ]
+
+
+def streams(records: Records) -> str:
+    body = []
+    for mode, title in STREAMS.items():
+        found, resident = _stream(records, mode)
+        files = [sum(found["samples"][place]["files"]) for place in (0, -1)]
+        body.append(
+            [
+                title,
+                f"{found['seconds'] / 60:.0f}",
+                f"{found['words']:,}",
+                f"{found['new_words']:,}",
+                f"{resident[0] / 1e6:,.0f}",
+                f"{min(resident) / 1e6:,.0f} to {max(resident) / 1e6:,.0f}",
+                f"{100 * (max(resident) / resident[0] - 1):+.1f} %",
+                " → ".join(map(str, files)),
+                file_link(f"stream-{mode}"),
+            ]
+        )
+    header = [
+        "", "minutes", "words", "of them new", "MB after 5 minutes", "MB from then on",
+        "at most", "open files", "record",
+    ]  # fmt: skip
+    return table(header, body)
+
+
 def aims(records: Records) -> str:
     opened = _rows(records, "memory", "loading")
     slower = (
@@ -102,6 +144,7 @@ def aims(records: Records) -> str:
 TABLES = {
     "aims": aims,
     "loading": loading,
+    "streams": streams,
     "memory": memory,
     "training": training,
     "lengths": lengths,
@@ -115,4 +158,6 @@ def headline(records: Records) -> str:
 
 
 def claims(records: Records) -> list[str]:
-    return [f"{records['training-ontonotes-psa']['results']['steps']:,} training steps"]
+    steps = records["training-ontonotes-psa"]["results"]["steps"]
+    most = max(max(found) / found[0] - 1 for _, found in (_stream(records, m) for m in STREAMS))
+    return [f"{steps:,} training steps", f"at most {100 * most:.1f} % above"]

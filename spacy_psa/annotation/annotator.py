@@ -85,10 +85,11 @@ class Annotator:
             The outcome for each record.
         """
         from spacy_psa.corpora.docbin import codecs_known
+        from spacy_psa.memory import memory_zone
 
         # spaCy keeps every word that it meets. A memory zone frees the words of its documents,
         # so that memory does not grow with the input.
-        with self.nlp.memory_zone(), codecs_known():
+        with memory_zone(self.nlp), codecs_known():
             return list(self._outcomes(contents))
 
     def _outcomes(self, contents: Sequence[Any]) -> Iterator[Outcome]:

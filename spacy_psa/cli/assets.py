@@ -1,13 +1,13 @@
-"""`spacy-psa assets`: checks that the files of a corpus are there and undamaged.
+"""`spacy-psa assets`: brings the files of a corpus, and checks that they are undamaged.
 
-`spacy project assets` downloads the files. It only warns of a wrong checksum, and cannot copy
-from a folder instead.
+`spacy project assets` downloads the files, too. But it only warns of a wrong checksum, does not go
+on after a cut connection, and cannot copy from a folder instead.
 """
 
 import shutil
 import zipfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,19 +22,25 @@ def assets(
         str, typer.Option(help="Folder, or folder of folders, from which files are copied.")
     ] = "",
     task: Annotated[str, typer.Option(help="Task to train for, as in --vars.task.")] = "",
+    fetch: Annotated[
+        bool, typer.Option("--download", help="Download what is missing or damaged.")
+    ] = False,
     project: Annotated[
         Path, typer.Option(help="Project file, which lists assets and checksums.")
     ] = Path("project.yml"),
 ) -> None:
-    """Check or copy the files that a corpus needs.
+    """Check, copy or download the files that a corpus needs.
 
     The files are in `assets/` next to the project file. Missing and damaged files are copied from
-    --mirror, if it is given; nothing is downloaded.
+    --mirror, if it is given and has them, or else downloaded with --download. A download that was
+    cut goes on where it was. A file is replaced when size and checksum are right.
 
     \b
-    Example:
+    Examples:
+      spacy-psa assets conll2003 --download
       spacy-psa assets conll2003 --mirror /path/to/files
     """
+    from spacy_psa.corpora.download import download
     from spacy_psa.corpora.layouts import layout
 
     root = project.parent
@@ -57,23 +63,26 @@ def assets(
             if found:
                 _copy(found, root / path)
                 typer.echo(f"{path}: copied from {found}")
+        if fetch and asset.get("url") and not _is_whole(root / path, checksum):
+            typer.echo(f"{path}: downloading from {asset['url']}")
+            download(asset["url"], root / path, size=asset.get("size"), checksum=checksum)
         if not (root / path).is_file():
             missing.append(str(path) if asset.get("url") else f"{path} (not for download)")
         elif not _is_whole(root / path, checksum):
             raise InputError(
                 f"{root / path}: is damaged or is another version ({_wrong(checksum)}); "
-                "delete it and run `python -m spacy project assets`"
+                "get another by --download or --mirror"
             )
     if missing:
         where = f" and not in {mirror}" if mirror else ""
         raise InputError(
-            f"missing{where}: {', '.join(missing)}; run `python -m spacy project assets` to "
-            "download, or give a folder that holds them with --vars.mirror FOLDER"
+            f"missing{where}: {', '.join(missing)}; give --download, or a folder "
+            "that holds them with --mirror (in a project: --vars.mirror FOLDER)"
         )
     typer.echo(f"{corpus}: {len(paths)} files, all there and undamaged")
 
 
-def _listed(project: Path) -> dict[str, dict[str, str]]:
+def _listed(project: Path) -> dict[str, dict[str, Any]]:
     """Read the assets of the project file, by destination."""
     import srsly
 

@@ -23,7 +23,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         InputError: if `path` is a folder, or writing fails (no permission, disk full).
     """
     temporary = _beside(path)
-    with _unwritable_as_input_error(path):
+    with unwritable_as_input_error(path):
         if path.is_dir():
             raise InputError(f"{path}: is a folder; give the name of a file")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """
     check_free(path)
     temporary = _beside(path)
-    with _unwritable_as_input_error(path):
+    with unwritable_as_input_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.mkdir()
@@ -67,7 +67,7 @@ def check_free(path: Path) -> None:
     Raises:
         InputError: if `path` is a file or a folder that is not empty, or cannot be a folder.
     """
-    with _unwritable_as_input_error(path):
+    with unwritable_as_input_error(path):
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
             raise InputError(f"{path}: already exists; give a folder that is new or empty")
 
@@ -104,7 +104,8 @@ def _copy_permissions(path: Path, temporary: Path) -> None:
 
 
 @contextmanager
-def _unwritable_as_input_error(path: Path) -> Iterator[None]:
+def unwritable_as_input_error(path: Path) -> Iterator[None]:
+    """Turn the errors of a file or folder that cannot be written into InputError."""
     try:
         yield
     except OSError as error:  # readers inside the block raise InputError

@@ -39,7 +39,8 @@ def open_storage(place: str) -> BaseStorage:
         if path.is_file() and path.read_bytes()[:1] not in (b"", b"{"):
             raise InputError("it is no journal")
         return JournalStorage(JournalFileBackend(str(path)))
-    url = URL.create("sqlite", database=str(path))  # escapes "?" and the like
+    name = path.as_uri()  # escapes "?" and the like, as not all of SQLAlchemy 2 does
+    url = URL.create("sqlite", database=name, query={"uri": "true"})
     return _database(url.render_as_string())
 
 

@@ -8,7 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
 
+from spacy_psa.cli.annotator import Annotator
+from spacy_psa.cli.input import text_doc
 from spacy_psa.cli.processes import AHEAD, in_processes
 from spacy_psa.errors import InputError
 
@@ -45,6 +50,28 @@ def test_errors_of_the_function_pass_through():
 def test_a_process_that_is_killed_is_an_error():
     with pytest.raises(InputError, match="a process was killed"):
         list(in_processes(die, [1, 2], 2))
+
+
+def blank() -> Language:
+    return spacy.blank("en")
+
+
+def strings_known(doc: Doc) -> tuple[int, int]:
+    return os.getpid(), len(doc.vocab.strings)
+
+
+def test_processes_keep_no_words():
+    """40 batches of 1,000 new words each."""
+    batches = (
+        [" ".join(f"w{batch}x{doc}x{i}" for i in range(50)).encode() for doc in range(20)]
+        for batch in range(40)
+    )
+    known: dict[int, list[int]] = {}
+    for outcomes in in_processes(Annotator(blank, text_doc, strings_known), batches, 2):
+        process, strings = outcomes[0].row
+        known.setdefault(process, []).append(strings)
+    for strings in known.values():
+        assert max(strings) - min(strings) < 100  # where a batch brings more than 1,000
 
 
 PARENT = """

@@ -13,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import srsly
 
+pytest.importorskip("zensical")  # needs Python 3.11
+
 ROOT = Path(__file__).parents[2]
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 NAMED_ONLY = {"canonical", "next", "prev", "alternate"}
