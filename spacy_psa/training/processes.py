@@ -145,10 +145,6 @@ def _naming_the_end() -> Iterator[None]:
         yield
     except RuntimeError as error:  # torch.distributed has no narrower one
         raise InputError(
-            f"another process of this training has ended or does not answer ({_short(error)}): "
+            "another process of this training has ended or does not answer: "
             "its own message says why; go on with --resume"
         ) from error
-
-
-def _short(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200]

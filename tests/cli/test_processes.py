@@ -12,8 +12,8 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_psa.cli.annotator import Annotator
-from spacy_psa.cli.input import text_doc
+from spacy_psa.annotation.annotator import Annotator
+from spacy_psa.annotation.input import text_doc
 from spacy_psa.cli.processes import AHEAD, in_processes
 from spacy_psa.errors import InputError
 

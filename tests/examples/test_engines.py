@@ -7,8 +7,11 @@ import sys
 
 import pytest
 import spacy
+from spacy.tokens import DocBin
 
 from tests.helpers.paths import ROOT
+from tests.helpers.pipelines import make_examples
+from tests.helpers.trainings import make_config
 
 COUNT = 60
 EXAMPLES = ROOT / "examples"
@@ -87,3 +90,21 @@ def test_dask(model, tmp_path):
     run("annotate_dask.py", model, tmp_path)
     outputs = sorted((tmp_path / "out").glob("*.jsonl"))
     check([json.loads(line) for path in outputs for line in path.read_text().splitlines()])
+
+
+def test_seeds_as_tasks_of_ray(tmp_path):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    docs = [example.reference for example in make_examples(spacy.blank("en"))]
+    DocBin(docs=docs).to_disk(tmp_path / "train.spacy")
+    config = make_config(tmp_path / "train.spacy", max_steps=8, eval_frequency=4)
+    config["training"]["logger"]["output_file"] = None
+    config["system"]["seed"] = 0
+    config["training"]["seed"] = "${system.seed}"
+    config.to_disk(tmp_path / "tiny.cfg", interpolate=False)
+    command = [sys.executable, EXAMPLES / "train_ray.py", tmp_path / "tiny.cfg", tmp_path / "out"]
+    done = subprocess.run([*command, "1,2"], capture_output=True, text=True, timeout=300, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
+    assert [line.partition(":")[0] for line in lines] == ["seed 1", "seed 2"]
+    weights = {(tmp_path / f"out/seed-{n}/model-best/ner/model").read_bytes() for n in (1, 2)}
+    assert len(weights) == 2
