@@ -26,7 +26,7 @@ OPTIONAL = {  # package of an optional extra: the extra
     "tomli": "search",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-ROOMS = ("modules", "structs", "bridge", "architectures", "pipeline", "annotation")
+ROOMS = ("modules", "structs", "bridge", "architectures", "pipeline")
 
 # Public classes that need no example, as MODULE.NAME: the reason.
 WITHOUT_EXAMPLE: dict[str, str] = {}

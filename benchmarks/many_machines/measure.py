@@ -19,20 +19,17 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import ray
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from benchmarks.record import write_record
 from spacy_psa.annotation.input import InputFormat
-from spacy_psa.annotation.ray_engine import annotate_shards
 from spacy_psa.annotation.row_annotator import RowAnnotator
-from spacy_psa.annotation.shard_annotator import ShardAnnotator
-from spacy_psa.annotation.shards import Place, find_shards
 
 
 def write_shards(corpora: Sequence[Path], folder: Path, count: int) -> None:
@@ -47,6 +44,10 @@ def write_shards(corpora: Sequence[Path], folder: Path, count: int) -> None:
 
 def run(model: Path, source: Path, target: Path, workers: int) -> dict[str, Any]:
     """Annotate a folder, and say what it took."""
+    from spacy_psa.annotation.ray_engine import annotate_shards
+    from spacy_psa.annotation.shard_annotator import ShardAnnotator
+    from spacy_psa.annotation.shards import Place, find_shards
+
     places = Place.of(str(source)), Place.of(str(target))
     shards = find_shards(places[0], None, InputFormat.auto)
     annotator = ShardAnnotator(*places, RowAnnotator(str(model.resolve())))
@@ -96,7 +97,7 @@ def measure(
         }
         print(f"{count} workers: {found['seconds']} s", flush=True)
     return {
-        "ray": ray.__version__,
+        "ray": version("ray"),
         "docs": sum(report.docs for report in reports),
         "words": sum(report.words for report in reports),
         "bytes_in": _size(folder / "in"),

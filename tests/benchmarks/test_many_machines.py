@@ -8,6 +8,7 @@ import pytest
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
+from benchmarks.many_machines.measure import write_shards
 from benchmarks.many_machines.simulate import Cluster, check, drawn, figures, simulate
 from benchmarks.many_machines.tables import TITLE
 from benchmarks.record import FOLDER, read_record
@@ -78,9 +79,6 @@ def test_speed_is_that_of_processor_time_and_the_driver_is_a_slope():
 
 
 def test_every_document_is_in_one_shard(tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
-    from benchmarks.many_machines.measure import write_shards
-
     vocab = Vocab()
     docs = [Doc(vocab, words=[str(number)]) for number in range(10)]
     DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
