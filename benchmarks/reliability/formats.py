@@ -7,13 +7,15 @@ import json
 import lzma
 import tarfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from spacy_psa.corpora.bracketing import read_trees
 from spacy_psa.corpora.sample import Generator
 from spacy_psa.corpora.tag_schemes import spans_to_tags
-from spacy_psa.corpora.trees import ESCAPES, parse_tree
+from spacy_psa.corpora.trees import ESCAPES
 
 Sentence = dict[str, Any]
 """A record of the sample corpus; see `spacy_psa.corpora.jsonl`."""
@@ -60,7 +62,8 @@ def ontonotes(records: list[Sentence]) -> str:
     for record in records:
         n = len(record["words"])
         before, after = ["(TOP", *[""] * (n - 1)], [*[""] * (n - 1), ")"]
-        for start, end, label in parse_tree(record["tree"]).constituents:
+        ((_, tree),) = read_trees("tree", [(1, record["tree"])], Counter())
+        for start, end, label in tree.constituents:
             before[start] += f"({label}"
             after[end - 1] += ")"
         names = ["*"] * n

@@ -22,8 +22,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-import spacy
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from benchmarks.record import write_record
@@ -139,6 +140,11 @@ TEXT: dict[str, Mutation] = {
 MEMBERS = ("a member twice", "no member", "an empty member", "a strange member")
 
 
+@cache
+def _text(form: Format, seed: int) -> bytes:
+    return form.write(sentences(seed)).encode()
+
+
 class Case:
     """One damaged file.
 
@@ -150,7 +156,7 @@ class Case:
     def __init__(self, form: Format, seed: int):
         rng = random.Random(seed)
         self.form = form
-        self.text = form.write(sentences(rng.randrange(100))).encode()
+        self.text = _text(form, rng.randrange(100))
         self.packing = rng.choice(["", "", *form.packings])
         archive = self.packing == "zip" or self.packing.startswith("tar")
         places = ["text", "text", *(["packed"] if self.packing else []), *(["member"] * archive)]
@@ -194,8 +200,12 @@ def _changed_members(members: list[tuple[str, bytes]], mutation: str) -> list[tu
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Make each language once, which takes longer than a conversion."""
-    with patch.object(convert, "_vocab", cache(convert._vocab)), warnings.catch_warnings():
+    """Make the languages and the commands once, which takes longer than a conversion."""
+    with (
+        patch.object(convert, "_vocab", cache(convert._vocab)),
+        patch("typer.testing._get_command", cache(get_command)),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")  # zipfile warns of a name that comes twice
         yield
 
@@ -209,7 +219,7 @@ def _content(path: Path) -> list[Any]:
     """What a converted file holds: sentences with their annotation, or lines of vectors."""
     if path.suffix != ".spacy":
         return path.read_bytes().splitlines()[1:]
-    return [_layers(doc) for doc in read_docbin(path, spacy.blank("xx").vocab)]
+    return [_layers(doc) for doc in read_docbin(path, Vocab())]
 
 
 def _layers(doc: Doc) -> tuple[Any, ...]:

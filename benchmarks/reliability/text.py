@@ -1,6 +1,6 @@
 """Check the properties of tests/reliability on many cases.
 
-The tests take their number of cases from SPACY_PSA_CASES. Each run has the same cases.
+The tests take their number of cases from SPACY_PSA_CASES. The cases are the same in each run.
 
 Results (kind "figures"): `asked`, the number of cases that was asked for; `cases`, the number that
 was checked; `failed`, the names of the properties that failed; `seconds`; `properties`, for each
