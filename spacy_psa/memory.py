@@ -44,18 +44,18 @@ def memory_zone(nlp: Language) -> Iterator[None]:
         _renew(nlp.vocab)
 
 
-def _computed(vocab: Vocab) -> bool:
+def _computed(vocab: Any) -> bool:
     """Tell whether the attributes of all lexemes are those that the vocabulary computes."""
     words = [lexeme.text for lexeme in vocab]
     new = Vocab(lex_attr_getters=vocab.lex_attr_getters)
     attributes = list(vocab.lex_attr_getters)
     found, computed = (Doc(each, words=words).to_array(attributes) for each in (vocab, new))
-    return numpy.array_equal(found, computed)
+    return bool(numpy.array_equal(found, computed))
 
 
-def _renew(vocab: Vocab) -> None:
+def _renew(vocab: Any) -> None:
     """Give a vocabulary tables without marks: one with its strings, and one without lexemes."""
-    strings: Any = vocab.strings
+    strings = vocab.strings
     table = PreshMap()
     for key, string in strings._map.items():
         table[key] = string
