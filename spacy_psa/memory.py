@@ -50,7 +50,7 @@ def _computed(vocab: Any) -> bool:
     new = Vocab(lex_attr_getters=vocab.lex_attr_getters)
     attributes = list(vocab.lex_attr_getters)
     found, computed = (Doc(each, words=words).to_array(attributes) for each in (vocab, new))
-    return numpy.array_equal(found, computed)
+    return bool(numpy.array_equal(found, computed))
 
 
 def _renew(vocab: Any) -> None:

@@ -40,7 +40,7 @@ def assets(
       spacy-psa assets conll2003 --download
       spacy-psa assets conll2003 --mirror /path/to/files
     """
-    from spacy_psa.corpora.download import download
+    from spacy_psa.cli.download import download
     from spacy_psa.corpora.layouts import layout
 
     root = project.parent

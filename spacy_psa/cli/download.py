@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from spacy_psa.corpora.atomic import sync, unwritable_as_input_error
 from spacy_psa.errors import InputError
+from spacy_psa.scoring.provenance import md5
 
 if TYPE_CHECKING:
     from requests import Response
@@ -102,8 +103,6 @@ class _Download:
         return self.part.stat().st_size if self.part.exists() else 0
 
     def _is_right(self) -> bool:
-        from spacy_psa.scoring.provenance import md5
-
         return self.checksum is None or md5(self.part) == self.checksum
 
     def _fetch(self) -> None:
@@ -124,7 +123,7 @@ class _Download:
 
     @contextmanager
     def _answer(self, have: int) -> "Iterator[Response]":
-        import requests  # takes long
+        import requests
 
         headers = {"Accept-Encoding": "identity"}  # sizes are those of the file
         if have and (self.checksum or self.version):

@@ -10,8 +10,8 @@ from threading import Event, Thread
 
 import pytest
 
-from spacy_psa.corpora import download as module
-from spacy_psa.corpora.download import BLOCK, TRIES, download
+from spacy_psa.cli import download as module
+from spacy_psa.cli.download import BLOCK, TRIES, download
 from spacy_psa.errors import InputError
 
 CONTENT = bytes(range(256)) * 1000
