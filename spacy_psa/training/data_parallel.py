@@ -60,14 +60,13 @@ class DataParallel:
         """Begin a step.
 
         Args:
-            parts: the parts of the batch, one for each process; later ones may be missing.
+            parts: the batches of the step, at most one for each process.
 
         Returns:
-            The part of this process.
+            The examples of this process. Each has about as many tokens, so that none waits long.
         """
-        rank = self.processes.rank
-        mine = parts[rank] if rank < len(parts) else []
         everything = [example for part in parts for example in part]
+        mine = shared_out(everything, self.processes.count)[self.processes.rank]
         rows = self.words.announce([example.predicted for example in everything])
         self._weights = self._shares(mine, everything)
         modules: dict[nn.Module, float] = {}
@@ -156,6 +155,26 @@ class DataParallel:
         """Set what `state` gave."""
         set_random_states(state["random"][self.processes.rank])
         self.words.random_state = state["rows_random"]
+
+
+def shared_out(examples: Sequence[Example], count: int) -> list[list[Example]]:
+    """Share examples out to processes, each with about the same number of tokens.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> docs = [nlp.make_doc(text) for text in ("a b c d", "a", "a b c", "a b", "a b c d e")]
+        >>> parts = shared_out([Example(doc, doc) for doc in docs], 2)
+        >>> [[len(example) for example in part] for part in parts]
+        [[5, 2, 1], [4, 3]]
+    """
+    parts: list[list[Example]] = [[] for _ in range(count)]
+    tokens = [0] * count
+    for example in sorted(examples, key=lambda eg: -len(eg.predicted)):
+        fewest = tokens.index(min(tokens))
+        parts[fewest].append(example)
+        tokens[fewest] += len(example.predicted)
+    return parts
 
 
 class _ScorerOfAll(Scorer):
