@@ -95,7 +95,6 @@ def claims(records: Records) -> list[str]:
     files, bad = _bad(records)
     found = records["mutations"]["results"]
     fewer = {name: _outcomes(each)["fewer"] for name, each in found.items()}
-    silent = [name for name, count in fewer.items() if not count]
     return [
         f"After {kills} kills, {differing} files differ",
         f"every {every.pop()} steps",
