@@ -21,13 +21,13 @@ from benchmarks.record import write_record
 TESTS = Path(__file__).parents[2] / "tests" / "reliability"
 
 
-def measure(cases: int) -> dict[str, Any]:
-    """Run the properties by pytest; the figures."""
+def measure(cases: int, processes: int) -> dict[str, Any]:
+    """Run the properties by pytest, in several processes; the figures."""
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(TESTS)]
         subprocess.run(
-            [*command, "-k", "not damaged", f"--junitxml={report}"],
+            [*command, "-n", str(processes), "-k", "not damaged", f"--junitxml={report}"],
             env={**os.environ, "SPACY_PSA_CASES": str(cases)},
             check=False,
         )
@@ -64,12 +64,13 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("out", type=Path, metavar="OUT.json")
     found.add_argument("--cases", type=int, default=10_000, help="number of cases (10,000)")
+    found.add_argument("--processes", type=int, default=1, help="properties at a time (1)")
     return found
 
 
 def main() -> None:
     given = parser().parse_args()
-    write_record(given.out, "reliability", measure(given.cases))
+    write_record(given.out, "reliability", measure(given.cases, given.processes))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy
 import pytest
@@ -19,7 +20,8 @@ from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
 from benchmarks.record import FOLDER, explained, read_record, save_record
-from benchmarks.reliability import kills
+from benchmarks.reliability import kills, mutations
+from benchmarks.reliability.text import read_report
 from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
@@ -274,3 +276,23 @@ def test_files_of_a_killed_training_differ_by_content_or_if_one_is_missing(tmp_p
     whole, killed = (training.files() for training in trainings)
     assert kills.differing(whole, killed) == ["model-best/vocab", "model-last/tokenizer"]
     assert kills.differing(whole, whole) == []
+
+
+def test_properties_are_counted_from_the_report_of_pytest():
+    noted = '<properties><property name="cases" value="{}"/></properties>'
+    report = ElementTree.fromstring(
+        f"""<testsuites><testsuite>
+        <testcase name="one" time="1.25">{noted.format(30)}</testcase>
+        <testcase name="other" time="0.5">{noted.format(12)}<failure/></testcase>
+        </testsuite></testsuites>"""
+    )
+    found = read_report(ElementTree.ElementTree(report))
+    assert found["cases"] == 42 and found["failed"] == ["other"]
+    assert found["properties"]["one"] == {"cases": 30, "seconds": 1.2}
+
+
+def test_outcomes_of_damaged_files_are_counted_by_mutation():
+    with mutations.quick():
+        found = mutations.measure("brackets", 12)
+    counts = [count for each in found["outcomes"].values() for count in each.values()]
+    assert sum(counts) == found["files"] == 12 and found["bad"] == []

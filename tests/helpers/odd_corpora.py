@@ -74,7 +74,7 @@ def write(folder: Path, train: Iterable[Doc], dev: Iterable[Doc]) -> None:
         DocBin(docs=docs).to_disk(folder / f"{name}.spacy")
 
 
-def config(folder: Path, names: Iterable[str], steps: int = 3) -> Path:
+def config(folder: Path, names: Iterable[str], steps: int = 2) -> Path:
     """Write a config that trains components on the files in a folder."""
     nlp = spacy.blank("en")
     for factory, name in FACTORIES.items():
