@@ -120,7 +120,7 @@ class DataParallel:
         now.update(
             {n: before.get(n, 0.0) + s for n, s in zip(names, summed) if n in now and not bad}
         )
-        if bad and not self.guard.bad:
+        if bad:
             self.guard.leave_out()
 
     def use_params(self, params: dict[Any, Any]) -> AbstractContextManager[None]:

@@ -89,9 +89,9 @@ class FiniteLosses:
         self.stderr.write(f"{fault}: left out\n")
 
     def leave_out(self) -> None:
-        """Leave out the present step."""
+        """Leave out the present step, and drop its gradients."""
+        self.left_out += not self.bad
         self.bad = True
-        self.left_out += 1
         _drop_gradients(self.nlp)
 
 
