@@ -37,6 +37,8 @@ from benchmarks.record import make_record, save_record
 EQUAL_STEPS = 20
 EVALUATED = 20
 """Sentences of an evaluation, by which the loss of a step is logged."""
+READ = 4000
+"""Sentences that are read to train on."""
 
 
 class Training:
@@ -93,7 +95,6 @@ def speed(
     config: Config, processes: int, steps: int, warm: int, rounds: int, folder: Path
 ) -> dict[str, Any]:
     config = config.merge({"training": {"max_steps": steps, "eval_frequency": 10 * steps}})
-    config["corpora"]["dev"]["limit"] = EVALUATED
     found: dict[str, Any] = {"steps": steps - warm, "one": [], "several": []}
     for number in range(rounds):
         for key, count in (("one", 1), ("several", processes)):
@@ -108,7 +109,6 @@ def speed(
 
 def losses(config: Config, processes: int, folder: Path) -> dict[str, Any]:
     config = config.merge({"training": {"max_steps": EQUAL_STEPS, "eval_frequency": 1}})
-    config["corpora"]["dev"]["limit"] = EVALUATED
     _switch_off_dropout(config)
     size = config["training"]["batcher"]["size"]
     found: dict[str, Any] = {}
@@ -124,7 +124,6 @@ def losses(config: Config, processes: int, folder: Path) -> dict[str, Any]:
 
 def death(config: Config, processes: int, rounds: int, folder: Path) -> dict[str, Any]:
     config = config.merge({"training": {"max_steps": 0, "eval_frequency": 10_000}})
-    config["corpora"]["dev"]["limit"] = EVALUATED
     found: dict[str, Any] = {"seconds": [], "codes": [], "said": ""}
     for number in range(rounds):
         training = Training(config, folder / f"death-{number}", processes)
@@ -170,6 +169,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("out", type=Path, metavar="OUT.json")
     found.add_argument("--vectors", help="pipeline with word vectors")
     found.add_argument("--processes", type=int, default=2, help="how many (2)")
+    found.add_argument("--batch", type=int, help="sentences of a process in a step (the config's)")
     found.add_argument("--steps", type=int, default=400, help="steps of a training (400)")
     found.add_argument("--warm", type=int, default=100, help="steps that do not count (100)")
     found.add_argument("--rounds", type=int, default=5, help="times that it is repeated (5)")
@@ -186,6 +186,11 @@ def main() -> None:
     used = load_config(given.config, interpolate=False).merge({"paths": paths})
     resolved = used.merge({"paths": {p.stem: str(p.resolve()) for p in data}}).interpolate()
     sections = given.section or ["speed", "losses", "death"]
+    if given.batch:
+        used["training"]["batcher"]["size"] = given.batch
+        resolved["training"]["batcher"]["size"] = given.batch
+    resolved["corpora"]["train"]["limit"] = READ
+    resolved["corpora"]["dev"]["limit"] = EVALUATED
     results = {
         "processes": given.processes,
         "batch": resolved["training"]["batcher"]["size"],

@@ -1,21 +1,33 @@
 """The tables on the page of this experiment."""
 
 from statistics import median
+from typing import Any
 
-from benchmarks.tables import Records, table
+from benchmarks.tables import Records, file_link, table
 
 RECORD = "bilstm_crf"
 
 
+SPEED = {"bilstm_crf": "BiLSTM-CRF", "bilstm_crf-32": "BiLSTM-CRF", "psa": "PSA-BiLSTM-CRF"}
+
+
 def speed_table(records: Records) -> str:
-    found = records[RECORD]["results"]
-    speed = found["speed"]
     body = []
-    for title, key in (("1", "one"), (str(found["processes"]), "several")):
-        spread = f"{min(speed[key]):.0f} to {max(speed[key]):.0f}"
-        ratio = median(speed[key]) / median(speed["one"])
-        body.append([title, f"{median(speed[key]):.0f}", spread, f"{ratio:.2f} ×"])
-    return table(["processes", "sentences a second, median", "spread", "of one"], body)
+    for name, title in SPEED.items():
+        found = records[name]["results"]
+        speed = found["speed"]
+        row = [title, str(found["batch"])]
+        for key in ("one", "several"):
+            spread = f"{min(speed[key]):.0f} to {max(speed[key]):.0f}"
+            row.append(f"{median(speed[key]):.0f} ({spread})")
+        body.append([*row, f"{_ratio(found):.2f} ×", file_link(name)])
+    header = ["config", "sentences of a process in a step", "one process", "two", "ratio", "record"]
+    return table(header, body)
+
+
+def _ratio(found: dict[str, Any]) -> float:
+    speed = found["speed"]
+    return median(speed["several"]) / median(speed["one"])
 
 
 def losses_table(records: Records) -> str:
@@ -38,9 +50,8 @@ TABLES = {"speed": speed_table, "losses": losses_table, "death": death_table}
 
 
 def headline(records: Records) -> str:
-    speed = records[RECORD]["results"]["speed"]
-    ratio = median(speed["several"]) / median(speed["one"])
-    return f"{ratio:.2f} × the sentences a second"
+    ratios = [_ratio(records[name]["results"]) for name in SPEED]
+    return f"{min(ratios):.2f} to {max(ratios):.2f} × the sentences a second"
 
 
 def claims(records: Records) -> list[str]:

@@ -64,12 +64,12 @@ def train(
     _import(code)
     gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{output}: is no folder to write to ({error.strerror})") from error
     with started_by_torchrun(gpu=gpu_id >= 0) as processes:
         nlp = _initialize(config, settings, gpu_id)
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{output}: is no folder to write to ({error.strerror})") from error
         model = loop.train(
             nlp,
             output,

@@ -22,8 +22,8 @@ SCRIPTS = sorted(
     path
     for path in FOLDER.rglob("*.py")
     if 'if __name__ == "__main__"' in path.read_text(encoding="utf8")
-    # These run in the environments of Flair and of other versions, and are not called by hand.
-    and path.name not in ("flair_worker.py", "version_worker.py")
+    # Other scripts run these, two of them in the environments of Flair and of other versions.
+    and path.name not in ("flair_worker.py", "version_worker.py", "user.py")
 )
 
 

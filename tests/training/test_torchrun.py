@@ -34,7 +34,7 @@ def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus):
 
     ended = torchrun(folder)
     assert ended.returncode != 0
-    assert "another process of this training has ended" in " ".join(ended.stderr.split())
+    assert "exitcode: -9" in ended.stderr and "local_rank: 1" in ended.stderr
     assert not (folder / "checkpoints" / "finished.json").exists()
 
     done = torchrun(folder, "--max-restarts", "1")
