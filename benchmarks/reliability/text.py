@@ -9,30 +9,25 @@ property its `cases` and `seconds`.
 
 import argparse
 import os
-import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
+
+import pytest
 
 from benchmarks.record import write_record
 
 TESTS = Path(__file__).parents[2] / "tests" / "reliability"
 
 
-def measure(cases: int, processes: int) -> dict[str, Any]:
-    """Run the properties by pytest, in several processes; the figures."""
+def measure(cases: int) -> dict[str, Any]:
+    """Run the properties by pytest, in this process; the figures."""
+    os.environ["SPACY_PSA_CASES"] = str(cases)
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(TESTS)]
-        subprocess.run(
-            [*command, "-n", str(processes), "-k", "not damaged", f"--junitxml={report}"],
-            env={**os.environ, "SPACY_PSA_CASES": str(cases)},
-            check=False,
-        )
-        if not report.exists():
-            sys.exit("pytest has written no report; see its output above")
+        options = ["-v", "-p", "no:cacheprovider", "-k", "not damaged", f"--junitxml={report}"]
+        pytest.main([*options, str(TESTS)])
         return {"asked": cases, **read_report(ElementTree.parse(report))}
 
 
@@ -64,13 +59,12 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("out", type=Path, metavar="OUT.json")
     found.add_argument("--cases", type=int, default=10_000, help="number of cases (10,000)")
-    found.add_argument("--processes", type=int, default=1, help="properties at a time (1)")
     return found
 
 
 def main() -> None:
     given = parser().parse_args()
-    write_record(given.out, "reliability", measure(given.cases, given.processes))
+    write_record(given.out, "reliability", measure(given.cases))
 
 
 if __name__ == "__main__":

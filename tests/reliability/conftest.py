@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from spacy_psa.corpora.docbin import codecs_known
 from tests.helpers.properties import COUNTS
 from tests.helpers.whole_pipelines import make_whole
 
@@ -16,6 +17,13 @@ def _cases(
     """Note the number of cases in the report of pytest, which a long run reads."""
     yield
     record_property("cases", COUNTS[request.node.originalname])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick() -> Iterator[None]:
+    """Spare spaCy the search for codecs, which takes longer than the rest of reading a doc."""
+    with codecs_known():
+        yield
 
 
 @pytest.fixture(scope="session")

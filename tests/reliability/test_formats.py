@@ -21,7 +21,7 @@ WITH_TREES = ("ontonotes", "ptb", "brackets")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _quick():
+def _commands_made_once():
     with quick():
         yield
 
