@@ -2,16 +2,18 @@
 
 Sections:
 
-- `speed`: trains `--steps` steps with one process and with `--processes`, in turn, `--rounds`
-  times, one thread each. The first `--warm` steps do not count, and there is no evaluation but the
-  first.
+- `speed`: trains `--steps` steps with one process, with `--processes`, and with that many
+  trainings of one process that know nothing of each other, in turn, `--rounds` times, one thread
+  each. The last one is what the cores allow. The first `--warm` steps do not count, and there is no
+  evaluation but the first.
 - `losses`: trains 21 steps without dropout, with one process and batches of `--processes` times the
   size, and with that many processes and batches of the size of the config. Compares the losses.
 - `death`: kills the last process `--rounds` times in the middle of a training, and measures how
   long the first one goes on.
 
 Results (kind "figures"): `processes`; `batch`, sentences of one process in a step; and by section:
-`speed` with `steps`, `one` and `several`, sentences a second in each round; `losses` with `one` and
+`speed` with `steps`, `one`, `several` and `apart`, sentences a second of all processes in each
+round; `losses` with `one` and
 `several`, the loss of each step, and `difference`, the largest relative one; `death` with `seconds`
 until the first process ended, `codes` of torchrun, and the message `said`.
 """
@@ -79,10 +81,7 @@ class Training:
 
     def run(self) -> None:
         """Train to the end."""
-        process = self.start()
-        said, _ = process.communicate()
-        if process.returncode:
-            sys.exit(f"the training failed:\n{said}")
+        run_at_once([self])
 
     def times(self, rank: int = 0) -> list[dict[str, Any]]:
         """The lines of `step_times` for a process, so far."""
@@ -91,19 +90,35 @@ class Training:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
+def run_at_once(trainings: list[Training]) -> None:
+    """Train to the end, all at the same time."""
+    processes = [training.start() for training in trainings]
+    for process in processes:
+        said, _ = process.communicate()
+        if process.returncode:
+            sys.exit(f"the training failed:\n{said}")
+
+
 def speed(
     config: Config, processes: int, steps: int, warm: int, rounds: int, folder: Path
 ) -> dict[str, Any]:
     config = config.merge({"training": {"max_steps": steps, "eval_frequency": 10 * steps}})
-    found: dict[str, Any] = {"steps": steps - warm, "one": [], "several": []}
+    batch = config["training"]["batcher"]["size"]
+
+    def per_second(training: Training, count: int) -> float:
+        at = {line["step"]: line["seconds"] for line in training.times()}
+        return (steps - warm) * count * batch / (at[steps] - at[warm])
+
+    found: dict[str, Any] = {"steps": steps - warm, "one": [], "several": [], "apart": []}
     for number in range(rounds):
         for key, count in (("one", 1), ("several", processes)):
             training = Training(config, folder / f"speed-{number}-{key}", count)
             training.run()
-            at = {line["step"]: line["seconds"] for line in training.times()}
-            sentences = (steps - warm) * count * config["training"]["batcher"]["size"]
-            found[key].append(round(sentences / (at[steps] - at[warm]), 1))
-            print(key, found[key][-1], flush=True)
+            found[key].append(round(per_second(training, count), 1))
+        apart = [Training(config, folder / f"speed-{number}-{k}", 1) for k in range(processes)]
+        run_at_once(apart)
+        found["apart"].append(round(sum(per_second(training, 1) for training in apart), 1))
+        print(*(f"{key} {found[key][-1]}" for key in ("one", "several", "apart")), flush=True)
     return found
 
 
