@@ -325,6 +325,34 @@ def test_a_rate_without_schedule_stays_and_so_do_steps_of_batches_by_words(tmp_p
     assert fit(tmp_path, words, "[corpus]\nsentences = 161\n")["eval_frequency"] == 879
 
 
+def test_batches_by_words_count_the_words_of_the_corpus(tmp_path):
+    base = """
+[training]
+max_epochs = 0
+max_steps = 1000
+eval_frequency = 100
+patience = 300
+
+[training.batcher]
+@batchers = "spacy.batch_by_words.v1"
+size = 50
+
+[training.optimizer]
+@optimizers = "spacy-psa.AdamW.v1"
+
+[training.optimizer.learn_rate]
+@schedules = "warmup_linear.v1"
+initial_rate = 0.001
+warmup_steps = 30
+total_steps = 1000
+"""
+    training = fit(tmp_path, base, "[corpus]\nsentences = 161\nwords = 1980\n")
+    assert training["eval_frequency"] == 40  # 1980 / 50, rounded up
+    assert (training["max_steps"], training["patience"]) == (10 * 40, 3 * 40)
+    assert training["optimizer"]["learn_rate"]["total_steps"] == 10 * 40
+    assert fit(tmp_path, base, "[corpus]\nsentences = 161\n")["max_steps"] == 1000
+
+
 def test_settings_of_the_command_line_come_last_and_the_schedule_follows_them(tmp_path):
     (tmp_path / "base.cfg").write_text(TRAINING.format(size=16))
     (tmp_path / "part.cfg").write_text("[corpus]\nsentences = 161\n[training]\nmax_epochs = 20\n")

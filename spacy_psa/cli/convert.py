@@ -43,6 +43,10 @@ class Part(str, Enum):
 Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="File to write.")]
 Lang = Annotated[str, typer.Option(help="Language code of the documents, as for spacy.blank.")]
+Documents = Annotated[
+    bool,
+    typer.Option("--documents", help="Write one Doc for each document, with its sentences."),
+]
 Collection = Annotated[
     Path, typer.Argument(metavar="IN", help="Folder, archive (.zip, .tar.xz) or file to read.")
 ]
@@ -61,12 +65,14 @@ def conll2003(
     scheme: Annotated[
         SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
     ] = SchemeChoice.auto,
+    documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
     """Convert CoNLL-2003 columns to a .spacy file.
 
-    IN has the columns word, part of speech, chunk and entity. OUT.spacy gets one document for each
-    sentence, with tags, entities and chunks.
+    IN has the columns word, part of speech, chunk and entity. OUT.spacy gets one Doc for each
+    sentence, with tags, entities and chunks, and the number of its document in
+    doc.user_data["document"].
 
     \b
     Example:
@@ -81,7 +87,7 @@ def conll2003(
         typer.echo(f"{source}: entity column is {found.upper()}")
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), found, repairs)
-    _convert(source, target, docs, repairs)
+    _convert(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -130,12 +136,13 @@ def ontonotes(
     new_testament: Annotated[
         bool, typer.Option("--new-testament", help="Keep the New Testament, which has no names.")
     ] = False,
+    documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
     """Convert OntoNotes 5 (CoNLL-2012) to a .spacy file.
 
-    IN has *_conll files. OUT.spacy gets one document for each sentence, with parts of speech, names
-    and constituents.
+    IN has *_conll files. OUT.spacy gets one Doc for each sentence, with parts of speech, names and
+    constituents. Its document and the part of it are in doc.user_data["document"] and ["part"].
 
     \b
     Example:
@@ -150,7 +157,7 @@ def ontonotes(
     chosen = parse_sections(sections) if sections else None
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), repairs, folder, chosen, new_testament)
-    _convert(source, target, docs, repairs)
+    _convert(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -284,16 +291,23 @@ def _vocab(lang: str) -> "Vocab":
         ) from error
 
 
+def _whole(docs: Iterable["Doc"]) -> Iterator["Doc"]:
+    from spacy_psa.corpora.documents import join_documents
+
+    return join_documents(docs)
+
+
 def _convert(source: Path, target: Path, docs: Iterable["Doc"], repairs: Counter[str]) -> None:
     """Write the docs, then report what was read and what was repaired."""
     from spacy_psa.corpora.docbin import write_docbin
     from spacy_psa.corpora.lines import describe_repairs
+    from spacy_psa.sentences import sentence_bounds
 
     counts: Counter[str] = Counter()
 
     def counted() -> Iterator["Doc"]:
         for doc in docs:
-            counts["sentences"] += 1
+            counts["sentences"] += len(sentence_bounds(doc))
             counts["tokens"] += len(doc)
             if doc.has_annotation("ENT_IOB"):
                 counts["entities"] += len(doc.ents)

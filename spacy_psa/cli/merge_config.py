@@ -36,9 +36,10 @@ def merge_config(
     section that BASE.cfg does not have is an error, because it would be a typing error; only
     [initialize.components.NAME] may be new.
 
-    SETTINGS.cfg may have a section [corpus] with the number of training `sentences`. Then OUT.cfg
-    evaluates, stops and lowers the learning rate after the same numbers of epochs as BASE.cfg, but
-    epochs of this corpus. BASE.cfg must evaluate once in each epoch.
+    SETTINGS.cfg may have a section [corpus] with the number of training `sentences`, and of their
+    `words` for a BASE.cfg whose batches are counted in words. Then OUT.cfg evaluates, stops and
+    lowers the learning rate after the same numbers of epochs as BASE.cfg, but epochs of this
+    corpus. BASE.cfg must evaluate once in each epoch.
 
     A VALUE is JSON, as for `spacy train`, or else a string. A section takes a JSON object, whose
     settings replace those of the section; if it names another function, it replaces the section.
@@ -53,13 +54,13 @@ def merge_config(
     from spacy_psa.corpora.atomic import atomic_path
 
     whole, part = _read(base), _read(settings)
-    sentences = part.pop("corpus", {}).get("sentences")
+    sizes = part.pop("corpus", {})
     _check(part, whole, settings, base)
     merged = Config(whole).merge(part)
     chosen = _chosen(values or [], merged, base)
     merged = merged.merge(chosen)
-    if sentences is not None:
-        _fit_epochs(merged["training"], whole["training"], sentences, settings)
+    if sizes:
+        _fit_epochs(merged["training"], whole["training"], sizes, settings)
         merged = merged.merge(chosen)  # settings of the command line are not fitted
     if log is not None:
         logger = merged["training"]["logger"]
@@ -122,24 +123,41 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
 
 
 def _fit_epochs(
-    training: dict[str, Any], base: dict[str, Any], sentences: Any, settings: Path
+    training: dict[str, Any], base: dict[str, Any], sizes: dict[str, Any], settings: Path
 ) -> None:
-    """Convert the steps of `training` to epochs of `sentences`, where the base counts whole epochs.
+    """Convert the steps of `training` to epochs of a corpus, where the base counts whole epochs.
 
-    If batches do not have a fixed number of sentences, the steps stay as they are.
+    If batches do not have a fixed number of sentences or words, the steps stay as they are.
+
+    Args:
+        training: the section to change.
+        base: the same section as the base has it.
+        sizes: the number of `sentences` or `words` of the corpus.
+        settings: the file that has these, for errors.
     """
-    if not isinstance(sentences, int) or sentences < 1:
-        raise InputError(
-            f"{settings}: [corpus]: sentences is {sentences!r}: take a whole number of 1 or more"
-        )
-    size, epoch = training["batcher"].get("size"), base["eval_frequency"]
-    if not isinstance(size, int):
+    for name, count in sizes.items():
+        if not isinstance(count, int) or count < 1:
+            raise InputError(
+                f"{settings}: [corpus]: {name} is {count!r}: take a whole number of 1 or more"
+            )
+    batcher = training["batcher"]
+    of_words = "words" in batcher.get("@batchers", "")
+    size, count = batcher.get("size"), sizes.get("words" if of_words else "sentences")
+    if not isinstance(size, int) or count is None:
         return
-    steps = math.ceil(sentences / size)
+    steps, epoch = math.ceil(count / size), base["eval_frequency"]
     training["eval_frequency"] = steps
     training["patience"] = training["patience"] * steps // epoch
+    most = base.get("max_steps") or None  # 0 is no limit
+    if most is not None and training["max_steps"] == most:
+        training["max_steps"] = most * steps // epoch
     rate = training["optimizer"].get("learn_rate")
-    if isinstance(rate, dict) and "steps_per_epoch" in rate:
+    if not isinstance(rate, dict):
+        return
+    if "steps_per_epoch" in rate:
         rate["steps_per_epoch"] = steps
-    if isinstance(rate, dict) and rate.get("total_steps") == base["max_epochs"] * epoch:
+    total = rate.get("total_steps")
+    if most is not None and total == most:
+        rate["total_steps"] = training["max_steps"]
+    elif total == base["max_epochs"] * epoch:
         rate["total_steps"] = training["max_epochs"] * steps

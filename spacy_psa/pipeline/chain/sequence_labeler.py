@@ -16,14 +16,15 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.crf import score_legal_pairs
-from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.queries import ChainQueries
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.chain.temperature import Tempered
-from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
-from spacy_psa.ragged import mask, pad
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.ragged import batches_by_size, mask, pad
 from spacy_psa.sentences import Bounds, Sentences, SplitDocs, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
@@ -193,16 +194,14 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
             InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         split = SplitDocs(docs)
+        self._require_weights()
         known, inputs = self._known(split), split.sentences
-        # A listener gives what the upstream component computed for whole docs.
-        ready = self._potentials(split.docs) if listens(self.model) else None
+        scores = sentence_scores(self.model, split)
         found: dict[int, Answer] = {}
         budget = min(self.batch_tokens, POTENTIALS // max(1, len(self.tags) ** 2))
         for batch in batches_by_size(split.sizes, budget):
-            if ready is None:
-                potentials = self._potentials(inputs.chosen(batch))
-            else:
-                potentials = [ready[i] for i in batch]
+            potentials = scores(batch)
+            check_scores(self.name, self.model, potentials, inputs.chosen(batch))
             chain = self._legal_chain(potentials, [known[i] for i in batch])
             with self._naming_the_impossible(chain, inputs.chosen(batch)):
                 found.update(zip(batch, read(chain), strict=True))
