@@ -150,8 +150,9 @@ def _occurrences(model: Model, docs: list[Doc]) -> numpy.ndarray:
 
 def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     [tok2vec] = model.layers
-    whole = X is None or model.attrs["whole_docs_below"]
-    tok2vec.initialize(X=X if whole else split_sentences(X))
+    if X is not None and not model.attrs["whole_docs_below"]:
+        X = split_sentences(X)
+    tok2vec.initialize(X=X)
     width = tok2vec.get_dim("nO")
     model.set_dim("nO", width)
     shim_of(model).build(input_width=width)

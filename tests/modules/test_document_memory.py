@@ -42,9 +42,9 @@ def memory(request):
     return randomised(DocumentMemory(WIDTH, INNER, scoring=request.param, dropout=0.0))
 
 
-def states(count=len(OCCURRENCES)):
+def states():
     torch.manual_seed(1)
-    return torch.randn(count, WIDTH, dtype=torch.float64)
+    return torch.randn(len(OCCURRENCES), WIDTH, dtype=torch.float64)
 
 
 def test_the_output_is_that_of_a_double_loop(memory):

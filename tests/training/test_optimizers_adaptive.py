@@ -1,4 +1,4 @@
-"""Adam.v1, AdamW.v1 and Nadam.v1 against torch's and against the formulas of the papers that named them."""
+"""Adam.v1, AdamW.v1 and Nadam.v1 against torch's, and against the formulas of the papers."""
 
 import numpy
 import pytest
