@@ -11,9 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
+from spacy_psa.kernels import available
 from spacy_psa.modules.initialization import glorot
 
 Scoring = Literal["attention", "mean"]
+BLOCK_ROWS = 1024
+"""Rows that annotation works on at a time."""
 
 
 class DocumentMemory(nn.Module):
@@ -77,16 +80,39 @@ class DocumentMemory(nn.Module):
         if not len(rows):
             return x
         # A token with another occurrence is an occurrence for that one, so these rows are all.
-        own = x.index_select(0, rows)
         numbers = torch.arange(len(rows), device=rows.device)
         place = rows.new_full((len(x) + 1,), -1).index_copy(0, rows, numbers)
         others = place[occurrences.index_select(0, rows)]
+        fast = x.device.type == "cpu" and x.dtype == torch.float32 and not self.training
+        if fast and not torch.is_grad_enabled() and available():
+            return self._annotate(x, rows, others)
+        own = x.index_select(0, rows)
         query = self.query(own)
         weights = self._weights(query, self.key(own), others)
         found = torch.bmm(weights[:, None], self.value(own)[others.clamp(min=0)])[:, 0]
         added = self.dropout(torch.tanh(self.project(found)))
         gate = torch.sigmoid(self.gate(torch.cat([query, found], 1)))
         return x.index_copy(0, rows, torch.lerp(added, own, gate))
+
+    def _annotate(self, x: Tensor, rows: Tensor, others: Tensor) -> Tensor:
+        """Compute what `forward` does, some rows at a time, so that they stay in the cache."""
+        from spacy_psa.kernels.document_memory import attend, mix
+
+        layers = self.query, self.key, self.value
+        query, key, value = (x.new_empty(len(rows), layer.out_features) for layer in layers)
+        blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
+        for block in blocks:
+            own = x.index_select(0, rows[block])
+            for layer, out in zip(layers, (query, key, value), strict=True):
+                out[block] = layer(own)
+        mixed = x.clone()
+        for block in blocks:
+            found = torch.empty_like(query[block])
+            tensors = query[block], key, value, others[block]
+            attend(*(t.numpy() for t in tensors), self.scoring == "mean", found.numpy())
+            added, gate = self.project(found), self.gate(torch.cat([query[block], found], 1))
+            mix(added.numpy(), gate.numpy(), rows[block].numpy(), mixed.numpy())
+        return mixed
 
     def _weights(self, query: Tensor, key: Tensor, others: Tensor) -> Tensor:
         """Give the weight of each occurrence: (R, m), (R, m), (R, k) int64 -> (R, k)."""

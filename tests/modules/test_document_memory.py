@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from spacy_psa.errors import InputError
+from spacy_psa.kernels import available
+from spacy_psa.modules import document_memory
 from spacy_psa.modules.document_memory import DocumentMemory
 from tests.helpers.modules import randomised, with_gradients
 
@@ -51,6 +53,19 @@ def test_the_output_is_that_of_a_double_loop(memory):
     x = states()
     found = memory(x, torch.tensor(OCCURRENCES))
     torch.testing.assert_close(found, looped(memory, x, OCCURRENCES))
+
+
+@pytest.mark.skipif(not available(), reason="numba does not work here")
+@pytest.mark.parametrize("rows", [2, 1024])
+def test_annotation_in_blocks_gives_what_training_does(memory, monkeypatch, rows):
+    monkeypatch.setattr(document_memory, "BLOCK_ROWS", rows)
+    memory.float()
+    x, places = states().float(), torch.tensor(OCCURRENCES)
+    expected = memory(x, places)
+    with torch.no_grad():
+        before = x.clone()
+        torch.testing.assert_close(memory(x, places), expected)
+        assert torch.equal(x, before)
 
 
 def test_gradients_are_those_of_a_double_loop(memory):
