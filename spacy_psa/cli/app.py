@@ -6,6 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from spacy_psa import __version__
+from spacy_psa.cli.analyze import analyze_app
 from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
 from spacy_psa.cli.benchmark import benchmark_app
@@ -83,6 +84,7 @@ app.add_typer(convert_app)
 app.add_typer(visualize_app)
 app.add_typer(benchmark_app)
 app.add_typer(experiment_app)
+app.add_typer(analyze_app)
 app.command()(annotate)
 app.command()(report)
 app.command()(calibrate)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy
 
+from spacy_psa.analysis.convergence import epochs
 from spacy_psa.analysis.figures import colours, new_figure, save_figure
 from spacy_psa.errors import InputError
 from spacy_psa.experiments.record import Evaluation, Record
@@ -21,10 +22,8 @@ def curve(evaluations: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
         >>> curve([Evaluation(epoch=e, step=s, score=f, **made) for e, s, f in steps])
         ([0.0, 0.5, 1.0], [0.0, 0.4, 0.6])
     """
-    sizes = [each.step / each.epoch for each in evaluations if each.epoch]
-    last = evaluations[-1].step if evaluations else 0
-    size = min(sizes, default=float(last or 1))
-    return [each.step / size for each in evaluations], [each.score for each in evaluations]
+    places = epochs([(each.epoch, each.step) for each in evaluations])
+    return places, [each.score for each in evaluations]
 
 
 def draw(runs: Mapping[str, Sequence[Record]], path: Path) -> None:
@@ -49,15 +48,15 @@ def draw(runs: Mapping[str, Sequence[Record]], path: Path) -> None:
     axes = figure.subplots()
     for (name, seeds), colour in zip(known.items(), colours(len(known))):
         label = f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})"
-        for epochs, scores in seeds:
-            axes.plot(epochs, 100 * numpy.array(scores), color=colour, linewidth=0.6, alpha=0.5)
-        shared = min(len(epochs) for epochs, _ in seeds)
+        for places, scores in seeds:
+            axes.plot(places, 100 * numpy.array(scores), color=colour, linewidth=0.6, alpha=0.5)
+        shared = min(len(places) for places, _ in seeds)
         together = 100 * numpy.array([each[:shared] for _, each in seeds])
-        epochs, mean = seeds[0][0][:shared], together.mean(0)
-        axes.plot(epochs, mean, color=colour, linewidth=1.8, label=label)
+        places, mean = seeds[0][0][:shared], together.mean(0)
+        axes.plot(places, mean, color=colour, linewidth=1.8, label=label)
         if len(seeds) > 1:
             spread = together.std(0, ddof=1)
-            axes.fill_between(epochs, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0)
+            axes.fill_between(places, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0)
     metrics = {record.metric for records in runs.values() for record in records}
     axes.set(xlabel="epoch", ylabel=f"development {' or '.join(sorted(metrics))}, %")
     axes.grid(alpha=0.3)

@@ -12,8 +12,6 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -21,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from spacy_psa.errors import InputError
 from spacy_psa.experiments.record import (
     FILE,
-    Counts,
     Evaluation,
     Record,
     Scored,
@@ -31,7 +28,6 @@ from spacy_psa.experiments.record import (
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.training import Example
 
 CONFIG = "config.cfg"
 LOG = "log.jsonl"
@@ -123,6 +119,8 @@ def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
     from spacy.scorer import Scorer
     from spacy.util import registry
 
+    from spacy_psa.analysis.counted_scores import counted_scores
+
     examples = list(registry.resolve({"corpus": corpus})["corpus"](nlp))
     path = str(corpus.get("path"))
     if not examples:
@@ -132,39 +130,12 @@ def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
         example.predicted = doc
     scores = Scorer(nlp=nlp).score(examples)
     kept = {key: value for key, value in scores.items() if value is not None}
-    return Scored(path=path, scores=kept, sentences=unit_counts(nlp, examples, kept))
-
-
-def unit_counts(
-    nlp: "Language", examples: "Sequence[Example]", scores: dict[str, Any]
-) -> dict[str, Counts]:
-    """Count right, predicted and gold units of each sentence, for each score that is made of them.
-
-    Args:
-        nlp: the pipeline.
-        examples: its predictions and their references.
-        scores: its scores.
-    """
-    from spacy_psa.pipeline.chain.chunker import score_chunks
-    from spacy_psa.scoring import sentence_counts
-    from spacy_psa.scoring.parseval_scorer import score_constituents, sentence_scores
-
-    found: dict[str, Any] = {}
-    if "ents_f" in scores:
-        found["ents_f"] = sentence_counts.entity_counts(examples)
-    if "tag_acc" in scores:
-        found["tag_acc"] = sentence_counts.tag_counts(examples)
-    for _, pipe in nlp.pipeline:
-        scorer = getattr(pipe, "scorer", None)
-        if isinstance(scorer, partial) and scorer.func is score_chunks:
-            key = scorer.keywords["spans_key"]
-            found["chunks_f"] = sentence_counts.span_counts(examples, key)
-        if isinstance(scorer, partial) and scorer.func is score_constituents:
-            each = sentence_scores(examples, **scorer.keywords)
-            found[f"{scorer.keywords['spans_key']}_f"] = [
-                (one.matched, one.test.total(), one.gold.total()) for one in each
-            ]
-    return {name: [tuple(each) for each in counts] for name, counts in found.items()}
+    counts = {name: count(examples) for name, count in counted_scores(nlp).items()}
+    return Scored(
+        path=path,
+        scores=kept,
+        sentences={name: [(*each,) for each in found] for name, found in counts.items()},
+    )
 
 
 def _end_with_starter() -> None:
