@@ -11,8 +11,9 @@ from typing import Any
 
 from thinc.api import Config
 
-from benchmarks.record import make_record, place_of, provenance, save_record
+from benchmarks.record import make_record, place_of, save_record
 from benchmarks.wrap import training_results
+from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.result import best, read_log
 
 

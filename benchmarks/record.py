@@ -28,10 +28,8 @@ The kinds of results:
 
 import json
 import re
-import shlex
-import sys
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from benchmarks.kinds import KINDS, Kind, Strict
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+from spacy_psa.scoring.provenance import provenance
 
 FORMAT = "spacy-psa record 1"
 FOLDER = Path(__file__).parent
@@ -122,40 +120,6 @@ def explain(note: str, missing: Iterable[str] = (), idle: Iterable[str] = ()) ->
         if keys:
             parts.append(f"{title}: {', '.join(keys)}.")
     return " ".join(parts)
-
-
-def command() -> str:
-    """The command of this process, as it can be given again."""
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is None:
-        return shlex.join(["python", *sys.argv])
-    name = spec.name.removesuffix(".__main__")
-    return shlex.join(["python", "-m", name, *sys.argv[1:]])
-
-
-def provenance(data: Iterable[Path] = ()) -> dict[str, Any]:
-    """Where figures that are measured now come from.
-
-    Args:
-        data: files, or folders, to take checksums of.
-
-    Returns:
-        `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`.
-
-    Raises:
-        InputError: if a file does not exist.
-    """
-    head, modified = commit()
-    return {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command(),
-        "commit": head,
-        "modified": modified,
-        "data": checksums(data),
-        "machine": machine(),
-        "versions": versions(),
-    }
 
 
 def make_record(

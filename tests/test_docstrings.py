@@ -23,7 +23,6 @@ OPTIONAL = {  # package of an optional extra: the extra
     "ray": "ray",
     "spacy_transformers": "transformers",
     "svgling": "trees",
-    "tomli": "search",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 ROOMS = ("modules", "structs", "bridge", "architectures", "pipeline")

@@ -16,8 +16,9 @@ from pathlib import Path
 from thinc.api import Config
 
 from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
-from benchmarks.record import command, place_of, save_record
+from benchmarks.record import place_of, save_record
 from benchmarks.wrap import wrap
+from spacy_psa.scoring.provenance import command
 
 CORPUS = Path("corpus/conll2003")
 FOLDER = Path("training", OWN)

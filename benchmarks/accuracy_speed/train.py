@@ -15,8 +15,9 @@ from pathlib import Path
 from spacy.cli.init_config import init_config
 
 from benchmarks.accuracy_speed.systems import OWN
-from benchmarks.record import FOLDER, command, save_record
+from benchmarks.record import FOLDER, save_record
 from benchmarks.wrap import wrap
+from spacy_psa.scoring.provenance import command
 
 CORPUS = Path("corpus/conll2003")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.record import read_record
 from benchmarks.tables import dev_rows
-from spacy_psa.analysis.reliability import check_matplotlib
+from spacy_psa.analysis.figures import check_matplotlib
 from spacy_psa.corpora.atomic import atomic_path
 
 

@@ -36,9 +36,10 @@ from spacy.cli.train import train
 from spacy.tokens import Doc
 from thinc.api import Config
 
-from benchmarks.record import command, read_record, save_record
+from benchmarks.record import read_record, save_record
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.scoring.provenance import command
 from spacy_psa.scoring.result import measure
 
 SYSTEMS = ["marginal", "as_o", "spacy_ner", "whole"]

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy
 
-from benchmarks.record import command, place_of, save_record
+from benchmarks.record import place_of, save_record
 from benchmarks.speed.bare import BareAnnotation, BareTraining
 from benchmarks.wrap import wrap
-from spacy_psa.analysis.reliability import check_matplotlib
+from spacy_psa.analysis.figures import check_matplotlib
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.performance import sections
 from spacy_psa.performance.figures import draw
@@ -37,6 +37,7 @@ from spacy_psa.performance.pipelines import (
 )
 from spacy_psa.performance.tables import markdown
 from spacy_psa.performance.timing import Row, Timing, pin_threads
+from spacy_psa.scoring.provenance import command
 
 QUICKSTART_STEPS = 400
 NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only, not accuracy"

@@ -16,8 +16,9 @@ from typing import Any
 
 import srsly
 
-from benchmarks.record import command, save_record
+from benchmarks.record import save_record
 from benchmarks.wrap import wrap
+from spacy_psa.scoring.provenance import command
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -7,14 +7,18 @@ windows; each of these is a config of its own.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spacy.language import Language
 from spacy.training import Example
 
+from spacy_psa.analysis.figures import colours, new_figure
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.scoring.parseval_scorer import score_constituents
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WINDOWS = (5, 10, 15, 20, 30, 40)
 FIGURES = ("p", "r", "f", "exact")
@@ -187,6 +191,56 @@ def record(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return [{**row.setup._asdict(), **row.scores} for row in rows]
 
 
+def draw(rows: Iterable[Row]) -> "Figure":
+    """Draw F1 by the layers that lack content or position, and by the window.
+
+    A dashed line is the parser without limits.
+
+    Args:
+        rows: what `ablate` gives.
+
+    Raises:
+        InputError: if matplotlib is not installed.
+    """
+    found = {row.setup: 100 * row.scores["f"] for row in rows}
+    figure = new_figure(9.0, 4.0)
+    left, right = figure.subplots(1, 2, sharey=True)
+    layers = dict.fromkeys(s.disable_content or s.disable_position for s in found)
+    sets = [each for each in layers if each]
+    for number, name in enumerate(("content", "position")):
+        limits = [Setup(each, ()) if name == "content" else Setup((), each) for each in sets]
+        values = [found.get(setup, float("nan")) for setup in limits]
+        places = [place + 0.4 * number - 0.2 for place in range(len(sets))]
+        left.bar(places, values, 0.4, color=colours(2)[number], label=f"without {name}")
+    left.set_xticks(range(len(sets)), [_span(each) for each in sets])
+    windows = list(dict.fromkeys(s.window for s in found if s.window))
+    for relaxed, colour in zip((False, True), colours(2)):
+        values = [found.get(Setup(window=each, relaxed=relaxed), float("nan")) for each in windows]
+        right.plot(
+            range(len(windows)),
+            values,
+            "o-",
+            color=colour,
+            label="relaxed" if relaxed else "strict",
+        )
+    right.set_xticks(range(len(windows)), [str(each) for each in windows])
+    left.set(xlabel="layers", ylabel="F1, %")
+    right.set(xlabel="window, tokens")
+    for axes in (left, right):
+        if Setup() in found:
+            axes.axhline(found[Setup()], color="#444444", linestyle="--", linewidth=1)
+        axes.grid(alpha=0.3, axis="y")
+        axes.set_axisbelow(True)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc="lower right")
+    return figure
+
+
+def _span(layers: tuple[int, ...]) -> str:
+    """Layers as they are written, numbered from 1."""
+    return f"{layers[0] + 1}-{layers[-1] + 1}" if len(layers) > 1 else f"{layers[0] + 1}"
+
+
 def markdown(rows: Iterable[Row]) -> str:
     """Write both tables in F1 (percent), with the difference from the setup without limits.
 
@@ -216,9 +270,8 @@ def markdown(rows: Iterable[Row]) -> str:
     if sets := [each for each in dict.fromkeys(layers) if each]:
         lines += ["| layers | without content | without position |", "| --- | --- | --- |"]
         for each in sets:
-            name = f"{each[0] + 1}-{each[-1] + 1}" if len(each) > 1 else f"{each[0] + 1}"
             lines.append(
-                f"| {name} | {cell(Setup(disable_content=each))} "
+                f"| {_span(each)} | {cell(Setup(disable_content=each))} "
                 f"| {cell(Setup(disable_position=each))} |"
             )
         lines.append("")

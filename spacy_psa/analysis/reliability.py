@@ -3,23 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.errors import InputError
+from spacy_psa.analysis.figures import new_figure, save_figure
 from spacy_psa.scoring.calibration import Bin, calibration_error
-
-
-def check_matplotlib() -> None:
-    """Check that matplotlib is installed.
-
-    Raises:
-        InputError: if it is not.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            "a figure needs matplotlib, which is not installed: pip install 'spacy-psa[plot]'"
-        ) from error
 
 
 def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
@@ -37,16 +22,7 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
         InputError: if matplotlib is not installed, if the path cannot be written, or if its
             ending is not an image format of matplotlib.
     """
-    check_matplotlib()
-    # pyplot would choose a window system and keep the figure.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(diagrams), 5.0), layout="constrained")
-    formats = FigureCanvasAgg(figure).get_supported_filetypes()
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in formats:
-        raise InputError(f"{path}: is not the name of an image; take .png, .svg or .pdf")
+    figure = new_figure(4.2 * len(diagrams), 5.0)
     axes = figure.subplots(
         2, len(diagrams), squeeze=False, sharex=True, sharey="row", height_ratios=[3, 1]
     )
@@ -76,5 +52,4 @@ def draw_reliability(diagrams: Mapping[str, Sequence[Bin]], path: Path) -> None:
             each.set_axisbelow(True)
     axes[0][0].set_ylabel("fraction right")
     axes[1][0].set_ylabel("spans")
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=120, format=kind)
+    save_figure(figure, path)

@@ -1,13 +1,9 @@
 """Shards annotated by the workers of Ray Data, on this machine or on a cluster."""
 
 import logging
-import os
 import pickle
-import signal
 import warnings
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from threading import current_thread, main_thread
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy
@@ -18,12 +14,11 @@ from ray.util.annotations import RayDeprecationWarning
 
 from spacy_psa.annotation.shard_annotator import Report, ShardAnnotator
 from spacy_psa.annotation.shards import Shard
+from spacy_psa.cluster import ray_cluster
 from spacy_psa.errors import InputError
 
 RETRIES = 10
 """How often a shard is tried again whose worker was killed."""
-STORE = 256 * 2**20
-"""The bytes of the object store of a local start; only reports go through it."""
 
 
 class ShardWorker:
@@ -61,7 +56,7 @@ def annotate_shards(
     Raises:
         InputError: if there is no such cluster, or a shard's worker is killed again and again.
     """
-    with _ray(workers, address):
+    with ray_cluster(workers, address):
         count = workers if workers > 0 else int(ray.cluster_resources()["CPU"])
         DataContext.get_current().enable_progress_bars = False
         rows = [{"shard": pickle.dumps(shard)} for shard in shards]
@@ -92,30 +87,3 @@ def annotate_shards(
             raise InputError(
                 f"a worker failed ({reason}); check that it has the same packages as this machine"
             ) from error
-
-
-@contextmanager
-def _ray(workers: int, address: str | None) -> Iterator[None]:
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    handler = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
-    try:
-        if address is None:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            ray.init(
-                num_cpus=workers if workers > 0 else None,
-                include_dashboard=False,
-                object_store_memory=STORE,
-                _node_ip_address="127.0.0.1",
-                **quiet,
-            )
-        else:
-            ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError) as error:
-        raise InputError(f"--address {address}: there is no Ray cluster ({error})") from error
-    try:
-        if current_thread() is main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray has set one that prints its stack.
-        yield
-    finally:
-        ray.shutdown()

@@ -6,12 +6,14 @@ import typer
 from typer.core import TyperGroup
 
 from spacy_psa import __version__
+from spacy_psa.cli.analyze import analyze_app
 from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
 from spacy_psa.cli.benchmark import benchmark_app
 from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.evaluate_trees import evaluate_trees
+from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
@@ -81,6 +83,8 @@ def options(
 app.add_typer(convert_app)
 app.add_typer(visualize_app)
 app.add_typer(benchmark_app)
+app.add_typer(experiment_app)
+app.add_typer(analyze_app)
 app.command()(annotate)
 app.command()(report)
 app.command()(calibrate)

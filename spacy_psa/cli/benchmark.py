@@ -90,7 +90,7 @@ def speed(
       spacy-psa benchmark speed test.spacy psa=training/psa/model-best \\
           base=training/bilstm_crf/model-best --output speed
     """
-    from spacy_psa.analysis.reliability import check_matplotlib
+    from spacy_psa.analysis.figures import check_matplotlib
     from spacy_psa.performance import sections
     from spacy_psa.performance.pipelines import (
         Annotation,

@@ -82,7 +82,8 @@ def calibrate(
     Example:
       spacy-psa calibrate training/model-best dev.spacy --output calibrated
     """
-    from spacy_psa.analysis.reliability import check_matplotlib, draw_reliability
+    from spacy_psa.analysis.figures import check_matplotlib
+    from spacy_psa.analysis.reliability import draw_reliability
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
     from spacy_psa.corpora.atomic import check_free
     from spacy_psa.loading import confident_pipe, load_pipeline

@@ -1,17 +1,11 @@
 """`spacy-psa merge-config`: one training config from those of a model and a corpus."""
 
-import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from spacy_psa.errors import InputError
-
-USAGE = (
-    "give a setting and its value, as training.max_epochs=3, or a section and its settings, "
-    'as training.optimizer={"@optimizers":"spacy-psa.Adam.v1"}'
-)
 
 
 def merge_config(
@@ -49,115 +43,18 @@ def merge_config(
       spacy-psa merge-config configs/ner/psa.cfg configs/corpora/conll2003.cfg \\
           config.cfg training.max_epochs=3
     """
-    from thinc.api import Config
-
     from spacy_psa.corpora.atomic import atomic_path
+    from spacy_psa.training.layers import USAGE, layered, set_log
 
-    whole, part = _read(base), _read(settings)
-    sizes = part.pop("corpus", {})
-    _check(part, whole, settings, base)
-    merged = Config(whole).merge(part)
-    chosen = _chosen(values or [], merged, base)
-    merged = merged.merge(chosen)
-    if sizes:
-        _fit_epochs(merged["training"], whole["training"], sizes, settings)
-        merged = merged.merge(chosen)  # settings of the command line are not fitted
-    if log is not None:
-        logger = merged["training"]["logger"]
-        while "logger" in logger:  # inside a logger that listens to it
-            logger = logger["logger"]
-        logger["output_file"] = str(log)
-    with atomic_path(target) as temporary:
-        merged.to_disk(temporary, interpolate=False)
-    typer.echo(f"{base} + {settings} -> {target}")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    from configparser import Error
-
-    from thinc.api import Config, ConfigValidationError
-
-    try:
-        return Config().from_disk(path, interpolate=False)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such config; check the path") from error
-    except (ConfigValidationError, Error, ValueError) as error:
-        raise InputError(f"{path}: is not a config ({error}); correct the file") from error
-
-
-def _check(
-    part: dict[str, Any], whole: dict[str, Any], settings: Path, base: Path, at: str = ""
-) -> None:
-    if at == "initialize.components.":
-        return  # the settings with which a component of any name is initialized
-    for key, value in part.items():
-        if isinstance(value, dict):
-            if not isinstance(whole.get(key), dict):
-                raise InputError(
-                    f"{settings}: [{at}{key}]: {base} has no such section; correct the name"
-                )
-            _check(value, whole[key], settings, base, f"{at}{key}.")
-
-
-def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Read ["a.b=1"] as {"a": {"b": 1}}; the config must have these settings."""
-    import srsly
-    from spacy.util import dot_to_dict, dot_to_object
-
-    found = {}
-    for text in values:
+    chosen = {}
+    for text in values or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"{text}: has no '='; {USAGE}")
-        try:
-            held = dot_to_object(config, key)  # type: ignore[arg-type]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"{text}: {base} has no setting {key!r}; correct the name") from error
-        try:
-            found[key] = srsly.json_loads(value)
-        except ValueError:
-            found[key] = value
-        if isinstance(held, dict) and not isinstance(found[key], dict):
-            raise InputError(f"{text}: {key} is a section; {USAGE}")
-    return dot_to_dict(found)
-
-
-def _fit_epochs(
-    training: dict[str, Any], base: dict[str, Any], sizes: dict[str, Any], settings: Path
-) -> None:
-    """Convert the steps of `training` to epochs of a corpus, where the base counts whole epochs.
-
-    If batches do not have a fixed number of sentences or words, the steps stay as they are.
-
-    Args:
-        training: the section to change.
-        base: the same section as the base has it.
-        sizes: the number of `sentences` or `words` of the corpus.
-        settings: the file that has these, for errors.
-    """
-    for name, count in sizes.items():
-        if not isinstance(count, int) or count < 1:
-            raise InputError(
-                f"{settings}: [corpus]: {name} is {count!r}: take a whole number of 1 or more"
-            )
-    batcher = training["batcher"]
-    of_words = "words" in batcher.get("@batchers", "")
-    size, count = batcher.get("size"), sizes.get("words" if of_words else "sentences")
-    if not isinstance(size, int) or count is None:
-        return
-    steps, epoch = math.ceil(count / size), base["eval_frequency"]
-    training["eval_frequency"] = steps
-    training["patience"] = training["patience"] * steps // epoch
-    most = base.get("max_steps") or None  # 0 is no limit
-    if most is not None and training["max_steps"] == most:
-        training["max_steps"] = most * steps // epoch
-    rate = training["optimizer"].get("learn_rate")
-    if not isinstance(rate, dict):
-        return
-    if "steps_per_epoch" in rate:
-        rate["steps_per_epoch"] = steps
-    total = rate.get("total_steps")
-    if most is not None and total == most:
-        rate["total_steps"] = training["max_steps"]
-    elif total == base["max_epochs"] * epoch:
-        rate["total_steps"] = training["max_epochs"] * steps
+        chosen[key] = value
+    merged = layered(base, [settings], chosen)
+    if log is not None:
+        set_log(merged, log)
+    with atomic_path(target) as temporary:
+        merged.to_disk(temporary, interpolate=False)
+    typer.echo(f"{base} + {settings} -> {target}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.training_config import read_training_config
 from spacy_psa.errors import InputError
+from spacy_psa.training.config import read_training_config
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

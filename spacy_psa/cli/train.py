@@ -1,16 +1,12 @@
 """`spacy-psa train`: training that can be resumed after it was interrupted."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from spacy_psa.cli.training_config import read_training_config, reason
 from spacy_psa.errors import InputError
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from thinc.api import Config
+from spacy_psa.training.config import initialize, read_training_config
 
 
 def train(
@@ -65,7 +61,7 @@ def train(
     gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
     with started_by_torchrun(gpu=gpu_id >= 0) as processes:
-        nlp = _initialize(config, settings, gpu_id)
+        nlp = initialize(config, settings, gpu_id)
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -93,18 +89,4 @@ def _import(code: Path | None) -> None:
     except Exception as error:  # whatever the file raises
         raise InputError(
             f"--code {code}: cannot be imported ({type(error).__name__}: {error}); correct the file"
-        ) from error
-
-
-def _initialize(config: Path, settings: "Config", gpu_id: int) -> "Language":
-    from spacy.training.initialize import init_nlp
-
-    try:
-        return init_nlp(settings, use_gpu=gpu_id)
-    except InputError:
-        raise
-    except (ValueError, KeyError, OSError) as error:
-        raise InputError(
-            f"{config}: no pipeline can be made of this config ({reason(error)}); correct it, or "
-            "the file that it names"
         ) from error

@@ -67,10 +67,7 @@ def score_constituents(
         >>> scores["constituents_p"], scores["constituents_r"]
         (1.0, 0.5)
     """
-    scores: list[SentenceScore] = []
-    for example in examples:
-        if spans_key in example.reference.spans:
-            scores += _score_example(example, spans_key, params)
+    scores = sentence_scores(examples, spans_key=spans_key, params=params)
     if not scores:
         return {f"{spans_key}_{name}": None for name in SCORES}
     totals = total(scores)
@@ -84,6 +81,17 @@ def score_constituents(
         totals.per_label(),
     )
     return {f"{spans_key}_{name}": figure for name, figure in zip(SCORES, figures, strict=True)}
+
+
+def sentence_scores(
+    examples: Iterable[Example], *, spans_key: str, params: Params = COLLINS
+) -> list[SentenceScore]:
+    """Score each sentence; the arguments are those of `score_constituents`."""
+    scores: list[SentenceScore] = []
+    for example in examples:
+        if spans_key in example.reference.spans:
+            scores += _score_example(example, spans_key, params)
+    return scores
 
 
 def _score_example(example: Example, key: str, params: Params) -> Iterator[SentenceScore]:

@@ -3,8 +3,11 @@
 import hashlib
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterable
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,42 @@ import spacy_psa
 from spacy_psa.errors import InputError
 
 PACKAGES = ("spacy", "thinc", "torch", "numpy", "numba", "cupy")
+
+
+def provenance(data: Iterable[Path] = ()) -> dict[str, Any]:
+    """Where figures that are measured now come from.
+
+    Args:
+        data: files, or folders, to take checksums of.
+
+    Returns:
+        `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`.
+
+    Raises:
+        InputError: if a file does not exist.
+    """
+    head, modified = commit()
+    return {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": command(),
+        "commit": head,
+        "modified": modified,
+        "data": checksums(data),
+        "machine": machine(),
+        "versions": versions(),
+    }
+
+
+def command() -> str:
+    """The command of this process, as it can be given again."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is not None:
+        name = spec.name.removesuffix(".__main__")
+        return shlex.join(["python", "-m", name, *sys.argv[1:]])
+    script = Path(sys.argv[0])
+    if script.suffix == ".py":
+        return shlex.join(["python", *sys.argv])
+    return shlex.join([script.name, *sys.argv[1:]])
 
 
 def machine() -> dict[str, Any]:

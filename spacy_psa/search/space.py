@@ -11,18 +11,13 @@ A setting may also be one line. Names that a bare key cannot hold are quoted:
     "components.ner.model.tok2vec.embed.*.words.width" = {type = "categorical", choices = [50, 100]}
 """
 
-import sys
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.errors import InputError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from spacy_psa.training.toml_files import read_toml
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -52,24 +47,19 @@ def read_space(path: Path) -> Space:
         InputError: if the file is not TOML or has no setting; or if a setting has an unknown type,
             lacks its bounds, or has bounds that contain no value.
     """
+    content = read_toml(path, "search space", "configs/search")
     try:
-        space = dict(_entries(tomllib.loads(path.read_text(encoding="utf8")), path))
-        if not space:
-            raise InputError(f"{path}: no setting to search; add one as in configs/search")
-        for name, entry in space.items():
-            reason = _wrong(entry)
-            if reason:
-                raise InputError(f"{path}: {name}: {reason}")
-    except InputError:
-        raise
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such search space; check the path") from error
+        space = dict(_entries(content, path))
     except RecursionError as error:
         raise InputError(
             f"{path}: is nested too deeply; write it as those in configs/search"
         ) from error
-    except (OSError, ValueError) as error:  # not TOML, not UTF-8, a number of too many digits
-        raise InputError(f"{path}: is not a TOML file ({error}); correct the file") from error
+    if not space:
+        raise InputError(f"{path}: no setting to search; add one as in configs/search")
+    for name, entry in space.items():
+        reason = _wrong(entry)
+        if reason:
+            raise InputError(f"{path}: {name}: {reason}")
     return space
 
 

@@ -28,7 +28,7 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout as error:
         raise InputError(
             f"{folder}: another process trains in this folder: wait for its end, or give "
-            "another --output"
+            "another folder"
         ) from error
     except OSError as error:
         raise InputError(

@@ -21,10 +21,18 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
         `config`, the blocks of the config that bear on the weights, and `data`, {path: MD5} of
         what [corpora] and [initialize] read and is there.
     """
-    named = {*_files(config["corpora"]), *_files(config["initialize"])}
-    paths = sorted(path for path in map(Path, named) if path.exists())
     blocks = {block: config[block] for block in BLOCKS}
-    return {"config": json.loads(json.dumps(blocks)), "data": checksums(paths)}
+    return {"config": json.loads(json.dumps(blocks)), "data": checksums(named_files(config))}
+
+
+def named_files(config: dict[str, Any]) -> list[Path]:
+    """The files and folders that a training reads and that are there, sorted.
+
+    Args:
+        config: the config, with its variables filled in.
+    """
+    named = {*_files(config["corpora"]), *_files(config["initialize"])}
+    return sorted(path for path in map(Path, named) if path.exists())
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

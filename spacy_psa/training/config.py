@@ -1,4 +1,4 @@
-"""The training config of a command, with the settings that further options override."""
+"""Training configs: read with the settings that override them, checked, made into a pipeline."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
+    from spacy.language import Language
     from thinc.api import Config
 
 
@@ -31,7 +32,7 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
     _check_options(arguments)
     try:
         config = load_config(path, parse_config_overrides(list(arguments)), interpolate=False)
-        _check_corpora(path, config.interpolate())
+        check_corpora(path, config.interpolate())
     except InputError:
         raise
     except (ConfigValidationError, Error, ValueError) as error:
@@ -40,6 +41,30 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
             f"({reason(error)})"
         ) from error
     return config
+
+
+def initialize(path: Path, config: "Config", gpu_id: int = -1) -> "Language":
+    """Make the pipeline of a training config, ready for its first update.
+
+    Args:
+        path: the file of the config, for errors.
+        config: the config.
+        gpu_id: the number of the GPU; -1 for the CPU.
+
+    Raises:
+        InputError: if no pipeline can be made of it.
+    """
+    from spacy.training.initialize import init_nlp
+
+    try:
+        return init_nlp(config, use_gpu=gpu_id)
+    except InputError:
+        raise
+    except (ValueError, KeyError, OSError) as error:
+        raise InputError(
+            f"{path}: no pipeline can be made of this config ({reason(error)}); correct it, or "
+            "the file that it names"
+        ) from error
 
 
 def _check_options(arguments: list[str]) -> None:
@@ -55,7 +80,16 @@ def _check_options(arguments: list[str]) -> None:
             )
 
 
-def _check_corpora(file: Path, config: dict[str, Any]) -> None:
+def check_corpora(file: Path, config: dict[str, Any]) -> None:
+    """Check that the corpora of a training config are there.
+
+    Args:
+        file: the file of the config, for errors.
+        config: the config, with its variables filled in.
+
+    Raises:
+        InputError: if the config has no [training], or names a corpus that is not there.
+    """
     from spacy.util import dot_to_object
 
     if "training" not in config:

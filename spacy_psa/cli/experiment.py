@@ -1,0 +1,250 @@
+"""`spacy-psa experiment`: plans of trainings, with tables and pictures of their results."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_psa.cli.annotate import Engine
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy_psa.experiments.record import Record
+    from spacy_psa.experiments.runner import Engine as Starter
+    from spacy_psa.experiments.runner import Job
+
+experiment_app = typer.Typer(
+    name="experiment",
+    help="Run plans of trainings, and make tables and pictures of their results.",
+    no_args_is_help=True,
+)
+
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="FOLDER...", help="Folders with results of `run`.")
+]
+
+
+class TableFormat(str, Enum):
+    """The formats of a table."""
+
+    markdown = "markdown"
+    csv = "csv"
+
+
+@experiment_app.command()
+def run(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="Runs, with their seeds.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for all results; default: experiments/PLAN.")
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Number of trainings at a time; -1 for one per core.")
+    ] = 1,
+    engine: Annotated[
+        Engine, typer.Option(help="local, or ray for tasks on this machine or a cluster.")
+    ] = Engine.local,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
+    ] = None,
+    save_every: Annotated[
+        int, typer.Option(min=0, help="Steps between further checkpoints; 0: only at evaluations.")
+    ] = 0,
+    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
+) -> None:
+    """Train every run of a plan with every seed, as `train` does, and record the scores.
+
+    PLAN.toml names runs; each is a config with layers and settings over it. Each training has a
+    process of one thread, a folder OUT/RUN/seed-N and a record in it, record.json, with its scores,
+    its config and where it comes from. Development data is scored always, the test corpus only in
+    runs that are final.
+
+    A training with a record is left out, unless its config, seed or data have changed. If the
+    command is interrupted, the same command goes on from the checkpoints. A training that fails is
+    recorded with its reason and does not end the others; then the exit code is 1, and the same
+    command tries it again.
+
+    \b
+    Example:
+      spacy-psa experiment run configs/experiments/sample.toml --jobs 2
+      spacy-psa experiment table experiments/sample
+    """
+    from spacy_psa.experiments.plan import read_plan
+    from spacy_psa.experiments.runner import make_jobs, run_jobs
+
+    if jobs == 0 or jobs < -1:
+        raise InputError(f"--jobs {jobs}: give a number of trainings, or -1 for one per core")
+    if address is not None and engine is Engine.local:
+        raise InputError(f"--address {address}: give --engine ray, too")
+    starter = _starter(engine, jobs, address, [str(gpu_id), str(save_every)])
+    read = read_plan(plan)
+    folder = out or Path("experiments", read.name)
+    found = make_jobs(read, folder)
+    wanted = [job for job in found if not job.done]
+    for job in found:
+        if job.done:
+            typer.echo(f"{job.record.name}: has a record, {job.folder}")
+        elif job.earlier is not None and not job.same:
+            typer.echo(f"{job.record.name}: trains again, since its config or data have changed")
+    ended: list[Record] = []
+    if wanted:
+        with _progress(wanted) as tell, closing(run_jobs(found, starter, folder)) as rounds:
+            for records in rounds:
+                ended += records
+                tell(records)
+    failed = sum(record.state == "failed" for record in ended)
+    rest = f", {failed} failed; the same command tries them again" if failed else ""
+    typer.echo(f"{folder}: {len(found) - failed} of {len(found)} trainings finished{rest}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@experiment_app.command()
+def table(
+    folders: Folders,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(help="Two runs whose difference is tested.")
+    ] = None,
+    form: Annotated[
+        TableFormat, typer.Option("--format", help="Format of the table.")
+    ] = TableFormat.markdown,
+    resamples: Annotated[
+        int, typer.Option(min=100, help="Number of draws for intervals and tests.")
+    ] = 10_000,
+) -> None:
+    """Print the scores of all runs, from their records alone.
+
+    Each run has a row: the mean of its seeds and their standard deviation on development data and,
+    if the run was final, on test data. The interval is a 95% bootstrap interval of the mean over
+    sentences of the test data, or of the development data where there was no test.
+
+    With --compare A B the difference of two runs is tested: by a paired bootstrap and a paired
+    permutation test over sentences, and by a permutation test over seeds.
+
+    \b
+    Example:
+      spacy-psa experiment table experiments/sample --compare psa bilstm_crf
+    """
+    from spacy_psa.experiments import tables
+    from spacy_psa.experiments.record import by_run, find_records
+
+    runs = by_run(find_records(folders))
+    if form is TableFormat.csv:
+        if compare is not None:
+            raise InputError("--compare: goes with --format markdown; leave one out")
+        typer.echo(tables.csv_text(tables.rows(runs, resamples)), nl=False)
+        return
+    compared = tables.comparison(runs, *compare, resamples) if compare else None
+    typer.echo(tables.markdown(tables.rows(runs, resamples)))
+    for line in tables.unfinished(runs):
+        typer.echo(f"\n{line}")
+    if compared is not None:
+        typer.echo(f"\n{compared}")
+
+
+@experiment_app.command()
+def plot(
+    folders: Folders,
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT.svg|.png", help="Picture; its ending gives the format.")
+    ],
+) -> None:
+    """Draw the development scores of all runs against epochs, from their records alone.
+
+    A thin line is a seed, a thick one the mean of the seeds as far as all have come, and the band
+    their standard deviation.
+
+    \b
+    Example:
+      spacy-psa experiment plot experiments/sample dev.svg
+    """
+    from spacy_psa.experiments.curves import draw
+    from spacy_psa.experiments.record import by_run, find_records
+
+    draw(by_run(find_records(folders)), target)
+    typer.echo(f"Written: {target}")
+
+
+def describe(record: "Record") -> str:
+    """Say on one line how a training has ended."""
+    name = record.name
+    if record.state != "finished" or record.dev is None or record.best is None:
+        return f"{name}: failed: {record.reason}"
+    told = f"{name}: dev {record.metric} {100 * record.dev.scores.get(record.metric, 0.0):.2f}"
+    if record.tested is not None:
+        told += f", test {100 * record.tested.scores.get(record.metric, 0.0):.2f}"
+    return f"{told} (epoch {record.best.epoch})"
+
+
+def _starter(engine: Engine, jobs: int, address: str | None, options: list[str]) -> "Starter":
+    from functools import partial
+
+    if engine is Engine.local:
+        from spacy_psa.experiments.processes import run_locally
+        from spacy_psa.scoring.provenance import machine
+
+        return partial(run_locally, options=options, jobs=jobs if jobs > 0 else machine()["cores"])
+    try:
+        from spacy_psa.experiments.ray_tasks import run_on_ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise InputError("--engine ray needs Ray: pip install 'spacy-psa[ray]'") from error
+    return partial(run_on_ray, options=options, jobs=jobs, address=address)
+
+
+def _print(records: "list[Record]") -> None:
+    for record in records:
+        typer.echo(describe(record))
+
+
+@contextmanager
+def _progress(jobs: "Sequence[Job]") -> "Iterator[Callable[[list[Record]], None]]":
+    """Give a function that tells which trainings have ended and how far the others are.
+
+    On a terminal there is a bar over all trainings with the time left, and a line for each that is
+    under way.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _print
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    period = 1e9  # seconds over which the speed is taken: all
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
+        whole = bar.add_task(f"{len(jobs)} trainings", total=float(len(jobs)))
+        under_way = {job.record.name: job for job in jobs}
+        lines = {name: bar.add_task(name, total=1.0, visible=False) for name in under_way}
+
+        def tell(records: "list[Record]") -> None:
+            for record in records:
+                console.print(describe(record), markup=False, highlight=False, soft_wrap=True)
+                del under_way[record.name]
+                bar.remove_task(lines[record.name])
+            shares = {name: job.progress for name, job in under_way.items()}
+            bar.update(whole, completed=len(jobs) - len(under_way) + sum(shares.values()))
+            for name, job in under_way.items():
+                last = job.last
+                if last is not None:
+                    told = f"{name}, epoch {last['epoch']}: {100 * last['score']:.2f}"
+                    bar.update(lines[name], completed=shares[name], description=told, visible=True)
+
+        yield tell

@@ -1,0 +1,51 @@
+"""Ray, started on this machine or joined on a cluster."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from typing import Any
+
+import ray
+
+from spacy_psa.errors import InputError
+
+STORE = 256 * 2**20
+"""The bytes of the object store of a local start; only small reports go through it."""
+
+
+@contextmanager
+def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
+    """Have Ray inside of this block.
+
+    Args:
+        workers: the number of cores of a start on this machine; -1 for all.
+        address: the address of a Ray cluster; None starts Ray on this machine.
+
+    Raises:
+        InputError: if there is no such cluster.
+    """
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    handler = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
+    try:
+        if address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            ray.init(
+                num_cpus=workers if workers > 0 else None,
+                include_dashboard=False,
+                object_store_memory=STORE,
+                _node_ip_address="127.0.0.1",
+                **quiet,
+            )
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError) as error:
+        raise InputError(f"--address {address}: there is no Ray cluster ({error})") from error
+    try:
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray has set one that prints its stack.
+        yield
+    finally:
+        ray.shutdown()

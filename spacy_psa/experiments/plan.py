@@ -1,0 +1,210 @@
+"""Plans of experiments: named runs, each a config with settings, trained with several seeds.
+
+    seeds = [1, 2, 3]
+
+    [paths]
+    train = "corpus/train.spacy"
+    dev = "corpus/dev.spacy"
+
+    [runs.psa]
+    config = "configs/ner/psa.cfg"
+
+    [runs.window]
+    config = "configs/ner/psa.cfg"
+    overrides = {"training.max_epochs" = 3}
+    grid = {"components.ner.model.tok2vec.encode.window" = [5, 10, 20]}
+
+The grid stands for a run for each combination of its values.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from spacy_psa.errors import InputError
+from spacy_psa.training.toml_files import read_toml
+
+EXAMPLES = "configs/experiments"
+SHARED = ("paths", "seeds", "layers", "overrides")
+PLAN = (*SHARED, "runs")
+RUN = ("config", *SHARED, "grid", "final")
+SEEDS = ("system.seed", "training.seed")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+-]*")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A config with its settings, which is trained once with each seed.
+
+    Attributes:
+        name: the name of the run, and of its folder.
+        config: the training config.
+        layers: configs that are laid over it, in this order.
+        settings: single settings that replace those of all configs, by dotted path.
+        seeds: the seeds.
+        test: the test corpus, if the run is final; else None.
+    """
+
+    name: str
+    config: Path
+    layers: tuple[Path, ...]
+    settings: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    test: Path | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a plan.
+
+    Attributes:
+        name: the name of its file, without ".toml".
+        runs: its runs.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan; the configs that it names are not read.
+
+    Args:
+        path: the TOML file.
+
+    Raises:
+        InputError: if it is not TOML, has no run, a key that is not known or a value of the wrong
+            kind, a seed twice, or two runs of one name.
+    """
+    content = read_toml(path, "plan", EXAMPLES)
+    _check_keys(content, PLAN, f"{path}")
+    shared = _read_shared(content, f"{path}")
+    tables = _table(content, "runs", f"{path}")
+    if not tables:
+        raise InputError(f"{path}: has no run; add one as in {EXAMPLES}, [runs.NAME]")
+    runs = [run for name in tables for run in _read_runs(name, tables, shared, path)]
+    known: dict[str, Run] = {}
+    for run in runs:
+        other = known.setdefault(run.name.lower(), run)
+        if other is not run:
+            raise InputError(
+                f"{path}: two runs, {other.name!r} and {run.name!r}, write one result; rename "
+                "one, as capital letters and signs such as $ do not tell them apart"
+            )
+    return Plan(path.stem, tuple(runs))
+
+
+def _read_runs(
+    name: str, tables: Mapping[str, Any], shared: Mapping[str, Any], path: Path
+) -> Iterator[Run]:
+    """The run of a table; with a grid, one for each combination."""
+    place = f"{path}: [runs.{name}]"
+    table = _table(tables, name, f"{path}: [runs]")
+    _check_keys(table, RUN, place)
+    if not NAME.fullmatch(name):
+        raise InputError(f"{place}: a name has letters, digits and -_.=+ only; rename the run")
+    own = _read_shared(table, place)
+    config = _value(table, "config", str, place)
+    if config is None:
+        raise InputError(f"{place}: has no config; add the path of a training config")
+    seeds = own["seeds"] or shared["seeds"]
+    if not seeds:
+        raise InputError(f"{place}: has no seeds; add seeds = [1, 2, 3] to it or to the plan")
+    paths = {**shared["paths"], **own["paths"]}
+    test = paths.pop("test", None)
+    final = bool(_value(table, "final", bool, place))
+    if final and test is None:
+        raise InputError(f"{place}: is final, but [paths] has no test; add the test corpus")
+    if final and not Path(test).exists():
+        raise InputError(f"{test}: there is no such file or folder, and {place} names it as test")
+    settings = {f"paths.{key}": value for key, value in paths.items()}
+    settings |= shared["overrides"] | own["overrides"]
+    grid = _flat(_table(table, "grid", place))
+    for key, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise InputError(f"{place}: grid: {key} is {values!r}: give a list of values")
+    for values in product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        _check_no_seed({**settings, **chosen}, place)
+        yield Run(
+            name="-".join([name, *(_part(key, value) for key, value in chosen.items())]),
+            config=Path(config),
+            layers=tuple(map(Path, [*shared["layers"], *own["layers"]])),
+            settings={**settings, **chosen},
+            seeds=tuple(seeds),
+            test=Path(test) if final else None,
+        )
+
+
+def _read_shared(table: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """What a plan and a run may both have."""
+    seeds = _value(table, "seeds", list, place)
+    if seeds is not None:
+        _check_seeds(seeds, place)
+    layers = _value(table, "layers", list, place) or []
+    paths = _table(table, "paths", place)
+    for key, values in (("layers", layers), ("paths", paths.values())):
+        if not all(isinstance(value, str) for value in values):
+            raise InputError(f"{place}: {key}: give strings, the paths of files")
+    overrides = _flat(_table(table, "overrides", place))
+    return {"seeds": seeds, "layers": layers, "paths": paths, "overrides": overrides}
+
+
+def _check_seeds(seeds: list[Any], place: str) -> None:
+    for seed in seeds:
+        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+            raise InputError(f"{place}: seeds: {seed!r} is no seed; give whole numbers from 0 on")
+        if seeds.count(seed) > 1:
+            raise InputError(f"{place}: seeds: {seed} is there twice; leave one out")
+
+
+def _check_no_seed(settings: Mapping[str, Any], place: str) -> None:
+    for key in SEEDS:
+        if key in settings:
+            raise InputError(f"{place}: {key} is set by seeds; leave it out")
+
+
+def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"take {', '.join(known)}"
+            raise InputError(f"{place}: {key!r} is not a key of it; {hint}")
+
+
+def _table(table: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
+    return _value(table, key, dict, place) or {}
+
+
+def _value(table: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
+    """A value of a table; None if it is not there."""
+    value = table.get(key)
+    if value is not None and not isinstance(value, kind):
+        kinds = {str: "a string", bool: "true or false", list: "a list", dict: "a table"}
+        raise InputError(f"{place}: {key} is {value!r}: give {kinds[kind]}")
+    return value
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """{"a": {"b": 1}} as {"a.b": 1}; a table that names a registered function is one value."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict) and not any(name.startswith("@") for name in value):
+            found |= {f"{key}.{name}": inner for name, inner in _flat(value).items()}
+        else:
+            found[key] = value
+    return found
+
+
+def _part(key: str, value: Any) -> str:
+    """The part of the name of a run that says its place in a grid."""
+    said = "".join(_letters(value))
+    return f"{key.rpartition('.')[2]}={said}"
+
+
+def _letters(value: Any) -> Iterable[str]:
+    return re.findall(r"[A-Za-z0-9_.+-]+", str(value))

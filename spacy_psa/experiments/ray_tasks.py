@@ -1,0 +1,62 @@
+"""Runs of a plan as tasks of Ray, on this machine or on a cluster with a shared folder."""
+
+from collections import deque
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from spacy_psa.cluster import ray_cluster
+from spacy_psa.experiments.processes import Ended, start
+
+RETRIES = 3
+"""How often a run is tried again whose worker was killed; it goes on from its checkpoint."""
+TICK = 0.5
+"""Seconds between two looks at the tasks."""
+
+
+@ray.remote(num_cpus=1, max_retries=RETRIES)
+def _train(folder: Path, options: Sequence[str], place: Path) -> int:
+    """Wait for the process of a run, and give its exit code."""
+    return int(start(folder, options, place).wait())
+
+
+def run_on_ray(
+    folders: Sequence[Path], options: Sequence[str], jobs: int, address: str | None = None
+) -> Generator[list[Ended], None, None]:
+    """Yield, again and again, the runs that have ended since the last time, perhaps none.
+
+    Close the generator to end all tasks.
+
+    Args:
+        folders: the folders of the runs; relative ones are below the current folder, which every
+            machine of the cluster must have.
+        options: the arguments of `job` after the folder.
+        jobs: the number of tasks at a time; -1 for all cores.
+        address: the address of a Ray cluster; None starts Ray on this machine.
+
+    Raises:
+        InputError: if there is no such cluster.
+    """
+    waiting, running = deque(folders), dict[Any, Path]()
+    with ray_cluster(jobs, address):
+        most = jobs if jobs > 0 else len(folders)
+        try:
+            while waiting or running:
+                while waiting and len(running) < most:
+                    folder = waiting.popleft()
+                    running[_train.remote(folder, options, Path.cwd())] = folder
+                done, _ = ray.wait([*running], num_returns=len(running), timeout=TICK)
+                yield [Ended(running.pop(task), _code(task)) for task in done]
+        finally:
+            for task in running:
+                ray.cancel(task, force=True)
+
+
+def _code(task: Any) -> int | None:
+    try:
+        return int(ray.get(task))
+    except RayError:
+        return None

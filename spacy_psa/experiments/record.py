@@ -1,0 +1,190 @@
+"""The result of one training of a plan, as a JSON file: `record.json` in the folder of the run."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.errors import InputError
+
+FORMAT: Literal["spacy-psa run 1"] = "spacy-psa run 1"
+FILE = "record.json"
+
+Counts = list[tuple[int, int, int]]
+"""For each sentence: the number of right, predicted and gold units."""
+
+
+class Evaluation(BaseModel):
+    """Scores on development data during training, as fractions of 1."""
+
+    epoch: int
+    step: int
+    score: float
+    scores: dict[str, Any]
+    losses: dict[str, float]
+
+
+class Scored(BaseModel):
+    """A pipeline on a corpus.
+
+    Attributes:
+        path: the corpus.
+        scores: the scores of spaCy's scorers, as fractions of 1.
+        sentences: for each score that is made of counts, those of each sentence.
+    """
+
+    path: str
+    scores: dict[str, Any]
+    sentences: dict[str, Counts]
+
+
+class Record(BaseModel):
+    """One training of a run, and where its figures come from.
+
+    Attributes:
+        format: "spacy-psa run 1".
+        plan: the name of the plan.
+        run: the name of the run.
+        seed: the seed.
+        state: "running" from the start on, also after a kill; then "finished" or "failed".
+        reason: why it failed; else None.
+        hash: tells trainings apart: by config, seed, and the content of the files that they read.
+        test_hash: the same for the test corpus; None without a test.
+        date: when the training started, or went on, ISO 8601.
+        command: the command of the user.
+        commit: the git commit of the current folder, or None; `modified`: whether tracked files
+            differed from it, or None.
+        modified: see `commit`.
+        data: {path: MD5} of the files that were read.
+        machine: see `spacy_psa.scoring.provenance`.
+        versions: the same.
+        base: the config that the plan names.
+        layers: the configs that were laid over it.
+        settings: the single settings of the plan.
+        config: the whole config.
+        test: the test corpus; None if the run was not final.
+        metric: the score that counts most in [training.score_weights].
+        seconds: how long the training took; None if it was interrupted.
+        evaluations: the evaluations during training.
+        best: the one whose weights were saved as model-best.
+        dev: that model on the development data.
+        tested: that model on the test data.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal["spacy-psa run 1"] = FORMAT
+    plan: str
+    run: str
+    seed: int
+    state: Literal["running", "finished", "failed"] = "running"
+    reason: str | None = None
+    hash: str
+    test_hash: str | None
+    date: str
+    command: str
+    commit: str | None
+    modified: bool | None
+    data: dict[str, str]
+    machine: dict[str, Any]
+    versions: dict[str, str | None]
+    base: str
+    layers: list[str]
+    settings: dict[str, Any]
+    config: dict[str, Any]
+    test: str | None
+    metric: str
+    seconds: float | None = None
+    evaluations: list[Evaluation] = []
+    best: Evaluation | None = None
+    dev: Scored | None = None
+    tested: Scored | None = None
+
+    @property
+    def name(self) -> str:
+        """What to call the training."""
+        return f"{self.run}, seed {self.seed}"
+
+
+def read_record(path: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        InputError: if the file is missing, or not in the format of this version.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no JSON file to read ({error}); check the path") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise InputError(
+            f"{path}: has the format {found!r}, but this version reads {FORMAT!r}; take the "
+            "version that wrote it, or remove the file"
+        )
+    try:
+        return Record.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path}: is damaged ({place}: {first['msg']}); remove it") from error
+
+
+def write_record(record: Record, path: Path) -> None:
+    """Write a record, with one line for each key; it appears whole or not at all.
+
+    Raises:
+        InputError: if it cannot be written.
+    """
+    content = record.model_dump(mode="json")
+    lines = (f" {json.dumps(key)}: {_json(value)}" for key, value in content.items())
+    with atomic_path(path) as temporary:
+        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf8")
+
+
+def find_records(folders: Sequence[Path]) -> list[Record]:
+    """Read all records below some folders, sorted by run and seed.
+
+    Raises:
+        InputError: if a folder is missing or has no record, or if two records are of one run and
+            seed.
+    """
+    found: dict[tuple[str, str, int], Path] = {}
+    records = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder; give one of `experiment run`")
+        paths = sorted(folder.rglob(FILE))
+        if not paths:
+            raise InputError(f"{folder}: has no {FILE} in it; give a folder of `experiment run`")
+        for path in paths:
+            record = read_record(path)
+            key = record.plan, record.run, record.seed
+            first = found.setdefault(key, path)
+            if first.resolve() != path.resolve():
+                raise InputError(
+                    f"{first} and {path}: are two results of run {record.run!r}, seed "
+                    f"{record.seed}, of the plan {record.plan!r}; give one of them"
+                )
+            records.append(record)
+    unique = {(record.plan, record.run, record.seed): record for record in records}
+    return [unique[key] for key in sorted(unique, key=lambda key: (key[0], key[2]))]
+
+
+def by_run(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Group records by the name of their run; with that of the plan, if several plans have it."""
+    records = list(records)
+    plans = {(record.run, record.plan) for record in records}
+    shared = {run for run, _ in plans if sum(name == run for name, _ in plans) > 1}
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        name = f"{record.plan}/{record.run}" if record.run in shared else record.run
+        found.setdefault(name, []).append(record)
+    return found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

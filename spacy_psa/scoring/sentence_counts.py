@@ -1,0 +1,138 @@
+"""Right, predicted and gold units of each sentence, of which F1 and accuracy are made.
+
+Summed over all sentences they give the score: F1 = 2 right / (predicted + gold). Tests of
+significance and confidence intervals resample them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from spacy_psa.sentences import sentence_bounds
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span
+    from spacy.training import Example
+
+
+class Count(NamedTuple):
+    """The units of a sentence.
+
+    Examples:
+        >>> Count(right=2, predicted=3, gold=2).f1
+        0.8
+    """
+
+    right: int
+    predicted: int
+    gold: int
+
+    @property
+    def f1(self) -> float:
+        """F1; 0 if there is no unit."""
+        units = self.predicted + self.gold
+        return 2 * self.right / units if units else 0.0
+
+
+def total(counts: Iterable[Sequence[int]]) -> Count:
+    """Sum counts.
+
+    Examples:
+        >>> total([(1, 2, 1), (0, 0, 3)])
+        Count(right=1, predicted=2, gold=4)
+    """
+    right, predicted, gold = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+    return Count(right, predicted, gold)
+
+
+def entity_counts(examples: "Iterable[Example]") -> list[Count]:
+    """Count the entities of each sentence, as spaCy's scorer of `ents_f` does.
+
+    Sentences are those of the reference. Docs whose reference has no entity annotation have none,
+    and predicted entities over tokens without annotation do not count.
+
+    Examples:
+        >>> from spacy.tokens import Doc
+        >>> from spacy.training import Example
+        >>> from spacy.vocab import Vocab
+        >>> gold = Doc(Vocab(), words=["Ada", "met", "Bob"], ents=["B-PER", "O", "B-PER"])
+        >>> found = Doc(gold.vocab, words=["Ada", "met", "Bob"], ents=["B-PER", "O", "B-LOC"])
+        >>> entity_counts([Example(found, gold)])
+        [Count(right=1, predicted=2, gold=2)]
+    """
+    counts = []
+    for example in examples:
+        gold, predicted = example.reference, example.predicted
+        if gold.has_annotation("ENT_IOB"):
+            known = {token.i for token in gold if token.ent_iob != 0}
+            align, found = example.alignment.x2y, []
+            for span in predicted.ents:
+                tokens = align[span.start : span.end]
+                if len(tokens):
+                    start, end = int(tokens[0]), int(tokens[-1]) + 1
+                    if known.issuperset(range(start, end)):
+                        found.append((start, end, span.label_))
+            counts += _by_sentence(gold, map(_place, gold.ents), found)
+    return counts
+
+
+def span_counts(examples: "Iterable[Example]", key: str) -> list[Count]:
+    """Count the spans of a group in each sentence; docs whose reference lacks the group have none.
+
+    Args:
+        examples: predicted docs with their references.
+        key: the key of `doc.spans`.
+    """
+    counts = []
+    for example in examples:
+        gold = example.reference
+        if key in gold.spans:
+            found = example.predicted.spans.get(key, ())
+            spans = example.get_aligned_spans_x2y(found, allow_overlap=True)
+            counts += _by_sentence(gold, map(_place, gold.spans[key]), map(_place, spans))
+    return counts
+
+
+def tag_counts(examples: "Iterable[Example]") -> list[Count]:
+    """Count the tokens of each sentence that have a gold tag, as spaCy's scorer of `tag_acc` does.
+
+    Examples:
+        >>> from spacy.tokens import Doc
+        >>> from spacy.training import Example
+        >>> from spacy.vocab import Vocab
+        >>> gold = Doc(Vocab(), words=["I", "came"], tags=["PRP", "VBD"])
+        >>> found = Doc(gold.vocab, words=["I", "came"], tags=["PRP", "VBN"])
+        >>> tag_counts([Example(found, gold)])
+        [Count(right=1, predicted=2, gold=2)]
+    """
+    counts = []
+    for example in examples:
+        gold, align = example.reference, example.alignment.x2y
+        wanted = [(t.i, t.i + 1, t.tag_) for t in gold if t.tag_]
+        known = {start for start, _, _ in wanted}
+        given = []
+        for token in example.predicted:
+            if not token.orth_.isspace() and align.lengths[token.i] == 1:
+                at = int(align[token.i][0])
+                if at in known:
+                    given.append((at, at + 1, token.tag_))
+        counts += _by_sentence(gold, wanted, given)
+    return counts
+
+
+def _place(span: "Span") -> tuple[int, int, str]:
+    return span.start, span.end, span.label_
+
+
+def _by_sentence(
+    gold: "Doc",
+    wanted: Iterable[tuple[int, int, Hashable]],
+    given: Iterable[tuple[int, int, Hashable]],
+) -> list[Count]:
+    """Count units in the sentence of the reference in which they begin."""
+    starts = [start for start, _ in sentence_bounds(gold)]
+    places: list[tuple[set, set]] = [(set(), set()) for _ in starts]
+    for kind, units in enumerate((wanted, given)):
+        for unit in units:
+            places[bisect_right(starts, unit[0]) - 1][kind].add(unit)
+    return [Count(len(a & b), len(b), len(a)) for a, b in places]

@@ -1,0 +1,164 @@
+"""One training config from several: that of a model, layers over it, and single settings."""
+
+import math
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from thinc.api import Config
+
+USAGE = (
+    "give a setting and its value, as training.max_epochs=3, or a section and its settings, "
+    'as training.optimizer={"@optimizers":"spacy-psa.Adam.v1"}'
+)
+
+
+def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "Config":
+    """Lay configs and then single settings over a config; variables stay variables.
+
+    A layer may have a section [corpus] with the number of training `sentences`, and of their
+    `words`. Then the steps of the base are converted to the same numbers of epochs of that corpus;
+    the base must evaluate once in each epoch.
+
+    Args:
+        base: the file of a complete training config.
+        layers: files with settings that replace those of the base, in this order.
+        values: settings that replace those of all files, by dotted path; a string that is JSON is
+            read as JSON.
+
+    Raises:
+        InputError: if a file is no config, or a layer or a path names what the base does not have.
+    """
+    from thinc.api import Config
+
+    whole = read_config(base)
+    merged = Config(whole)
+    sizes: dict[str, int] = {}
+    for layer in layers:
+        part = read_config(layer)
+        corpus = part.pop("corpus", {})
+        _check(part, whole, layer, base)
+        merged = merged.merge(part)
+        sizes |= _checked_sizes(corpus, layer)
+    chosen = _chosen(values, merged, base)
+    merged = merged.merge(chosen)
+    if sizes:
+        fit_epochs(merged["training"], whole["training"], sizes)
+        merged = merged.merge(chosen)  # single settings are not fitted
+    return merged
+
+
+def set_log(config: dict[str, Any], log: Path) -> None:
+    """Let a training write its scores to a file, as JSON lines."""
+    logger = config["training"]["logger"]
+    while "logger" in logger:  # inside a logger that listens to it
+        logger = logger["logger"]
+    logger["output_file"] = str(log)
+
+
+def read_config(path: Path) -> "Config":
+    """Read a config; its variables stay variables.
+
+    Raises:
+        InputError: if there is no such file, or it is no config.
+    """
+    from configparser import Error
+
+    from thinc.api import Config, ConfigValidationError
+
+    try:
+        return Config().from_disk(path, interpolate=False)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such config; check the path") from error
+    except (ConfigValidationError, Error, ValueError, OSError) as error:
+        raise InputError(f"{path}: is not a config ({error}); correct the file") from error
+
+
+def _check(
+    part: dict[str, Any], whole: dict[str, Any], settings: Path, base: Path, at: str = ""
+) -> None:
+    if at == "initialize.components.":
+        return  # the settings with which a component of any name is initialized
+    for key, value in part.items():
+        if isinstance(value, dict):
+            if not isinstance(whole.get(key), dict):
+                raise InputError(
+                    f"{settings}: [{at}{key}]: {base} has no such section; correct the name"
+                )
+            _check(value, whole[key], settings, base, f"{at}{key}.")
+
+
+def _chosen(values: Mapping[str, Any], config: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Give {"a.b": "1"} as {"a": {"b": 1}}; the config must have these settings."""
+    import srsly
+    from spacy.util import dot_to_dict
+
+    found = {}
+    for key, value in values.items():
+        held = _held(key, config, base)
+        found[key] = value
+        if isinstance(value, str):
+            try:
+                found[key] = srsly.json_loads(value)
+            except ValueError:
+                found[key] = value
+        if isinstance(held, dict) and not isinstance(found[key], dict):
+            raise InputError(f"{key} is a section; {USAGE}")
+    return dot_to_dict(found)
+
+
+def _held(key: str, config: dict[str, Any], base: Path) -> Any:
+    at: Any = config
+    for name in key.split("."):
+        if not isinstance(at, dict) or name not in at:
+            near = get_close_matches(name, at if isinstance(at, dict) else [], 1)
+            hint = f"; did you mean {near[0]!r} for {name!r}?" if near else "; correct the name"
+            raise InputError(f"{base} has no setting {key!r}{hint}")
+        at = at[name]
+    return at
+
+
+def _checked_sizes(corpus: Mapping[str, Any], settings: Path) -> Mapping[str, int]:
+    for name, count in corpus.items():
+        if not isinstance(count, int) or count < 1:
+            raise InputError(
+                f"{settings}: [corpus]: {name} is {count!r}: take a whole number of 1 or more"
+            )
+    return corpus
+
+
+def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[str, int]) -> None:
+    """Convert the steps of a training to epochs of a corpus.
+
+    If batches do not have a fixed number of sentences or words, the steps stay as they are.
+
+    Args:
+        training: the section [training], which is changed.
+        base: the section as it was, which evaluates once in each epoch.
+        sizes: the number of training `sentences`, and of their `words`.
+    """
+    batcher = training["batcher"]
+    of_words = "words" in batcher.get("@batchers", "")
+    size, count = batcher.get("size"), sizes.get("words" if of_words else "sentences")
+    if not isinstance(size, int) or count is None:
+        return
+    steps, epoch = math.ceil(count / size), base["eval_frequency"]
+    training["eval_frequency"] = steps
+    training["patience"] = training["patience"] * steps // epoch
+    most = base.get("max_steps") or None  # 0 is no limit
+    if most is not None and training["max_steps"] == most:
+        training["max_steps"] = most * steps // epoch
+    rate = training["optimizer"].get("learn_rate")
+    if not isinstance(rate, dict):
+        return
+    if "steps_per_epoch" in rate:
+        rate["steps_per_epoch"] = steps
+    total = rate.get("total_steps")
+    if most is not None and total == most:
+        rate["total_steps"] = training["max_steps"]
+    elif total == base["max_epochs"] * epoch:
+        rate["total_steps"] = training["max_epochs"] * steps

@@ -1,0 +1,65 @@
+"""Records: written whole, read back the same, and refused if they are of another format."""
+
+import json
+
+import pytest
+
+from spacy_psa.errors import InputError
+from spacy_psa.experiments.record import FILE, by_run, find_records, read_record, write_record
+from tests.helpers.experiments import make_record
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    record = make_record(reason="Ärger: \n zwei Zeilen", state="failed")
+    write_record(record, tmp_path / FILE)
+    assert read_record(tmp_path / FILE) == record
+    lines = (tmp_path / FILE).read_text(encoding="utf8").splitlines()
+    assert len(lines) == len(type(record).model_fields) + 2  # one a key, and the braces
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"format": "spacy-psa run 2"}, "has the format 'spacy-psa run 2', but this version reads"),
+        ({"format": 1}, "has the format 1"),
+        ({"state": "sleeping"}, "is damaged (state: "),
+        ({"more": 1}, "is damaged (more: "),
+        ({"dev": {"path": "a"}}, "is damaged (dev.scores: "),
+    ],
+)
+def test_another_format_is_one_error(tmp_path, change, reason):
+    content = {**make_record().model_dump(mode="json"), **change}
+    (tmp_path / FILE).write_text(json.dumps(content), encoding="utf8")
+    with pytest.raises(InputError) as error:
+        read_record(tmp_path / FILE)
+    assert reason in str(error.value) and FILE in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{", "[" * 100_000])
+def test_a_file_that_is_no_record_is_one_error(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(InputError, match=FILE):
+        read_record(tmp_path / FILE)
+
+
+def test_records_are_found_below_folders_and_grouped(tmp_path):
+    for run, seed in (("b", 2), ("b", 10), ("a", 1)):
+        write_record(make_record(run, seed), tmp_path / "one" / run / f"seed-{seed}" / FILE)
+    write_record(make_record("a", 1, plan="other"), tmp_path / "two" / "x" / FILE)
+    found = find_records([tmp_path / "one", tmp_path / "two", tmp_path / "one"])
+    groups = {name: [each.seed for each in records] for name, records in by_run(found).items()}
+    assert groups == {"other/a": [1], "plan/a": [1], "b": [2, 10]}
+
+
+def test_two_results_of_one_training_are_an_error(tmp_path):
+    for name in ("one", "two"):
+        write_record(make_record(), tmp_path / name / FILE)
+    with pytest.raises(InputError, match="are two results of run 'a', seed 1"):
+        find_records([tmp_path])
+
+
+def test_folders_without_records_are_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"has no record\.json in it"):
+        find_records([tmp_path])
+    with pytest.raises(InputError, match="there is no such folder"):
+        find_records([tmp_path / "none"])
