@@ -1,8 +1,8 @@
 """Train recognizers with and without document memory, and record them.
 
-Run this in a folder whose `assets` and `convert` have made the corpus. The model of NAME and SEED is
-written to training/documents/NAME-SEED, its record to benchmarks/documents/results/NAME-SEED.json.
-A training that was cut short goes on where it was.
+Run this in a folder whose `assets` and `convert` have made the corpus. The model of NAME and SEED
+is written to training/documents/NAME-SEED, its record to
+benchmarks/documents/results/NAME-SEED.json. A training that was cut short goes on where it was.
 
 NAME is one of:
 
