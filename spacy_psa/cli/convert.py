@@ -85,6 +85,44 @@ def conll2003(
 
 
 @convert_app.command()
+def columns(
+    source: Source,
+    target: Target,
+    word: Annotated[int, typer.Option(metavar="I", help="Column of the words.")] = 0,
+    ner: Annotated[int | None, typer.Option(metavar="I", help="Column of the entities.")] = None,
+    tag: Annotated[
+        int | None, typer.Option(metavar="I", help="Column of the parts of speech.")
+    ] = None,
+    chunk: Annotated[int | None, typer.Option(metavar="I", help="Column of the chunks.")] = None,
+    scheme: Annotated[
+        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
+    ] = SchemeChoice.auto,
+    lang: Lang = "en",
+) -> None:
+    """Convert columns in any order to a .spacy file.
+
+    IN has a token on each line, and lines without text between sentences. Columns are counted from
+    0, or from the last, which is -1. OUT.spacy gets one document for each sentence, with the
+    annotation of the columns that are named.
+
+    \b
+    Example:
+      spacy-psa convert columns train.iob train.spacy --word 0 --ner -1
+    """
+    from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
+    from spacy_psa.corpora.docbin import check_docbin_path
+
+    check_docbin_path(target)
+    chosen = Columns(word, ner, tag, chunk)
+    found = resolve_schemes(source, chosen, scheme.value)
+    if scheme is SchemeChoice.auto and found.ner:
+        typer.echo(f"{source}: entity column is {found.ner.upper()}")
+    repairs: Counter[str] = Counter()
+    docs = read_docs(source, _vocab(lang), chosen, found, repairs)
+    _convert(source, target, docs, repairs)
+
+
+@convert_app.command()
 def conll2000(
     source: Annotated[Path, typer.Argument(metavar="IN", help="File to read, or conll2000.zip.")],
     target: Target,
