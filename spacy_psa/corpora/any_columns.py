@@ -8,7 +8,7 @@ and does not have the columns of the file is a comment, if it stands before a se
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.columns import Row, column_spans
 from spacy_psa.corpora.lines import BLANKS, read_lines, split_columns
 from spacy_psa.corpora.make_doc import make_doc
-from spacy_psa.corpora.tag_schemes import SCHEMES, TagScheme, detect_scheme
+from spacy_psa.corpora.tag_schemes import SCHEMES, Span, TagScheme, detect_scheme
 from spacy_psa.errors import InputError
 
 PREFIXES = ("B-", "I-", "E-", "S-", "L-", "U-", "M-")
@@ -175,7 +175,8 @@ def read_docs(
     """
     advice = "correct it or give another --scheme"
     for document, rows in read_sentences(path, Counter() if repairs is None else repairs):
-        ents, groups = None, {}
+        ents: list[Span] | None = None
+        groups: dict[str, Any] = {}
         if columns.ner is not None and schemes.ner:
             ents = column_spans(str(path), rows, columns.ner, schemes.ner, "entity", advice)
         if columns.chunk is not None and schemes.chunk:

@@ -126,11 +126,15 @@ def test_the_reader_of_four_columns_names_this_one(write, vocab):
         list(read_four_columns(path, vocab, "iob2"))
 
 
-TEXTS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="#\x7f"), min_size=1)
+TEXTS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="#\x7f"), min_size=1
+)
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.lists(st.tuples(TEXTS, st.booleans()), min_size=1), min_size=1), st.integers(0, 3))
+@given(
+    st.lists(st.lists(st.tuples(TEXTS, st.booleans()), min_size=1), min_size=1), st.integers(0, 3)
+)
 def test_what_is_written_in_any_column_is_read_again(tmp_path_factory, sentences, at):
     path = tmp_path_factory.mktemp("columns") / FILE
     rows = [

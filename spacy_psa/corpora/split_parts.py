@@ -1,0 +1,81 @@
+"""Draws development and test data from a corpus that has none, by document."""
+
+import random
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from spacy.tokens import Doc
+
+from spacy_psa.errors import InputError
+
+FEWEST = 10
+"""The smallest number of documents that is split by document; fewer are split by sentence."""
+Unit = Literal["document", "sentence"]
+
+
+class Source(NamedTuple):
+    """A sentence, and where it is from."""
+
+    document: tuple[str, int]
+    """The file and the number of the document in it."""
+    doc: Doc
+
+
+class Split(NamedTuple):
+    """Two parts of a corpus, and what was not cut apart."""
+
+    rest: list[Source]
+    drawn: list[Source]
+    unit: Unit
+
+
+def split_off(sources: Sequence[Source], share: float, seed: int) -> Split:
+    """Draw a share of the sentences at random, all sentences of a document together.
+
+    Documents of the same words are drawn together too, as a text may have been annotated twice. A
+    corpus of fewer than ten documents is drawn by sentence.
+
+    Args:
+        sources: the sentences.
+        share: the share of the sentences to draw; at least one is drawn, and not all.
+        seed: the seed of the draw.
+
+    Raises:
+        InputError: if there are fewer than two sentences, or all have the same text.
+    """
+    unit: Unit = "document"
+    groups = _groups([source.document for source in sources], sources)
+    if len(set(groups)) < FEWEST:
+        unit, groups = "sentence", _groups(list(range(len(sources))), sources)
+    sizes: dict[int, int] = {}
+    for group in groups:
+        sizes[group] = sizes.get(group, 0) + 1
+    if len(sizes) < 2:
+        raise InputError(
+            f"there are {len(sizes)} different sentence(s), too few to draw development data; "
+            "add sentences, or a file with `dev` in its name"
+        )
+    order = list(sizes)
+    random.Random(seed).shuffle(order)
+    wanted, count = share * len(sources), 0
+    drawn: set[int] = set()
+    for group in order[:-1]:
+        if drawn and count + sizes[group] / 2 > wanted:
+            break
+        drawn.add(group)
+        count += sizes[group]
+    return Split(
+        [source for source, group in zip(sources, groups) if group not in drawn],
+        [source for source, group in zip(sources, groups) if group in drawn],
+        unit,
+    )
+
+
+def _groups(keys: Sequence[object], sources: Sequence[Source]) -> list[int]:
+    """Number the unit of each sentence; units of the same words have one number."""
+    words: dict[object, list[str]] = {}
+    for key, source in zip(keys, sources):
+        words.setdefault(key, []).extend(token.text.lower() for token in source.doc)
+    numbers: dict[tuple[str, ...], int] = {}
+    number = {key: numbers.setdefault(tuple(found), len(numbers)) for key, found in words.items()}
+    return [number[key] for key in keys]
