@@ -13,6 +13,7 @@ from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
 from spacy_psa.cli.evaluate_trees import evaluate_trees
+from spacy_psa.cli.init_config import init_config
 from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.prepare import prepare
@@ -84,6 +85,7 @@ init_app = typer.Typer(
     name="init", help="Make a corpus and a config of your own data.", no_args_is_help=True
 )
 init_app.command("corpus")(init_corpus)
+init_app.command("config")(init_config)
 debug_app = typer.Typer(name="debug", help="Look into data.", no_args_is_help=True)
 debug_app.callback()(lambda: None)
 debug_app.command("data")(debug_data)

@@ -59,7 +59,8 @@ def merge_config(
     chosen = _chosen(values or [], merged, base)
     merged = merged.merge(chosen)
     if sentences is not None:
-        _fit_epochs(merged["training"], whole["training"], sentences, settings)
+        _check_sentences(sentences, settings)
+        fit_epochs(merged["training"], whole["training"], sentences)
         merged = merged.merge(chosen)  # settings of the command line are not fitted
     if log is not None:
         logger = merged["training"]["logger"]
@@ -121,17 +122,23 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
     return dot_to_dict(found)
 
 
-def _fit_epochs(
-    training: dict[str, Any], base: dict[str, Any], sentences: Any, settings: Path
-) -> None:
-    """Convert the steps of `training` to epochs of `sentences`, where the base counts whole epochs.
-
-    If batches do not have a fixed number of sentences, the steps stay as they are.
-    """
+def _check_sentences(sentences: Any, settings: Path) -> None:
     if not isinstance(sentences, int) or sentences < 1:
         raise InputError(
             f"{settings}: [corpus]: sentences is {sentences!r}: take a whole number of 1 or more"
         )
+
+
+def fit_epochs(training: dict[str, Any], base: dict[str, Any], sentences: int) -> None:
+    """Convert the steps of a training to epochs of a corpus.
+
+    If batches do not have a fixed number of sentences, the steps stay as they are.
+
+    Args:
+        training: the section [training], which is changed.
+        base: the section as it was, which evaluates once in each epoch.
+        sentences: the number of training sentences.
+    """
     size, epoch = training["batcher"].get("size"), base["eval_frequency"]
     if not isinstance(size, int):
         return
