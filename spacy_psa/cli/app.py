@@ -10,6 +10,7 @@ from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
 from spacy_psa.cli.benchmark import benchmark_app
 from spacy_psa.cli.calibrate import calibrate
+from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
 from spacy_psa.cli.evaluate_trees import evaluate_trees
@@ -103,6 +104,7 @@ app.command()(evaluate_trees)
 app.command()(assets)
 app.command()(prepare)
 app.command()(merge_config)
+app.command()(configure)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(search)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train)
 

@@ -66,8 +66,8 @@ def init_config(
     """
     from spacy_psa.corpora.atomic import atomic_path
 
-    chosen = ("base" if base is not None else optimize.value, task.value)
-    recipe = RECIPES.get((chosen[1], chosen[0]))  # type: ignore[call-overload]
+    aim = "base" if base is not None else optimize.value
+    recipe = RECIPES.get((task.value, aim))  # type: ignore[arg-type]
     if recipe is None:
         raise InputError(
             f"--base {base}: there is no config of a {task.value} over a transformer; leave it out"

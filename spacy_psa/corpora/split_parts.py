@@ -1,7 +1,7 @@
 """Draws development and test data from a corpus that has none, by document."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from spacy.tokens import Doc
@@ -69,6 +69,27 @@ def split_off(sources: Sequence[Source], share: float, seed: int) -> Split:
         [source for source, group in zip(sources, groups) if group in drawn],
         unit,
     )
+
+
+def drawn_part(
+    docs: Iterable[Doc], share: float, seed: int, part: Literal["train", "dev", "test"]
+) -> list[Doc]:
+    """Give a part of a corpus from which development and test data are drawn.
+
+    Args:
+        docs: the sentences, with the number of the document in `doc.user_data["document"]`.
+        share: the share of the sentences to draw for each of the two.
+        seed: the seed of the draws.
+        part: the part to give; "train" is what is not drawn.
+
+    Raises:
+        InputError: as `split_off`.
+    """
+    sources = [Source(("", doc.user_data.get("document", i)), doc) for i, doc in enumerate(docs)]
+    tested = split_off(sources, share, seed)
+    developed = split_off(tested.rest, share, seed)
+    parts = {"test": tested.drawn, "dev": developed.drawn, "train": developed.rest}
+    return [source.doc for source in parts[part]]
 
 
 def _groups(keys: Sequence[object], sources: Sequence[Source]) -> list[int]:
