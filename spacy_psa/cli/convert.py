@@ -40,6 +40,14 @@ class Part(str, Enum):
     dev = "dev"
 
 
+class DrawnPart(str, Enum):
+    """The sentences to keep of a file from which development and test data are drawn."""
+
+    train = "train"
+    dev = "dev"
+    test = "test"
+
+
 Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="File to write.")]
 Lang = Annotated[str, typer.Option(help="Language code of the documents, as for spacy.blank.")]
@@ -88,6 +96,61 @@ def conll2003(
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), found, repairs)
     _convert(source, target, _whole(docs) if documents else docs, repairs)
+
+
+@convert_app.command()
+def columns(
+    source: Source,
+    target: Target,
+    word: Annotated[int, typer.Option(metavar="I", help="Column of the words.")] = 0,
+    ner: Annotated[int | None, typer.Option(metavar="I", help="Column of the entities.")] = None,
+    tag: Annotated[
+        int | None, typer.Option(metavar="I", help="Column of the parts of speech.")
+    ] = None,
+    chunk: Annotated[int | None, typer.Option(metavar="I", help="Column of the chunks.")] = None,
+    scheme: Annotated[
+        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
+    ] = SchemeChoice.auto,
+    draw: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=0.4, help="Share to draw by document for development, and for test."
+        ),
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    part: Annotated[
+        DrawnPart, typer.Option(help="With --draw: a drawn part (dev, test) or the rest (train).")
+    ] = DrawnPart.train,
+    lang: Lang = "en",
+) -> None:
+    """Convert columns in any order to a .spacy file.
+
+    IN has a token on each line, and lines without text between sentences. Columns are counted from
+    0, or from the last, which is -1. OUT.spacy gets one document for each sentence, with the
+    annotation of the columns that are named.
+
+    Of a corpus in one file, --draw makes three parts: convert it with --part train, dev and test.
+
+    \b
+    Example:
+      spacy-psa convert columns train.iob train.spacy --word 0 --ner -1
+    """
+    from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
+    from spacy_psa.corpora.docbin import check_docbin_path
+    from spacy_psa.corpora.split_parts import drawn_part
+
+    check_docbin_path(target)
+    chosen = Columns(word, ner, tag, chunk)
+    found = resolve_schemes(source, chosen, scheme.value)
+    if scheme is SchemeChoice.auto and found.ner:
+        typer.echo(f"{source}: entity column is {found.ner.upper()}")
+    repairs: Counter[str] = Counter()
+    docs: Iterable[Doc] = read_docs(source, _vocab(lang), chosen, found, repairs)
+    if draw:
+        docs = drawn_part(docs, draw, seed, part.value)
+    elif part is not DrawnPart.train:
+        raise InputError(f"--part {part.value} needs a share to draw: give --draw 0.1")
+    _convert(source, target, docs, repairs)
 
 
 @convert_app.command()
