@@ -18,8 +18,9 @@ from pathlib import Path
 
 from thinc.api import Config
 
-from benchmarks.record import command, save_record
+from benchmarks.record import save_record
 from benchmarks.wrap import wrap
+from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ("memory", "sentences")
