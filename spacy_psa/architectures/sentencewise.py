@@ -119,6 +119,8 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
         return lambda numbers: model.predict(split.sentences.chosen(numbers))
     below, above = _around_the_split(model)
     vectors: list[Floats2d] = []
+    if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
+        return lambda numbers: []
     for array, bounds in zip(below.predict(split.docs), split.bounds):
         vectors += [array[start:end] for start, end in bounds]
 

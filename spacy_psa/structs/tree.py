@@ -7,7 +7,7 @@ Stern et al. 2017 introduced the margin loss, Finkel et al. 2008 the likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import cast
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spacy_psa import kernels
-from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
+from spacy_psa.structs.distribution import StructuredDistribution, recording
 from spacy_psa.structs.inside import (
     LogPartition,
     inside_outside,
@@ -28,8 +28,7 @@ from spacy_psa.structs.inside import (
 )
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
 from spacy_psa.structs.span_cells import Constituent, SpanCells, Tree, hamming
-
-Span = tuple[int, int] | tuple[int, int, int]
+from spacy_psa.structs.tree_evidence import Span, legal_labels
 
 
 class SpanTree(StructuredDistribution[Tree]):
@@ -258,6 +257,7 @@ class SpanTree(StructuredDistribution[Tree]):
         *,
         required: Sequence[Iterable[Span]] | None = None,
         forbidden: Sequence[Iterable[Span]] | None = None,
+        uncrossed: Sequence[Iterable[tuple[int, int]]] | None = None,
     ) -> SpanTree:
         """Condition on evidence: trees that contradict it get the probability 0.
 
@@ -268,8 +268,10 @@ class SpanTree(StructuredDistribution[Tree]):
                 span may not be null in the normal form.
             required: for each sentence, the spans (start, end), of any label, and the constituents
                 (start, end, label) that must be in its tree. Spans that cross them become
-                impossible.
+                impossible. Several labels, of which one must be there, are a list.
             forbidden: for each sentence, the spans and constituents that must not be in its tree.
+            uncrossed: for each sentence, the spans that no constituent may cross. They need not be
+                constituents.
 
         Raises:
             ValueError: for a mask of another shape or type, and for a span or label out of range.
@@ -281,40 +283,13 @@ class SpanTree(StructuredDistribution[Tree]):
             >>> (evidence.log_partition - trees.log_partition).exp()
             tensor([0.3333])
         """
-        batch, side = len(self.lengths), self._cells.longest + 1
         labels = self.labelled.shape[1] + 1
-        legal = torch.ones(len(self._cells), labels, dtype=torch.bool)
-        if allowed is not None:
-            mask = check_mask("allowed", allowed, (batch, side, side, labels)).cpu()
-            legal &= mask[self._places(self._cells, mask.device)]
-        for b, start, end, label in self._evidence("required", required):
-            own = self._cells.of(b)
-            starts, ends = self._cells.start[own], self._cells.end[own]
-            crossing = (starts < start) & (start < ends) & (ends < end)
-            crossing |= (start < starts) & (starts < end) & (end < ends)
-            legal[own] &= ~crossing[:, None]
-            there = torch.arange(labels) == label if label else torch.arange(labels) > 0
-            legal[self._cells.at(b, start, end)] &= there
-        for b, start, end, label in self._evidence("forbidden", forbidden):
-            legal[self._cells.at(b, start, end), label or slice(1, None)] = False
+        legal = legal_labels(self._cells, labels, allowed, required, forbidden, uncrossed)
         illegal = ~legal.to(self.labelled.device)
         return self._with(
             self.labelled.masked_fill(illegal[:, 1:], -torch.inf),
             self.null.masked_fill(illegal[:, 0], -torch.inf),
         )
-
-    def _evidence(
-        self, name: str, spans: Sequence[Iterable[Span]] | None
-    ) -> Iterator[tuple[int, int, int, int]]:
-        """Yield sentence, start, end and label (0 for any) of each required or forbidden span."""
-        if spans is not None and len(spans) != len(self.lengths):
-            raise ValueError(f"{name} is for {len(spans)} sentences, not {len(self.lengths)}")
-        top = self.labelled.shape[1]
-        for b, asked in enumerate(spans or ()):
-            for start, end, *label in asked:
-                if label and not 1 <= label[0] <= top:
-                    raise ValueError(f"sentence {b}: label {label[0]} is not from 1 to {top}")
-                yield b, start, end, label[0] if label else 0
 
     # ---------------------------------------------------------------------- inference
 

@@ -194,8 +194,10 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         """
         split = SplitDocs(docs)
         known, inputs = self._known(split), split.sentences
-        # A listener gives what the upstream component computed for whole docs.
-        ready = self._potentials(split.docs) if listens(self.model) else None
+        # A listener gives what the upstream component computed for whole docs. A transformer cannot
+        # take a batch of docs without tokens.
+        whole = listens(self.model) and any(split.sizes)
+        ready = self._potentials(split.docs) if whole else None
         found: dict[int, Answer] = {}
         budget = min(self.batch_tokens, POTENTIALS // max(1, len(self.tags) ** 2))
         for batch in batches_by_size(split.sizes, budget):

@@ -109,7 +109,7 @@ def test_sentence_boundaries_bound_the_trees():
     joined = nlp(tree_doc(nlp.vocab, *BRACKETS, key="gold"))
     found, first = [], 0
     for text in BRACKETS:
-        alone = parser(tree_doc(nlp.vocab, text))
+        alone = parser(tree_doc(nlp.vocab, text, key="gold"))
         found += [(first + s, first + e, label) for s, e, label in constituents(alone)]
         first += len(alone)
     assert constituents(joined) == found

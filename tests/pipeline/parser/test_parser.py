@@ -313,10 +313,10 @@ def test_only_the_doc_that_fails_goes_to_the_error_handler(parsing, monkeypatch)
     parser = parsing.get_pipe("parser")
     plan = parser._plan
 
-    def fail_on_yes(split):
-        if any(doc.text == "Yes" for doc in split.docs):
+    def fail_on_yes(docs):
+        if any(doc.text == "Yes" for doc in docs):
             raise RuntimeError("bad doc")
-        return plan(split)
+        return plan(docs)
 
     monkeypatch.setattr(parser, "_plan", fail_on_yes)
     failed = []
@@ -379,4 +379,5 @@ def test_parser_listens_to_a_shared_tok2vec():
 def test_parser_overwrites_what_stood_there(parsing):
     doc = Doc(parsing.vocab, words=["Leeds"])
     doc.spans["constituents"] = [Span(doc, 0, 1, "X")]
+    parsing.get_pipe("parser").overwrite = True
     assert constituents(parsing.get_pipe("parser")(doc)) == [(0, 1, "NP")]
