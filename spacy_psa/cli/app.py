@@ -13,6 +13,7 @@ from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
@@ -82,6 +83,8 @@ app.add_typer(convert_app)
 app.add_typer(visualize_app)
 app.add_typer(benchmark_app)
 app.command()(annotate)
+app.command()(parse)
+app.command()(trees)
 app.command()(report)
 app.command()(calibrate)
 app.command()(quantize)

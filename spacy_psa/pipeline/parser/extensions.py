@@ -16,7 +16,7 @@ of white space alone has no labels and no other nodes, and its tree is an empty 
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
@@ -31,9 +31,7 @@ from spacy_psa.pipeline.parser.sentence_tree import (
     in_order,
     same,
 )
-
-if TYPE_CHECKING:
-    from nltk import Tree
+from spacy_psa.pipeline.parser.tree_drawing import Trees
 
 __all__ = [
     "NonConstituentException",
@@ -243,8 +241,10 @@ def constituent_confidence(span: Span, key: str = KEY) -> float | None:
     return predicted_confidence(tree.spans[place], key)
 
 
-def parse_trees(doc: Doc, key: str = KEY) -> "list[Tree]":
+def parse_trees(doc: Doc, key: str = KEY) -> Trees:
     """Make an nltk tree for each sentence of a doc that has words.
+
+    A notebook shows them as a drawing, if svgling is installed.
 
     Raises:
         ValueError: if the doc has no trees.
@@ -260,7 +260,7 @@ def parse_trees(doc: Doc, key: str = KEY) -> "list[Tree]":
         (S (NP (X Ada)) (VP (X met) (NP (X Bob))))
     """
     in_order(doc, key)
-    found = []
+    found = Trees()
     for sentence in word_sentences(doc):
         if len(sentence.words):
             words = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]

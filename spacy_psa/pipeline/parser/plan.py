@@ -6,7 +6,7 @@ from spacy.tokens import Doc
 
 from spacy_psa.pipeline.parser.charts import span_count
 from spacy_psa.pipeline.parser.constituents import Sentence, word_sentences
-from spacy_psa.pipeline.parser.evidence import Evidence, read_evidence
+from spacy_psa.pipeline.parser.doc_evidence import Evidence, read_evidence
 from spacy_psa.pipeline.parser.gold import too_long
 from spacy_psa.pipeline.parser.predictions import is_own_tag, predicted_tags
 from spacy_psa.sentences import SplitDocs

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy
@@ -12,13 +12,13 @@ from spacy.vocab import Vocab
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.sentencewise import sentence_scores
+from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, span_tree
 from spacy_psa.pipeline.parser.constituents import Sentence, bracketed, word_sentences
-from spacy_psa.pipeline.parser.evidence import (
+from spacy_psa.pipeline.parser.doc_evidence import (
     Asked,
     constrain,
     constraint_spans,
@@ -26,7 +26,7 @@ from spacy_psa.pipeline.parser.evidence import (
     evidence_on,
     numbers_of,
 )
-from spacy_psa.pipeline.parser.extensions import register_extensions
+from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import warn_of_length
 from spacy_psa.pipeline.parser.plan import Plan
 from spacy_psa.pipeline.parser.predictions import Constituent, Parse, note_predictions
@@ -145,6 +145,51 @@ class TreePredictor(StructuredPipe):
             InputError: if constituents that are evidence cross each other or the end of a sentence.
         """
         return self._parses(self._plan(docs))
+
+    def parse(self, words: Sequence[str | tuple[str, str]]) -> "NltkTree":
+        """Parse one sentence of given words.
+
+        Args:
+            words: the words, or pairs of a word and its tag.
+
+        Returns:
+            The best tree.
+
+        Raises:
+            InputError: if there are no words, or if the parser listens to another component, whose
+                vectors this method does not have.
+
+        Examples:
+            >>> import spacy
+            >>> from spacy.tokens import Span
+            >>> from spacy.training import Example
+            >>> nlp = spacy.blank("en")
+            >>> parser = nlp.add_pipe(
+            ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
+            ... )
+            >>> reference = nlp.make_doc("Ada left")
+            >>> reference.spans["constituents"] = [Span(reference, 0, 2, "S")]
+            >>> _ = nlp.initialize(lambda: [Example(nlp.make_doc("Ada left"), reference)])
+            >>> tree = parser.parse([("Ada", "NNP"), ("left", "VBD")])
+            >>> tree.pos()
+            [('Ada', 'NNP'), ('left', 'VBD')]
+        """
+        if listens(self.model):
+            raise InputError(
+                f"{self.name}: it listens to another component of its pipeline: "
+                "take nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"
+            )
+        pairs = [(word, "") if isinstance(word, str) else word for word in words]
+        doc = Doc(
+            self.vocab,
+            words=[word for word, _ in pairs],
+            tags=[tag for _, tag in pairs],
+            sent_starts=[i == 0 for i in range(len(pairs))],
+        )
+        if not doc.text.strip():
+            raise InputError(f"{self.name}: there are no words to parse")
+        self.set_annotations([doc], self.predict([doc]))
+        return parse_trees(doc, self.spans_key)[0]
 
     def constrain(
         self,
