@@ -29,6 +29,7 @@ from spacy_psa.structs.inside import (
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
 from spacy_psa.structs.span_cells import Constituent, SpanCells, Tree, hamming
 from spacy_psa.structs.tree_evidence import Span, legal_labels
+from spacy_psa.structs.tree_kbest import Forest
 
 
 class SpanTree(StructuredDistribution[Tree]):
@@ -346,17 +347,22 @@ class SpanTree(StructuredDistribution[Tree]):
         return torch.from_numpy(best), trees
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
-        if self._compiled:
-            from spacy_psa.kernels import tree as kernel
-
-            labelled, null = to_numpy(self.labelled), to_numpy(self.null)
-            found = kernel.kbest(labelled, null, self.lengths.numpy(), k)
-            scores, number, cells, labels = (torch.from_numpy(array) for array in found)
-            trees = self._cells.trees(number, cells, labels, scores.numel())
-        else:
-            scores, trees = self._trace(KMax(k), k)
         batch = len(self.lengths)
-        return scores, [trees[i * batch : (i + 1) * batch] for i in range(len(scores))]
+        if not self._compiled:
+            scores, trees = self._trace(KMax(k), k)
+            return scores, [trees[i * batch : (i + 1) * batch] for i in range(len(scores))]
+        from spacy_psa.kernels import tree as kernel
+
+        labelled, null = to_numpy(self.labelled), to_numpy(self.null)
+        ranked = torch.full((k, batch), -torch.inf, dtype=torch.float64)
+        best: list[list[Tree]] = [[[] for _ in range(batch)] for _ in range(k)]
+        for b, n in enumerate(self.lengths.tolist()):
+            own = self._cells.of(b)
+            children = kernel.best_children(labelled[own].max(1), null[own], n)
+            found = Forest(labelled[own], null[own], n, *children).best(k)
+            for rank, (score, tree) in enumerate(found):
+                ranked[rank, b], best[rank][b] = score, tree
+        return ranked, best
 
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
         # There are n copies of the sentences, and each copy draws one tree.

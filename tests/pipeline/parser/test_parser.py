@@ -43,7 +43,7 @@ def test_default_model_is_a_factored_one():
     assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 300, 0.0)
 
 
-@pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}])
+@pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}, {"decode": "best"}])
 def test_bad_setting_is_an_error_that_names_it(setting):
     with pytest.raises((InputError, ConfigValidationError), match=next(iter(setting))):
         make_parser(**setting)
@@ -272,6 +272,47 @@ def test_batches_stay_within_the_budget(monkeypatch):
     parser.predict([Doc(nlp.vocab, words=["a"] * n) for n in sizes])
     assert sum(map(len, given)) == 6
     assert all(len(batch) == 1 or sum(batch) <= 60 for batch in given) and len(given) == 3
+
+
+def test_minimum_bayes_risk_trees_are_not_worse_in_expected_f1_and_know_chains():
+    nlp = random_parser(loss="log_likelihood", decode="mbr", confidence=True)
+    parser = nlp.get_pipe("parser")
+    for parameter in parameters(parser):
+        parameter.data.mul_(0.3)
+    docs = [Doc(nlp.vocab, words=parse_tree(text).words) for text in BRACKETS]
+    found = {}
+    for decode in ("cky", "mbr"):
+        parser.decode = decode
+        parses = parser.predict(docs)
+        right = [sum(c.confidence for c in parse.constituents) for parse in parses]
+        found[decode] = [(sum_, len(parse.constituents)) for sum_, parse in zip(right, parses)]
+    shares = [dist.span_marginals.double() for dist in (parser.distribution([d]) for d in docs)]
+    sizes = torch.tensor([len(chain.split(" ")) - (chain == "TOP") for chain in parser.labels])
+    gold = [float((share @ sizes.double()).sum()) for share in shares]
+    cky, mbr = (
+        [2 * right / (size + g) for (right, size), g in zip(found[name], gold)]
+        for name in ("cky", "mbr")
+    )
+    assert all(ours >= theirs - 1e-6 for ours, theirs in zip(mbr, cky)) and mbr != cky
+
+
+@pytest.mark.parametrize("ask", ["confidence", "kbest", "mbr"])
+def test_a_margin_model_that_is_asked_for_probabilities_warns_once(ask):
+    nlp = random_parser(confidence=ask == "confidence", decode="mbr" if ask == "mbr" else "cky")
+    parser = nlp.get_pipe("parser")
+
+    def use():
+        doc = nlp("Ada met Evans")
+        return parser.kbest(doc, 2) if ask == "kbest" else doc
+
+    with pytest.warns(UserWarning, match="log_likelihood") as warned:
+        use()
+        use()
+    assert len(warned) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet = random_parser(loss="log_likelihood", confidence=True)
+        quiet.get_pipe("parser").kbest(quiet("Ada met Evans"), 2)
 
 
 # Saving
