@@ -54,8 +54,9 @@ class ConstituencyParser(TreePredictor):
         loss: "max_margin", the hinge loss with Hamming cost (Kitaev2018 section 2.1), or
             "log_likelihood", the negative log likelihood of the tree CRF, which trains the
             posteriors.
-        max_length: number of tokens of the longest sentence to parse. A longer one gets the first
-            label over all its words, and a warning names the doc; training leaves it out.
+        max_length: number of tokens of the longest sentence to parse. Memory grows with its square
+            and time with its cube. A longer one gets the first label over all its words, and a
+            warning names the doc; training leaves it out.
         max_grad_norm: largest joint L2 norm of the gradients of this component in an update; 0 for
             no limit, as in Kitaev2018. Gradients of a shared tok2vec or transformer before it are
             not counted.
@@ -108,7 +109,7 @@ class ConstituencyParser(TreePredictor):
         name: str = "parser",
         *,
         loss: Loss = "max_margin",
-        max_length: int = 300,
+        max_length: int = 1000,
         max_grad_norm: float = 0.0,
         batch_spans: int = 100_000,
         tag_weight: float = 5.0,

@@ -355,7 +355,9 @@ class TreePredictor(StructuredPipe):
             yield batch, dist, arrays[len(batch) :]
 
     def _given_evidence(self, arrays: list[Floats2d], batch: list[int], plan: Plan) -> SpanTree:
-        flat = xp2torch(self.model.ops.xp.concatenate(arrays))
+        # A long sentence is alone in its batch, and its scores need not be copied.
+        whole = arrays[0] if len(arrays) == 1 else self.model.ops.xp.concatenate(arrays)
+        flat = xp2torch(cast(Any, whole))
         dist = span_tree(flat, [plan.sentences[i] for i in batch])
         return constrain(dist, [plan.evidence[i] for i in batch], self.labels)
 

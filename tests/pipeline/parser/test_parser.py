@@ -40,7 +40,7 @@ def test_default_model_is_a_factored_one():
     parser = spacy.blank("en").add_pipe("constituency_parser")
     names = {node.name for node in parser.model.walk()}
     assert {"span_scores", "FactoredTransformer", "word_embed", "CharBiLSTM"} <= names
-    assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 300, 0.0)
+    assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 1000, 0.0)
 
 
 @pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}, {"decode": "best"}])
@@ -238,7 +238,7 @@ def test_confidence_is_the_share_of_trees_that_have_the_constituent():
 def test_distribution_without_words_is_an_error(parsing):
     for text in ("", "  \n "):
         with pytest.raises(
-            ValueError, match="no sentence has words and at most max_length = 300 tokens"
+            ValueError, match="no sentence has words and at most max_length = 1000 tokens"
         ):
             parsing.get_pipe("parser").distribution([parsing.make_doc(text)])
 
