@@ -19,6 +19,7 @@ from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.init_config import init_config
 from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
@@ -101,6 +102,8 @@ app.add_typer(benchmark_app)
 app.add_typer(experiment_app)
 app.add_typer(analyze_app)
 app.command()(annotate)
+app.command()(parse)
+app.command()(trees)
 app.command()(report)
 app.command()(calibrate)
 app.command()(quantize)

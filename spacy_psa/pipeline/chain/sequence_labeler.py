@@ -259,6 +259,8 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
         split = SplitDocs(docs)
         self._require_weights()
         known, inputs = self._known(split), split.sentences
+        if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
+            return [[] for _ in split.docs]
         scores = sentence_scores(self.model, split)
         found: dict[int, Answer] = {}
         budget = min(self.batch_tokens, POTENTIALS // max(1, len(self.tags) ** 2))

@@ -76,12 +76,20 @@ def test_long_sentence_is_parsed_up_to_max_length(encoder):
     assert len(doc.spans["constituents"]) > 100
 
 
+def test_a_sentence_of_301_tokens_is_parsed_by_default():
+    nlp = random_parser()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = nlp(Doc(nlp.vocab, words=["Ada"] * 301))
+    assert len(doc.spans["constituents"]) > 100
+
+
 def test_too_long_sentence_gets_one_constituent_and_a_warning_that_names_the_doc():
     nlp = random_parser(confidence=True)
     parser = nlp.get_pipe("parser")
     words = [" ", *["Ada", "met", "Leeds"] * 1000, "."]
     doc = Doc(nlp.vocab, words=words)
-    with pytest.warns(UserWarning, match="'Ada met Leeds.*3002 tokens.*max_length = 300.*'S'"):
+    with pytest.warns(UserWarning, match="'Ada met Leeds.*3002 tokens.*max_length = 1000.*'S'"):
         nlp(doc)
     assert constituents(doc) == [(1, 3002, "S")]
     assert doc.spans["constituents"].attrs["scores"].tolist() == [0.0]
@@ -109,7 +117,7 @@ def test_sentence_boundaries_bound_the_trees():
     joined = nlp(tree_doc(nlp.vocab, *BRACKETS, key="gold"))
     found, first = [], 0
     for text in BRACKETS:
-        alone = parser(tree_doc(nlp.vocab, text))
+        alone = parser(tree_doc(nlp.vocab, text, key="gold"))
         found += [(first + s, first + e, label) for s, e, label in constituents(alone)]
         first += len(alone)
     assert constituents(joined) == found
