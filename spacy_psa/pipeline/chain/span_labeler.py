@@ -15,12 +15,16 @@ from torch import Tensor
 
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPrediction, make_decoder
+from spacy_psa.pipeline.chain.doc_analyses import Decoding
 from spacy_psa.pipeline.chain.doc_spans import clip, conflict
+from spacy_psa.pipeline.chain.evidence import Asked, Known, Labels
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.queries import exact
+from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction, SequenceLabeler, Tags
-from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.span_evidence import SpanEvidence
+from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
 from spacy_psa.pipeline.chain.span_tags import (
     MISSING,
     LegalTransitions,
@@ -98,6 +102,8 @@ class SpanLabeler(SequenceLabeler):
         decode: Decode,
         threshold: float,
         overwrite: bool,
+        required_spans_key: str | None,
+        forbidden_spans_key: str | None,
         max_grad_norm: float,
         reduction: Reduction,
         batch_tokens: int,
@@ -112,8 +118,10 @@ class SpanLabeler(SequenceLabeler):
             reduction=reduction,
             batch_tokens=batch_tokens,
             confidence=confidence,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
         )
-        self.decode = decode
+        self.decoding: Decode = decode
         self.threshold = threshold
         self.overwrite = overwrite
         with naming(name):
@@ -124,13 +132,13 @@ class SpanLabeler(SequenceLabeler):
 
     @property
     def decoder(self) -> SpanDecoder:
-        """The way to choose spans, by the present settings `decode`, `threshold` and `confidence`.
+        """The way to choose spans, by the present `decoding`, `threshold` and `confidence`.
 
         Raises:
-            SettingError: if there is no such `decode`, or if `threshold` is not from 0 to 1.
+            SettingError: if there is no such `decoding`, or if `threshold` is not from 0 to 1.
         """
         wanted = self.confidence and self.uncertainty is not None
-        return make_decoder(self.decode, self.threshold, scores=self.confidence, entropy=wanted)
+        return make_decoder(self.decoding, self.threshold, scores=self.confidence, entropy=wanted)
 
     @abstractmethod
     def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
@@ -222,7 +230,77 @@ class SpanLabeler(SequenceLabeler):
             found.append(allowed)
         return found
 
+    def known_of(  # type: ignore[override]
+        self,
+        doc: Doc,
+        bounds: Bounds,
+        *,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+    ) -> list[Known]:
+        evidence = SpanEvidence.read(
+            self.name, doc, self.labels, require=require, forbid=forbid, allow=allow
+        )
+        spans, outside = self.held(doc)
+        held = [(span.start, span.end, span.label_) for span in spans]
+        evidence.check(self.name, doc, bounds, held, outside)
+        return evidence.known(bounds, self.scheme)
+
+    def grouped(self, doc: Doc) -> dict[str, Any]:
+        keys = {"require": self.required_spans_key, "forbid": self.forbidden_spans_key}
+        groups = {side: list(doc.spans.get(key or "") or ()) for side, key in keys.items()}
+        return groups if any(groups.values()) else {}
+
+    def excluded(self, chain: LinearChain, wrong: list[Spans]) -> LinearChain:
+        return without_spans(chain, self.scheme, wrong)
+
     # Inference
+
+    @property
+    def decode(self) -> Callable[..., Decoding]:
+        """`decode(doc, *, require=(), forbid=(), allow=None, k=1)`: the best analyses, exactly.
+
+        This finds the best analyses of a doc that agree with evidence. A span is a `Span` of the
+        doc or (start, end, label) over its tokens. The evidence on the doc counts, too. `analyses`
+        takes one piece of evidence after the other and scores the doc only once.
+
+        The setting `decode` of the component is its attribute `decoding`. As in version 0.1, a name
+        that is assigned to `decode` sets it.
+
+        Args:
+            doc: the doc; it stays as it is.
+            require: spans that the analysis must have. A span without label may have any.
+            forbid: spans that it must not have; other spans over the same tokens are possible. A
+                span without label is forbidden with all labels.
+            allow: for a token, the label or the labels of the span that it may be in; "O" is for
+                no span.
+            k: how many analyses to find, at least 1.
+
+        Returns:
+            The best analyses with their log probabilities among those that agree, and the log
+            probability of the evidence.
+
+        Raises:
+            InputError: if the evidence contradicts itself or the annotation on the doc, if no legal
+                analysis agrees with it, and for a label that the component does not know.
+        """
+        return self._decode
+
+    @decode.setter
+    def decode(self, value: Decode) -> None:
+        self.decoding = value
+
+    def _decode(
+        self,
+        doc: Doc,
+        *,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+        k: int = 1,
+    ) -> Decoding:
+        return self._decoded(doc, k, require=require, forbid=forbid, allow=allow)
 
     def predict(self, docs: Iterable[Doc]) -> list[SpanPrediction]:
         """Predict the spans of each doc, by the settings `decode` and `confidence`.
@@ -260,14 +338,13 @@ class SpanLabeler(SequenceLabeler):
                     f"{self.name}: {span.text!r} has the label {span.label_!r}, which is not "
                     f"among the labels {', '.join(self.labels)}"
                 )
-        (parts,) = self.infer([doc], lambda chain: _posteriors(chain, self.scheme))
+        (parts,) = self.infer([doc], lambda chain: sentence_posteriors(exact(chain), self.scheme))
         ends = dict(sentence_bounds(doc))
         found = numpy.zeros(len(spans))
         for i, span in enumerate(spans):
-            for start, (posteriors, row) in parts:
+            for start, posterior in parts:
                 if start <= span.start and span.end <= ends[start]:
-                    label = self.scheme.label_index(span.label_)
-                    found[i] = posteriors.of(row, span.start - start, span.end - start, label)
+                    found[i] = posterior(span.start - start, span.end - start, span.label_)
         return found
 
     def named(self, tags: Tags, start: int) -> list[Any]:
@@ -370,11 +447,6 @@ class SpanLabeler(SequenceLabeler):
         if self.decoder.overlapping:
             figures |= score_group(examples, self.name, self.reference_spans)
         return figures
-
-
-def _posteriors(chain: LinearChain, scheme: SpanScheme) -> list[tuple[SpanPosteriors, int]]:
-    posteriors = SpanPosteriors(exact(chain), scheme)
-    return [(posteriors, row) for row in range(len(chain.lengths))]
 
 
 def _sentence(doc: Doc, bounds: Bounds, span: Span) -> str:
