@@ -12,7 +12,8 @@ import numpy
 from numpy.typing import NDArray
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.evidence import Asked, Known, check_label, read_spans
+from spacy_psa.pipeline.asked_spans import Asked, check_label, read_spans
+from spacy_psa.pipeline.chain.evidence import Known
 from spacy_psa.pipeline.chain.kbest import Ranked, best_sums
 from spacy_psa.pipeline.chain.queries import best_tags, tag_marginals
 from spacy_psa.pipeline.chain.span_posteriors import Posterior, sentence_posteriors

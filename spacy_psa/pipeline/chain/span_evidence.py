@@ -9,15 +9,9 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.asked_spans import Asked, read_spans
 from spacy_psa.pipeline.chain.doc_spans import clip
-from spacy_psa.pipeline.chain.evidence import (
-    OUTSIDE,
-    Asked,
-    Known,
-    Labels,
-    read_labels,
-    read_spans,
-)
+from spacy_psa.pipeline.chain.evidence import OUTSIDE, Known, Labels, read_labels
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
 from spacy_psa.sentences import Bounds
 

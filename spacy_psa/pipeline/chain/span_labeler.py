@@ -14,10 +14,11 @@ from thinc.api import Model
 from torch import Tensor
 
 from spacy_psa.errors import InputError, check_choice, naming
+from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPrediction, make_decoder
 from spacy_psa.pipeline.chain.doc_analyses import Decoding
 from spacy_psa.pipeline.chain.doc_spans import clip, conflict
-from spacy_psa.pipeline.chain.evidence import Asked, Known, Labels
+from spacy_psa.pipeline.chain.evidence import Known, Labels
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.queries import exact
