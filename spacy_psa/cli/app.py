@@ -17,6 +17,7 @@ from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
+from spacy_psa.cli.serve import serve
 from spacy_psa.cli.termination import ended_by_signals
 from spacy_psa.cli.train import train
 from spacy_psa.cli.visualize import visualize_app
@@ -82,6 +83,7 @@ app.add_typer(convert_app)
 app.add_typer(visualize_app)
 app.add_typer(benchmark_app)
 app.command()(annotate)
+app.command()(serve)
 app.command()(report)
 app.command()(calibrate)
 app.command()(quantize)

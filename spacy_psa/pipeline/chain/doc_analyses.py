@@ -172,6 +172,16 @@ class DocAnalyses:
         total = self.log_evidence + gain
         return DocAnalyses(self.pipe, self.doc, self.starts, self._to_chain, sentences, total)
 
+    def on(self, doc: Any) -> DocAnalyses:
+        """Give the same analyses of another doc with the same tokens and sentences.
+
+        Args:
+            doc: the doc; None to keep the analyses without a doc, until they are put on another.
+        """
+        return DocAnalyses(
+            self.pipe, doc, self.starts, self._to_chain, self.sentences, self.log_evidence
+        )
+
     @property
     def best(self) -> list[Any]:
         """The spans or tags of the best analysis."""
