@@ -24,6 +24,7 @@ from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
+from spacy_psa.cli.serve import serve
 from spacy_psa.cli.termination import ended_by_signals
 from spacy_psa.cli.train import train
 from spacy_psa.cli.visualize import visualize_app
@@ -104,6 +105,7 @@ app.add_typer(analyze_app)
 app.command()(annotate)
 app.command()(parse)
 app.command()(trees)
+app.command()(serve)
 app.command()(report)
 app.command()(calibrate)
 app.command()(quantize)

@@ -74,6 +74,10 @@ class ConstituencyParser(TreePredictor):
         spans_key: the span group of the constituents, in docs to parse and in training data. Each
             of several parsers in a pipeline needs its own; the functions of
             `spacy_psa.pipeline.parser.extensions` read them.
+        required_spans_key: the key of `doc.spans` with constituents that the trees must have; None
+            for no such spans. A span without label may have any.
+        forbidden_spans_key: the key of `doc.spans` with constituents that the trees must not have;
+            None for no such spans. A span without label is forbidden with all labels.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
@@ -117,6 +121,8 @@ class ConstituencyParser(TreePredictor):
         decode: Decode = "cky",
         overwrite: bool = False,
         spans_key: str = KEY,
+        required_spans_key: str | None = None,
+        forbidden_spans_key: str | None = None,
         scorer: Callable | None = None,
     ):
         super().__init__(
@@ -130,6 +136,8 @@ class ConstituencyParser(TreePredictor):
             decode=decode,
             overwrite=overwrite,
             spans_key=spans_key,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
             scorer=scorer,
         )
         with naming(name):

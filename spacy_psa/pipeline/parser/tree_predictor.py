@@ -26,6 +26,13 @@ from spacy_psa.pipeline.parser.doc_evidence import (
     evidence_on,
     numbers_of,
 )
+from spacy_psa.pipeline.parser.evidence import (
+    TreeDecoding,
+    TreeEvidence,
+    constrained,
+    read_evidence,
+    tree_gain,
+)
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import warn_of_length
 from spacy_psa.pipeline.parser.plan import Plan
@@ -57,6 +64,8 @@ class TreePredictor(StructuredPipe):
         decode: the way to choose a tree.
         overwrite: whether to ignore what is on a doc.
         spans_key: the span group of the constituents.
+        required_spans_key: the span group of constituents that trees must have.
+        forbidden_spans_key: the span group of constituents that trees must not have.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
@@ -76,6 +85,8 @@ class TreePredictor(StructuredPipe):
         decode: Decode,
         overwrite: bool,
         spans_key: str,
+        required_spans_key: str | None,
+        forbidden_spans_key: str | None,
         scorer: Callable | None,
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
@@ -85,9 +96,11 @@ class TreePredictor(StructuredPipe):
         self.max_length = max_length
         self.batch_spans = batch_spans
         self.confidence = confidence
-        self.decode = decode
+        self.decoding: Decode = decode
         self.overwrite = overwrite
         self.spans_key = spans_key
+        self.required_spans_key = required_spans_key
+        self.forbidden_spans_key = forbidden_spans_key
         self._warned = False
         register_extensions()
 
@@ -263,6 +276,52 @@ class TreePredictor(StructuredPipe):
             bounds = sentence_bounds(doc)
             note_predictions(doc, self.spans_key, bounds, own, tags, self.confidence)
 
+    def decode(
+        self, doc: Doc, *, require: Iterable[Asked] = (), forbid: Iterable[Asked] = (), k: int = 1
+    ) -> TreeDecoding:
+        """Find the best trees of a doc that agree with evidence, exactly.
+
+        A constituent is a `Span` of the doc or (start, end, label) over its tokens. In a unary
+        chain each label counts.
+
+        Args:
+            doc: the doc; it stays as it is, and the evidence on it counts.
+            require: constituents that the trees must have. One without label may have any.
+            forbid: constituents that they must not have. One without label is forbidden with all
+                labels.
+            k: how many trees of each sentence to find, at least 1.
+
+        Returns:
+            The best trees with their log probabilities among those that agree, and the log
+            probability of the evidence.
+
+        Raises:
+            InputError: if the evidence contradicts itself, if no tree agrees with it, if it is on a
+                sentence that is too long to parse, and for a label that the parser does not know.
+        """
+        with naming(self.name):
+            check_sizes(k=k)
+        self._warn_of_margin("decode")
+        plan = self._plan([doc])
+        evidence = read_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
+        for i in plan.too_long:
+            if any(evidence[i]):
+                raise InputError(
+                    f"{self.name}: the sentence at token {plan.sentences[i].start} has more than "
+                    f"max_length = {self.max_length} tokens and is not parsed: leave out its "
+                    "evidence, or raise max_length"
+                )
+        best: list[list[tuple[float, NltkTree]]] = [[] for _ in plan.sentences]
+        log_evidence = 0.0
+        for batch, dist, _ in self._distributions(plan):
+            given = constrained(dist, [evidence[i] for i in batch], self.labels)
+            log_evidence += tree_gain(self.name, doc, dist, given)
+            for i, ranked in zip(batch, given.kbest(k), strict=True):
+                for log_prob, tree in ranked:
+                    nodes = [c[:3] for c in self._constituents(tree, plan, i)]
+                    best[i].append((log_prob, bracketed(doc, plan.sentences[i].words, nodes)))
+        return TreeDecoding(best, log_evidence)
+
     def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
         """Find the k best trees of each sentence of a doc.
 
@@ -279,17 +338,7 @@ class TreePredictor(StructuredPipe):
             InputError: if k is below 1.
             ValueError: if the component has no weights.
         """
-        with naming(self.name):
-            check_sizes(k=k)
-        self._warn_of_margin("kbest")
-        plan = self._plan([doc])
-        best: list[list[tuple[float, NltkTree]]] = [[] for _ in plan.sentences]
-        for batch, dist, _ in self._distributions(plan):
-            for i, ranked in zip(batch, dist.kbest(k), strict=True):
-                for log_prob, tree in ranked:
-                    nodes = [c[:3] for c in self._constituents(tree, plan, i)]
-                    best[i].append((log_prob, bracketed(doc, plan.sentences[i].words, nodes)))
-        return best
+        return self.decode(doc, k=k).trees
 
     def _plan(self, docs: Iterable[Doc]) -> Plan:
         self._require_weights()
@@ -332,7 +381,7 @@ class TreePredictor(StructuredPipe):
             InputError: if no tree agrees with the constraints.
         """
         try:
-            if self.decode == "cky":
+            if self.decoding == "cky":
                 return dist.argmax
             self._warn_of_margin("decode = 'mbr'")
             return best_expected_f1(dist, label_parts(self.labels))[0]
@@ -360,7 +409,18 @@ class TreePredictor(StructuredPipe):
         whole = arrays[0] if len(arrays) == 1 else self.model.ops.xp.concatenate(arrays)
         flat = xp2torch(cast(Any, whole))
         dist = span_tree(flat, [plan.sentences[i] for i in batch])
-        return constrain(dist, [plan.evidence[i] for i in batch], self.labels)
+        dist = constrain(dist, [plan.evidence[i] for i in batch], self.labels)
+        return constrained(dist, [self._grouped(plan, i) for i in batch], self.labels)
+
+    def _grouped(self, plan: Plan, number: int) -> TreeEvidence:
+        """Read the evidence on a sentence in the span groups of its doc."""
+        doc, sentence = plan.owners[number], plan.sentences[number]
+        keys = self.required_spans_key, self.forbidden_spans_key
+        groups = (
+            [span for span in doc.spans.get(key or "") or () if _within(span, sentence)]
+            for key in keys
+        )
+        return read_evidence(self.name, doc, [sentence], self.labels, *groups)[0]
 
     def _tags(self, scores: Floats2d, sentence: Sentence, known: set[int]) -> dict[int, str]:
         """Find the best tag of each word, by the number of its token; known tags stay."""
@@ -383,3 +443,8 @@ class TreePredictor(StructuredPipe):
                 "'max_margin' has none: they only rank. Train with loss = 'log_likelihood'",
                 stacklevel=3,
             )
+
+
+def _within(span: Span, sentence: Sentence) -> bool:
+    """Whether a span has a token in a sentence."""
+    return span.start < sentence.end and sentence.start < span.end

@@ -282,7 +282,7 @@ def test_minimum_bayes_risk_trees_are_not_worse_in_expected_f1_and_know_chains()
     docs = [Doc(nlp.vocab, words=parse_tree(text).words) for text in BRACKETS]
     found = {}
     for decode in ("cky", "mbr"):
-        parser.decode = decode
+        parser.decoding = decode
         parses = parser.predict(docs)
         right = [sum(c.confidence for c in parse.constituents) for parse in parses]
         found[decode] = [(sum_, len(parse.constituents)) for sum_, parse in zip(right, parses)]
