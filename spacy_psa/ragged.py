@@ -6,6 +6,8 @@ N = sum(lengths). Padding is neither stored nor computed. Code that needs a rect
 (a recurrence on a GPU, an n × n attention matrix) pads inside and removes the padding again.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -94,3 +96,28 @@ def with_boundaries(lengths: Tensor, device: torch.device | None = None) -> Tens
     sentence, place = positions(lengths)
     rows[(ends - longer)[sentence] + place + 1] = torch.arange(total)
     return rows.to(device)
+
+
+def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:
+    """Group items of similar size into batches, the largest items first.
+
+    A batch holds as many items as fit the budget if each of them had the size of the first. One
+    item alone may exceed the budget. Empty items are left out.
+
+    Args:
+        sizes: the size of each item.
+        budget: largest product of the number of items in a batch and the size of its first item.
+
+    Yields:
+        The indices of the items in a batch.
+
+    Examples:
+        >>> list(batches_by_size([3, 0, 5, 2], budget=6))
+        [[2], [0, 3]]
+    """
+    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i])
+    start = 0
+    while start < len(order):
+        count = max(1, budget // sizes[order[start]])
+        yield order[start : start + count]
+        start += count

@@ -1,6 +1,6 @@
 """Sentence boundaries of docs, and docs split into docs of one sentence each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from spacy.tokens import Doc
@@ -123,3 +123,59 @@ def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
         part = Doc(doc.vocab, words=words[start:end], spaces=spaces[start:end])
         parts.append(part.from_array(EMBEDDED, attributes[start:end]))  # type: ignore[arg-type]
     return parts
+
+
+def document_numbers(docs: Iterable[Doc]) -> list[int]:
+    """Number the documents that docs belong to.
+
+    Docs that follow each other with the same `doc.user_data["document"]`, and the same "part" of
+    it, belong to one document. A doc without a document is one of its own.
+
+    Returns:
+        For each doc, the number of its document, from 0.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> docs = [Doc(Vocab(), words=["Go"]) for _ in range(4)]
+        >>> for doc, document in zip(docs, ["a", "a", "b"]):
+        ...     doc.user_data["document"] = document
+        >>> document_numbers(docs)
+        [0, 0, 1, 2]
+    """
+    numbers: list[int] = []
+    before = None
+    for doc in docs:
+        document = doc.user_data.get("document"), doc.user_data.get("part")
+        same = document[0] is not None and document == before
+        numbers.append((numbers[-1] if numbers else -1) + (not same))
+        before = document
+    return numbers
+
+
+def document_batches(docs: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
+    """Cut a stream of docs into batches, between documents if possible; see `document_numbers`.
+
+    Args:
+        docs: the docs.
+        size: number of docs in a batch. A batch grows up to ten times as long, so that the docs of
+            a document stay together.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> docs = [Doc(Vocab(), words=["Go"]) for _ in range(4)]
+        >>> for doc in docs[1:]:
+        ...     doc.user_data["document"] = 7
+        >>> [len(batch) for batch in document_batches(docs, size=2)]
+        [4]
+        >>> [len(batch) for batch in document_batches(docs, size=1)]
+        [1, 3]
+    """
+    batch: list[Doc] = []
+    for doc in docs:
+        full = len(batch) >= size
+        if full and (len(batch) >= 10 * size or document_numbers([batch[-1], doc])[1]):
+            yield batch
+            batch = []
+        batch.append(doc)
+    if batch:
+        yield batch

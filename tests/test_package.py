@@ -145,3 +145,13 @@ for module in pkgutil.walk_packages(spacy_psa.__path__, "spacy_psa."):
     output, available, warned, _ = json.loads(printed)
     torch.testing.assert_close(torch.tensor(output), forward_here())
     assert not available and len(warned) == 1
+
+
+def test_every_config_is_data_of_the_package():
+    package = Path(spacy_psa.__file__).parent
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["tool"]
+    data = patterns["setuptools"]["package-data"]["spacy_psa"]
+    packed = {path.relative_to(package) for pattern in data for path in package.glob(pattern)}
+    listed = {path.relative_to(ROOT) for path in (ROOT / "configs").glob("*/*.*")}
+    listed = {path for path in listed if path.suffix != ".toml"}
+    assert len(listed) > 30 and listed <= packed

@@ -50,7 +50,7 @@ TASKS = [(corpus, task) for corpus, layout in LAYOUTS.items() for task in layout
 
 @pytest.mark.parametrize(("corpus", "task"), [pair for pair in TASKS if pair[1] != "parser"])
 def test_each_step_needs_what_a_step_before_it_makes(project, corpus, task):
-    made = [f"assets/{corpus}", "assets/sample"]  # which is in the repository
+    made = ["assets/sample"]  # which is in the repository
     for step in commands(project, corpus=corpus, task=task):
         for dep in step.get("deps", []):
             there = (ROOT / dep).exists() if dep.startswith("configs/") else False
@@ -82,12 +82,12 @@ def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpu
                 assert context.params["mirror"] == mirror
                 assert context.params["fetch"]
                 assert context.params["task"] == chosen["task"]
-            if name == "merge-config":
+            if name == "configure":
                 assert context.params["values"] == ["a.b=1", "c.d=x"]
                 assert context.params["log"] == Path(f"training/{corpus}/log.jsonl")
             if name == "train":
                 assert context.params["resume"]
-    assert seen == {"assets", "prepare", "merge-config", "train", "report"}
+    assert seen == {"assets", "prepare", "configure", "train", "report"}
 
 
 SMALL = [
@@ -105,7 +105,7 @@ def test_a_workflow_that_was_killed_goes_on_where_it_was(project, monkeypatch):
     scripts = {step["name"]: step["script"] for step in commands(project, set=" ".join(SMALL))}
 
     def start():
-        for line in scripts["train"]:
+        for line in (*scripts["configure"], *scripts["train"]):
             assert line.startswith("python -m spacy_psa ")
             result = run(*shlex.split(line)[3:])
             assert result.exit_code == 0, result.output
@@ -325,6 +325,34 @@ def test_a_rate_without_schedule_stays_and_so_do_steps_of_batches_by_words(tmp_p
     assert fit(tmp_path, words, "[corpus]\nsentences = 161\n")["eval_frequency"] == 879
 
 
+def test_batches_by_words_count_the_words_of_the_corpus(tmp_path):
+    base = """
+[training]
+max_epochs = 0
+max_steps = 1000
+eval_frequency = 100
+patience = 300
+
+[training.batcher]
+@batchers = "spacy.batch_by_words.v1"
+size = 50
+
+[training.optimizer]
+@optimizers = "spacy-psa.AdamW.v1"
+
+[training.optimizer.learn_rate]
+@schedules = "warmup_linear.v1"
+initial_rate = 0.001
+warmup_steps = 30
+total_steps = 1000
+"""
+    training = fit(tmp_path, base, "[corpus]\nsentences = 161\nwords = 1980\n")
+    assert training["eval_frequency"] == 40  # 1980 / 50, rounded up
+    assert (training["max_steps"], training["patience"]) == (10 * 40, 3 * 40)
+    assert training["optimizer"]["learn_rate"]["total_steps"] == 10 * 40
+    assert fit(tmp_path, base, "[corpus]\nsentences = 161\n")["max_steps"] == 1000
+
+
 def test_settings_of_the_command_line_come_last_and_the_schedule_follows_them(tmp_path):
     (tmp_path / "base.cfg").write_text(TRAINING.format(size=16))
     (tmp_path / "part.cfg").write_text("[corpus]\nsentences = 161\n[training]\nmax_epochs = 20\n")
@@ -512,3 +540,23 @@ def test_a_download_of_wrong_bytes_replaces_nothing(tmp_path, server):
     (server / "conll2003" / "eng.train").write_text("wrong")
     assert_one_error(run(*arguments, "--download"), "eng.train: the server has another file")
     assert there.read_text() == "mine"
+
+
+def test_a_folder_of_own_files_becomes_a_model_by_the_steps_of_the_project(project, monkeypatch):
+    (project / "my_files").mkdir()
+    rows = "".join(f"Ada{i}\tB-PER\nleft\tO\n\n" for i in range(40))
+    (project / "my_files" / "all.iob").write_text(rows)
+    monkeypatch.chdir(project)
+    steps = commands(project, corpus="my_files", set=" ".join(SMALL))
+    for step in steps:
+        if step["name"] in ("assets", "convert", "configure", "train", "report"):
+            for line in step["script"]:
+                result = run(*shlex.split(line)[3:])
+                assert result.exit_code == 0, result.output
+            for output in step["outputs"]:
+                assert (project / output).exists(), output
+    made = {path.name for path in (project / "corpus" / "my_files").iterdir()}
+    assert made == {"train.spacy", "dev.spacy", "test.spacy", "check.json"}
+    assert spacy.load(project / "training" / "my_files" / "model-best").pipe_names == ["ner"]
+    recorded = srsly.read_json(project / "assets" / "my_files.json")
+    assert recorded["my_files/all.iob"]["md5"] == md5(project / "my_files" / "all.iob")

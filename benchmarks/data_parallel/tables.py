@@ -17,12 +17,15 @@ def speed_table(records: Records) -> str:
         found = records[name]["results"]
         speed = found["speed"]
         row = [title, str(found["batch"])]
-        for key in ("one", "several"):
-            spread = f"{min(speed[key]):.0f} to {max(speed[key]):.0f}"
-            row.append(f"{median(speed[key]):.0f} ({spread})")
+        for key in ("one", "several", "apart"):
+            row.append(_spread(speed[key]) if key in speed else "not measured")
         body.append([*row, f"{_ratio(found):.2f} ×", file_link(name)])
-    header = ["config", "sentences of a process in a step", "one process", "two", "ratio", "record"]
-    return table(header, body)
+    header = ["config", "sentences of a process in a step", "one process", "two"]
+    return table([*header, "two unconnected", "two against one", "record"], body)
+
+
+def _spread(rounds: list[float]) -> str:
+    return f"{median(rounds):.0f} ({min(rounds):.0f} to {max(rounds):.0f})"
 
 
 def _ratio(found: dict[str, Any]) -> float:
@@ -57,7 +60,9 @@ def headline(records: Records) -> str:
 def claims(records: Records) -> list[str]:
     found = records[RECORD]["results"]
     seconds = found["death"]["seconds"]
+    speed = records["bilstm_crf-32"]["results"]["speed"]
     return [
+        f"{median(speed['apart']) / median(speed['one']):.2f} × (batches of 32)",
         f"differ by at most {found['losses']['difference']:.1e} of a loss",
         f"After each of {len(seconds)} kills, the other process ended within {max(seconds):.2f} s",
     ]

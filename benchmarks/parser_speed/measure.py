@@ -27,9 +27,9 @@ from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwatch, summary
-from spacy_psa.pipeline.component import batches_by_size
 from spacy_psa.pipeline.parser.charts import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import word_sentences
+from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import SplitDocs
 
 

@@ -18,8 +18,7 @@ from spacy_psa.bridge.layers import shim_of
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.word_table import WordTable
 from spacy_psa.performance.timing import Timing, stopwatch
-from spacy_psa.pipeline.component import batches_by_size
-from spacy_psa.ragged import pad
+from spacy_psa.ragged import batches_by_size, pad
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 

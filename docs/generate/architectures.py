@@ -20,7 +20,7 @@ class Entry:
     """What the code does not say of an architecture.
 
     Attributes:
-        slot: where it stands in a config: "embed", "encode" or "model".
+        slot: where it stands in a config: "embed", "encode", "tok2vec" or "model".
         width: the width of its output as a formula of its arguments, or in words.
         paper: where it comes from, in Markdown.
     """
@@ -82,6 +82,9 @@ ENTRIES = {
         "encode", "width", _cite("Kitaev2018", "sections 2.2 to 4")
     ),
     "spacy-psa.IDCNN.v1": Entry("encode", "kernels", _cite("Yan2019", "Table 7")),
+    "spacy-psa.DocumentMemory.v1": Entry(
+        "tok2vec", "the width of its tok2vec", "Wang et al. (GCDoc), the word-level module"
+    ),
     "spacy-psa.CRF.v1": Entry(
         "model", "a log potential for each pair of tags and token", _cite("Wei2020", "section 3")
     ),
@@ -109,6 +112,13 @@ TITLES = {
         "`spacy.Tok2Vec.v2`. Its type is `Model[List[Floats2d], List[Floats2d]]`. It learns the "
         "width of its input when the pipeline is initialized. "
         "[The models](../explanation/models.md) has a figure of each.",
+    ),
+    "tok2vec": (
+        "Documents",
+        "These layers let a token see more than its sentence. They stand in the block "
+        "`[components.NAME.model.tok2vec]` of a config, around another `tok2vec`. Their type is "
+        "`Model[List[Doc], List[Floats2d]]`, with one array for each doc. "
+        "[Whole documents](../how-to/documents.md) says how to train with them.",
     ),
     "model": (
         "Models",

@@ -5,7 +5,12 @@ from docs.generate.commands import commands
 from docs.generate.markdown import NOTE, table
 from docs.generate.registry import anchor, names, short
 
-PAGES = {"embed": "embedders.md", "encode": "encoders.md", "model": "models.md"}
+PAGES = {
+    "embed": "embedders.md",
+    "encode": "encoders.md",
+    "tok2vec": "documents.md",
+    "model": "models.md",
+}
 
 
 def page() -> str:

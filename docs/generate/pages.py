@@ -13,6 +13,7 @@ def pages() -> dict[str, str]:
         "components.md": components.page(),
         "embedders.md": architectures.page("embed"),
         "encoders.md": architectures.page("encode"),
+        "documents.md": architectures.page("tok2vec"),
         "models.md": architectures.page("model"),
         "training.md": training.page(),
         "commands.md": commands.page(),

@@ -19,7 +19,7 @@ from spacy.training import Example
 from thinc.types import Floats2d
 
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.component import batches_by_size
+from spacy_psa.ragged import batches_by_size
 
 LOWEST, HIGHEST = 0.05, 20.0
 PRECISION = 1e-4  # of T, relative to T

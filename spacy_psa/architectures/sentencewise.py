@@ -52,12 +52,12 @@ def sentencewise(tok2vec: Model, head: Model) -> Model:
         layers=[tok2vec, head],
         dims={"nO": None},
         refs={"tok2vec": tok2vec, "head": head},
-        attrs={"whole_docs": _part_for_whole_docs(tok2vec)},
+        attrs={"whole_docs": part_for_whole_docs(tok2vec)},
     )
     return model
 
 
-def _part_for_whole_docs(tok2vec: Model) -> str:
+def part_for_whole_docs(tok2vec: Model) -> str:
     """Name the part that gets whole docs: "tok2vec", its "embed", or "" for none.
 
     A listener must get whole docs. An encoder over a listener gets sentences, so that it never
@@ -71,16 +71,34 @@ def _part_for_whole_docs(tok2vec: Model) -> str:
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     tok2vec, head = model.layers
-    if not model.attrs["whole_docs"]:
-        vectors, embed_backprop = tok2vec(split_sentences(docs), is_train)
-        potentials, head_backprop = head(vectors, is_train)
-        return potentials, lambda d: embed_backprop(head_backprop(d))
-    below, above = _around_the_split(model)
+    vectors, embed_backprop = sentence_vectors(tok2vec, model.attrs["whole_docs"], docs, is_train)
+    potentials, head_backprop = head(vectors, is_train)
+    return potentials, lambda d: embed_backprop(head_backprop(d))
+
+
+def sentence_vectors(
+    tok2vec: Model, whole_docs: str, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
+    """Compute the vectors of docs, sentence by sentence.
+
+    Args:
+        tok2vec: gives the vectors of tokens.
+        whole_docs: the part of it that gets whole docs; see `part_for_whole_docs`.
+        docs: the docs.
+        is_train: whether to prepare the backward pass.
+
+    Returns:
+        An array for each sentence; and a callback from the gradients of these arrays.
+    """
+    if not whole_docs:
+        return tok2vec(split_sentences(docs), is_train)
+    below, above = _around_the_split(tok2vec, whole_docs)
     whole, below_backprop = below(docs, is_train)
     parts = [[end - start for start, end in sentence_bounds(doc)] for doc in docs]
+    xp = tok2vec.ops.xp
     vectors = []
     for array, sizes in zip(whole, parts):
-        vectors += model.ops.xp.split(array, numpy.cumsum(sizes)[:-1].tolist())
+        vectors += xp.split(array, numpy.cumsum(sizes)[:-1].tolist())
     backprops = []
     for layer in above:
         vectors, layer_backprop = layer(vectors, is_train)
@@ -90,17 +108,16 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
         for layer_backprop in reversed(backprops):
             d_vectors = layer_backprop(d_vectors)
         rows = iter(d_vectors)
-        return below_backprop([model.ops.xp.concatenate([next(rows) for _ in s]) for s in parts])
+        return below_backprop([xp.concatenate([next(rows) for _ in s]) for s in parts])
 
     return vectors, backprop
 
 
-def _around_the_split(model: Model) -> tuple[Model, list[Model]]:
+def _around_the_split(tok2vec: Model, whole_docs: str) -> tuple[Model, list[Model]]:
     """Separate the layer that gets whole docs from the layers that get sentences."""
-    tok2vec, head = model.layers
-    if model.attrs["whole_docs"] == "embed":
-        return tok2vec.get_ref("embed"), [tok2vec.get_ref("encode"), head]
-    return tok2vec, [head]
+    if whole_docs == "embed":
+        return tok2vec.get_ref("embed"), [tok2vec.get_ref("encode")]
+    return tok2vec, []
 
 
 def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], list[Floats2d]]:
@@ -117,14 +134,15 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
     """
     if not model.attrs["whole_docs"]:
         return lambda numbers: model.predict(split.sentences.chosen(numbers))
-    below, above = _around_the_split(model)
+    tok2vec, head = model.layers
+    below, above = _around_the_split(tok2vec, model.attrs["whole_docs"])
     vectors: list[Floats2d] = []
     for array, bounds in zip(below.predict(split.docs), split.bounds):
         vectors += [array[start:end] for start, end in bounds]
 
     def predict(numbers: list[int]) -> list[Floats2d]:
         arrays = [vectors[i] for i in numbers]
-        for layer in above:
+        for layer in (*above, head):
             arrays = layer.predict(arrays)
         return arrays
 

@@ -11,9 +11,13 @@ from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
 from spacy_psa.cli.benchmark import benchmark_app
 from spacy_psa.cli.calibrate import calibrate
+from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
+from spacy_psa.cli.debug_data import debug_data
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
+from spacy_psa.cli.init_config import init_config
+from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
@@ -80,7 +84,18 @@ def options(
     """Options that stand before the command."""
 
 
+init_app = typer.Typer(
+    name="init", help="Make a corpus and a config of your own data.", no_args_is_help=True
+)
+init_app.command("corpus")(init_corpus)
+init_app.command("config")(init_config)
+debug_app = typer.Typer(name="debug", help="Look into data.", no_args_is_help=True)
+debug_app.callback()(lambda: None)
+debug_app.command("data")(debug_data)
+
+app.add_typer(init_app)
 app.add_typer(convert_app)
+app.add_typer(debug_app)
 app.add_typer(visualize_app)
 app.add_typer(benchmark_app)
 app.add_typer(experiment_app)
@@ -93,6 +108,7 @@ app.command()(evaluate_trees)
 app.command()(assets)
 app.command()(prepare)
 app.command()(merge_config)
+app.command()(configure)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(search)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train)
 

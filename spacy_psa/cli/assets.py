@@ -4,6 +4,7 @@
 on after a cut connection, and cannot copy from a folder instead.
 """
 
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from spacy_psa.errors import InputError
+
+LARGE = 2**28
+"""Files of this size and more are known by their size alone."""
 
 
 def assets(
@@ -28,6 +32,9 @@ def assets(
     project: Annotated[
         Path, typer.Option(help="Project file, which lists assets and checksums.")
     ] = Path("project.yml"),
+    record: Annotated[
+        Path | None, typer.Option(help="JSON file for the checksums of the files.")
+    ] = None,
 ) -> None:
     """Check, copy or download the files that a corpus needs.
 
@@ -41,8 +48,13 @@ def assets(
       spacy-psa assets conll2003 --mirror /path/to/files
     """
     from spacy_psa.cli.download import download
-    from spacy_psa.corpora.layouts import layout
+    from spacy_psa.corpora.layouts import is_own, layout
 
+    if is_own(corpus):
+        paths = sorted(path for path in Path(corpus).rglob("*") if path.is_file())
+        _record(record, paths)
+        typer.echo(f"{corpus}: {len(paths)} files of your own")
+        return
     root = project.parent
     files = layout(corpus)
     if task and task not in files.tasks:
@@ -79,7 +91,23 @@ def assets(
             f"missing{where}: {', '.join(missing)}; give --download, or a folder "
             "that holds them with --mirror (in a project: --vars.mirror FOLDER)"
         )
+    _record(record, [root / path for path in paths])
     typer.echo(f"{corpus}: {len(paths)} files, all there and undamaged")
+
+
+def _record(target: Path | None, paths: list[Path]) -> None:
+    """Write the sizes and checksums of the files, so that a project sees when one has changed."""
+    from spacy_psa.corpora.atomic import atomic_path
+    from spacy_psa.scoring.provenance import md5
+
+    if target is None:
+        return
+    found = {}
+    for path in paths:
+        size = path.stat().st_size
+        found[str(path)] = {"size": size, **({"md5": md5(path)} if size < LARGE else {})}
+    with atomic_path(target) as temporary:
+        temporary.write_text(json.dumps(found, indent=2) + "\n", encoding="utf8")
 
 
 def _listed(project: Path) -> dict[str, dict[str, Any]]:

@@ -40,9 +40,21 @@ class Part(str, Enum):
     dev = "dev"
 
 
+class DrawnPart(str, Enum):
+    """The sentences to keep of a file from which development and test data are drawn."""
+
+    train = "train"
+    dev = "dev"
+    test = "test"
+
+
 Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
 Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="File to write.")]
 Lang = Annotated[str, typer.Option(help="Language code of the documents, as for spacy.blank.")]
+Documents = Annotated[
+    bool,
+    typer.Option("--documents", help="Write one Doc for each document, with its sentences."),
+]
 Collection = Annotated[
     Path, typer.Argument(metavar="IN", help="Folder, archive (.zip, .tar.xz) or file to read.")
 ]
@@ -61,12 +73,14 @@ def conll2003(
     scheme: Annotated[
         SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
     ] = SchemeChoice.auto,
+    documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
     """Convert CoNLL-2003 columns to a .spacy file.
 
-    IN has the columns word, part of speech, chunk and entity. OUT.spacy gets one document for each
-    sentence, with tags, entities and chunks.
+    IN has the columns word, part of speech, chunk and entity. OUT.spacy gets one Doc for each
+    sentence, with tags, entities and chunks, and the number of its document in
+    doc.user_data["document"].
 
     \b
     Example:
@@ -81,6 +95,61 @@ def conll2003(
         typer.echo(f"{source}: entity column is {found.upper()}")
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), found, repairs)
+    _convert(source, target, _whole(docs) if documents else docs, repairs)
+
+
+@convert_app.command()
+def columns(
+    source: Source,
+    target: Target,
+    word: Annotated[int, typer.Option(metavar="I", help="Column of the words.")] = 0,
+    ner: Annotated[int | None, typer.Option(metavar="I", help="Column of the entities.")] = None,
+    tag: Annotated[
+        int | None, typer.Option(metavar="I", help="Column of the parts of speech.")
+    ] = None,
+    chunk: Annotated[int | None, typer.Option(metavar="I", help="Column of the chunks.")] = None,
+    scheme: Annotated[
+        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
+    ] = SchemeChoice.auto,
+    draw: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=0.4, help="Share to draw by document for development, and for test."
+        ),
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    part: Annotated[
+        DrawnPart, typer.Option(help="With --draw: a drawn part (dev, test) or the rest (train).")
+    ] = DrawnPart.train,
+    lang: Lang = "en",
+) -> None:
+    """Convert columns in any order to a .spacy file.
+
+    IN has a token on each line, and lines without text between sentences. Columns are counted from
+    0, or from the last, which is -1. OUT.spacy gets one document for each sentence, with the
+    annotation of the columns that are named.
+
+    Of a corpus in one file, --draw makes three parts: convert it with --part train, dev and test.
+
+    \b
+    Example:
+      spacy-psa convert columns train.iob train.spacy --word 0 --ner -1
+    """
+    from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
+    from spacy_psa.corpora.docbin import check_docbin_path
+    from spacy_psa.corpora.split_parts import drawn_part
+
+    check_docbin_path(target)
+    chosen = Columns(word, ner, tag, chunk)
+    found = resolve_schemes(source, chosen, scheme.value)
+    if scheme is SchemeChoice.auto and found.ner:
+        typer.echo(f"{source}: entity column is {found.ner.upper()}")
+    repairs: Counter[str] = Counter()
+    docs: Iterable[Doc] = read_docs(source, _vocab(lang), chosen, found, repairs)
+    if draw:
+        docs = drawn_part(docs, draw, seed, part.value)
+    elif part is not DrawnPart.train:
+        raise InputError(f"--part {part.value} needs a share to draw: give --draw 0.1")
     _convert(source, target, docs, repairs)
 
 
@@ -130,12 +199,13 @@ def ontonotes(
     new_testament: Annotated[
         bool, typer.Option("--new-testament", help="Keep the New Testament, which has no names.")
     ] = False,
+    documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
     """Convert OntoNotes 5 (CoNLL-2012) to a .spacy file.
 
-    IN has *_conll files. OUT.spacy gets one document for each sentence, with parts of speech, names
-    and constituents.
+    IN has *_conll files. OUT.spacy gets one Doc for each sentence, with parts of speech, names and
+    constituents. Its document and the part of it are in doc.user_data["document"] and ["part"].
 
     \b
     Example:
@@ -150,7 +220,7 @@ def ontonotes(
     chosen = parse_sections(sections) if sections else None
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), repairs, folder, chosen, new_testament)
-    _convert(source, target, docs, repairs)
+    _convert(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -284,16 +354,23 @@ def _vocab(lang: str) -> "Vocab":
         ) from error
 
 
+def _whole(docs: Iterable["Doc"]) -> Iterator["Doc"]:
+    from spacy_psa.corpora.documents import join_documents
+
+    return join_documents(docs)
+
+
 def _convert(source: Path, target: Path, docs: Iterable["Doc"], repairs: Counter[str]) -> None:
     """Write the docs, then report what was read and what was repaired."""
     from spacy_psa.corpora.docbin import write_docbin
     from spacy_psa.corpora.lines import describe_repairs
+    from spacy_psa.sentences import sentence_bounds
 
     counts: Counter[str] = Counter()
 
     def counted() -> Iterator["Doc"]:
         for doc in docs:
-            counts["sentences"] += 1
+            counts["sentences"] += len(sentence_bounds(doc))
             counts["tokens"] += len(doc)
             if doc.has_annotation("ENT_IOB"):
                 counts["entities"] += len(doc.ents)

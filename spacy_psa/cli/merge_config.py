@@ -30,9 +30,10 @@ def merge_config(
     section that BASE.cfg does not have is an error, because it would be a typing error; only
     [initialize.components.NAME] may be new.
 
-    SETTINGS.cfg may have a section [corpus] with the number of training `sentences`. Then OUT.cfg
-    evaluates, stops and lowers the learning rate after the same numbers of epochs as BASE.cfg, but
-    epochs of this corpus. BASE.cfg must evaluate once in each epoch.
+    SETTINGS.cfg may have a section [corpus] with the number of training `sentences`, and of their
+    `words` for a BASE.cfg whose batches are counted in words. Then OUT.cfg evaluates, stops and
+    lowers the learning rate after the same numbers of epochs as BASE.cfg, but epochs of this
+    corpus. BASE.cfg must evaluate once in each epoch.
 
     A VALUE is JSON, as for `spacy train`, or else a string. A section takes a JSON object, whose
     settings replace those of the section; if it names another function, it replaces the section.

@@ -7,11 +7,15 @@ from typing import Annotated
 import typer
 
 from spacy_psa.cli.convert import convert_app, glove
+from spacy_psa.cli.init_corpus import init_corpus
+
+TEST = 0.1
+"""The share of own files that is drawn for test data, if there are none."""
 
 
 def prepare(
     corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help="Name of the corpus, as in --vars.corpus.")
+        str, typer.Argument(metavar="CORPUS", help="Name of the corpus, or folder with own files.")
     ],
     source: Annotated[
         Path, typer.Argument(metavar="ASSETS", help="Folder with the files of the corpus.")
@@ -22,14 +26,18 @@ def prepare(
 
     Reads the files of the corpus in ASSETS. Writes train.spacy, dev.spacy and test.spacy, and, if
     the corpus is trained with word vectors, the pipeline `vectors` in OUT. This is the same as
-    `spacy-psa convert` for each file, and then `spacy init vectors`.
+    `spacy-psa convert` for each file, and then `spacy init vectors`. A folder with own files is
+    read as `spacy-psa init corpus` does, and a tenth of it is drawn for each part that it lacks.
 
     \b
     Example:
       spacy-psa prepare conll2003 assets corpus/conll2003
     """
-    from spacy_psa.corpora.layouts import layout
+    from spacy_psa.corpora.layouts import is_own, layout
 
+    if is_own(corpus):
+        init_corpus(Path(corpus), target, test=TEST)
+        return
     files = layout(corpus)
     convert = typer.main.get_command(convert_app)
     for name in ("train", "dev", "test"):

@@ -54,6 +54,7 @@ def train(
     """
     from spacy_psa.loading import use_device
     from spacy_psa.training import loop
+    from spacy_psa.training.evaluations import check_evaluations
     from spacy_psa.training.processes import local_gpu, started_by_torchrun
 
     settings = read_training_config(config, ctx.args)
@@ -62,6 +63,8 @@ def train(
     use_device(gpu_id)
     with started_by_torchrun(gpu=gpu_id >= 0) as processes:
         nlp = initialize(config, settings, gpu_id)
+        if processes.first:
+            check_evaluations(nlp)
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:

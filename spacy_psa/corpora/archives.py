@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from spacy_psa.corpora.lines import file_lines, stream_lines
+from spacy_psa.corpora.lines import check_expansion, file_lines, stream_lines
 from spacy_psa.errors import InputError
 
 TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txz")
@@ -85,10 +85,13 @@ def _in_folder(
 
 def _in_zip(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Iterable[bytes]]]:
     with broken_as_input_error(path), zipfile.ZipFile(path) as archive:
+        size = 0
         for name in sorted(archive.namelist()):
             if not name.endswith("/") and _visible(name) and wanted(name):
                 if archive.getinfo(name).flag_bits & ENCRYPTED:
                     raise InputError(f"{path}: {name} is encrypted; unpack the archive first")
+                size += archive.getinfo(name).file_size  # zipfile reads no more than that
+                check_expansion(path, size)
                 with archive.open(name) as stream:
                     yield name, _guarded(path, stream_lines(f"{path}/{name}", stream))
 
@@ -99,7 +102,10 @@ def _in_tar(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, It
         _unpacked(path) as unpacked,
         tarfile.open(fileobj=unpacked, mode="r:", tarinfo=_Header) as archive,
     ):
+        size = 0
         for member in archive:  # in their order, so that nothing is unpacked twice
+            size += member.size
+            check_expansion(path, size)
             if member.isfile() and _visible(member.name) and wanted(member.name):
                 stream = archive.extractfile(member)
                 assert stream is not None  # it is a file

@@ -68,7 +68,8 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
         if len(columns) != len(COLUMNS):
             raise InputError(
                 f"{path}:{number}: {len(columns)} column(s) instead of {len(COLUMNS)} "
-                f"({', '.join(COLUMNS)}); correct the line or the file's format"
+                f"({', '.join(COLUMNS)}); correct the line, or read other columns with "
+                "`spacy-psa convert columns`"
             )
         rows.append(Row(number, *columns))
         found = True

@@ -60,6 +60,19 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
         ) from error
 
 
+def read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
+    """Read the docs of a `.spacy` file, or of all such files in a folder, in the order of names.
+
+    Raises:
+        InputError: if there is no such file, or one is not a `.spacy` file.
+    """
+    files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: no .spacy files in the folder; see `spacy-psa convert --help`")
+    for file in files:
+        yield from read_docbin(file, vocab)
+
+
 def _is_whole(docbin: DocBin) -> bool:
     """Tell whether each layer has all docs; spaCy reads as many docs as there are tokens of."""
     layers = docbin.spaces, docbin.cats, docbin.flags, docbin.span_groups

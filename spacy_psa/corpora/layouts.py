@@ -1,7 +1,7 @@
 """The files of each corpus in a project, so that one variable can name the corpus."""
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from spacy_psa.errors import InputError
 
@@ -48,6 +48,7 @@ GLOVE = "glove/glove.6B.zip"
 CONLL2000 = "conll2000/conll2000.zip"
 ONTONOTES = "ontonotes/conll-2012-en.tar.xz"
 WSJ = "wsj/conll-2012-en.tar.xz"
+WIKIGOLD = "wikigold/wikigold.conll.txt"
 WSJ_TREES = "wsj_trees/conll-2012-en.tar.xz"
 
 LAYOUTS = {
@@ -100,6 +101,23 @@ LAYOUTS = {
         Part(WSJ_TREES, ("--sections", "22")),
         Part(WSJ_TREES, ("--sections", "23")),
     ),
+    "wnut17": Layout(
+        "columns",
+        ("ner",),
+        Part("wnut17/wnut17train.conll", ("--ner", "1")),
+        Part("wnut17/emerging.dev.conll", ("--ner", "1")),
+        Part("wnut17/emerging.test.annotated", ("--ner", "1")),
+        vectors=GLOVE,
+    ),
+    # One file of 145 documents; a tenth of them is drawn for development and for test.
+    "wikigold": Layout(
+        "columns",
+        ("ner",),
+        Part(WIKIGOLD, ("--ner", "1", "--draw", "0.1", "--part", "train")),
+        Part(WIKIGOLD, ("--ner", "1", "--draw", "0.1", "--part", "dev")),
+        Part(WIKIGOLD, ("--ner", "1", "--draw", "0.1", "--part", "test")),
+        vectors=GLOVE,
+    ),
     "resume": Layout(
         "bmes",
         ("ner",),
@@ -117,6 +135,16 @@ LAYOUTS = {
 }
 
 
+def is_own(corpus: str) -> bool:
+    """Tell whether a corpus is a folder with own files, and not a known one.
+
+    Examples:
+        >>> is_own("conll2003"), is_own(".")
+        (False, True)
+    """
+    return corpus not in LAYOUTS and Path(corpus).is_dir()
+
+
 def layout(corpus: str) -> Layout:
     """Give the layout of a corpus.
 
@@ -130,5 +158,7 @@ def layout(corpus: str) -> Layout:
         conll2003/eng.train
     """
     if corpus not in LAYOUTS:
-        raise InputError(f"unknown corpus {corpus!r}; choose from {', '.join(LAYOUTS)}")
+        raise InputError(
+            f"unknown corpus {corpus!r}; choose from {', '.join(LAYOUTS)}, or give a folder"
+        )
     return LAYOUTS[corpus]

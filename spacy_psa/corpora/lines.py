@@ -17,6 +17,11 @@ LONGEST = 2**24
 """The greatest length of a line, in bytes.
 
 A small archive may hold a line that is larger than the memory."""
+EXPANSION = 1000
+"""The most bytes that a byte of an archive may unpack to. Text packs to a tenth, rarely to a
+hundredth of its size."""
+HARMLESS = 2**30
+"""Bytes that any archive may unpack to."""
 
 
 def file_lines(path: Path) -> Iterator[bytes]:
@@ -29,12 +34,34 @@ def file_lines(path: Path) -> Iterator[bytes]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as stream:
-            yield from stream_lines(str(path), stream)
+            unpacked = 0
+            for line in stream_lines(str(path), stream):
+                unpacked += len(line)
+                check_expansion(path, unpacked)
+                yield line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the gzip file is broken ({error}); download it again") from error
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+
+
+def check_expansion(path: Path, unpacked: int) -> None:
+    """Check that a file does not unpack to far more than text does.
+
+    Args:
+        path: a packed file, or a plain one.
+        unpacked: the bytes that it has unpacked to, or says that it does.
+
+    Raises:
+        InputError: if they are more than `EXPANSION` times the size of the file, and more than
+            `HARMLESS`.
+    """
+    if unpacked > HARMLESS and unpacked > EXPANSION * path.stat().st_size:
+        raise InputError(
+            f"{path}: unpacks to more than {EXPANSION} times its size, as no text does; "
+            "do not trust it, or unpack it yourself"
+        )
 
 
 def stream_lines(name: str, stream: Any) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora import ontonotes, ptb
-from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError
@@ -78,20 +78,12 @@ def _read(path: Path, vocab: Vocab, repairs: Counter[str]) -> Iterator[Doc]:
     path = Path(path)
     name = path.name.removesuffix(".gz")
     if path.is_dir() or path.suffix == ".spacy":
-        return _read_docbins(path, vocab)
+        return read_docbins(path, vocab)
     if name.endswith(".mrg"):
         return ptb.read_docs(path, vocab, repairs)
     if name.endswith("_conll"):
         return ontonotes.read_docs(path, vocab, repairs)
     return ptb.read_bracket_docs(path, vocab, repairs)
-
-
-def _read_docbins(path: Path, vocab: Vocab) -> Iterator[Doc]:
-    files = sorted(path.rglob("*.spacy")) if path.is_dir() else [path]
-    if not files:
-        raise InputError(f"{path}: no .spacy files in the folder; see `spacy-psa convert --help`")
-    for file in files:
-        yield from read_docbin(file, vocab)
 
 
 def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Doc]:

@@ -14,7 +14,6 @@ from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
@@ -22,7 +21,7 @@ from thinc.types import Floats2d
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.not_finite import check_scores
-from spacy_psa.sentences import sentence_bounds
+from spacy_psa.sentences import document_batches, sentence_bounds
 
 INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
@@ -166,7 +165,8 @@ class StructuredPipe(TrainablePipe, ABC):
 
         Args:
             stream: the docs.
-            batch_size: number of docs that are annotated together.
+            batch_size: number of docs that are annotated together. The docs of one document stay
+                together if possible; see `document_batches`.
 
         Yields:
             The annotated docs, in order.
@@ -174,7 +174,7 @@ class StructuredPipe(TrainablePipe, ABC):
         if multiprocessing.parent_process() is not None:
             # torch's threads do not survive the fork of nlp.pipe(n_process=...).
             torch.set_num_threads(1)
-        for docs in minibatch(stream, size=batch_size):
+        for docs in document_batches(stream, batch_size):
             try:
                 self.set_annotations(docs, self.predict(docs))
             except Exception:
@@ -321,28 +321,3 @@ class StructuredPipe(TrainablePipe, ABC):
 
 def _sentence_count(examples: Iterable[Example]) -> int:
     return sum(len(sentence_bounds(eg.predicted)) for eg in examples if len(eg.predicted))
-
-
-def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:
-    """Group items of similar size into batches, the largest items first.
-
-    A batch holds as many items as fit the budget if each of them had the size of the first. One
-    item alone may exceed the budget. Empty items are left out.
-
-    Args:
-        sizes: the size of each item.
-        budget: largest product of the number of items in a batch and the size of its first item.
-
-    Yields:
-        The indices of the items in a batch.
-
-    Examples:
-        >>> list(batches_by_size([3, 0, 5, 2], budget=6))
-        [[2], [0, 3]]
-    """
-    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i])
-    start = 0
-    while start < len(order):
-        count = max(1, budget // sizes[order[start]])
-        yield order[start : start + count]
-        start += count

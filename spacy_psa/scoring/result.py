@@ -90,15 +90,21 @@ def measure(
 
 
 def read_examples(nlp: "Language", path: Path) -> "list[Example]":
-    """Read gold documents as examples; without known spaces, prediction starts from the gold words.
+    """Read gold documents as examples, as the pipeline's training read its development data.
+
+    A pipeline whose config does not say how reads them as `spacy evaluate` does: without known
+    spaces, prediction starts from the gold words.
 
     Raises:
         InputError: if `path` holds no documents or is not in spaCy's format.
     """
-    from spacy.training import Corpus
+    from spacy.util import registry
 
     try:
-        examples = list(Corpus(path)(nlp))
+        block = registry.resolve({"reader": _dev_reader(nlp, path)})
+        examples = list(block["reader"](nlp))
+    except InputError:
+        raise
     except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(
             f"{path}: is not a .spacy file, or is broken ({error}); make it again"
@@ -106,6 +112,14 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
     if not examples:
         raise InputError(f"{path}: no documents in it; give a .spacy file")
     return examples
+
+
+def _dev_reader(nlp: "Language", path: Path) -> dict[str, Any]:
+    """Give the config of a reader of the whole file, as the one of the development data."""
+    dev = nlp.config.get("corpora", {}).get("dev", {})
+    if "@readers" not in dev or "path" not in dev:
+        dev = {"@readers": "spacy.Corpus.v1"}
+    return {**dev, "path": str(path), **({"limit": 0} if "limit" in dev else {})}
 
 
 def support(examples: "Iterable[Example]") -> dict[str, dict[str, int]]:

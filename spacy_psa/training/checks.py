@@ -10,6 +10,7 @@ from spacy.util import dot_to_object, registry
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.training.evaluations import check_evaluations
 
 
 def check_dev_labels() -> Callable[[Language], None]:
@@ -20,6 +21,8 @@ def check_dev_labels() -> Callable[[Language], None]:
     Nothing is checked if the path of the corpus is null, as when a pipeline is initialized from
     Python, nor, with a warning, if there is no such file, as when a trained pipeline is initialized
     again on another machine. Test data is never read.
+
+    A training that would end before its first evaluation after step 0 gives a warning.
 
     `--initialize.after_init null` turns the check off on the command line.
 
@@ -35,6 +38,7 @@ def check_dev_labels() -> Callable[[Language], None]:
 
 
 def _check(nlp: Language) -> None:
+    check_evaluations(nlp)
     labelers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
     config = nlp.config.interpolate()
     name = config["training"]["dev_corpus"]

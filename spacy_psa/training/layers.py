@@ -20,9 +20,9 @@ USAGE = (
 def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "Config":
     """Lay configs and then single settings over a config; variables stay variables.
 
-    A layer may have a section [corpus] with the number of training `sentences`. Then the steps of
-    the base are converted to the same numbers of epochs of that corpus; the base must evaluate
-    once in each epoch.
+    A layer may have a section [corpus] with the number of training `sentences`, and of their
+    `words`. Then the steps of the base are converted to the same numbers of epochs of that corpus;
+    the base must evaluate once in each epoch.
 
     Args:
         base: the file of a complete training config.
@@ -36,18 +36,18 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
     from thinc.api import Config
 
     whole = read_config(base)
-    merged, sentences = Config(whole), None
+    merged = Config(whole)
+    sizes: dict[str, int] = {}
     for layer in layers:
         part = read_config(layer)
         corpus = part.pop("corpus", {})
         _check(part, whole, layer, base)
         merged = merged.merge(part)
-        if "sentences" in corpus:
-            sentences = _checked_count(corpus["sentences"], layer)
+        sizes |= _checked_sizes(corpus, layer)
     chosen = _chosen(values, merged, base)
     merged = merged.merge(chosen)
-    if sentences is not None:
-        _fit_epochs(merged["training"], whole["training"], sentences)
+    if sizes:
+        fit_epochs(merged["training"], whole["training"], sizes)
         merged = merged.merge(chosen)  # single settings are not fitted
     return merged
 
@@ -122,27 +122,43 @@ def _held(key: str, config: dict[str, Any], base: Path) -> Any:
     return at
 
 
-def _checked_count(sentences: Any, settings: Path) -> int:
-    if not isinstance(sentences, int) or sentences < 1:
-        raise InputError(
-            f"{settings}: [corpus]: sentences is {sentences!r}: take a whole number of 1 or more"
-        )
-    return sentences
+def _checked_sizes(corpus: Mapping[str, Any], settings: Path) -> Mapping[str, int]:
+    for name, count in corpus.items():
+        if not isinstance(count, int) or count < 1:
+            raise InputError(
+                f"{settings}: [corpus]: {name} is {count!r}: take a whole number of 1 or more"
+            )
+    return corpus
 
 
-def _fit_epochs(training: dict[str, Any], base: dict[str, Any], sentences: int) -> None:
-    """Convert the steps of `training` to epochs of `sentences`, where the base counts whole epochs.
+def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[str, int]) -> None:
+    """Convert the steps of a training to epochs of a corpus.
 
-    If batches do not have a fixed number of sentences, the steps stay as they are.
+    If batches do not have a fixed number of sentences or words, the steps stay as they are.
+
+    Args:
+        training: the section [training], which is changed.
+        base: the section as it was, which evaluates once in each epoch.
+        sizes: the number of training `sentences`, and of their `words`.
     """
-    size, epoch = training["batcher"].get("size"), base["eval_frequency"]
-    if not isinstance(size, int):
+    batcher = training["batcher"]
+    of_words = "words" in batcher.get("@batchers", "")
+    size, count = batcher.get("size"), sizes.get("words" if of_words else "sentences")
+    if not isinstance(size, int) or count is None:
         return
-    steps = math.ceil(sentences / size)
+    steps, epoch = math.ceil(count / size), base["eval_frequency"]
     training["eval_frequency"] = steps
     training["patience"] = training["patience"] * steps // epoch
+    most = base.get("max_steps") or None  # 0 is no limit
+    if most is not None and training["max_steps"] == most:
+        training["max_steps"] = most * steps // epoch
     rate = training["optimizer"].get("learn_rate")
-    if isinstance(rate, dict) and "steps_per_epoch" in rate:
+    if not isinstance(rate, dict):
+        return
+    if "steps_per_epoch" in rate:
         rate["steps_per_epoch"] = steps
-    if isinstance(rate, dict) and rate.get("total_steps") == base["max_epochs"] * epoch:
+    total = rate.get("total_steps")
+    if most is not None and total == most:
+        rate["total_steps"] = training["max_steps"]
+    elif total == base["max_epochs"] * epoch:
         rate["total_steps"] = training["max_epochs"] * steps

@@ -256,6 +256,87 @@ def adam(
     return Adam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
+class AdamW(AdaptiveOptimizer):
+    """Adam whose weight decay does not pass through its averages, as in torch.optim.AdamW.
+
+    Each update first multiplies the weights by 1 - lr · weight_decay, then takes the step of `Adam`
+    (Loshchilov & Hutter 2019, Algorithm 2).
+
+    Args:
+        learn_rate: lr, a float or a schedule that gives a rate for each update.
+        beta1: decay of the average of gradients.
+        beta2: decay of the average of squared gradients.
+        eps: a small number that is added to the divisor.
+        use_averages: whether to keep a moving average of the weights.
+        weight_decay: share of the weights, times lr, that an update takes away.
+
+    Examples:
+        >>> optimizer = AdamW(0.1, 0.9, 0.999, 1e-8, use_averages=False, weight_decay=0.5)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.85
+    """
+
+    def __init__(
+        self,
+        learn_rate: float | Iterable[float],
+        beta1: float,
+        beta2: float,
+        eps: float,
+        use_averages: bool,
+        weight_decay: float,
+    ):
+        make = partial(
+            torch.optim.AdamW,
+            lr=0.0,
+            betas=(beta1, beta2),
+            eps=eps,
+            weight_decay=weight_decay,
+            fused=True,
+        )
+        super().__init__(make, learn_rate, use_averages)
+
+
+def adamw(
+    learn_rate: float | Iterable[float] = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    use_averages: bool = False,
+    weight_decay: float = 0.01,
+) -> AdamW:
+    """Build the optimizer `AdamW.v1`: Adam with decoupled weight decay.
+
+    Gradients are not clipped here; see `max_grad_norm` of the component.
+
+    Args:
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        beta1: decay of the average of gradients.
+        beta2: decay of the average of squared gradients.
+        eps: a small number that is added to the divisor.
+        use_averages: whether to evaluate and save a moving average of the weights.
+        weight_decay: share of the weights, times the rate, that an update takes away. The vectors
+            that `WordEmbed.v1` learns beside pretrained ones go back to these thereby.
+
+    Raises:
+        InputError: if `weight_decay` is below 0.
+
+    Examples:
+        >>> optimizer = adamw(learn_rate=0.1, weight_decay=0.5)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(module.weight)
+        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
+        >>> optimizer.update_module(0, module)
+        >>> round(module.weight.item(), 4)
+        0.85
+    """
+    _check_decay("AdamW.v1", weight_decay)
+    return AdamW(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
+
+
 class Nadam(AdaptiveOptimizer):
     """Adam with Nesterov momentum (Dozat 2016), as in torch.optim.NAdam.
 

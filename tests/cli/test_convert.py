@@ -106,3 +106,43 @@ def test_the_given_glove_cut_converts(corpora, tmp_path):
     with open(tmp_path / "out.txt", "rb") as lines:
         assert next(lines) == b"55950 100\n"
         assert sum(1 for _ in lines) == 55950
+
+
+TWO_COLUMNS = "Ada\tB-PER\nleft\tO\n\t\nRome\tB-LOC\n"
+
+
+def test_columns_in_any_order_are_converted(tmp_path):
+    (tmp_path / "in").write_text(TWO_COLUMNS)
+    result = convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--word", 0, "--ner", -1)
+    assert result.exit_code == 0
+    assert "entity column is IOB2" in result.stdout
+    assert "2 sentences, 3 tokens, 2 entities" in result.stdout
+    assert [doc.ents[0].label_ for doc in docs(tmp_path / "out.spacy")] == ["PER", "LOC"]
+
+
+def test_columns_that_do_not_fit_leave_no_file(tmp_path):
+    (tmp_path / "in").write_text(TWO_COLUMNS)
+    with pytest.raises(InputError, match=r"in:1: there is no column 3"):
+        convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--ner", 3)
+    with pytest.raises(InputError, match=r"give --ner, --tag or --chunk"):
+        convert("columns", tmp_path / "in", tmp_path / "out.spacy")
+    with pytest.raises(InputError, match=r"give --draw 0.1"):
+        convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--ner", 1, "--part", "dev")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_the_parts_that_are_drawn_of_one_file_share_no_document(tmp_path):
+    text = "".join(f"-DOCSTART- O\n\nw{i}\tB-X\n\nand\tO\n\n" for i in range(40))
+    (tmp_path / "in").write_text(text)
+    found = {}
+    for part in ("train", "dev", "test"):
+        out = tmp_path / f"{part}.spacy"
+        options = ["--ner", 1, "--draw", 0.1, "--part", part]
+        assert convert("columns", tmp_path / "in", out, *options).exit_code == 0
+        found[part] = [doc.user_data["document"] for doc in docs(out)]
+    assert {part: len(numbers) for part, numbers in found.items()} == {
+        "train": 64,
+        "dev": 8,
+        "test": 8,
+    }
+    assert len(set().union(*found.values())) == 40 == sum(len({*n}) for n in found.values())

@@ -25,6 +25,10 @@ INPUTS = {
 }
 
 
+BEGIN, *SENTENCE, END = ONTONOTES.splitlines(keepends=True)
+TWICE = "".join([BEGIN, *SENTENCE, *SENTENCE, END])
+
+
 @pytest.fixture
 def write(tmp_path):
     def _write(name, text=None):
@@ -122,3 +126,20 @@ def test_sections_and_folders_are_taken_from_archives(write, tmp_path):
     ):
         result = convert(options[0], archive, out, *options[1:])
         assert f": {count} sentences" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("conll2003", f"{INPUTS['conll2003']}\nRome NNP I-NP I-LOC\n"),
+        ("ontonotes", TWICE),
+    ],
+)
+def test_documents_keep_their_sentences(write, tmp_path, format, text):
+    source, out = write(format, text), tmp_path / "out.spacy"
+    result = convert(format, source, out, "--documents")
+    assert result.exit_code == 0, result.stderr
+    assert "2 sentences" in result.stdout
+    [doc] = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
+    assert len(list(doc.sents)) == 2
+    assert "document" in doc.user_data

@@ -95,9 +95,9 @@ def test_paths_and_seed_can_be_overridden(name):
 
 
 @pytest.mark.parametrize("name", TAGGERS)
-def test_the_path_of_vectors_can_be_overridden_where_there_are_any(name):
-    found = settings_of(name, paths__vectors="v")
-    assert found["initialize.vectors"] == (None if name in CONTEXTUAL else "v")
+def test_the_paths_of_vectors_and_of_pretrained_weights_can_be_overridden(name):
+    found = settings_of(name, paths__vectors="v", paths__init_tok2vec="w")
+    assert found["initialize.vectors"] == "v" and found["initialize.init_tok2vec"] == "w"
 
 
 @pytest.mark.parametrize("name", TAGGERS)

@@ -121,6 +121,26 @@ def test_an_encrypted_zip_or_an_unknown_method_is_one_error(tmp_path):
             read(tmp_path / "c.zip")
 
 
+@pytest.mark.parametrize("name", ["c.zip", "c.tar.xz", "c.tar.gz", "c.gz"])
+def test_an_archive_that_unpacks_to_far_more_than_text_does_is_an_error(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(lines_module, "HARMLESS", 10_000)
+    monkeypatch.setattr(lines_module, "EXPANSION", 20)
+    path, text = tmp_path / name, b"the same line\n" * 100_000
+    if name == "c.zip":
+        zipped(path, text)
+    elif ".tar" in name:
+        with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:
+            info = tarfile.TarInfo("a.txt")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+    else:
+        write(path, text)
+    with pytest.raises(InputError, match=r"c\..*: unpacks to more than 20 times its size"):
+        read(path)
+
+
 @pytest.mark.parametrize("name", ["c.zip", "c.tar.xz", "c.gz", "c.txt"])
 def test_a_line_without_end_is_an_error_before_it_fills_the_memory(tmp_path, monkeypatch, name):
     monkeypatch.setattr(lines_module, "LONGEST", 1000)

@@ -1,4 +1,4 @@
-"""Adam.v1 and Nadam.v1 against torch's and against the formulas of the papers that named them."""
+"""Adam.v1, AdamW.v1 and Nadam.v1 against torch's, and against the formulas of the papers."""
 
 import numpy
 import pytest
@@ -7,7 +7,7 @@ from spacy.util import registry
 from torch import nn
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.optimizers import Adam, Nadam, adam, nadam
+from spacy_psa.training.optimizers import Adam, AdamW, Nadam, adam, adamw, nadam
 from spacy_psa.training.schedules import inverse_decay
 from tests.helpers.optimizers import (
     assert_equal_layers,
@@ -22,8 +22,12 @@ SETTINGS = {"learn_rate": 0.02, "beta1": 0.8, "beta2": 0.95, "eps": 1e-4}
 # Ours, torch's, and the name in a config.
 BOTH = pytest.mark.parametrize(
     ("make", "reference", "kind"),
-    [(adam, torch.optim.Adam, Adam), (nadam, torch.optim.NAdam, Nadam)],
-    ids=["Adam", "Nadam"],
+    [
+        (adam, torch.optim.Adam, Adam),
+        (adamw, torch.optim.AdamW, AdamW),
+        (nadam, torch.optim.NAdam, Nadam),
+    ],
+    ids=["Adam", "AdamW", "Nadam"],
 )
 
 

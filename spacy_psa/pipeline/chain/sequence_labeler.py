@@ -3,11 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy
 import torch
 from numpy.typing import NDArray
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -16,14 +19,23 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.crf import score_legal_pairs
-from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.architectures.more_tags import add_tags
+from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.chain.fitting_model import (
+    check_number_of_pairs,
+    check_shapes,
+    scores_no_tags_as_input_error,
+)
+from spacy_psa.pipeline.chain.kept_settings import KeptSettings
 from spacy_psa.pipeline.chain.queries import ChainQueries
+from spacy_psa.pipeline.chain.rehearsal import Rehearsing
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.chain.temperature import Tempered
-from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
-from spacy_psa.ragged import mask, pad
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.ragged import batches_by_size, mask, pad
 from spacy_psa.sentences import Bounds, Sentences, SplitDocs, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
@@ -36,7 +48,7 @@ POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at mo
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
+class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSettings):
     """Base class of the components that give each token one of K tags by a linear chain.
 
     A subclass has tags (`tags`) and says which sequences of them are legal (`legal`), finds labels
@@ -105,9 +117,24 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
 
     @confidence.setter
     def confidence(self, value: bool) -> None:
+        self._check_switch("confidence", value)
         if value:
             register()
         self._confidence = value
+
+    @property
+    def overwrite(self) -> bool:
+        """Whether annotation that is on a doc is ignored instead of taken as evidence."""
+        return self._overwrite
+
+    @overwrite.setter
+    def overwrite(self, value: bool) -> None:
+        self._check_switch("overwrite", value)
+        self._overwrite = value
+
+    def _check_switch(self, setting: str, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise InputError(f"{self.name}: {setting} is {value!r}: take True or False")
 
     @abstractmethod
     def legal(self) -> LegalTransitions:
@@ -143,8 +170,45 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     def outputs(self) -> int:
         return len(self.tags)
 
+    def add_label(self, label: str) -> int:
+        """Add a label, also to a trained component, where it is improbable until it is learned.
+
+        Returns:
+            1 if the label is new, 0 if the component has it already.
+
+        Raises:
+            ValueError: if the label is not a string.
+        """
+        if not isinstance(label, str) or label in self.labels or not self.model.has_dim("nO"):
+            return super().add_label(label)
+        self.cfg["labels"].append(label)
+        self.vocab.strings.add(label)
+        add_tags(self.model, self.legal()[0])
+        return 1
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Iterable[str] | None = None,
+    ) -> None:
+        """Fix the labels and make the weights; see `StructuredPipe.initialize`.
+
+        Raises:
+            InputError: if there is no label, or the model does not score tags.
+            ValueError: if the examples have no token.
+        """
+        with scores_no_tags_as_input_error(self.name, self.model):
+            super().initialize(get_examples, nlp=nlp, labels=labels)
+            if not listens(self.model):
+                sample = list(islice(self.samples(get_examples()), 1))
+                check_shapes(self.model.predict(sample), len(sample[0]), self.legal()[0])
+
     def prepare_model(self) -> None:
-        score_legal_pairs(self.model, self.legal()[0])
+        legal = self.legal()[0]
+        check_number_of_pairs(self.name, self.model, len(self.labels), int(legal.sum()))
+        score_legal_pairs(self.model, legal)
 
     # Inference
 
@@ -193,16 +257,14 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
             InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         split = SplitDocs(docs)
+        self._require_weights()
         known, inputs = self._known(split), split.sentences
-        # A listener gives what the upstream component computed for whole docs.
-        ready = self._potentials(split.docs) if listens(self.model) else None
+        scores = sentence_scores(self.model, split)
         found: dict[int, Answer] = {}
         budget = min(self.batch_tokens, POTENTIALS // max(1, len(self.tags) ** 2))
         for batch in batches_by_size(split.sizes, budget):
-            if ready is None:
-                potentials = self._potentials(inputs.chosen(batch))
-            else:
-                potentials = [ready[i] for i in batch]
+            potentials = scores(batch)
+            check_scores(self.name, self.model, potentials, inputs.chosen(batch))
             chain = self._legal_chain(potentials, [known[i] for i in batch])
             with self._naming_the_impossible(chain, inputs.chosen(batch)):
                 found.update(zip(batch, read(chain), strict=True))
@@ -268,9 +330,21 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         with super()._all_or_nothing():
-            self.cfg.pop("temperature", None)  # the saved settings may have none
+            for setting in ("temperature", "changed"):
+                self.cfg.pop(setting, None)  # the saved settings may have none
             yield
             self._checked_temperature(self.cfg.get("temperature", 1.0))
+            self.take_changes()
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Save the component, with the settings that were changed on it."""
+        self.note_changes()
+        return super().to_bytes(exclude=tuple(exclude))
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the component to a folder, with the settings that were changed on it."""
+        self.note_changes()
+        super().to_disk(path, exclude=tuple(exclude))
 
     # Training
 
@@ -300,9 +374,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         sizes = [len(tags) for tags in gold]
         flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
         lengths = torch.tensor([size for size in sizes if size])
-        chain = self._chain(flat, lengths)
-        if flat.shape[1] != len(self.tags):
-            chain = self._constrain(chain)
+        chain = self.scored_chain(flat, lengths)
         values = torch.from_numpy(numpy.concatenate(gold)).to(flat.device)
         log_likelihood = self.log_likelihood(chain, pad(values, lengths), examples)
         loss = -log_likelihood.sum()
@@ -312,6 +384,11 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         assert flat.grad is not None
         ends = numpy.cumsum(sizes)[:-1].tolist()
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
+
+    def scored_chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
+        """Make the distribution that is trained: a CRF over the legal analyses, or free tags."""
+        chain = self._chain(flat, lengths)
+        return chain if flat.shape[1] == len(self.tags) else self._constrain(chain)
 
     def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
         return 1.0 if self.reduction == "sum" else super().loss_share(part, whole)
@@ -327,7 +404,7 @@ class SequenceLabeler(StructuredPipe, ChainQueries, Tempered):
         Returns:
             (B,) log probabilities.
         """
-        if not (gold == MISSING).any():
+        if not (gold < 0).any():
             return chain.log_prob(gold)
         return chain.constrain(self.gold_allowed(gold)).log_partition - chain.log_partition
 

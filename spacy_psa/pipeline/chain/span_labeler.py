@@ -1,5 +1,6 @@
 """The base class of the components that label spans without overlap by tags of their tokens."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, cast
@@ -85,6 +86,9 @@ class SpanLabeler(SequenceLabeler):
         array([1.])
     """
 
+    kept = ("confidence", "decode", "overwrite", "threshold")
+    crossing: int
+    """How many gold spans over the bounds of a sentence training has met."""
     uncertainty: ClassVar[str | None] = None  # the custom attribute of the doc for the entropy
 
     def __init__(
@@ -113,14 +117,46 @@ class SpanLabeler(SequenceLabeler):
             batch_tokens=batch_tokens,
             confidence=confidence,
         )
-        self.decode = decode
-        self.threshold = threshold
+        self._decode, self._threshold = decode, threshold
         self.overwrite = overwrite
+        self.decode, self.threshold = decode, threshold
         with naming(name):
             check_choice("scheme", scheme, TagFormat)
-            if self.decoder.overlapping:
-                register()
         self._scheme = SpanScheme((), scheme)
+        self.crossing = 0
+        self.remember()
+
+    @property
+    def decode(self) -> Decode:
+        """The way to choose spans: "viterbi", "mbr" or "threshold".
+
+        Raises:
+            InputError: if it is set to something else.
+        """
+        return self._decode
+
+    @decode.setter
+    def decode(self, value: Decode) -> None:
+        with naming(self.name):
+            make_decoder(value, 0.5, scores=False, entropy=False)
+        self._decode = value
+        if self.decoder.overlapping:
+            register()
+
+    @property
+    def threshold(self) -> float:
+        """The least probability of a span, for `decode = "threshold"`.
+
+        Raises:
+            InputError: if it is set to something that is not from 0 to 1.
+        """
+        return self._threshold
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        with naming(self.name):
+            make_decoder("threshold", value, scores=False, entropy=False)
+        self._threshold = value
 
     @property
     def decoder(self) -> SpanDecoder:
@@ -322,11 +358,30 @@ class SpanLabeler(SequenceLabeler):
         for _, _, label in spans:
             self.check_label(label)
         gold = []
+        across = [s for s in spans if not any(a <= s[0] and s[1] <= b for a, b in bounds)]
+        if across:
+            missing = missing.copy()
+            for start, end, _ in across:
+                missing[start:end] = True
+            self._tell_of_crossing(example, across)
+            spans = [span for span in spans if span not in across]
         for start, end in bounds:
             tags = self.scheme.encode(end - start, clip(spans, start, end))
             tags[missing[start:end]] = MISSING
             gold.append(tags)
         return gold
+
+    def _tell_of_crossing(self, example: Example, spans: Spans) -> None:
+        """Count gold spans over the bounds of a sentence, and warn of the first."""
+        if not self.crossing:
+            start, end, label = spans[0]
+            text = example.predicted[start:end].text
+            warnings.warn(
+                f"{self.name}: {text!r} ({label}) goes over the bounds of a sentence; the tokens "
+                "of such spans count as not annotated. `spacy-psa debug data` counts them",
+                stacklevel=2,
+            )
+        self.crossing += len(spans)
 
     def check_label(self, label: str) -> None:
         """Check that the component knows a label of the training data.

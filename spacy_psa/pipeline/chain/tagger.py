@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy
+import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
+from torch import Tensor
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
@@ -25,6 +27,9 @@ from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.sentences import Bounds
 from spacy_psa.structs.chain import LinearChain
+
+NOT_FIRST = -2
+"""Stands for any tag but the first, -3 for any but the second, and so on."""
 
 
 class TagPrediction(NamedTuple):
@@ -52,7 +57,8 @@ class CRFTagger(SequenceLabeler):
     component keeps them and predicts the best analysis that agrees with them. It also keeps tags
     that the model does not know. Its own earlier predictions are not evidence.
 
-    In training, tokens without a tag are summed out.
+    In training, tokens without a tag are summed out. Of a token with the tag "!N", only analyses
+    that give it "N" are left out.
 
     Scores: `tag_acc`, the share of tokens with the right tag.
 
@@ -73,6 +79,8 @@ class CRFTagger(SequenceLabeler):
             log likelihoods (Wei2020 Eq. 3 has the sum).
         batch_tokens: number of tokens, padding included, that go through the model together in
             prediction.
+        neg_prefix: what stands before a gold tag that a token is known not to have, as in spaCy's
+            `tagger`: with "!N", training lowers the probability of "N". "" for no such tags.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
@@ -95,6 +103,8 @@ class CRFTagger(SequenceLabeler):
         ['NNS', 'VBP']
     """
 
+    kept = ("confidence", "overwrite")
+
     def __init__(
         self,
         vocab: Vocab,
@@ -106,6 +116,7 @@ class CRFTagger(SequenceLabeler):
         max_grad_norm: float = 5.0,
         reduction: Reduction = "mean",
         batch_tokens: int = 4000,
+        neg_prefix: str = "!",
         scorer: Callable | None = None,
     ):
         super().__init__(
@@ -119,6 +130,8 @@ class CRFTagger(SequenceLabeler):
             confidence=confidence,
         )
         self.overwrite = overwrite
+        self.neg_prefix = neg_prefix
+        self.remember()
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -129,7 +142,14 @@ class CRFTagger(SequenceLabeler):
         return LegalTransitions(*(numpy.ones(shape, dtype=bool) for shape in ((k, k), (k,), (k,))))
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        return sorted({token.tag_ for eg in examples for token in eg.reference} - {""})
+        found = {token.tag_ for eg in examples for token in eg.reference} - {""}
+        return sorted(name for name in found if not self._is_negative(name))
+
+    def _is_negative(self, name: str) -> bool:
+        """Whether a gold tag says what a token is not; a tag of the component says what it is."""
+        prefix = self.neg_prefix
+        negative = bool(prefix) and name.startswith(prefix) and len(name) > len(prefix)
+        return negative and name not in self.labels
 
     def gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
         if same_tokens(example):
@@ -137,6 +157,11 @@ class CRFTagger(SequenceLabeler):
         else:
             names = example.get_aligned("TAG", as_string=True)
         known = {name: i for i, name in enumerate(self.tags)} | {"": MISSING, None: MISSING}
+        known |= {
+            self.neg_prefix + name: NOT_FIRST - i
+            for i, name in enumerate(self.tags)
+            if self._is_negative(self.neg_prefix + name)
+        }
         unseen = set(names) - known.keys()
         if unseen:
             raise InputError(
@@ -145,6 +170,11 @@ class CRFTagger(SequenceLabeler):
             )
         tags = numpy.array([known[name] for name in names], dtype="int64")
         return [tags[start:end] for start, end in bounds]
+
+    def gold_allowed(self, gold: Tensor) -> Tensor:
+        excluded = torch.nn.functional.one_hot((NOT_FIRST - gold).clamp(min=0), len(self.tags))
+        without = (gold <= NOT_FIRST)[..., None] & ~excluded.bool()
+        return torch.where((gold <= NOT_FIRST)[..., None], without, super().gold_allowed(gold))
 
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
         names = ["" if is_own(self.name, token) else token.tag_ for token in doc]

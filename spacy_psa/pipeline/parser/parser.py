@@ -14,7 +14,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
-from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
@@ -31,6 +31,7 @@ from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.parser.extensions import register_extensions
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold, too_long, warn_of_length
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import SplitDocs, split_sentences
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree

@@ -1,0 +1,78 @@
+"""Train recognizers with and without document memory, and record them.
+
+Run this in a folder whose `assets` and `convert` have made the corpus. The model of NAME and SEED
+is written to training/documents/NAME-SEED, its record to
+benchmarks/documents/results/NAME-SEED.json. A training that was cut short goes on where it was.
+
+NAME is one of:
+
+- `memory`: configs/ner/best.cfg as it is.
+- `sentences`: the same without its memory.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from thinc.api import Config
+
+from benchmarks.record import save_record
+from benchmarks.wrap import wrap
+from spacy_psa.scoring.provenance import command
+
+RESULTS = Path(__file__).parent / "results"
+NAMES = ("memory", "sentences")
+
+
+def run(*words: str | Path) -> None:
+    subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
+
+
+def without_memory(path: Path) -> None:
+    """Replace the document memory in a config file by what it stands around."""
+    config = Config().from_disk(path, interpolate=False)
+    model = config["components"]["ner"]["model"]
+    model["tok2vec"] = model["tok2vec"]["tok2vec"]
+    config.to_disk(path, interpolate=False)
+
+
+def train(name: str, seed: int, corpus: str) -> None:
+    """Train, score on test data and write the record."""
+    out = Path("training", "documents", f"{name}-{seed}")
+    data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
+    settings = f"configs/corpora/{corpus}.cfg"
+    run("spacy_psa", "merge-config", "configs/ner/best.cfg", settings, config, "--log", log)
+    if name == "sentences":
+        without_memory(config)
+    paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"
+    seeded = "--system.seed", str(seed), "--resume"
+    run("spacy_psa", "train", config, "--output", out, *paths, *seeded)
+    model, test = out / "model-best", data / "test.spacy"
+    checked = "--data", Path("assets", corpus), "--data", data
+    run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *checked)
+    report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
+    result = f"{name}-{seed}"
+    save_record(wrap(report, "documents", result, command=command()), RESULTS / f"{result}.json")
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.documents.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("name", choices=NAMES, metavar="NAME", help=" or ".join(NAMES))
+    found.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
+    found.add_argument("--corpus", default="conll2003", help="folder of corpus/ (conll2003)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    train(given.name, given.seed, given.corpus)
+
+
+if __name__ == "__main__":
+    main()

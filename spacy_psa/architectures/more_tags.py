@@ -1,0 +1,86 @@
+"""Gives the trained head of a chain component more tags; what it knows stays."""
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from thinc.api import Model
+from thinc.shims.shim import Shim
+from torch import Tensor, nn
+
+from spacy_psa.architectures.crf import HEADS
+from spacy_psa.bridge.layers import shim_of
+from spacy_psa.structs.pair_chain import TagPairs
+
+IMPROBABLE = -5.0
+"""The score of a new tag, or of a pair with one, before it is learned."""
+
+
+def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
+    """Append tags to those that a trained model scores.
+
+    The scores of the other tags stay as they are. The new tags are improbable until they are
+    learned.
+
+    Args:
+        model: the model of a component.
+        legal: (K, K) bool, the tags (columns) that may follow a tag (rows), new ones included.
+
+    Examples:
+        >>> import spacy
+        >>> ner = spacy.blank("en").add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
+        ... )
+        >>> _ = ner.add_label("PER")
+        >>> ner.initialize(lambda: [])  # doctest: +SKIP
+        >>> ner.add_label("ORG")
+        1
+    """
+    head = next(node for node in model.walk() if node.name in HEADS or node.name == "emission")
+    shim, count = shim_of(head), len(legal)
+    old = shim.module
+    cfg = {**shim.cfg, "labels": count}
+    before = _pairs(old, shim.cfg)
+    if shim.cfg.get("pairs") is not None:
+        pairs = TagPairs(legal)
+        cfg["pairs"] = torch.stack([pairs.previous, pairs.tag], 1).tolist()
+    shim.build(**cfg)
+    _copy(old, shim.module, before, _pairs(shim.module, cfg))
+    shim.module.to(next(old.parameters()).device)
+    Shim.global_id += 1
+    shim.id = Shim.global_id  # an optimizer must not use what it knows of the smaller weights
+    for node in (head, model):
+        node.set_dim("nO", count, force=True)
+
+
+def _pairs(module: nn.Module, cfg: dict) -> Tensor | None:
+    """Give the (P, 2) pairs of tags that a head has weights for, if it has such weights."""
+    if not hasattr(module, "pair"):
+        return None
+    if cfg.get("pairs") is not None:
+        return torch.tensor(cfg["pairs"])
+    return torch.cartesian_prod(*[torch.arange(cfg["labels"])] * 2)
+
+
+def _copy(old: nn.Module, new: nn.Module, before: Tensor | None, after: Tensor | None) -> None:
+    known = dict(old.named_parameters())
+    for name, weights in new.named_parameters():
+        held = known[name].data.to(weights.device)
+        weights.data.fill_(IMPROBABLE if weights.dim() == 1 else 0.0)
+        if name.startswith("pair.") and before is not None and after is not None:
+            count = 1 + int(after.max())
+            rows = torch.searchsorted(*_sorted(after, before, count))
+            weights.data[_order(after, count)[rows]] = held
+        else:
+            weights.data[tuple(slice(size) for size in held.shape)] = held
+
+
+def _numbers(pairs: Tensor, count: int) -> Tensor:
+    return pairs[:, 0] * count + pairs[:, 1]
+
+
+def _order(pairs: Tensor, count: int) -> Tensor:
+    return _numbers(pairs, count).argsort()
+
+
+def _sorted(after: Tensor, before: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    return _numbers(after, count).sort().values, _numbers(before, count)

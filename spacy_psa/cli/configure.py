@@ -1,0 +1,73 @@
+"""`spacy-psa configure`: the training config of a project, for a corpus or own files."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from spacy_psa.cli.init_config import Aim, TaskChoice, init_config
+from spacy_psa.cli.init_corpus import CHECK
+from spacy_psa.cli.merge_config import merge_config
+
+
+def configure(
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="Name of a corpus, or folder with own files.")
+    ],
+    source: Annotated[
+        Path, typer.Argument(metavar="PREPARED", help="Folder that `prepare` has written.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT.cfg", help="Config to write.")],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace those of the config."),
+    ] = None,
+    task: Annotated[TaskChoice, typer.Option(help="What is learned.")] = TaskChoice.ner,
+    config: Annotated[str, typer.Option(help="Config of the task, for a known corpus.")] = "psa",
+    log: Annotated[
+        Path | None, typer.Option(help="File to which the training logs its scores, as JSON lines.")
+    ] = None,
+) -> None:
+    """Write the training config of a project.
+
+    For a known corpus, this is `merge-config` with configs/TASK/CONFIG.cfg and the settings in
+    configs/corpora/. For a folder with own files, it is `init config`.
+
+    \b
+    Example:
+      spacy-psa configure conll2003 corpus/conll2003 training/config.cfg --config bilstm_crf
+    """
+    from spacy_psa.corpora.layouts import LAYOUTS
+
+    if corpus in LAYOUTS:
+        base = Path(f"configs/{task.value}/{config}.cfg")
+        merge_config(base, Path(f"configs/corpora/{corpus}.cfg"), target, values, log)
+        return
+    train, dev = (source / f"{part}.spacy" for part in ("train", "dev"))
+    with TemporaryDirectory() as folder:
+        counted, nothing = Path(folder) / "counted.cfg", Path(folder) / "nothing.cfg"
+        nothing.touch()
+        init_config(
+            counted,
+            train,
+            dev,
+            task=task,
+            vectors=None,
+            optimize=Aim.accuracy,
+            base=None,
+            lang="en",
+            sentencizer=_cut_by_rules(source / CHECK),
+        )
+        merge_config(counted, nothing, target, values, log)
+
+
+def _cut_by_rules(check: Path) -> bool:
+    """Tell whether `init corpus` found the sentences by rules."""
+    try:
+        return bool(
+            json.loads(check.read_text(encoding="utf8"))["source"]["sentences found by rules"]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -1,0 +1,202 @@
+"""`spacy-psa init config`: a training config that is counted for a corpus."""
+
+import math
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spacy_psa.cli.recipes import CONFIGS, RECIPES, Recipe
+from spacy_psa.errors import InputError
+from spacy_psa.training.layers import fit_epochs
+
+if TYPE_CHECKING:
+    from thinc.api import Config
+
+LEAST = 100
+"""The fewest updates between two evaluations; a smaller corpus is passed over several times."""
+
+
+class TaskChoice(str, Enum):
+    """What is learned."""
+
+    ner = "ner"
+    chunker = "chunker"
+    tagger = "tagger"
+    parser = "parser"
+
+
+class Aim(str, Enum):
+    """What counts most."""
+
+    accuracy = "accuracy"
+    efficiency = "efficiency"
+    memory = "memory"
+
+
+def init_config(
+    output: Annotated[Path, typer.Argument(metavar="OUT.cfg", help="Config to write.")],
+    train: Annotated[Path, typer.Option(help="Training data, a .spacy file.")],
+    dev: Annotated[Path, typer.Option(help="Development data, a .spacy file.")],
+    task: Annotated[TaskChoice, typer.Option(help="What is learned.")] = TaskChoice.ner,
+    vectors: Annotated[
+        str | None, typer.Option(help="Pipeline with word vectors, of `spacy init vectors`.")
+    ] = None,
+    optimize: Annotated[Aim, typer.Option(help="What counts most.")] = Aim.accuracy,
+    base: Annotated[
+        str | None,
+        typer.Option(help="Pretrained transformer: bert, or a name or folder of Hugging Face's."),
+    ] = None,
+    lang: Annotated[str, typer.Option(help="Language code, as for spacy.blank.")] = "en",
+    sentencizer: Annotated[
+        bool,
+        typer.Option("--sentencizer", help="Put a component before it that finds sentences."),
+    ] = False,
+) -> None:
+    """Write a training config for your corpus.
+
+    Epochs, patience, evaluations and schedules of OUT.cfg are counted for the number of training
+    examples. OUT.cfg trains as it is, with the command that is printed.
+
+    \b
+    Example:
+      spacy-psa init config config.cfg --train corpus/train.spacy --dev corpus/dev.spacy
+      spacy-psa train config.cfg --output training
+    """
+    from spacy_psa.corpora.atomic import atomic_path
+
+    aim = "base" if base is not None else optimize.value
+    recipe = RECIPES.get((task.value, aim))  # type: ignore[arg-type]
+    if recipe is None:
+        raise InputError(
+            f"--base {base}: there is no config of a {task.value} over a transformer; leave it out"
+        )
+    config = _read(recipe)
+    config["paths"].update(train=str(train), dev=str(dev), vectors=vectors)
+    config["nlp"]["lang"] = lang
+    if base is not None:
+        config["bert"]["name"] = {"bert": "bert-base-cased"}.get(base, base)
+    elif vectors is not None:
+        _use_vectors(config, vectors, recipe)
+    if sentencizer:
+        config["nlp"]["pipeline"].insert(0, "sentencizer")
+        config["components"]["sentencizer"] = {"factory": "sentencizer"}
+    examples = _count(config, task.value, lang)
+    passes = count_steps(config["training"], recipe.evaluations, examples)
+    with atomic_path(output) as temporary:
+        temporary.write_text(_header(recipe, examples) + _text(config), encoding="utf8")
+    typer.echo(
+        f"{output}: configs/{recipe.config}, counted for {examples:,} training examples: {passes}"
+    )
+    typer.echo(f"Next: spacy-psa train {output} --output training")
+
+
+def count_steps(training: dict[str, Any], evaluations: int, examples: int) -> str:
+    """Convert the steps of a config to those of a corpus.
+
+    Updates of a pass over its corpus become updates of a pass over this one. A pass of fewer than
+    100 updates is taken several times, so that a small corpus is learned from as often as one of
+    1,000 sentences.
+
+    Args:
+        training: the section, which is changed.
+        evaluations: how often it evaluates in a pass.
+        examples: the number of training examples.
+
+    Returns:
+        What is counted, for the user.
+
+    Examples:
+        >>> training = {
+        ...     "batcher": {"size": 10}, "eval_frequency": 1405, "patience": 14050,
+        ...     "max_epochs": 60, "max_steps": 0, "optimizer": {"learn_rate": 0.1},
+        ... }  # fmt: skip
+        >>> print(count_steps(training, 1, examples=2000))
+        60 epochs of 200 updates, an evaluation after each 200, patience 2000
+        >>> training["eval_frequency"], training["patience"]
+        (200, 2000)
+    """
+    old = {**training, "optimizer": dict(training["optimizer"])}
+    size = training["batcher"]["size"]
+    base, epoch = old["eval_frequency"] * evaluations, math.ceil(examples / size)
+    counted = max(epoch, LEAST)
+    fit_epochs(training, {**old, "eval_frequency": base}, {"sentences": counted * size})
+    training["eval_frequency"] = max(1, old["eval_frequency"] * counted // base)
+    training["max_steps"] = old["max_steps"] * counted // base
+    training["max_epochs"] = math.ceil(old["max_epochs"] * counted / epoch)
+    rate = training["optimizer"].get("learn_rate")
+    if isinstance(rate, dict) and rate.get("warmup_steps"):
+        rate["warmup_steps"] = max(1, rate["warmup_steps"] * counted // base)
+    whole = training["max_steps"] or training["max_epochs"] * epoch
+    return (
+        f"{round(whole / epoch)} epochs of {epoch} updates, an evaluation after each "
+        f"{training['eval_frequency']}, patience {training['patience'] or 'to the end'}"
+    )
+
+
+def _read(recipe: Recipe) -> "Config":
+    from spacy.util import dot_to_dict
+    from thinc.api import Config
+
+    config = Config().from_disk(CONFIGS / recipe.config, interpolate=False)
+    return config.merge(dot_to_dict(recipe.changes))
+
+
+def _use_vectors(config: dict[str, Any], vectors: str, recipe: Recipe) -> None:
+    """Let the embedders of a config read the vectors, in their width."""
+    from spacy_psa.loading import load_pipeline
+
+    width = load_pipeline(vectors).vocab.vectors_length
+    if not width:
+        raise InputError(f"{vectors}: has no word vectors; give a pipeline of `spacy init vectors`")
+    if not _set_width(config, width):
+        raise InputError(f"--vectors {vectors}: configs/{recipe.config} reads none; leave it out")
+
+
+def _set_width(section: dict[str, Any], width: int) -> int:
+    found = 0
+    if section.get("@architectures") == "spacy-psa.WordEmbed.v1" and section.get(
+        "pretrained", True
+    ):
+        section["width"] = width
+        found = 1
+    return found + sum(_set_width(s, width) for s in section.values() if isinstance(s, dict))
+
+
+def _count(config: "Config", task: str, lang: str) -> int:
+    """Count the training examples, and check that they are annotated for the task."""
+    import spacy
+    from spacy.util import registry
+
+    from spacy_psa.corpora.corpus_check import LAYERS
+    from spacy_psa.corpora.docbin import read_docbin
+
+    layer = {"ner": "entities", "chunker": "chunks", "tagger": "parts of speech"}
+    read = LAYERS[layer.get(task, "constituents")]
+    try:
+        nlp = spacy.blank(lang)
+    except ImportError as error:
+        raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error
+    for part in ("train", "dev"):
+        docs = read_docbin(Path(config["paths"][part]), nlp.vocab)
+        if not any(read(doc) for doc in docs):
+            raise InputError(
+                f"{config['paths'][part]}: has nothing to learn a {task} from; give another --task "
+                "or other data"
+            )
+    corpora = registry.resolve({"corpora": config.interpolate()["corpora"]})["corpora"]
+    return sum(1 for example in corpora["train"](nlp) if len(example.reference))
+
+
+def _header(recipe: Recipe, examples: int) -> str:
+    changed = "".join(f"# {key} = {value}\n" for key, value in recipe.changes.items())
+    return (
+        f"# configs/{recipe.config} of spacy-psa, counted for {examples:,} training examples.\n"
+        f"{changed}\n"
+    )
+
+
+def _text(config: "Config") -> str:
+    text: str = config.to_str(interpolate=False)
+    return text

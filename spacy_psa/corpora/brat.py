@@ -1,0 +1,59 @@
+"""brat's standoff format: a `.txt` file with the text and an `.ann` file with what is marked.
+
+    T1	PER 0 3	Ada
+
+Of the `.ann` file, only the lines with text-bound annotations (T) are read.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.errors import InputError
+
+FORM = re.compile(r"T\S*\t(?P<label>\S+) (?P<offsets>\d+ \d+(?:;\d+ \d+)*)(?:\t(?P<quote>.*))?")
+GAPS = "entity(ies) in several pieces, read from the first to the last"
+
+
+def annotation_of(path: Path) -> Path:
+    """Give the `.ann` file that belongs to a text."""
+    return path.with_suffix(".ann")
+
+
+def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+    """Yield the text of a file with its entities.
+
+    Entities in several pieces are read from their first to their last character, and counted in
+    `repairs`.
+
+    Args:
+        path: the `.txt` file; its `.ann` file is beside it.
+        repairs: counts the repairs.
+
+    Raises:
+        InputError: if a line of the `.ann` file has another form.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")  # brat counts both characters of CRLF
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text ({error}); convert it to UTF-8") from error
+    marks = []
+    notes = annotation_of(path)
+    for number, line in read_lines(notes, Counter()):
+        if not line.startswith("T"):
+            continue
+        found = FORM.fullmatch(line)
+        if not found:
+            raise InputError(
+                f"{notes}:{number}: is not T1, tab, label and offsets, tab, text; correct the line"
+            )
+        edges = [int(edge) for edge in re.findall(r"\d+", found["offsets"])]
+        whole = len(edges) == 2
+        if not whole:
+            repairs[GAPS] += 1
+        quote = found["quote"] if whole else None
+        marks.append(Mark(edges[0], edges[-1], found["label"], quote, f"{notes}:{number}"))
+    yield MarkedText(str(path), text, marks)

@@ -1,0 +1,51 @@
+"""doccano's JSON lines: a text, and labels as [start, end, label] or as entities with offsets."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spacy_psa.corpora.json_records import read_records, take
+from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.errors import InputError
+
+TEXT, LABELS = ("text", "data"), ("label", "labels", "entities")
+
+
+def accepts(record: Any) -> bool:
+    """Tell whether a record has this format."""
+    if not isinstance(record, dict) or not isinstance(_first(record, TEXT), str):
+        return False
+    labels = _first(record, LABELS)
+    if not isinstance(labels, list):
+        return False
+    with_entities = "label" not in record and "labels" not in record
+    return bool(labels or not with_entities) and all(
+        "start_offset" in item if isinstance(item, dict) else not with_entities for item in labels
+    )
+
+
+def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+    """Yield the text of each record with its labels.
+
+    Raises:
+        InputError: if a record has another form; it is named by file and line.
+    """
+    for place, record in read_records(path, repairs):
+        if not isinstance(record, dict):
+            raise InputError(f"{place}: is no object with a text; export it again")
+        text = take(record, "data" if "text" not in record else "text", str, place)
+        key = next((key for key in LABELS if key in record), LABELS[0])
+        marks = [_mark(item, place) for item in take(record, key, list, place)]
+        yield MarkedText(place, text, marks)
+
+
+def _mark(item: Any, place: str) -> Mark:
+    if isinstance(item, list) and len(item) == 3:
+        item = dict(zip(("start_offset", "end_offset", "label"), item))
+    start, end = (take(item, key, int, place) for key in ("start_offset", "end_offset"))
+    return Mark(start, end, take(item, "label", str, place))
+
+
+def _first(record: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((record[key] for key in keys if key in record), None)

@@ -1,0 +1,132 @@
+"""Documents: docs of all their sentences, joined from docs of one sentence each."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_psa.corpora.docbin import read_docbins
+from spacy_psa.corpora.readers import Reader
+from spacy_psa.errors import InputError
+from spacy_psa.sentences import document_numbers, sentence_bounds
+
+
+def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
+    """Join the docs that belong to one document.
+
+    Docs that follow each other with the same `doc.user_data["document"]` (and "part", if there is
+    one) become one Doc. It has their annotation, their span groups, a sentence boundary where each
+    of them begins, and these two entries. A doc without a document stays as it is.
+
+    Args:
+        docs: the docs, most of them of one sentence.
+        max_tokens: begins a new Doc of the document where the next sentence would make it longer;
+            0 for no limit.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> vocab = Vocab()
+        >>> docs = [Doc(vocab, words=words) for words in (["Stop"], ["Go", "on"], ["Hi"])]
+        >>> for doc, document in zip(docs, [1, 1, 2]):
+        ...     doc.user_data["document"] = document
+        >>> [[len(sentence) for sentence in doc.sents] for doc in join_documents(docs)]
+        [[1, 2], [1]]
+    """
+    for _, group in groupby(docs, _Key()):
+        joined: list[Doc] = []
+        for doc in group:
+            if max_tokens and joined and sum(map(len, joined)) + len(doc) > max_tokens:
+                yield _joined(joined)
+                joined = []
+            joined.append(doc)
+        yield _joined(joined)
+
+
+class _Key:
+    """Numbers the documents of a stream of docs; see `document_numbers`."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.before: Doc | None = None
+
+    def __call__(self, doc: Doc) -> int:
+        if self.before is not None:
+            self.number += document_numbers([self.before, doc])[1]
+        self.before = doc
+        return self.number
+
+
+def _joined(docs: list[Doc]) -> Doc:
+    if len(docs) == 1:
+        return docs[0]
+    kept = _document(docs[0])
+    starts = [start for doc in docs for start in _starts(doc)]
+    for doc in docs:
+        doc.user_data.clear()  # spaCy warns of what it cannot join
+    whole = Doc.from_docs(docs, ensure_whitespace=False)
+    assert whole is not None
+    whole.user_data.update(kept)
+    if not whole.has_annotation("DEP"):  # with a parse, the boundaries are those of its trees
+        for token, start in zip(whole, starts, strict=True):
+            token.is_sent_start = start
+    return whole
+
+
+def _document(doc: Doc) -> dict[Any, Any]:
+    """Give the entries that name the document of a doc."""
+    return {key: doc.user_data[key] for key in ("document", "part") if key in doc.user_data}
+
+
+def _starts(doc: Doc) -> list[bool]:
+    """Tell of each token whether a sentence begins there."""
+    starts = {start for start, _ in sentence_bounds(doc)}
+    return [token.i in starts for token in doc]
+
+
+def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int = 0) -> Reader:
+    """The reader `spacy-psa.DocumentCorpus.v1`: trains on whole documents.
+
+    Each example is a document, or a part of one. Its prediction starts from the gold words and the
+    gold sentence boundaries.
+
+    Docs of one sentence each, as `spacy-psa convert` writes them, are joined; see `join_documents`.
+
+    Args:
+        path: a `.spacy` file, or a folder of them.
+        max_tokens: begins a new example within a document where the next sentence would make it
+            longer; 0 for no limit. Docs of several sentences are not cut.
+        limit: the number of examples to read; 0 means all.
+
+    Raises:
+        InputError: if `path` is None; and, when the reader is called, if a file is not in spaCy's
+            format, or there is no doc.
+    """
+    if path is None:  # spaCy may fill in a config whose paths are not set yet
+        raise InputError("DocumentCorpus.v1: path is null: set [paths.train] and [paths.dev]")
+
+    def read(nlp: Language) -> Iterator[Example]:
+        docs = join_documents(read_docbins(Path(path), nlp.vocab), max_tokens)
+        found = False
+        for doc in islice(docs, limit or None):
+            found = True
+            yield Example(_unannotated(doc), doc)
+        if not found:
+            raise InputError(f"{path}: there are no docs; give another file")
+
+    return read
+
+
+def _unannotated(doc: Doc) -> Doc:
+    """Copy the words, spaces, sentence boundaries and document of a doc."""
+    copy = Doc(
+        doc.vocab,
+        words=[token.text for token in doc],
+        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+        sent_starts=_starts(doc) if len(doc) else None,  # type: ignore[arg-type]
+    )
+    copy.user_data.update(_document(doc))
+    return copy

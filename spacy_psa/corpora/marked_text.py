@@ -1,0 +1,169 @@
+"""Texts with marked characters, as annotation tools export them, and their way to tokens."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+
+class Mark(NamedTuple):
+    """A labelled stretch of a text, in characters; the end is excluded.
+
+    Examples:
+        >>> Mark(0, 3, "PER").label
+        'PER'
+    """
+
+    start: int
+    end: int
+    label: str
+    quote: str | None = None
+    """What the tool says is marked, if it does."""
+    place: str | None = None
+    """File and line of the mark, where these are not those of the text."""
+
+
+@dataclass(frozen=True)
+class MarkedText:
+    """One record of an export."""
+
+    place: str
+    """File and line, for messages."""
+    text: str
+    marks: list[Mark]
+    tokens: list[tuple[int, int]] | None = None
+    """The first character of each token and the one after its last; None if spaCy makes tokens."""
+    tags: list[str] | None = None
+    """The parts of speech of the tokens."""
+    complete: bool = True
+    """Whether what is not marked is known to be no entity."""
+
+
+@dataclass
+class Misfits:
+    """Marks that no entity could be made of.
+
+    Examples:
+        >>> misfits = Misfits()
+        >>> misfits.add("a.jsonl:3", "overlaps another", "'Ada' (PER)", "'Ada L' (PER) is kept")
+        >>> print(*misfits.lines)
+        a.jsonl:3: 'Ada' (PER): overlaps another: 'Ada L' (PER) is kept
+        >>> dict(misfits.counts)
+        {'overlaps another': 1}
+    """
+
+    lines: list[str] = field(default_factory=list)
+    """One line for each, with file, line and text."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """The number of each kind."""
+
+    def add(self, place: str, kind: str, what: str, why: str) -> None:
+        """Note one.
+
+        Args:
+            place: file and line.
+            kind: what is wrong, in the same words for all of a kind.
+            what: the text of the mark.
+            why: what is special about this one.
+        """
+        self.lines.append(f"{place}: {what}: {kind}{': ' if why else ''}{why}")
+        self.counts[kind] += 1
+
+
+def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
+    """Make a `Doc` of a text, with an entity for each mark that meets the bounds of tokens.
+
+    Blanks at the ends of a mark are left out. A mark that begins or ends inside a token becomes
+    missing annotation, so that training does not take it for `O`. Of marks that overlap, the
+    longest is kept.
+
+    Args:
+        nlp: the pipeline that makes tokens.
+        marked: the text.
+        misfits: gets the marks that are not kept as they are.
+
+    Examples:
+        >>> import spacy
+        >>> misfits = Misfits()
+        >>> text = MarkedText("a.jsonl:1", "Ada met Bob", [Mark(0, 4, "PER"), Mark(8, 10, "PER")])
+        >>> doc = mark_doc(spacy.blank("en"), text, misfits)
+        >>> doc.ents
+        (Ada,)
+        >>> misfits.lines
+        ["a.jsonl:1: 'Bo' (PER): begins or ends inside a token: 'Bob'"]
+    """
+    doc, offsets = _tokens(nlp, marked)
+    starts = {start: i for i, (start, _) in enumerate(offsets)}
+    ends = {end: i + 1 for i, (_, end) in enumerate(offsets)}
+    found, unclear = [], []
+    for mark in marked.marks:
+        start, end = _inner(marked.text, mark)
+        what = f"{marked.text[max(mark.start, 0) : mark.end]!r} ({mark.label})"
+        place = mark.place or marked.place
+        if mark.quote is not None and _plain(mark.quote) != _plain(marked.text[start:end]):
+            misfits.add(place, "is other text than the file says", what, repr(mark.quote))
+        elif not _is_inside(marked.text, start, end) or not mark.label:
+            fault = f"characters {mark.start} to {mark.end} of {len(marked.text)}"
+            misfits.add(place, "has no text in the document, or no label", what, fault)
+        elif start in starts and end in ends:
+            found.append(Span(doc, starts[start], ends[end], mark.label))
+        else:
+            touched = [i for i, (s, e) in enumerate(offsets) if s < end and e > start]
+            words = " ".join(marked.text[slice(*offsets[i])] for i in touched)
+            misfits.add(place, "begins or ends inside a token", what, repr(words))
+            unclear += [doc[i : i + 1] for i in touched]
+    kept = _without_overlap(found, marked.place, misfits)
+    taken = {i for span in kept for i in range(span.start, span.end)}
+    missing = [span for span in unclear if span.start not in taken]
+    doc.set_ents(kept, missing=missing, default="outside" if marked.complete else "missing")
+    return doc
+
+
+def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int]]]:
+    if marked.tokens is None:
+        doc = nlp.make_doc(marked.text)
+        return doc, [(token.idx, token.idx + len(token)) for token in doc]
+    text, offsets = marked.text, [(s, e) for s, e in marked.tokens if s < e]
+    nexts = [start for start, _ in offsets[1:]] + [len(text)]
+    doc = Doc(
+        nlp.vocab,
+        words=[text[s:e] for s, e in offsets],
+        spaces=[e < after for (_, e), after in zip(offsets, nexts)],
+        tags=marked.tags,
+    )
+    return doc, offsets
+
+
+def _inner(text: str, mark: Mark) -> tuple[int, int]:
+    """Give the bounds of a mark without the blanks at its ends."""
+    inside = text[max(mark.start, 0) : mark.end]
+    if not inside.strip() or mark.start < 0 or mark.end > len(text):
+        return mark.start, mark.end
+    return (
+        mark.start + len(inside) - len(inside.lstrip()),
+        mark.end - len(inside) + len(inside.rstrip()),
+    )
+
+
+def _is_inside(text: str, start: int, end: int) -> bool:
+    return 0 <= start < end <= len(text) and not text[start:end].isspace()
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())
+
+
+def _without_overlap(spans: Iterable[Span], place: str, misfits: Misfits) -> list[Span]:
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        over = next((k for k in kept if k.start < span.end and k.end > span.start), None)
+        if over is None:
+            kept.append(span)
+            continue
+        what = f"{span.text!r} ({span.label_})"
+        if (over.start, over.end, over.label) != (span.start, span.end, span.label):
+            misfits.add(place, "overlaps another", what, f"{over.text!r} ({over.label_}) is kept")
+    return kept

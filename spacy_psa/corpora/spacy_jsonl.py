@@ -1,0 +1,63 @@
+"""JSON lines with a text and its entities, as spaCy's `Doc.to_json` and training data have them.
+
+    {"text": "Ada left", "ents": [{"start": 0, "end": 3, "label": "PER"}]}
+    {"text": "Ada left", "entities": [[0, 3, "PER"]]}
+    ["Ada left", {"entities": [[0, 3, "PER"]]}]
+
+`spacy-psa annotate` writes the first, too. Tokens of `Doc.to_json` are kept, with their tags.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from spacy_psa.corpora.json_records import read_records, take
+from spacy_psa.corpora.marked_text import Mark, MarkedText
+
+KEYS = ("ents", "entities")
+
+
+def accepts(record: Any) -> bool:
+    """Tell whether a record has this format."""
+    if isinstance(record, list):
+        return len(record) == 2 and isinstance(record[0], str) and isinstance(record[1], dict)
+    return isinstance(record, dict) and "text" in record and any(key in record for key in KEYS)
+
+
+def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+    """Yield the text of each record with its entities.
+
+    Raises:
+        InputError: if a record has another form; it is named by file and line.
+    """
+    for place, record in read_records(path, repairs):
+        if isinstance(record, list) and accepts(record):
+            record = {"text": record[0], **record[1]}
+        text = take(record, "text", str, place)
+        key = next((key for key in KEYS if key in record), KEYS[0])
+        marks = [_mark(item, place) for item in take(record, key, list, place)]
+        offsets, tags = _tokens(record.get("tokens"), text)
+        yield MarkedText(place, text, marks, offsets, tags)
+
+
+def _mark(item: Any, place: str) -> Mark:
+    if isinstance(item, list) and len(item) >= 3:
+        item = dict(zip(("start", "end", "label"), item))
+    start, end = (take(item, key, int, place) for key in ("start", "end"))
+    return Mark(start, end, take(item, "label", str, place))
+
+
+def _tokens(tokens: Any, text: str) -> tuple[list[tuple[int, int]] | None, list[str] | None]:
+    """Read the tokens of `Doc.to_json`; None if they are missing or lie elsewhere."""
+    if not isinstance(tokens, list) or not tokens:
+        return None, None
+    try:
+        offsets = [(int(token["start"]), int(token["end"])) for token in tokens]
+    except (KeyError, TypeError, ValueError):
+        return None, None
+    edges = [0, *(edge for pair in offsets for edge in pair), len(text)]
+    if edges != sorted(edges) or any(start == end for start, end in offsets):
+        return None, None
+    tags = [token.get("tag", "") for token in tokens]
+    return offsets, tags if all(isinstance(tag, str) and tag for tag in tags) else None

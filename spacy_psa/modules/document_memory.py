@@ -1,0 +1,125 @@
+"""Attention from a token to the other occurrences of its word in the same document.
+
+The idea is that of the word-level module of GCDoc (see docs/papers.md): where one sentence says
+little about a name, another sentence of the document may say more.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from spacy_psa.errors import check_choice, check_rates, check_sizes
+from spacy_psa.kernels import available
+from spacy_psa.modules.initialization import glorot
+
+Scoring = Literal["attention", "mean"]
+BLOCK_ROWS = 1024
+"""Rows that annotation works on at a time."""
+
+
+class DocumentMemory(nn.Module):
+    """Adds to a token what its word means elsewhere in the document: (N, d) -> (N, d).
+
+        c_i = Σ_j α_ij V h_j,  α_i = softmax_j(Q h_i · K h_j / √m)
+        a_i = tanh(W c_i),     g_i = σ(U [Q h_i; c_i])
+        y_i = g_i ⊙ h_i + (1 - g_i) ⊙ a_i
+
+    j runs over the other occurrences of the word of token i; h are the states of the sentence
+    encoder, of d numbers, and m is `width`. A token without another occurrence keeps its state.
+
+    Args:
+        input_width: d, the width of the input and of the output.
+        width: m, the width of queries, keys and values.
+        scoring: "attention" as above, or "mean": all occurrences count alike, α_ij is 1 / their
+            number.
+        dropout: dropout rate on a_i.
+
+    Raises:
+        InputError: for an unknown `scoring`, a width below 1, and a rate that is not from 0 to 1.
+
+    Examples:
+        >>> memory = DocumentMemory(input_width=6, width=4)
+        >>> x = torch.randn(3, 6)
+        >>> occurrences = torch.tensor([[2], [-1], [0]])  # tokens 0 and 2 are the same word
+        >>> y = memory(x, occurrences)
+        >>> torch.equal(y[1], x[1]), torch.equal(y[0], x[0])
+        (True, False)
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        width: int = 128,
+        scoring: Scoring = "attention",
+        dropout: float = 0.3,
+    ):
+        super().__init__()
+        check_sizes(input_width=input_width, width=width)
+        check_choice("scoring", scoring, Scoring)
+        check_rates(dropout=dropout)
+        self.scoring = scoring
+        self.query = glorot(nn.Linear(input_width, width))
+        self.key = glorot(nn.Linear(input_width, width))
+        self.value = glorot(nn.Linear(input_width, width))
+        self.project = glorot(nn.Linear(width, input_width))
+        self.gate = glorot(nn.Linear(2 * width, input_width))
+        self.dropout = nn.Dropout(dropout)
+        self.output_width = input_width
+
+    def forward(self, x: Tensor, occurrences: Tensor) -> Tensor:
+        """Mix the states with those of the other occurrences.
+
+        Args:
+            x: (N, d) the states of the tokens of all documents.
+            occurrences: (N, k) int64, rows of x with the other occurrences of each token's word;
+                -1 in the places that are left, which are the last ones of a row.
+        """
+        rows = (occurrences >= 0).any(1).nonzero()[:, 0]
+        if not len(rows):
+            return x
+        # A token with another occurrence is an occurrence for that one, so these rows are all.
+        numbers = torch.arange(len(rows), device=rows.device)
+        place = rows.new_full((len(x) + 1,), -1).index_copy(0, rows, numbers)
+        others = place[occurrences.index_select(0, rows)]
+        fast = x.device.type == "cpu" and x.dtype == torch.float32 and not self.training
+        if fast and not torch.is_grad_enabled() and available():
+            return self._annotate(x, rows, others)
+        own = x.index_select(0, rows)
+        query = self.query(own)
+        weights = self._weights(query, self.key(own), others)
+        found = torch.bmm(weights[:, None], self.value(own)[others.clamp(min=0)])[:, 0]
+        added = self.dropout(torch.tanh(self.project(found)))
+        gate = torch.sigmoid(self.gate(torch.cat([query, found], 1)))
+        return x.index_copy(0, rows, torch.lerp(added, own, gate))
+
+    def _annotate(self, x: Tensor, rows: Tensor, others: Tensor) -> Tensor:
+        """Compute what `forward` does, some rows at a time, so that they stay in the cache."""
+        from spacy_psa.kernels.document_memory import attend, mix
+
+        layers = self.query, self.key, self.value
+        query, key, value = (x.new_empty(len(rows), layer.out_features) for layer in layers)
+        blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
+        for block in blocks:
+            own = x.index_select(0, rows[block])
+            for layer, out in zip(layers, (query, key, value), strict=True):
+                out[block] = layer(own)
+        mixed = x.clone()
+        for block in blocks:
+            found = torch.empty_like(query[block])
+            tensors = query[block], key, value, others[block]
+            attend(*(t.numpy() for t in tensors), self.scoring == "mean", found.numpy())
+            added, gate = self.project(found), self.gate(torch.cat([query[block], found], 1))
+            mix(added.numpy(), gate.numpy(), rows[block].numpy(), mixed.numpy())
+        return mixed
+
+    def _weights(self, query: Tensor, key: Tensor, others: Tensor) -> Tensor:
+        """Give the weight of each occurrence: (R, m), (R, m), (R, k) int64 -> (R, k)."""
+        missing = others < 0
+        if self.scoring == "mean":
+            counts = (~missing).sum(1, keepdim=True)
+            return (~missing).to(query) / counts
+        scores = torch.bmm(key[others.clamp(min=0)], query[..., None])[..., 0]
+        scores = scores / math.sqrt(query.shape[1])
+        return torch.softmax(scores.masked_fill(missing, -torch.inf), 1)

@@ -1,0 +1,90 @@
+"""Rehearsal: learning something new without forgetting what an earlier model said."""
+
+from typing import Any
+
+import torch
+from spacy.training import Example
+from thinc.api import Model, torch2xp, xp2torch
+from thinc.types import Floats2d
+from torch import Tensor
+
+from spacy_psa.structs.chain import LinearChain
+
+
+def cross_entropy(
+    teacher: LinearChain, asked: Tensor, student: LinearChain, scores: Tensor
+) -> Tensor:
+    """Compute the cross entropy of two chains, summed over their sentences.
+
+    It is the expected negative log probability of an analysis under the student, if the teacher
+    draws it; its gradient is the difference of the expected counts of the two.
+
+    Args:
+        teacher: the distribution to keep to; it must have been made from `asked`.
+        asked: the scores of the teacher, which require a gradient.
+        student: the distribution that learns, made from `scores`.
+        scores: its scores, in the same form as `asked`.
+    """
+    (expected,) = torch.autograd.grad(teacher.log_partition.sum(), asked)
+    return student.log_partition.sum() - (expected * scores).sum()
+
+
+class Rehearsing:
+    """Gives a chain component `rehearse`, which `nlp.rehearse` calls.
+
+    `nlp.resume_training` keeps a copy of the model. `rehearse` lets the model stay close to what
+    the copy says of texts without annotation: its loss is the cross entropy of the two
+    distributions.
+    """
+
+    model: Model
+    _rehearsal_model: Model | None = None
+
+    def rehearse(
+        self,
+        examples: list[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Any = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn to say of some docs what the model said when the training was resumed.
+
+        Args:
+            examples: the docs; their annotation is not used.
+            drop: dropout rate of spaCy's own layers.
+            sgd: the optimizer; None to add up gradients and keep the weights as they are.
+            losses: the losses so far, by component.
+
+        Returns:
+            The losses. Nothing is learned before `nlp.resume_training`.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)  # type: ignore[attr-defined]
+        docs = [example.predicted for example in examples if len(example.predicted)]
+        if self._rehearsal_model is None or not docs:
+            return losses
+        asked = self._rehearsal_model.predict(docs)
+        scores, backprop = self.model.begin_update(docs)
+        loss, gradients = self._rehearsal_loss(asked, scores)
+        backprop(gradients)
+        losses[self.name] += loss  # type: ignore[attr-defined]
+        if sgd not in (None, False):
+            self.finish_update(sgd)  # type: ignore[attr-defined]
+        return losses
+
+    def _rehearsal_loss(
+        self, asked: list[Floats2d], scores: list[Floats2d]
+    ) -> tuple[float, list[Floats2d]]:
+        xp = self.model.ops.xp
+        sizes = [len(array) for array in scores]
+        lengths = torch.tensor([size for size in sizes if size])
+        teacher, student = (
+            xp2torch(xp.concatenate(arrays)).clone().requires_grad_() for arrays in (asked, scores)
+        )
+        chains = [self.scored_chain(flat, lengths) for flat in (teacher, student)]  # type: ignore[attr-defined]
+        loss = cross_entropy(chains[0], teacher, chains[1], student) / len(lengths)
+        loss.backward()
+        assert student.grad is not None
+        ends = torch.tensor(sizes).cumsum(0)[:-1].tolist()
+        return float(loss.detach()), xp.split(torch2xp(student.grad), ends)

@@ -1,0 +1,78 @@
+"""Tells before a training starts that it would not be evaluated."""
+
+import random
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import numpy
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import dot_to_object, registry
+from thinc.api import Config
+
+
+def check_evaluations(nlp: Language) -> None:
+    """Warn of a training that ends before the first evaluation after step 0.
+
+    Its model-best would be that of step 0, which is almost untrained. Nothing is read of the
+    training data unless the number of epochs bounds the training, and then no more than is needed.
+
+    Args:
+        nlp: the pipeline with its full config.
+    """
+    config = nlp.config.interpolate()
+    training = config["training"]
+    every = training["eval_frequency"]
+    last = _last_step(nlp, config, every)
+    if last is None or last >= every:
+        return
+    advice = (
+        f"give --training.eval_frequency {max(1, last // 2)} or less, or a config that "
+        "`spacy-psa init config` counts for the corpus"
+        if last
+        else "give more --training.max_epochs or --training.max_steps"
+    )
+    warnings.warn(
+        f"the training ends after {last + 1:,} update(s), and eval_frequency is {every:,}: it is "
+        f"evaluated at step 0 alone, so model-best will be almost untrained; {advice}",
+        stacklevel=1,
+    )
+
+
+def _last_step(nlp: Language, config: Config, enough: int) -> int | None:
+    """Give the number of the last step, from 0; None if it is `enough` or more, or not known."""
+    training = config["training"]
+    bounds = []
+    if training["max_steps"] > 0:
+        bounds.append(training["max_steps"])
+    if training["max_epochs"] > 0:
+        epoch = _count_batches(nlp, config, enough // training["max_epochs"] + 1)
+        if epoch is not None:
+            bounds.append(epoch * training["max_epochs"] - 1)
+    return min((last for last in bounds if 0 <= last < enough), default=None)
+
+
+def _count_batches(nlp: Language, config: Config, most: int) -> int | None:
+    """Count the updates of an epoch, up to `most`; None if there are no training data to read."""
+    section = dot_to_object(config, config["training"]["train_corpus"])
+    path = section.get("path", "")
+    if path is None or (isinstance(path, str) and path and not Path(path).exists()):
+        return None
+    with _random_states_kept():
+        parts = registry.resolve({"corpus": section, "batcher": config["training"]["batcher"]})
+        examples: Iterable[Example] = parts["corpus"](nlp)
+        return sum(1 for _ in islice(parts["batcher"](examples), most))
+
+
+@contextmanager
+def _random_states_kept() -> Iterator[None]:
+    """Let the training draw the same numbers as if nothing had been read inside."""
+    states = random.getstate(), numpy.random.get_state()
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        numpy.random.set_state(states[1])

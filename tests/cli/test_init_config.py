@@ -1,0 +1,116 @@
+import math
+
+import numpy
+import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
+from spacy.util import load_config
+from thinc.api import Config
+
+from spacy_psa.cli.init_config import LEAST, count_steps
+from spacy_psa.cli.recipes import CONFIGS, RECIPES
+from tests.helpers.commands import assert_one_error, command
+from tests.helpers.paths import SAMPLE
+
+run = command("init", "config")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The options that name the sample's development data, 300 sentences, as both parts."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for part in ("train", "dev"):
+        done = command("convert", "sample")(SAMPLE / "dev.jsonl", folder / f"{part}.spacy")
+        assert done.exit_code == 0
+    return ["--train", folder / "train.spacy", "--dev", folder / "dev.spacy"]
+
+
+@pytest.mark.parametrize(("task", "aim"), RECIPES)
+def test_each_choice_gives_a_config_that_is_whole(files, tmp_path, task, aim):
+    choice = ["--base", "bert"] if aim == "base" else ["--optimize", aim]
+    out = tmp_path / "new" / "config.cfg"
+    result = run(out, *files, "--task", task, *choice)
+    assert result.exit_code == 0, result.output
+    assert f"configs/{RECIPES[task, aim].config}" in result.stdout
+    assert f"Next: spacy-psa train {out} --output training" in result.stdout
+    config = load_config(out).interpolate()
+    assert config["paths"]["train"] == str(files[1])
+    training = config["training"]
+    epochs = training["max_epochs"] or math.inf
+    steps = training["max_steps"] or math.inf
+    updates = min(steps, epochs * math.ceil(300 / training["batcher"]["size"]))
+    assert updates / training["eval_frequency"] >= 5
+
+
+@pytest.mark.parametrize(("task", "aim"), RECIPES)
+def test_the_corpus_of_a_config_gives_the_steps_of_the_config(task, aim):
+    recipe = RECIPES[task, aim]
+    base = Config().from_disk(CONFIGS / recipe.config, interpolate=False)["training"]
+    training = Config().from_disk(CONFIGS / recipe.config, interpolate=False)["training"]
+    examples = base["eval_frequency"] * recipe.evaluations * base["batcher"]["size"]
+    if examples // base["batcher"]["size"] >= LEAST:
+        count_steps(training, recipe.evaluations, examples)
+        assert training == base
+
+
+@pytest.mark.parametrize("examples", [1, 30, 999, 1001, 50_000])
+def test_a_small_corpus_has_as_many_updates_as_one_of_a_thousand_sentences(examples):
+    training = Config().from_disk(CONFIGS / "ner/psa.cfg", interpolate=False)["training"]
+    count_steps(training, 1, examples)
+    epoch = math.ceil(examples / 10)
+    counted = max(epoch, LEAST)
+    assert training["eval_frequency"] == counted and training["patience"] == 15 * counted
+    assert training["optimizer"]["learn_rate"]["steps_per_epoch"] == counted
+    assert 60 * counted <= training["max_epochs"] * epoch < 60 * counted + epoch
+
+
+def test_it_trains_as_it_is(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("config.cfg", *files, "--optimize", "memory", "--sentencizer").exit_code == 0
+    result = command("train")("config.cfg", "--output", "training", "--training.max_steps", 2)
+    assert result.exit_code == 0, result.output
+    assert spacy.load("training/model-best").pipe_names == ["sentencizer", "ner"]
+
+
+def write_vectors(path):
+    nlp = spacy.blank("en")
+    nlp.vocab.reset_vectors(width=7)
+    nlp.vocab.set_vector("the", numpy.ones(7, dtype="float32"))
+    nlp.to_disk(path)
+
+
+@pytest.mark.parametrize("aim", ["accuracy", "efficiency", "memory"])
+def test_vectors_are_read_in_their_width(files, tmp_path, aim):
+    write_vectors(tmp_path / "vectors")
+    out = tmp_path / "config.cfg"
+    result = run(out, *files, "--optimize", aim, "--vectors", tmp_path / "vectors")
+    assert result.exit_code == 0, result.output
+    words = load_config(out)["components"]["ner"]["model"]["tok2vec"]["embed"]["*"]["words"]
+    assert words["width"] == 7
+    assert init_nlp(load_config(out)).vocab.vectors_length == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--task", "tagger", "--base", "bert"], "there is no config of a tagger over a transf"),
+        (["--task", "parser", "--vectors", "{vectors}"], "parser/factored.cfg reads none"),
+        (["--vectors", "no/such"], "no/such: no pipeline"),
+        (["--lang", "zz"], "--lang zz"),
+        (["--train", "none.spacy"], "none.spacy: cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_one_error(files, tmp_path, options, reason):
+    write_vectors(tmp_path / "vectors")
+    given = [option.replace("{vectors}", str(tmp_path / "vectors")) for option in options]
+    assert_one_error(run(tmp_path / "config.cfg", *files, *given), reason)
+    assert not (tmp_path / "config.cfg").exists()
+
+
+def test_data_without_annotation_for_the_task_is_an_error(files, tmp_path):
+    DocBin(docs=[spacy.blank("en")("Ada left")]).to_disk(tmp_path / "bare.spacy")
+    options = ["--train", tmp_path / "bare.spacy", "--dev", files[3]]
+    for task in ("ner", "chunker", "tagger", "parser"):
+        result = run(tmp_path / "config.cfg", *options, "--task", task)
+        assert_one_error(result, f"bare.spacy: has nothing to learn a {task} from")

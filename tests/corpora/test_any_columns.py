@@ -1,0 +1,175 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
+from spacy_psa.corpora.conll import read_docs as read_four_columns
+from spacy_psa.corpora.find_columns import find_columns
+from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
+from tests.helpers.pipelines import spans_of
+
+FILE = "in.iob"
+TWO = "Ada\tB-PER\nLovelace\tI-PER\nleft\tO\n\t\nRome\tB-LOC\n"
+
+
+def read(path, vocab, **columns):
+    chosen = Columns(**columns)
+    repairs = Counter()
+    return list(read_docs(path, vocab, chosen, resolve_schemes(path, chosen), repairs)), repairs
+
+
+def told(docs):
+    return [([t.text for t in doc], spans_of(doc.ents)) for doc in docs]
+
+
+WANTED = [(["Ada", "Lovelace", "left"], [(0, 2, "PER")]), (["Rome"], [(0, 1, "LOC")])]
+
+
+@pytest.mark.parametrize("blank", ["", "\t", "  ", " \t "])
+@pytest.mark.parametrize("between", ["\t", " ", "   "])
+def test_two_columns_are_read_whatever_separates_them(write, vocab, between, blank):
+    text = TWO.replace("\n\t\n", "\n\n").replace("\t", between).replace("\n\n", f"\n{blank}\n")
+    docs, _ = read(write(text), vocab, word=0, ner=-1)
+    assert told(docs) == WANTED
+
+
+def test_any_order_and_number_of_columns(write, vocab):
+    text = "1 B-PER NNP Ada _ B-NP\n2 O VBD left _ B-VP\n"
+    (doc,), _ = read(write(text), vocab, word=3, ner=1, tag=2, chunk=-1)
+    assert [t.text for t in doc] == ["Ada", "left"] and [t.tag_ for t in doc] == ["NNP", "VBD"]
+    assert spans_of(doc.ents) == [(0, 1, "PER")]
+    assert spans_of(doc.spans["chunks"]) == [(0, 1, "NP"), (1, 2, "VP")]
+
+
+def test_what_is_not_named_is_not_annotated(write, vocab):
+    docs, _ = read(write("Ada NNP\nleft VBD\n"), vocab, tag=1)
+    assert not docs[0].has_annotation("ENT_IOB") and "chunks" not in docs[0].spans
+
+
+def test_words_of_a_file_with_tabs_may_hold_a_blank(write, vocab):
+    docs, _ = read(write("New York\tB-LOC\nfell\tO\n"), vocab, ner=1)
+    assert told(docs) == [(["New York", "fell"], [(0, 1, "LOC")])]
+
+
+def test_documents_are_numbered_by_docstart(write, vocab):
+    text = "-DOCSTART- O\n\na O\n\nb B-X\n\n-DOCSTART- O\nc O\n"
+    docs, _ = read(write(text), vocab, ner=1)
+    assert [doc.user_data["document"] for doc in docs] == [1, 1, 2]
+    assert [len(list(doc.sents)) for doc in docs] == [1, 1, 1]
+
+
+def test_comments_before_a_sentence_are_left_out_and_counted(write, vocab):
+    text = "# id 5239d808 domain=en\nAda _ _ B-PER\n\n# text = # 1\n# _ _ O\n1 _ _ O\n"
+    docs, repairs = read(write(text), vocab, ner=-1)
+    assert [doc.text.strip() for doc in docs] == ["Ada", "# 1"]
+    assert repairs == {"comment line(s), left out": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme"),
+    [
+        ("Ada I-PER\nleft O\n", "iob1"),
+        ("Ada B-PER\nleft O\n", "iob2"),
+        ("Ada S-PER\nleft O\n", "bioes"),
+        ("Ada U-PER\nleft O\n", "bioes"),
+    ],
+)
+def test_schemes_are_detected_for_entities_and_chunks(write, vocab, text, scheme):
+    path = write(text)
+    assert resolve_schemes(path, Columns(ner=1)) == (scheme, None)
+    assert resolve_schemes(path, Columns(chunk=1)) == (None, scheme)
+    (doc,), _ = read(path, vocab, ner=1)
+    assert spans_of(doc.ents) == [(0, 1, "PER")]
+
+
+def test_a_line_with_other_columns_is_named(write, vocab):
+    path = write("a O\n\nb c O\n")
+    with input_error_at(path, 3, "3 column(s) instead of 2, as in line 1"):
+        read(path, vocab, ner=1)
+
+
+@pytest.mark.parametrize("column", [2, -3])
+def test_a_column_that_is_not_there_is_named(write, vocab, column):
+    path = write("\na O\n")
+    with input_error_at(path, 2, f"there is no column {column}"):
+        read(path, vocab, ner=column)
+
+
+def test_an_illegal_tag_is_named(write, vocab):
+    path = write("a B-X\nb NN\n")
+    with input_error_at(path, 2, "'NN' is not a tag of IOB2"):
+        read(path, vocab, ner=1)
+
+
+def test_words_alone_and_files_without_sentences_are_refused(write, vocab):
+    with pytest.raises(InputError, match="give --ner, --tag or --chunk"):
+        read(write("a\n"), vocab)
+    with pytest.raises(InputError, match="no sentences"):
+        read(write("\n \n-DOCSTART-\n"), vocab, ner=1)
+
+
+def test_four_columns_give_what_the_reader_of_conll2003_gives(write, vocab):
+    path = write("-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nsaid VBD I-VP O\n\nAda NNP I-NP I-PER\n")
+    ours, _ = read(path, vocab, tag=1, chunk=2, ner=3)
+    theirs = list(read_four_columns(path, vocab, "iob1"))
+    assert [doc.to_json() for doc in ours] == [doc.to_json() for doc in theirs]
+    assert [doc.user_data["document"] for doc in ours] == [1, 1]
+
+
+def test_the_reader_of_four_columns_names_this_one(write, vocab):
+    path = write("Ada B-PER\n")
+    with input_error_at(path, 1, "spacy-psa convert columns"):
+        list(read_four_columns(path, vocab, "iob2"))
+
+
+TEXTS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="#\x7f"), min_size=1
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(TEXTS, st.booleans()), min_size=1), min_size=1), st.integers(0, 3)
+)
+def test_what_is_written_in_any_column_is_read_again(tmp_path_factory, sentences, at):
+    path = tmp_path_factory.mktemp("columns") / FILE
+    rows = [
+        "\n".join(
+            "\t".join(["_"] * at + [f"x{word.strip()}", "_", "B-A" if begins else "O"])
+            for word, begins in sentence
+        )
+        for sentence in sentences
+    ]
+    path.write_text("\n\n".join(rows) + "\n", encoding="utf8", newline="")
+    docs, _ = read(path, Vocab(), word=at, ner=-1)
+    assert [[t.text[1:] for t in doc] for doc in docs] == [
+        [word.strip() for word, _ in sentence] for sentence in sentences
+    ]
+    assert [len(doc.ents) for doc in docs] == [sum(b for _, b in s) for s in sentences]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("Ada\tB-PER\nleft\tO\n", Columns(0, 1)),
+        ("O Ada\nB-PER left\n", Columns(1, 0)),
+        ("Ada NNP B-NP B-PER\nleft VBD B-VP O\n", Columns(0, 3, 1, 2)),
+        ("Ada NNP B-NP\nleft VBD B-VP\n", Columns(0, None, 1, 2)),
+        ("Ada NNP\nleft VBD\n. .\n", Columns(0, None, 1)),
+        ("Ada _ _ B-PER\nleft _ _ O\n", Columns(0, 3)),
+        ("1 Ada Ada PROPN B-PER\n2 left leave VERB O\n", Columns(1, 4, 3)),
+        ("Ada O\nleft O\n", Columns(0, 1)),
+        ("Ada NNP O\nleft VBD O\n", Columns(0, 2, 1)),
+    ],
+)
+def test_columns_are_found_by_their_values(write, text, columns):
+    assert find_columns(write(text)) == columns
+
+
+def test_a_text_without_tags_has_no_columns(write):
+    with pytest.raises(InputError, match="no column of the 2 has tags"):
+        find_columns(write("Ada left\nshe did\n"))

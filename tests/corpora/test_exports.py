@@ -1,0 +1,260 @@
+"""Exports of annotation tools: what each reader makes of a record, and what it says of misfits."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
+from spacy_psa.corpora.marked_text import Mark, MarkedText, Misfits, mark_doc
+from spacy_psa.corpora.own_files import own_files, part_of
+from spacy_psa.errors import InputError
+from tests.helpers.pipelines import spans_of
+
+FILE = "in.jsonl"
+TEXT = "Ada met Charles Babbage."
+WANTED = [(0, 1, "PER"), (2, 4, "PER")]
+PLACES = [(0, 3), (8, 23)]
+
+
+def as_spacy(kind):
+    spans = [{"start": s, "end": e, "label": "PER"} for s, e in PLACES]
+    return {
+        "ents": {"text": TEXT, "ents": spans},
+        "entities": {"text": TEXT, "entities": [[s, e, "PER"] for s, e in PLACES]},
+        "training data": [TEXT, {"entities": [[s, e, "PER"] for s, e in PLACES]}],
+    }[kind]
+
+
+def as_label_studio(**annotation):
+    values = [{"start": s, "end": e, "text": TEXT[s:e], "labels": ["PER"]} for s, e in PLACES]
+    result = [{"type": "labels", "value": value} for value in values]
+    return {"id": 7, "data": {"text": TEXT}, "annotations": [{"result": result, **annotation}]}
+
+
+RECORDS = {
+    "ents": (spacy_jsonl, as_spacy("ents")),
+    "entities": (spacy_jsonl, as_spacy("entities")),
+    "training data": (spacy_jsonl, as_spacy("training data")),
+    "prodigy": (
+        prodigy,
+        {
+            "text": TEXT,
+            "_input_hash": 1,
+            "answer": "accept",
+            "spans": [{"start": s, "end": e, "label": "PER"} for s, e in PLACES],
+        },
+    ),
+    "doccano": (doccano, {"id": 1, "text": TEXT, "label": [[s, e, "PER"] for s, e in PLACES]}),
+    "doccano, older": (doccano, {"data": TEXT, "labels": [[s, e, "PER"] for s, e in PLACES]}),
+    "doccano, relations": (
+        doccano,
+        {
+            "text": TEXT,
+            "entities": [
+                {"id": i, "label": "PER", "start_offset": s, "end_offset": e}
+                for i, (s, e) in enumerate(PLACES)
+            ],
+        },
+    ),
+    "Label Studio": (label_studio, as_label_studio()),
+    "Label Studio, short": (
+        label_studio,
+        {
+            "text": TEXT,
+            "label": [r["value"] for r in as_label_studio()["annotations"][0]["result"]],
+            "annotation_id": 3,
+        },
+    ),
+}
+
+
+def docs(reader, path, repairs=None):
+    misfits = Misfits()
+    nlp = spacy.blank("en")
+    texts = reader.read_texts(path, Counter() if repairs is None else repairs)
+    return [mark_doc(nlp, text, misfits) for text in texts], misfits
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_each_export_is_recognised_and_read(write, name, suffix):
+    reader, record = RECORDS[name]
+    text = json.dumps(record) if suffix == ".jsonl" else json.dumps([record], indent=1)
+    path = write(f"{text}\n", f"export{suffix}")
+    (file,), _ = own_files(path.parent)
+    assert file.read is reader.read_texts
+    (doc,), misfits = docs(reader, path)
+    assert spans_of(doc.ents) == WANTED and doc.text == TEXT
+    assert not misfits.lines
+
+
+def test_brat_is_recognised_and_read(write):
+    path = write(TEXT + "\n", "a/doc1.txt")
+    write("T1\tPER 0 3\tAda\n#1\tNote T1\tx\nT2\tPER 8 15;16 23\tCharles Babbage\n", "a/doc1.ann")
+    (file,), others = own_files(path.parent)
+    assert file.format == "brat" and others == []
+    repairs = Counter()
+    (doc,), misfits = docs(brat, path, repairs)
+    assert spans_of(doc.ents) == WANTED and not misfits.lines
+    assert repairs == {brat.GAPS: 1}
+
+
+def test_a_line_of_brat_that_is_none_is_named(write):
+    path = write(TEXT, "doc1.txt")
+    write("T1\tPER 0 3\tAda\nT2 PER 8 23\n", "doc1.ann")
+    with pytest.raises(InputError, match=r"doc1.ann:2: is not T1, tab"):
+        docs(brat, path)
+
+
+def test_misfits_of_brat_are_named_by_the_line_of_the_mark(write):
+    path = write(TEXT, "doc1.txt")
+    write("T1\tPER 0 3\tAda\nT2\tPER 8 15\tBabbage\n", "doc1.ann")
+    (doc,), misfits = docs(brat, path)
+    assert [ent.text for ent in doc.ents] == ["Ada"]
+    assert misfits.lines == [
+        f"{path.with_suffix('.ann')}:2: 'Charles' (PER): is other text than the file says: "
+        "'Babbage'"
+    ]
+
+
+def marked(*marks, text=TEXT, **more):
+    misfits = Misfits()
+    record = MarkedText("a.jsonl:3", text, [Mark(*mark) for mark in marks], **more)
+    return mark_doc(spacy.blank("en"), record, misfits), misfits
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [
+        ((8, 12, "PER"), "begins or ends inside a token: 'Charles'"),
+        ((9, 23, "PER"), "begins or ends inside a token: 'Charles Babbage'"),
+        ((8, 99, "PER"), "no text in the document, or no label: characters 8 to 99 of 24"),
+        ((-3, 3, "PER"), "no text in the document, or no label: characters -3 to 3 of 24"),
+        ((3, 4, "PER"), "no text in the document, or no label: characters 3 to 4 of 24"),
+        ((5, 5, "PER"), "no text in the document, or no label: characters 5 to 5 of 24"),
+        ((0, 3, ""), "no text in the document, or no label"),
+        ((0, 3, "PER", "Bob"), "is other text than the file says: 'Bob'"),
+    ],
+)
+def test_a_mark_that_meets_no_tokens_is_named_with_its_place(mark, kind):
+    doc, misfits = marked(mark)
+    assert doc.ents == ()
+    (line,) = misfits.lines
+    assert line.startswith("a.jsonl:3: ") and kind in line
+    assert sum(misfits.counts.values()) == 1
+
+
+def test_tokens_under_a_misfit_are_missing_and_not_outside():
+    doc, _ = marked((8, 12, "PER"))
+    assert [token.ent_iob_ for token in doc] == ["O", "O", "", "O", "O"]
+
+
+def test_blanks_around_a_mark_do_no_harm():
+    doc, misfits = marked((0, 4, "PER"), (7, 15, "PER"))
+    assert spans_of(doc.ents) == [(0, 1, "PER"), (2, 3, "PER")] and not misfits.lines
+
+
+def test_of_marks_that_overlap_the_longest_is_kept():
+    doc, misfits = marked((8, 15, "PER"), (8, 23, "PER"), (8, 23, "PER"), (16, 23, "ORG"))
+    assert spans_of(doc.ents) == [(2, 4, "PER")]
+    assert misfits.counts == {"overlaps another": 2}
+    assert "'Babbage' (ORG): overlaps another: 'Charles Babbage' (PER) is kept" in misfits.lines[1]
+
+
+def test_tokens_of_the_file_are_kept_with_their_tags():
+    offsets = [(0, 3), (4, 7), (8, 23), (23, 24)]
+    tags = ["NNP", "VBD", "NNP", "."]
+    doc, misfits = marked((8, 23, "PER"), tokens=offsets, tags=tags)
+    assert [token.text for token in doc] == ["Ada", "met", "Charles Babbage", "."]
+    assert [token.tag_ for token in doc] == tags and doc.text == TEXT
+    assert spans_of(doc.ents) == [(2, 3, "PER")] and not misfits.lines
+
+
+def test_what_annotate_writes_is_read_again(write):
+    nlp = spacy.blank("en")
+    doc = nlp(TEXT)
+    doc.set_ents([doc.char_span(s, e, "PER") for s, e in PLACES])
+    (again,), _ = docs(spacy_jsonl, write(json.dumps(doc.to_json()) + "\n"))
+    assert spans_of(again.ents) == WANTED
+    assert [t.text for t in again] == [t.text for t in doc]
+
+
+def test_prodigy_keeps_what_was_accepted(write):
+    record = RECORDS["prodigy"][1]
+    answers = ["accept", "reject", "ignore"]
+    text = "".join(json.dumps({**record, "answer": answer}) + "\n" for answer in answers)
+    repairs = Counter()
+    found, _ = docs(prodigy, write(text), repairs)
+    assert len(found) == 1 and repairs == {prodigy.LEFT_OUT: 2}
+
+
+def test_one_span_of_prodigy_says_nothing_of_other_tokens(write):
+    record = {**RECORDS["prodigy"][1], "_view_id": "ner"}
+    (doc,), _ = docs(prodigy, write(json.dumps(record)))
+    assert [t.ent_iob_ for t in doc] == ["B", "", "B", "I", ""]
+
+
+def test_label_studio_counts_an_emoji_twice(write):
+    text = "\U0001f600 Ada left"
+    task = as_label_studio()
+    task["data"]["text"] = text
+    value = {"start": 3, "end": 6, "text": "Ada", "labels": ["PER"]}
+    task["annotations"][0]["result"] = [{"type": "labels", "value": value}]
+    (doc,), misfits = docs(label_studio, write(json.dumps([task]), "in.json"))
+    assert [ent.text for ent in doc.ents] == ["Ada"] and not misfits.lines
+
+
+def test_of_several_annotations_one_is_taken(write):
+    skipped, right = as_label_studio(was_cancelled=True), as_label_studio(ground_truth=True)
+    other = {"result": []}
+    both = {**right, "annotations": [other, *skipped["annotations"], *right["annotations"]]}
+    tasks = [both, skipped, {"data": {"text": "x"}}]
+    repairs = Counter()
+    found, _ = docs(label_studio, write(json.dumps(tasks), "in.json"), repairs)
+    assert [spans_of(doc.ents) for doc in found] == [WANTED]
+    assert repairs == {label_studio.OTHERS: 1, label_studio.UNLABELLED: 2}
+
+
+@pytest.mark.parametrize(
+    ("reader", "record", "reason"),
+    [
+        (spacy_jsonl, {"text": 5, "ents": []}, "'text' is 5 instead of text"),
+        (spacy_jsonl, {"text": "x", "ents": [[0, 1]]}, "'start' is null"),
+        (spacy_jsonl, {"text": "x", "ents": [[0, 1, 3]]}, "'label' is 3 instead of text"),
+        (prodigy, {"text": "x", "spans": [{"start": 0}]}, "'end' is null"),
+        (prodigy, ["x"], "'text' is null"),
+        (doccano, {"text": "x", "label": "PER"}, "'label' is \"PER\" instead of a list"),
+        (doccano, [], "is no object"),
+        (label_studio, {"data": {"a": "x", "b": "y"}, "annotations": [{}]}, "'text' is null"),
+        (label_studio, 3, "is no task"),
+    ],
+)
+def test_a_record_of_another_form_is_named(write, reader, record, reason):
+    with pytest.raises(InputError, match=r"in.jsonl:2: ") as error:
+        docs(reader, write("\n" + json.dumps(record)))
+    assert reason in str(error.value)
+
+
+def test_json_that_is_none_is_named_by_its_line(write):
+    with pytest.raises(InputError, match=r"in.jsonl:2: is not JSON"):
+        docs(doccano, write('{"text": "x", "label": []}\n{"text'))
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("train.jsonl", "train"),
+        ("eng.testa", "dev"),
+        ("eng.testb", "test"),
+        ("emerging.dev.conll", "dev"),
+        ("validation/a.txt", "dev"),
+        ("train/test_3.txt", "test"),
+        ("contest.jsonl", None),
+        ("trained_by_me.jsonl", None),
+    ],
+)
+def test_parts_are_recognised_by_name(name, part):
+    assert part_of(Path(name)) == part
