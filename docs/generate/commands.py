@@ -70,7 +70,10 @@ def page() -> str:
             ("code", "meaning"),
             [
                 ("0", "The command did what it was asked."),
-                ("1", "No document could be annotated, or an error that is not the input's."),
+                (
+                    "1",
+                    "No document could be annotated, a training failed, or another error.",
+                ),
                 ("2", "The input or an option is wrong. One line on stderr says what to do."),
             ],
         ),

@@ -100,6 +100,10 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         "Functions for studies of a trained model.",
         [
             ("spacy_psa.analysis.attention.inspect", []),
+            ("spacy_psa.analysis.counted_scores.counts_by_length", []),
+            ("spacy_psa.analysis.lengths.by_length", []),
+            ("spacy_psa.analysis.convergence.convergence", []),
+            ("spacy_psa.analysis.position_encodings.products", []),
             ("spacy_psa.analysis.ablation.recalls", []),
             ("spacy_psa.analysis.parser_ablation.ablate", []),
             ("spacy_psa.analysis.temperature.fit_temperature", []),

@@ -13,6 +13,7 @@ from spacy_psa.scoring.token_recall import Recall, differences
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 INCHES = 0.28
 """The size of a cell."""
@@ -74,27 +75,30 @@ def draw_attention(found: Mapping[str, Any]) -> "Figure":
     words, layers = found["words"], found["layers"]
     _check_length(words)
     side = INCHES * len(words) + 0.9
+    most = max(numpy.max(layer) for layer in layers) or 1.0  # one scale for all
     if found["word"] is not None:
         heads = max(len(layer) for layer in layers)
         figure = new_figure(side + 1.2, len(layers) * (INCHES * heads + 0.6) + 0.9)
         grid = figure.subplots(len(layers), 1, squeeze=False, sharex=True)
         for number, layer in enumerate(layers):
             axes, names = grid[number][0], [f"head {n + 1}" for n in range(len(layer))]
-            _heat(axes, layer, words if number == len(layers) - 1 else [], names)
+            shown = _heat(axes, layer, words if number == len(layers) - 1 else [], names, most)
             title = f"layer {number + 1}" if len(layers) > 1 else ""
             axes.set_title(f"{title} what {words[found['word']]!r} attends to".strip())
+        figure.colorbar(shown, ax=list(grid.flat))
         return figure
     heads = max(len(layer) for layer in layers)
-    figure = new_figure(heads * side, len(layers) * side)
+    figure = new_figure(heads * side + 0.9, len(layers) * side)
     grid = figure.subplots(len(layers), heads, squeeze=False)
     for row, layer in zip(grid, layers):
         for axes, matrix in zip(row, layer):
-            _heat(axes, matrix, words, words)
+            shown = _heat(axes, matrix, words, words, most)
         for axes in row[len(layer) :]:
             axes.axis("off")
     for number, (row, layer) in enumerate(zip(grid, layers), 1):
         for head, axes in enumerate(row[: len(layer)], 1):
             axes.set_title(f"layer {number}" + (f", head {head}" if len(layer) > 1 else ""))
+    figure.colorbar(shown, ax=list(grid.flat), shrink=0.6)
     return figure
 
 
@@ -116,7 +120,7 @@ def draw_gates(found: Mapping[str, Any]) -> "Figure":
     axes.set(ylim=(0, 1), ylabel="mean gate (share of own features)")
     axes.grid(alpha=0.3, axis="y")
     axes.set_axisbelow(True)
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside upper right", ncols=len(layers))
     return figure
 
 
@@ -143,17 +147,20 @@ def draw_recalls(tables: Mapping[str, Mapping[str, Mapping[str, Recall]]]) -> "F
         axes.imshow(rows, cmap="RdBu", vmin=-100, vmax=100, aspect="auto")
         axes.set_xticks(range(len(others)), others)
         axes.set_yticks(range(len(classes)), names)
-        axes.set_title(f"recall by {kind}, {whole} and changes in points")
+        axes.set_title(f"recall by {kind}: {whole} at the left, then changes in points")
         for (y, x), value in numpy.ndenumerate(rows):
             ink = "white" if abs(value) > 60 else "black"
             axes.text(x, y, f"{value:+.1f}", ha="center", va="center", color=ink, fontsize=8)
     return figure
 
 
-def _heat(axes: "Axes", matrix: Any, columns: Sequence[str], rows: Sequence[str]) -> None:
-    axes.imshow(matrix, cmap="Blues", vmin=0.0, vmax=max(numpy.max(matrix), 1e-9), aspect="auto")
+def _heat(
+    axes: "Axes", matrix: Any, columns: Sequence[str], rows: Sequence[str], most: float
+) -> "AxesImage":
+    image = axes.imshow(matrix, cmap="Blues", vmin=0.0, vmax=most, aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=90)
     axes.set_yticks(range(len(rows)), rows)
+    return image
 
 
 def _check_length(words: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.toml_files import read_toml
+from spacy_psa.training.toml_files import read_toml, said_of
 
 EXAMPLES = "configs/experiments"
 SHARED = ("paths", "seeds", "layers", "overrides")
@@ -81,6 +81,11 @@ def read_plan(path: Path) -> Plan:
             kind, a seed twice, or two runs of one name.
     """
     content = read_toml(path, "plan", EXAMPLES)
+    with said_of(path, EXAMPLES):
+        return Plan(path.stem, _runs_of(content, path))
+
+
+def _runs_of(content: Mapping[str, Any], path: Path) -> tuple[Run, ...]:
     _check_keys(content, PLAN, f"{path}")
     shared = _read_shared(content, f"{path}")
     tables = _table(content, "runs", f"{path}")
@@ -95,7 +100,7 @@ def read_plan(path: Path) -> Plan:
                 f"{path}: two runs, {other.name!r} and {run.name!r}, write one result; rename "
                 "one, as capital letters and signs such as $ do not tell them apart"
             )
-    return Plan(path.stem, tuple(runs))
+    return tuple(runs)
 
 
 def _read_runs(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.toml_files import read_toml
+from spacy_psa.training.toml_files import read_toml, said_of
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -48,12 +48,8 @@ def read_space(path: Path) -> Space:
             lacks its bounds, or has bounds that contain no value.
     """
     content = read_toml(path, "search space", "configs/search")
-    try:
+    with said_of(path, "configs/search"):
         space = dict(_entries(content, path))
-    except RecursionError as error:
-        raise InputError(
-            f"{path}: is nested too deeply; write it as those in configs/search"
-        ) from error
     if not space:
         raise InputError(f"{path}: no setting to search; add one as in configs/search")
     for name, entry in space.items():

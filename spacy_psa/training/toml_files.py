@@ -1,6 +1,8 @@
 """Files of settings that people write, as TOML."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,30 @@ def read_toml(path: Path, kind: str, examples: str) -> dict[str, Any]:
     Raises:
         InputError: if there is no such file, or it is not TOML.
     """
+    with said_of(path, examples):
+        try:
+            return tomllib.loads(path.read_text(encoding="utf8"))
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: there is no such {kind}; check the path") from error
+
+
+@contextmanager
+def said_of(path: Path, examples: str) -> Iterator[None]:
+    """Say of which file errors are that come of reading it or what it holds.
+
+    Args:
+        path: the file.
+        examples: the folder with some that are right.
+
+    Raises:
+        InputError: if it is not TOML, nested too deeply, or has a number of too many digits.
+    """
     try:
-        return tomllib.loads(path.read_text(encoding="utf8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such {kind}; check the path") from error
+        yield
+    except InputError:
+        raise
     except RecursionError as error:
-        raise InputError(
-            f"{path}: is nested too deeply; write it as those in {examples}"
-        ) from error
+        said = f"{path}: is nested too deeply; write it as those in {examples}"
+        raise InputError(said) from error
     except (OSError, ValueError) as error:  # not TOML, not UTF-8, a number of too many digits
         raise InputError(f"{path}: is not a TOML file ({error}); correct the file") from error

@@ -110,6 +110,8 @@ def test_a_section_that_names_a_function_is_one_value(tmp_path):
         (GOOD + '[runs.A]\nconfig = "b.cfg"\n', "two runs, 'a' and 'A', write one result"),
         (GOOD + 'grid = {x = ["$y", "y"]}\n', "write one result"),
         (GOOD + '[runs.a]\nconfig = "b.cfg"\n', "is not a TOML file"),
+        (GOOD + "seeds = [0x" + "f" * 5000 + "]", "is not a TOML file"),
+        (GOOD + "overrides." + ".".join("a" * 2000) + " = 1", "is nested too deeply"),
         (GOOD + "[[runs.b]]\n", "b is [{}]: give a table"),
     ],
 )
