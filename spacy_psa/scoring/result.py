@@ -90,15 +90,26 @@ def measure(
 
 
 def read_examples(nlp: "Language", path: Path) -> "list[Example]":
-    """Read gold documents as examples; without known spaces, prediction starts from the gold words.
+    """Read gold documents as examples, as the development data of the pipeline was read.
+
+    A pipeline that was trained with `TreeCorpus.v1` starts from the gold words. Any other does so
+    if the spaces between the words are not known; otherwise its tokenizer splits the text.
 
     Raises:
         InputError: if `path` holds no documents or is not in spaCy's format.
     """
     from spacy.training import Corpus
 
+    from spacy_psa.corpora.tree_corpus import read_tree_corpus
+
+    dev = nlp.config.get("corpora", {}).get("dev") or {}
     try:
-        examples = list(Corpus(path)(nlp))
+        if dev.get("@readers") == "spacy-psa.TreeCorpus.v1":
+            examples = list(read_tree_corpus(path, gold_tags=dev.get("gold_tags", False))(nlp))
+        else:
+            examples = list(Corpus(path)(nlp))
+    except InputError:
+        raise
     except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(
             f"{path}: is not a .spacy file, or is broken ({error}); make it again"

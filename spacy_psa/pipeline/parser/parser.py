@@ -40,8 +40,8 @@ class ConstituencyParser(TreePredictor):
     `labels` are the labels of the chart, with unary chains joined ("S VP"). The label that most
     sentences of the training data have at the root is the first.
 
-    Scores: `constituents_p`, `constituents_r`, `constituents_f`, `constituents_exact`,
-    `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
+    Scores: `tree_p`, `tree_r`, `tree_f` and `tree_exact`, which are also `constituents_p` and so
+    on; `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
     `spacy_psa.scoring.parseval_scorer`.
 
     Args:
@@ -253,10 +253,14 @@ make_constituency_parser = component_factory(
     scorer="spacy-psa.parseval_scorer.v1",
     assigns=["doc.spans", "token.tag"],
     score_weights={
-        "constituents_f": 1.0,
-        "constituents_p": 0.0,
-        "constituents_r": 0.0,
-        "constituents_exact": 0.0,
+        "tree_f": 1.0,
+        "tree_p": 0.0,
+        "tree_r": 0.0,
+        "tree_exact": 0.0,
+        "constituents_f": None,
+        "constituents_p": None,
+        "constituents_r": None,
+        "constituents_exact": None,
         "constituents_no_crossing": None,
         "constituents_tag_acc": None,
         "constituents_per_type": None,
