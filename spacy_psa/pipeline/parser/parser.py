@@ -18,6 +18,7 @@ from spacy_psa.pipeline.parser.constituents import KEY, gold_trees
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
 from spacy_psa.pipeline.parser.tree_predictor import Decode, TreePredictor
 from spacy_psa.sentences import split_sentences
 
@@ -74,10 +75,13 @@ class ConstituencyParser(TreePredictor):
         spans_key: the span group of the constituents, in docs to parse and in training data. Each
             of several parsers in a pipeline needs its own; the functions of
             `spacy_psa.pipeline.parser.extensions` read them.
+        quotes: "treebank" shows the encoder `` and '' for the quotation marks of text, if the
+            training data has these; "as_they_are" changes nothing. It is not possible if the model
+            listens to another component.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
-        InputError: if there is no such `loss`, or if `max_length` is below 1.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> import spacy
@@ -117,6 +121,7 @@ class ConstituencyParser(TreePredictor):
         decode: Decode = "cky",
         overwrite: bool = False,
         spans_key: str = KEY,
+        quotes: SeenQuotes = "as_they_are",
         scorer: Callable | None = None,
     ):
         super().__init__(
@@ -130,6 +135,7 @@ class ConstituencyParser(TreePredictor):
             decode=decode,
             overwrite=overwrite,
             spans_key=spans_key,
+            quotes=quotes,
             scorer=scorer,
         )
         with naming(name):
@@ -194,7 +200,7 @@ class ConstituencyParser(TreePredictor):
         # A listener must get the same batch as the component that it listens to.
         if listens(self.model):
             return super().accumulate(examples)
-        parts = split_sentences(eg.predicted for eg in examples)
+        parts = split_sentences(seen_docs((eg.predicted for eg in examples), self.quotes))
         gold = self._gold(examples)
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
