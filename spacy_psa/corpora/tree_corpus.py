@@ -57,8 +57,8 @@ def read_tree_corpus(
 
     Raises:
         InputError: if `path` is None, or if there are no such `quotes`; and, when the reader is
-            called, if a file is not in its
-            format, a constituent crosses the end of its sentence, or no sentence has a tree.
+            called, if a file is not in its format, a constituent crosses the end of its sentence,
+            or no sentence has a tree.
     """
     with naming("TreeCorpus.v1"):
         check_choice("quotes", quotes, Quotes)
