@@ -17,6 +17,7 @@ from spacy_psa.pipeline.parser.constituents import KEY, gold_trees
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
 from spacy_psa.pipeline.parser.tree_predictor import Decode, TreePredictor
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import split_sentences
@@ -40,8 +41,8 @@ class ConstituencyParser(TreePredictor):
     `labels` are the labels of the chart, with unary chains joined ("S VP"). The label that most
     sentences of the training data have at the root is the first.
 
-    Scores: `constituents_p`, `constituents_r`, `constituents_f`, `constituents_exact`,
-    `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
+    Scores: `tree_p`, `tree_r`, `tree_f` and `tree_exact`, which are also `constituents_p` and so
+    on; `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
     `spacy_psa.scoring.parseval_scorer`.
 
     Args:
@@ -78,10 +79,13 @@ class ConstituencyParser(TreePredictor):
             for no such spans. A span without label may have any.
         forbidden_spans_key: the key of `doc.spans` with constituents that the trees must not have;
             None for no such spans. A span without label is forbidden with all labels.
+        quotes: "treebank" shows the encoder `` and '' for the quotation marks of text, if the
+            training data has these; "as_they_are" changes nothing. It is not possible if the model
+            listens to another component.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
-        InputError: if there is no such `loss`, or if `max_length` is below 1.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> import spacy
@@ -123,6 +127,7 @@ class ConstituencyParser(TreePredictor):
         spans_key: str = KEY,
         required_spans_key: str | None = None,
         forbidden_spans_key: str | None = None,
+        quotes: SeenQuotes = "as_they_are",
         scorer: Callable | None = None,
     ):
         super().__init__(
@@ -138,6 +143,7 @@ class ConstituencyParser(TreePredictor):
             spans_key=spans_key,
             required_spans_key=required_spans_key,
             forbidden_spans_key=forbidden_spans_key,
+            quotes=quotes,
             scorer=scorer,
         )
         with naming(name):
@@ -202,7 +208,7 @@ class ConstituencyParser(TreePredictor):
         # A listener must get the same batch as the component that it listens to.
         if listens(self.model):
             return super().accumulate(examples)
-        parts = split_sentences(eg.predicted for eg in examples)
+        parts = split_sentences(seen_docs((eg.predicted for eg in examples), self.quotes))
         gold = self._gold(examples)
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
@@ -261,10 +267,14 @@ make_constituency_parser = component_factory(
     scorer="spacy-psa.parseval_scorer.v1",
     assigns=["doc.spans", "token.tag"],
     score_weights={
-        "constituents_f": 1.0,
-        "constituents_p": 0.0,
-        "constituents_r": 0.0,
-        "constituents_exact": 0.0,
+        "tree_f": 1.0,
+        "tree_p": 0.0,
+        "tree_r": 0.0,
+        "tree_exact": 0.0,
+        "constituents_f": None,
+        "constituents_p": None,
+        "constituents_r": None,
+        "constituents_exact": None,
         "constituents_no_crossing": None,
         "constituents_tag_acc": None,
         "constituents_per_type": None,

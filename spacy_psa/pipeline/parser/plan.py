@@ -9,6 +9,7 @@ from spacy_psa.pipeline.parser.constituents import Sentence, word_sentences
 from spacy_psa.pipeline.parser.doc_evidence import Evidence, read_evidence
 from spacy_psa.pipeline.parser.gold import too_long
 from spacy_psa.pipeline.parser.predictions import is_own_tag, predicted_tags
+from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
 from spacy_psa.sentences import SplitDocs
 
 
@@ -20,9 +21,11 @@ class Plan:
         max_length: the largest number of tokens of a sentence that is parsed.
         key: the span group with constituents that are evidence; None for no evidence.
         known: the evidence of each sentence, instead of that on the docs.
+        quotes: the quotation marks that the encoder sees.
 
     Attributes:
         split: the docs with the bounds of their sentences.
+        seen: the same, as the encoder sees them.
         sentences: the sentences.
         owners: the doc of each sentence.
         evidence: what is known of the tree of each sentence.
@@ -42,8 +45,12 @@ class Plan:
         max_length: int,
         key: str | None = None,
         known: list[Evidence] | None = None,
+        quotes: SeenQuotes = "as_they_are",
     ) -> None:
         self.split = SplitDocs(docs)
+        self.seen = self.split
+        if quotes != "as_they_are":
+            self.seen = SplitDocs(seen_docs(docs, quotes))
         self.sentences: list[Sentence] = []
         self.owners: list[Doc] = []
         self.evidence: list[Evidence] = []

@@ -37,6 +37,7 @@ from spacy_psa.pipeline.parser.extensions import parse_trees, register_extension
 from spacy_psa.pipeline.parser.gold import warn_of_length
 from spacy_psa.pipeline.parser.plan import Plan
 from spacy_psa.pipeline.parser.predictions import Constituent, Parse, note_predictions
+from spacy_psa.pipeline.parser.seen_docs import SeenQuotes
 from spacy_psa.pipeline.parser.translation import chart_constituents
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import sentence_bounds
@@ -66,6 +67,7 @@ class TreePredictor(StructuredPipe):
         spans_key: the span group of the constituents.
         required_spans_key: the span group of constituents that trees must have.
         forbidden_spans_key: the span group of constituents that trees must not have.
+        quotes: the quotation marks that the encoder sees.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
@@ -87,11 +89,18 @@ class TreePredictor(StructuredPipe):
         spans_key: str,
         required_spans_key: str | None,
         forbidden_spans_key: str | None,
+        quotes: SeenQuotes,
         scorer: Callable | None,
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
         with naming(name):
             check_choice("decode", decode, Decode)
+            check_choice("quotes", quotes, SeenQuotes)
+            if quotes != "as_they_are" and listens(model):
+                raise InputError(
+                    f"quotes = {quotes!r} does not reach the component that the model listens to: "
+                    "leave it out, and train with quotes = 'mixed' of TreeCorpus.v1"
+                )
             check_sizes(max_length=max_length)
         self.max_length = max_length
         self.batch_spans = batch_spans
@@ -101,6 +110,7 @@ class TreePredictor(StructuredPipe):
         self.spans_key = spans_key
         self.required_spans_key = required_spans_key
         self.forbidden_spans_key = forbidden_spans_key
+        self.quotes: SeenQuotes = quotes
         self._warned = False
         register_extensions()
 
@@ -149,7 +159,7 @@ class TreePredictor(StructuredPipe):
                 f"{self.name}: no sentence has words and at most max_length = {self.max_length} "
                 "tokens: give docs with such sentences, or raise max_length"
             )
-        arrays = sentence_scores(self.model, plan.split)(numbers)[: len(numbers)]
+        arrays = sentence_scores(self.model, plan.seen)(numbers)[: len(numbers)]
         return self._given_evidence(arrays, numbers, plan)
 
     def predict(self, docs: Iterable[Doc]) -> list[Parse]:
@@ -252,7 +262,8 @@ class TreePredictor(StructuredPipe):
                     f"labels {', '.join(self.labels)}"
                 )
         known = evidence_of(doc, asked[0], word_sentences(doc), asked[1])
-        plan = Plan([doc], self.max_length, None if self.overwrite else self.spans_key, known)
+        key = None if self.overwrite else self.spans_key
+        plan = Plan([doc], self.max_length, key, known, self.quotes)
         self.set_annotations([doc], self._parses(plan))
         return doc
 
@@ -342,7 +353,8 @@ class TreePredictor(StructuredPipe):
 
     def _plan(self, docs: Iterable[Doc]) -> Plan:
         self._require_weights()
-        plan = Plan(list(docs), self.max_length, None if self.overwrite else self.spans_key)
+        key = None if self.overwrite else self.spans_key
+        plan = Plan(list(docs), self.max_length, key, quotes=self.quotes)
         for i in plan.too_long:
             fate = f"gets {self.labels[0]!r} over all words"
             warn_of_length(self.name, plan.owners[i], plan.sentences[i], self.max_length, fate)
@@ -397,10 +409,10 @@ class TreePredictor(StructuredPipe):
 
     def _distributions(self, plan: Plan) -> Iterator[tuple[list[int], SpanTree, list[Floats2d]]]:
         """Yield the numbers of batches of sentences, their distribution and the scores of tags."""
-        scores = sentence_scores(self.model, plan.split)
+        scores = sentence_scores(self.model, plan.seen)
         for batch in batches_by_size(plan.sizes, self.batch_spans):
             arrays = scores(batch)
-            check_scores(self.name, self.model, arrays, plan.split.sentences.chosen(batch))
+            check_scores(self.name, self.model, arrays, plan.seen.sentences.chosen(batch))
             dist = self._given_evidence(arrays[: len(batch)], batch, plan)
             yield batch, dist, arrays[len(batch) :]
 

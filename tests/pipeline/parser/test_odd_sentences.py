@@ -7,11 +7,14 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.errors import InputError
 from tests.helpers.parsers import (
     chart_model,
+    make_listening_parser,
     make_parser,
     random_parser,
     train_parser,
+    tree_examples,
 )
 from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
 
@@ -123,3 +126,32 @@ def test_sentence_boundaries_bound_the_trees():
     assert constituents(joined) == found
     assert len(joined._.parse_trees) == len(BRACKETS)
     assert len(parser.kbest(joined, 1)) == len(BRACKETS)
+
+
+# Quotation marks
+
+
+def test_quotation_marks_of_text_are_seen_as_those_of_the_treebank():
+    brackets = [
+        "(S (`` ``) (S (VP (VB Go))) ('' '') (NP (PRP she)) (VP (VBD said)))",
+        "(S (NP (PRP she)) (VP (VBD said) (`` ``) (S (VP (VB Go))) ('' '')))",
+    ]
+    nlp = make_parser(loss="log_likelihood", quotes="treebank")
+    train_parser(nlp, 40, examples=tree_examples(nlp, brackets))
+    treebank, straight, curly = (
+        [constituents(nlp(Doc(nlp.vocab, words=words))) for words in sentences]
+        for sentences in (
+            [parse_tree(text).words for text in brackets],
+            [['"', "Go", '"', "she", "said"], ["she", "said", '"', "Go", '"']],
+            [["“", "Go", "”", "she", "said"], ["she", "said", "“", "Go", "”"]],
+        )
+    )
+    assert treebank == straight == curly
+    doc = nlp("“Go” she said")
+    assert [token.text for token in doc] == ["“", "Go", "”", "she", "said"]
+    assert constituents(doc) == treebank[0]
+
+
+def test_quotation_marks_do_not_reach_a_shared_component():
+    with pytest.raises(InputError, match="quotes = 'treebank' does not reach"):
+        make_listening_parser(chart_model(), quotes="treebank")
