@@ -13,6 +13,7 @@ from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
+from spacy_psa.cli.describe import describe
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.init_config import init_config
 from spacy_psa.cli.init_corpus import init_corpus
@@ -98,6 +99,7 @@ app.add_typer(visualize_app)
 app.add_typer(benchmark_app)
 app.command()(annotate)
 app.command()(report)
+app.command()(describe)
 app.command()(calibrate)
 app.command()(quantize)
 app.command()(evaluate_trees)
