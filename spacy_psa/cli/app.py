@@ -14,6 +14,7 @@ from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
+from spacy_psa.cli.describe import describe
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.init_config import init_config
@@ -107,6 +108,7 @@ app.command()(parse)
 app.command()(trees)
 app.command()(serve)
 app.command()(report)
+app.command()(describe)
 app.command()(calibrate)
 app.command()(quantize)
 app.command()(evaluate_trees)
