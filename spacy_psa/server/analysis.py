@@ -18,12 +18,7 @@ Row = dict[str, Any]
 
 
 class Evidence(BaseModel):
-    """A span that an analysis must or must not have; for a tagger, the tag of its tokens.
-
-    Examples:
-        >>> Evidence(component="ner", start=0, end=2, label="PER").required
-        True
-    """
+    """A span that an analysis must or must not have; for a tagger, the tag of its tokens."""
 
     component: str = Field(description="The name of the component in the pipeline.")
     start: int = Field(ge=0, description="The first token.")
@@ -155,6 +150,6 @@ def parser_answer(
 
 
 def _nested(tree: Any, words: Any) -> Any:
-    if isinstance(tree, str):
+    if len(tree) == 1 and isinstance(tree[0], str):  # a word with its tag
         return next(words)
     return [tree.label(), [_nested(child, words) for child in tree]]

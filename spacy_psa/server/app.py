@@ -42,12 +42,7 @@ Answer = TypeVar("Answer")
 
 
 class AnalyseRequest(BaseModel):
-    """A text and what is known of it.
-
-    Examples:
-        >>> AnalyseRequest(text="Ada left.").k
-        5
-    """
+    """A text and what is known of it."""
 
     text: str
     model: str | None = Field(None, description="The name of the model; by default the first.")
@@ -57,12 +52,7 @@ class AnalyseRequest(BaseModel):
 
 
 class AttentionRequest(BaseModel):
-    """A sentence of a text.
-
-    Examples:
-        >>> AttentionRequest(text="Ada left.", sentence=0).model is None
-        True
-    """
+    """A sentence of a text."""
 
     text: str
     sentence: int = Field(ge=0, description="Its number, from 0.")

@@ -93,19 +93,19 @@ function choices(entry, component, start, end, label) {
   if (label) {
     found.push([`Right: ${label}`, () => put(entry, { ...base, label, required: true })]);
     found.push([`Wrong: not ${label}`, () => put(entry, { ...base, label, required: false })]);
-  } else {
-    for (const one of component.labels) {
-      found.push([one, () => put(entry, { ...base, label: one, required: true })]);
-    }
-    if (component.kind !== "tags") {
-      found.push(["Nothing here", () => put(entry, { ...base, label: "", required: false })]);
-    }
   }
-  if (end - start === 1 && component.kind !== "trees") {
-    found.push(["Attention", () => attend(entry, start - entry.data.start)]);
+  for (const one of component.labels.filter((other) => other !== label)) {
+    found.push([one, () => put(entry, { ...base, label: one, required: true })]);
+  }
+  if (component.kind !== "tags") {
+    found.push(["Nothing here", () => put(entry, { ...base, label: "", required: false })]);
   }
   return found;
 }
+
+const attention = (entry, word) => [
+  `Attention of “${entry.data.tokens[word][0]}”`, () => attend(entry, word),
+];
 
 async function attend(entry, word) {
   fail(null);
@@ -140,13 +140,13 @@ function chain(entry, component, answer) {
     tokens: entry.data.tokens, start: entry.data.start, items: best.items, entropies: answer.entropies,
     before: entry.before[component.name]?.analyses[0]?.items, required, tags: component.kind === "tags",
     signal: entry.ended.signal,
-    onSpan: ([start, end, label], element) => openMenu(element, textOf(entry, start, end), [
-      ...choices(entry, component, start, end, label),
-      ...(component.kind === "tags" ? choices(entry, component, start, end).filter(([name]) => name !== "Attention") : []),
-    ]),
+    onSpan: ([start, end, label], element, word) => openMenu(element, textOf(entry, start, end),
+      [...choices(entry, component, start, end, label), attention(entry, word)]),
     onWords: (first, last, element) => {
       const [start, end] = [first + entry.data.start, last + 1 + entry.data.start];
-      openMenu(element, textOf(entry, start, end), choices(entry, component, start, end));
+      const found = choices(entry, component, start, end);
+      if (first === last) found.push(attention(entry, first));
+      openMenu(element, textOf(entry, start, end), found);
     },
   };
   const rows = [best, ...others].map(({ probability, items }) => make("tr", {},

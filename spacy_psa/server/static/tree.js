@@ -49,6 +49,9 @@ export function treePicture(tree, tokens, start, onNode) {
     place(tree, 0);
     const height = (Math.max(...nodes.map((node) => node.depth)) + 1) * ROW + 6;
     const svg = draw("svg", { width: x + 12, height, role: "group", "aria-label": "Tree" });
+    if (/^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(tokens.map((t) => t[0]).join(""))) {
+      for (const node of nodes) node.x = x + 12 - node.x; // words go from right to left
+    }
     const y = (node) => node.depth * ROW + 20;
     for (const node of nodes) {
       for (const child of node.below) {
