@@ -16,7 +16,10 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
                 "spacy_psa.pipeline.chain.sequence_labeler.SequenceLabeler",
                 ["distribution", "analyses", "confidence"],
             ),
-            ("spacy_psa.pipeline.chain.span_labeler.SpanLabeler", ["decode", "posterior", "scheme"]),
+            (
+                "spacy_psa.pipeline.chain.span_labeler.SpanLabeler",
+                ["decode", "posterior", "scheme"],
+            ),
             ("spacy_psa.pipeline.chain.tagger.CRFTagger", ["decode"]),
             ("spacy_psa.pipeline.chain.doc_analyses.Decoding", ["best", "probability"]),
             (

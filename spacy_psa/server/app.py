@@ -112,7 +112,7 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
     async def in_time(answer: Any) -> Any:
         try:
             return await asyncio.wait_for(answer, settings.max_seconds)
-        except TimeoutError:
+        except asyncio.TimeoutError:  # not the built-in one in Python 3.10
             raise HTTPException(
                 408, f"This took more than {settings.max_seconds:g} seconds: send less text."
             ) from None

@@ -28,7 +28,7 @@ class _Scored(NamedTuple):
 
     words: list[str]
     spaces: list[bool]
-    starts: list[bool]
+    starts: list[bool | int | None]
     analyses: dict[str, DocAnalyses]
 
 
@@ -112,7 +112,7 @@ class ServedModel:
                 own = [one for one in evidence if one.component == name]
                 if isinstance(pipe, ConstituencyParser):
                     answers[name] = parser_answer(pipe, doc, own, chosen, k)
-                elif name in scored.analyses:
+                elif isinstance(pipe, SequenceLabeler):
                     analyses = scored.analyses[name].on(doc)
                     answers[name] = chain_answer(pipe, analyses, own, chosen, k)
             return {
@@ -149,7 +149,7 @@ class ServedModel:
                 if not hasattr(pipe, "model"):
                     continue
                 try:
-                    (view,) = inspect(pipe, [part])  # type: ignore[arg-type]
+                    (view,) = inspect(pipe, [part])
                 except (InputError, ValueError):
                     continue
                 found[name] = [
@@ -191,7 +191,7 @@ class ServedModel:
         return scored
 
 
-def _sentence_starts(doc: Doc) -> list[bool]:
+def _sentence_starts(doc: Doc) -> list[bool | int | None]:
     starts = {start for start, _ in sentence_bounds(doc)}
     return [i in starts for i in range(len(doc))]
 

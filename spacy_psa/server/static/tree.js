@@ -21,8 +21,7 @@ export function treePicture(tree, tokens, start, onNode) {
         return found;
       }
       const [label, children] = node;
-      const key = nodes.length ? `${label} ${depth} ${x}` : "root";
-      const own = { label, depth, key };
+      const own = { label, depth };
       nodes.push(own);
       const begin = x;
       own.below = children.map((child) => place(child, depth + 1));
@@ -47,7 +46,7 @@ export function treePicture(tree, tokens, start, onNode) {
       return own;
     };
     place(tree, 0);
-    const height = (Math.max(...nodes.map((node) => node.depth)) + 1) * ROW + 6;
+    const height = Math.max(...nodes.map((node) => node.depth)) * ROW + 32;
     const svg = draw("svg", { width: x + 12, height, role: "group", "aria-label": "Tree" });
     if (/^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(tokens.map((t) => t[0]).join(""))) {
       for (const node of nodes) node.x = x + 12 - node.x; // words go from right to left
