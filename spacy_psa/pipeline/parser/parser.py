@@ -14,7 +14,6 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
-from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.component import StructuredPipe, batches_by_size
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.pipeline.not_finite import check_scores
@@ -23,28 +22,22 @@ from spacy_psa.pipeline.parser.constituents import (
     JOIN,
     KEY,
     Sentence,
-    bracketed,
     gold_trees,
     token_nodes,
     word_sentences,
 )
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
-from spacy_psa.pipeline.parser.evidence import (
-    TreeDecoding,
-    TreeEvidence,
-    constrained,
-    read_evidence,
-    tree_gain,
-)
+from spacy_psa.pipeline.parser.evidence import constrained
 from spacy_psa.pipeline.parser.extensions import register_extensions
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold, too_long, warn_of_length
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.pipeline.parser.queries import TreeQueries
 from spacy_psa.sentences import SplitDocs, split_sentences
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
 if TYPE_CHECKING:
-    from nltk import Tree as NltkTree
+    pass
 
 
 class Constituent(NamedTuple):
@@ -79,7 +72,7 @@ class Parse(NamedTuple):
     """The tag of each word, by the number of its token; empty if there is no tag head."""
 
 
-class ConstituencyParser(StructuredPipe):
+class ConstituencyParser(StructuredPipe, TreeQueries):
     """Finds constituency trees and writes them to `doc.spans["constituents"]`.
 
     The component `constituency_parser` predicts the best tree of each sentence (Kitaev2018 section
@@ -304,70 +297,6 @@ class ConstituencyParser(StructuredPipe):
                 attrs["scores"] = numpy.array([c.confidence for c in constituents])
             doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs=attrs, spans=spans)
 
-    def decode(
-        self, doc: Doc, *, require: Iterable[Asked] = (), forbid: Iterable[Asked] = (), k: int = 1
-    ) -> TreeDecoding:
-        """Find the best trees of a doc that agree with evidence, exactly.
-
-        A constituent is a `Span` of the doc or (start, end, label) over its tokens. In a unary
-        chain each label counts.
-
-        Args:
-            doc: the doc; it stays as it is.
-            require: constituents that the trees must have. One without label may have any.
-            forbid: constituents that they must not have. One without label is forbidden with all
-                labels.
-            k: how many trees of each sentence to find, at least 1.
-
-        Returns:
-            The best trees with their log probabilities among those that agree, and the log
-            probability of the evidence.
-
-        Raises:
-            InputError: if the evidence contradicts itself, if no tree agrees with it, if it is on a
-                sentence that is too long to parse, and for a label that the parser does not know.
-        """
-        with naming(self.name):
-            check_sizes(k=k)
-        split = SplitDocs([doc])
-        found, sizes = self._plan(split)
-        evidence = read_evidence(self.name, doc, found, self.labels, require, forbid)
-        for known, size, sentence in zip(evidence, sizes, found):
-            if any(known) and not size:
-                raise InputError(
-                    f"{self.name}: the sentence at token {sentence.start} has more than "
-                    f"max_length = {self.max_length} tokens and is not parsed: leave out its "
-                    "evidence, or raise max_length"
-                )
-        best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]
-        log_evidence = 0.0
-        for batch, dist, _ in self._distributions(split, found, sizes):
-            given = constrained(dist, [evidence[i] for i in batch], self.labels)
-            log_evidence += tree_gain(self.name, doc, dist, given)
-            for i, ranked in zip(batch, given.kbest(k), strict=True):
-                for log_prob, tree in ranked:
-                    nodes = [c[:3] for c in self._constituents(tree, found[i])]
-                    best[i].append((log_prob, bracketed(doc, found[i].words, nodes)))
-        return TreeDecoding(best, log_evidence)
-
-    def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
-        """Find the k best trees of each sentence of a doc.
-
-        Args:
-            doc: the doc.
-            k: how many trees to find, at least 1.
-
-        Returns:
-            For each sentence, pairs of a log probability and an nltk tree, best first. There are
-            fewer than k if fewer are possible, and none for a sentence without words or of more
-            than `max_length` tokens.
-
-        Raises:
-            InputError: if k is below 1.
-            ValueError: if the component has no weights.
-        """
-        return self.decode(doc, k=k).trees
-
     def _plan(self, split: SplitDocs) -> tuple[list[Sentence], list[int]]:
         """List all sentences, and the number of chart spans of each; 0 if it is not parsed."""
         self._require_weights()
@@ -395,17 +324,6 @@ class ConstituencyParser(StructuredPipe):
             trees = span_tree(flat, [found[i] for i in batch])
             trees = constrained(trees, [known[i] for i in batch], self.labels)
             yield batch, trees, arrays[len(batch) :]
-
-    def _grouped(self, split: SplitDocs, found: list[Sentence]) -> list[TreeEvidence]:
-        """Read the evidence in the span groups of the docs, for each sentence."""
-        rest = iter(found)
-        known = []
-        for doc, bounds in zip(split.docs, split.bounds):
-            own = [next(rest) for _ in bounds]
-            keys = self.required_spans_key, self.forbidden_spans_key
-            groups = (doc.spans.get(key or "") or () for key in keys)
-            known += read_evidence(self.name, doc, own, self.labels, *groups)
-        return known
 
     def _tags(self, scores: Floats2d, sentence: Sentence) -> dict[int, str]:
         """Find the best tag of each word, by the number of its token."""
