@@ -1,7 +1,7 @@
 """The answers of a component about a text, as plain data for the page."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -119,7 +119,7 @@ def parser_answer(
 ) -> dict[int, Row]:
     """Answer for a parser: the best trees of each sentence.
 
-    A tree is nested: [label, children], where the children are trees or the numbers of
+    A tree is nested: [label, probability, children], where the children are trees or the numbers of
     tokens.
 
     Args:
@@ -141,15 +141,27 @@ def parser_answer(
     found = {}
     for i in chosen:
         words = [j for j in range(*bounds[i]) if not doc[j].is_space]
-        trees = [
-            {"probability": math.exp(log_prob), "tree": _nested(tree, iter(words))}
-            for log_prob, tree in decoding.trees[i]
-        ]
+        trees = []
+        for (log_prob, tree), nodes in zip(decoding.trees[i], decoding.constituents[i]):
+            sure = {node[:3]: round(node[3], 5) for node in nodes}
+            root = _nested(tree, iter(words), sure)
+            trees.append({"probability": math.exp(log_prob), "tree": root})
         found[i] = {"trees": trees, "evidence": math.exp(min(decoding.log_evidence, 0.0))}
     return found
 
 
-def _nested(tree: Any, words: Any) -> Any:
+def _nested(tree: Any, words: Iterator[int], sure: dict[tuple[int, int, str], float]) -> Any:
     if len(tree) == 1 and isinstance(tree[0], str):  # a word with its tag
         return next(words)
-    return [tree.label(), [_nested(child, words) for child in tree]]
+    children = [_nested(child, words, sure) for child in tree]
+    return [tree.label(), sure.get((*_ends(children), tree.label())), children]
+
+
+def _ends(children: list[Any]) -> tuple[int, int]:
+    """Find the first token below some trees, and the one after the last."""
+    first, last = children[0], children[-1]
+    while not isinstance(first, int):
+        first = first[2][0]
+    while not isinstance(last, int):
+        last = last[2][-1]
+    return first, last + 1

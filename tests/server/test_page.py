@@ -180,3 +180,19 @@ def test_another_model_component_is_named_when_there_is_nothing_to_show(page, ad
     page.fill("#text", "Ada left .")
     page.click("button.primary")
     expect(page.locator("#status")).to_contain_text("has no component of spacy-psa to show")
+
+
+def test_a_text_of_ten_thousand_words_is_laid_out_where_it_is_seen(page):
+    analyse(page, "Ada met Evans in Bath . " * 1700)
+    assert page.inner_text("#status") == "1700 sentences"
+    assert page.locator("article.sentence").count() == 1700
+    skipped = page.evaluate(
+        "getComputedStyle(document.querySelector('article.sentence')).contentVisibility"
+    )
+    assert skipped == "auto"
+    last = page.locator("article.sentence").last
+    last.scroll_into_view_if_needed()
+    last.locator(".component").first.locator(".word").first.press("Enter")
+    page.locator("#menu").get_by_role("button", name="Nothing here").click()
+    page.wait_for_selector(".chips button")
+    assert last.locator(".chips button").count() == 1

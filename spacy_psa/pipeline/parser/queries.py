@@ -8,6 +8,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.asked_spans import Asked
+from spacy_psa.pipeline.parser.charts import label_shares
 from spacy_psa.pipeline.parser.constituents import Sentence, bracketed
 from spacy_psa.pipeline.parser.evidence import (
     TreeDecoding,
@@ -93,15 +94,23 @@ class TreeQueries:
                     "evidence, or raise max_length"
                 )
         best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]
+        constituents: list[list[Any]] = [[] for _ in found]
         log_evidence = 0.0
         for batch, dist, _ in self._distributions(split, found, sizes):
             given = constrained(dist, [evidence[i] for i in batch], self.labels)
             log_evidence += tree_gain(self.name, doc, dist, given)
-            for i, ranked in zip(batch, given.kbest(k), strict=True):
-                for log_prob, tree in ranked:
-                    nodes = [c[:3] for c in self._constituents(tree, found[i])]
-                    best[i].append((log_prob, bracketed(doc, found[i].words, nodes)))
-        return TreeDecoding(best, log_evidence)
+            ranked = given.kbest(k)
+            for rank in range(k):
+                # A sentence with fewer trees has its last one again, which is not used.
+                trees = [own[min(rank, len(own) - 1)] for own in ranked]
+                shares = label_shares(given, [tree for _, tree in trees])
+                for i, own, (log_prob, tree), share in zip(batch, ranked, trees, shares):
+                    if rank < len(own):
+                        nodes = self._constituents(tree, found[i], share)
+                        words = [node[:3] for node in nodes]
+                        best[i].append((log_prob, bracketed(doc, found[i].words, words)))
+                        constituents[i].append([tuple(node) for node in nodes])
+        return TreeDecoding(best, constituents, log_evidence)
 
     def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
         """Find the k best trees of each sentence of a doc.
