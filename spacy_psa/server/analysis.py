@@ -8,6 +8,7 @@ import numpy
 from pydantic import BaseModel, Field
 from spacy.tokens import Doc
 
+from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
@@ -132,18 +133,29 @@ def parser_answer(
     Raises:
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
-    asked = {
-        "require": [one.span for one in evidence if one.required],
-        "forbid": [one.span for one in evidence if not one.required],
-    }
-    decoding = parser.decode(doc, **asked, k=k)
     bounds = sentence_bounds(doc)
+    alone = listens(parser.model)  # a listener takes whole docs
     found = {}
     for i in chosen:
-        words = [j for j in range(*bounds[i]) if not doc[j].is_space]
+        first, end = bounds[i]
+        own = [one for one in evidence if one.start < end and first < one.end]
+        part, start = (doc, first) if alone else (doc[first:end].as_doc(), 0)
+        spans = [
+            ((one.start - first + start, one.end - first + start, one.label), one.required)
+            for one in own
+        ]
+        decoding = parser.decode(
+            part,
+            require=[span for span, required in spans if required],
+            forbid=[span for span, required in spans if not required],
+            k=k,
+        )
+        place = i if alone else 0
+        words = [j for j in range(first, end) if not doc[j].is_space]
         trees = []
-        for (log_prob, tree), nodes in zip(decoding.trees[i], decoding.constituents[i]):
-            sure = {node[:3]: round(node[3], 5) for node in nodes}
+        for (log_prob, tree), nodes in zip(decoding.trees[place], decoding.constituents[place]):
+            shift = first - start
+            sure = {(s + shift, e + shift, label): round(p, 5) for s, e, label, p in nodes}
             root = _nested(tree, iter(words), sure)
             trees.append({"probability": math.exp(log_prob), "tree": root})
         found[i] = {"trees": trees, "evidence": math.exp(min(decoding.log_evidence, 0.0))}

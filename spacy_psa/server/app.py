@@ -48,6 +48,7 @@ class AnalyseRequest(BaseModel):
     model: str | None = Field(None, description="The name of the model; by default the first.")
     evidence: list[Evidence] = Field([], description="What is known, and counts for all answers.")
     sentences: list[int] | None = Field(None, description="The sentences to answer for.")
+    limit: int | None = Field(None, ge=1, description="Number of sentences to answer for.")
     k: int = Field(5, ge=1, le=50, description="Number of analyses of each sentence.")
 
 
@@ -180,7 +181,7 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
         model = served[chosen(asked.model)]
         text = within(asked.text)
         return await of_model(
-            model.name, model.analyse, text, asked.evidence, asked.sentences, asked.k
+            model.name, model.analyse, text, asked.evidence, asked.sentences, asked.k, asked.limit
         )
 
     @app.post("/api/attention")
