@@ -35,8 +35,9 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             (
                 "spacy_psa.pipeline.parser.parser.ConstituencyParser",
-                ["distribution", "decode", "kbest", "labels", "tags"],
+                ["distribution", "labels", "tags"],
             ),
+            ("spacy_psa.pipeline.parser.queries.TreeQueries", ["decode", "kbest"]),
             ("spacy_psa.pipeline.parser.evidence.TreeDecoding", ["best"]),
         ],
     ),

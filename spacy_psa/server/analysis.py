@@ -1,13 +1,14 @@
 """The answers of a component about a text, as plain data for the page."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy
 from pydantic import BaseModel, Field
 from spacy.tokens import Doc
 
+from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
@@ -18,12 +19,7 @@ Row = dict[str, Any]
 
 
 class Evidence(BaseModel):
-    """A span that an analysis must or must not have; for a tagger, the tag of its tokens.
-
-    Examples:
-        >>> Evidence(component="ner", start=0, end=2, label="PER").required
-        True
-    """
+    """A span that an analysis must or must not have; for a tagger, the tag of its tokens."""
 
     component: str = Field(description="The name of the component in the pipeline.")
     start: int = Field(ge=0, description="The first token.")
@@ -124,7 +120,7 @@ def parser_answer(
 ) -> dict[int, Row]:
     """Answer for a parser: the best trees of each sentence.
 
-    A tree is nested: [label, children], where the children are trees or the numbers of
+    A tree is nested: [label, probability, children], where the children are trees or the numbers of
     tokens.
 
     Args:
@@ -137,24 +133,47 @@ def parser_answer(
     Raises:
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
-    asked = {
-        "require": [one.span for one in evidence if one.required],
-        "forbid": [one.span for one in evidence if not one.required],
-    }
-    decoding = parser.decode(doc, **asked, k=k)
     bounds = sentence_bounds(doc)
+    alone = listens(parser.model)  # a listener takes whole docs
     found = {}
     for i in chosen:
-        words = [j for j in range(*bounds[i]) if not doc[j].is_space]
-        trees = [
-            {"probability": math.exp(log_prob), "tree": _nested(tree, iter(words))}
-            for log_prob, tree in decoding.trees[i]
+        first, end = bounds[i]
+        own = [one for one in evidence if one.start < end and first < one.end]
+        part, start = (doc, first) if alone else (doc[first:end].as_doc(), 0)
+        spans = [
+            ((one.start - first + start, one.end - first + start, one.label), one.required)
+            for one in own
         ]
+        decoding = parser.decode(
+            part,
+            require=[span for span, required in spans if required],
+            forbid=[span for span, required in spans if not required],
+            k=k,
+        )
+        place = i if alone else 0
+        words = [j for j in range(first, end) if not doc[j].is_space]
+        trees = []
+        for (log_prob, tree), nodes in zip(decoding.trees[place], decoding.constituents[place]):
+            shift = first - start
+            sure = {(s + shift, e + shift, label): round(p, 5) for s, e, label, p in nodes}
+            root = _nested(tree, iter(words), sure)
+            trees.append({"probability": math.exp(log_prob), "tree": root})
         found[i] = {"trees": trees, "evidence": math.exp(min(decoding.log_evidence, 0.0))}
     return found
 
 
-def _nested(tree: Any, words: Any) -> Any:
-    if isinstance(tree, str):
+def _nested(tree: Any, words: Iterator[int], sure: dict[tuple[int, int, str], float]) -> Any:
+    if len(tree) == 1 and isinstance(tree[0], str):  # a word with its tag
         return next(words)
-    return [tree.label(), [_nested(child, words) for child in tree]]
+    children = [_nested(child, words, sure) for child in tree]
+    return [tree.label(), sure.get((*_ends(children), tree.label())), children]
+
+
+def _ends(children: list[Any]) -> tuple[int, int]:
+    """Find the first token below some trees, and the one after the last."""
+    first, last = children[0], children[-1]
+    while not isinstance(first, int):
+        first = first[2][0]
+    while not isinstance(last, int):
+        last = last[2][-1]
+    return first, last + 1

@@ -42,27 +42,18 @@ Answer = TypeVar("Answer")
 
 
 class AnalyseRequest(BaseModel):
-    """A text and what is known of it.
-
-    Examples:
-        >>> AnalyseRequest(text="Ada left.").k
-        5
-    """
+    """A text and what is known of it."""
 
     text: str
     model: str | None = Field(None, description="The name of the model; by default the first.")
     evidence: list[Evidence] = Field([], description="What is known, and counts for all answers.")
     sentences: list[int] | None = Field(None, description="The sentences to answer for.")
+    limit: int | None = Field(None, ge=1, description="Number of sentences to answer for.")
     k: int = Field(5, ge=1, le=50, description="Number of analyses of each sentence.")
 
 
 class AttentionRequest(BaseModel):
-    """A sentence of a text.
-
-    Examples:
-        >>> AttentionRequest(text="Ada left.", sentence=0).model is None
-        True
-    """
+    """A sentence of a text."""
 
     text: str
     sentence: int = Field(ge=0, description="Its number, from 0.")
@@ -122,7 +113,7 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
     async def in_time(answer: Any) -> Any:
         try:
             return await asyncio.wait_for(answer, settings.max_seconds)
-        except TimeoutError:
+        except asyncio.TimeoutError:  # not the built-in one in Python 3.10
             raise HTTPException(
                 408, f"This took more than {settings.max_seconds:g} seconds: send less text."
             ) from None
@@ -190,7 +181,7 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
         model = served[chosen(asked.model)]
         text = within(asked.text)
         return await of_model(
-            model.name, model.analyse, text, asked.evidence, asked.sentences, asked.k
+            model.name, model.analyse, text, asked.evidence, asked.sentences, asked.k, asked.limit
         )
 
     @app.post("/api/attention")

@@ -28,7 +28,7 @@ class _Scored(NamedTuple):
 
     words: list[str]
     spaces: list[bool]
-    starts: list[bool]
+    starts: list[bool | int | None]
     analyses: dict[str, DocAnalyses]
 
 
@@ -75,7 +75,12 @@ class ServedModel:
             return [{"text": doc.text, **annotation(doc)} for doc in docs]
 
     def analyse(
-        self, text: str, evidence: list[Evidence], sentences: Iterable[int] | None, k: int
+        self,
+        text: str,
+        evidence: list[Evidence],
+        sentences: Iterable[int] | None,
+        k: int,
+        limit: int | None = None,
     ) -> Row:
         """Analyse a text under evidence.
 
@@ -84,6 +89,7 @@ class ServedModel:
             evidence: what is known.
             sentences: the numbers of the sentences to answer for; None for all.
             k: number of analyses of each sentence.
+            limit: number of sentences to answer for, from the first of `sentences`; None for all.
 
         Raises:
             InputError: if the evidence contradicts itself, or names what is not there.
@@ -105,6 +111,7 @@ class ServedModel:
                         f"evidence: take one of {', '.join(sorted(names)) or '(none)'}"
                     )
             chosen = range(len(bounds)) if sentences is None else sorted(set(sentences))
+            chosen = list(chosen)[:limit]
             if any(not 0 <= i < len(bounds) for i in chosen):
                 raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
             answers = {}
@@ -112,7 +119,7 @@ class ServedModel:
                 own = [one for one in evidence if one.component == name]
                 if isinstance(pipe, ConstituencyParser):
                     answers[name] = parser_answer(pipe, doc, own, chosen, k)
-                elif name in scored.analyses:
+                elif isinstance(pipe, SequenceLabeler):
                     analyses = scored.analyses[name].on(doc)
                     answers[name] = chain_answer(pipe, analyses, own, chosen, k)
             return {
@@ -149,7 +156,7 @@ class ServedModel:
                 if not hasattr(pipe, "model"):
                     continue
                 try:
-                    (view,) = inspect(pipe, [part])  # type: ignore[arg-type]
+                    (view,) = inspect(pipe, [part])
                 except (InputError, ValueError):
                     continue
                 found[name] = [
@@ -175,10 +182,14 @@ class ServedModel:
             return self._scored[text]
         doc = self.nlp.make_doc(text)
         analyses = {}
+        left = sum(isinstance(pipe, SequenceLabeler) for _, pipe in self.nlp.pipeline)
         for name, pipe in self.nlp.pipeline:
             if isinstance(pipe, SequenceLabeler):
                 analyses[name] = pipe.analyses(doc)
-            doc = pipe(doc)
+                left -= 1
+            # What comes after the last of them changes nothing but the sentences.
+            if left or not isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
+                doc = pipe(doc)
         scored = _Scored(
             [token.text for token in doc],
             [bool(token.whitespace_) for token in doc],
@@ -191,7 +202,7 @@ class ServedModel:
         return scored
 
 
-def _sentence_starts(doc: Doc) -> list[bool]:
+def _sentence_starts(doc: Doc) -> list[bool | int | None]:
     starts = {start for start, _ in sentence_bounds(doc)}
     return [i in starts for i in range(len(doc))]
 

@@ -231,6 +231,6 @@ class DocAnalyses:
         """The entropy over the analyses of the doc, in nats."""
         return sum(sentence.entropy for sentence in self.sentences)
 
-    @property
+    @cached_property
     def _lengths(self) -> list[int]:
         return [int(sentence.chain.lengths[0]) for sentence in self.sentences]

@@ -149,3 +149,36 @@ def _require(allowed: NDArray[numpy.bool_], scheme: SpanScheme, span: tuple[int,
         there[numpy.arange(end - start), tags] = True
         allowed[end : end + 1, scheme.tag("I", one)] = False  # the span does not go on
     allowed[start:end] &= there
+
+
+def allowed_by(
+    held: Spans, outside: NDArray[numpy.bool_], bounds: Bounds, scheme: SpanScheme
+) -> list[NDArray[numpy.bool_] | None]:
+    """Find the tags that the spans on a doc allow.
+
+    Args:
+        held: the spans, which do not overlap. Nothing is predicted over those with other labels
+            than the scheme's.
+        outside: (n,) bool, the tokens that are known to be in no span.
+        bounds: the sentences of the doc.
+        scheme: the meaning of the tags.
+
+    Returns:
+        (length, K) bool for each sentence.
+    """
+    known = outside.copy()
+    for start, end, _ in held:
+        known[start:end] = True
+    spans = [span for span in held if span[2] in scheme.labels]
+    found: list[NDArray[numpy.bool_] | None] = []
+    for start, end in bounds:
+        inside = clip(spans, start, end)
+        tags = scheme.encode(end - start, inside)
+        allowed = numpy.ones((end - start, len(scheme.tags)), dtype=bool)
+        for _, after, label in inside:  # a known span does not go on
+            allowed[after : after + 1, scheme.tag("I", label)] = False
+        fixed = known[start:end]
+        # Spans with labels that the model does not know are tagged O.
+        allowed[fixed] = numpy.eye(len(scheme.tags), dtype=bool)[tags[fixed]]
+        found.append(allowed)
+    return found

@@ -25,7 +25,7 @@ from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.queries import exact
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction, SequenceLabeler, Tags
-from spacy_psa.pipeline.chain.span_evidence import SpanEvidence
+from spacy_psa.pipeline.chain.span_evidence import SpanEvidence, allowed_by
 from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
 from spacy_psa.pipeline.chain.span_tags import (
     MISSING,
@@ -250,22 +250,8 @@ class SpanLabeler(SequenceLabeler):
                 f"{self.name}: {fault.text} in the sentence {sentence!r}, "
                 "so no analysis has all spans on the doc: remove one, or set overwrite = true"
             )
-        known = known.copy()
-        for span in held:
-            known[span.start : span.end] = True
-        spans = [(s.start, s.end, s.label_) for s in held if s.label_ in self.labels]
-        found: list[Allowed | None] = []
-        for start, end in bounds:
-            inside = clip(spans, start, end)
-            tags = self.scheme.encode(end - start, inside)
-            allowed = numpy.ones((end - start, len(self.tags)), dtype=bool)
-            for _, after, label in inside:  # a known span does not go on
-                allowed[after : after + 1, self.scheme.tag("I", label)] = False
-            fixed = known[start:end]
-            # Spans with labels that the model does not know are tagged O.
-            allowed[fixed] = numpy.eye(len(self.tags), dtype=bool)[tags[fixed]]
-            found.append(allowed)
-        return found
+        spans = [(span.start, span.end, span.label_) for span in held]
+        return allowed_by(spans, known, bounds, self.scheme)
 
     def known_of(  # type: ignore[override]
         self,

@@ -22,13 +22,17 @@ class TreeDecoding(NamedTuple):
     """The best trees of a doc that agree with evidence.
 
     Examples:
-        >>> decoding = TreeDecoding([[(-0.5, "(S Go)"), (-1.2, "(NP Go)")]], log_evidence=-0.1)
+        >>> trees = [(-0.5, "(S Go)"), (-1.2, "(NP Go)")]
+        >>> constituents = [[(0, 1, "S", 0.6)], [(0, 1, "NP", 0.3)]]
+        >>> decoding = TreeDecoding([trees], [constituents], log_evidence=-0.1)
         >>> decoding.best
         ['(S Go)']
     """
 
     trees: "list[list[tuple[float, Tree]]]"
     """For each sentence pairs of a log probability, given the evidence, and a tree; best first."""
+    constituents: "list[list[list[tuple[int, int, str, float]]]]"
+    """The constituents of each of these trees with their probabilities given the evidence."""
     log_evidence: float
     """The log probability of the evidence before it was known."""
 

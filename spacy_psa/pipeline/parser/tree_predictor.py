@@ -17,26 +17,19 @@ from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, span_tree
-from spacy_psa.pipeline.parser.constituents import Sentence, bracketed, word_sentences
+from spacy_psa.pipeline.parser.constituents import Sentence
 from spacy_psa.pipeline.parser.doc_evidence import (
-    Asked,
     constrain,
-    constraint_spans,
-    evidence_of,
     evidence_on,
-    numbers_of,
 )
 from spacy_psa.pipeline.parser.evidence import (
-    TreeDecoding,
-    TreeEvidence,
     constrained,
-    read_evidence,
-    tree_gain,
 )
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import warn_of_length
 from spacy_psa.pipeline.parser.plan import Plan
 from spacy_psa.pipeline.parser.predictions import Constituent, Parse, note_predictions
+from spacy_psa.pipeline.parser.queries import TreeQueries
 from spacy_psa.pipeline.parser.seen_docs import SeenQuotes
 from spacy_psa.pipeline.parser.translation import chart_constituents
 from spacy_psa.ragged import batches_by_size
@@ -51,7 +44,7 @@ if TYPE_CHECKING:
 Decode = Literal["cky", "mbr"]
 
 
-class TreePredictor(StructuredPipe):
+class TreePredictor(StructuredPipe, TreeQueries):
     """Predicts trees, and tags if there is a tag head; `ConstituencyParser` also trains.
 
     Args:
@@ -215,58 +208,6 @@ class TreePredictor(StructuredPipe):
         self.set_annotations([doc], self.predict([doc]))
         return parse_trees(doc, self.spans_key)[0]
 
-    def constrain(
-        self,
-        doc: Doc,
-        *,
-        required: Iterable[Asked] = (),
-        forbidden: Iterable[Asked] = (),
-    ) -> Doc:
-        """Parse a doc under constraints, and write the best trees that agree with them to it.
-
-        The constraints take the place of the evidence on the doc.
-
-        Args:
-            doc: the doc.
-            required: constituents that must be in the trees: spans, or (start, end, label) over
-                tokens. Without a label, some constituent must be there. Several labels over the
-                same tokens are a unary chain, the outermost first.
-            forbidden: constituents that must not be in the trees, likewise.
-
-        Returns:
-            The doc.
-
-        Raises:
-            InputError: if the constraints contradict each other, or a label is not known.
-
-        Examples:
-            >>> import spacy
-            >>> from spacy.tokens import Span
-            >>> from spacy.training import Example
-            >>> nlp = spacy.blank("en")
-            >>> parser = nlp.add_pipe(
-            ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
-            ... )
-            >>> reference = nlp.make_doc("Ada met Bob")
-            >>> reference.spans["constituents"] = [Span(reference, 0, 3, "S")]
-            >>> _ = nlp.initialize(lambda: [Example(nlp.make_doc("Ada met Bob"), reference)])
-            >>> doc = parser.constrain(nlp.make_doc("Ada met Bob"), required=[(0, 2, "S")])
-            >>> "S" in doc[0:2]._.labels
-            True
-        """
-        asked = [constraint_spans(doc, each) for each in (required, forbidden)]
-        for span in (span for spans in asked for span in spans):
-            if span.label_ and not numbers_of([span.label_], self.labels):
-                raise InputError(
-                    f"{self.name}: the label {span.label_!r} of {span.text!r} is in none of the "
-                    f"labels {', '.join(self.labels)}"
-                )
-        known = evidence_of(doc, asked[0], word_sentences(doc), asked[1])
-        key = None if self.overwrite else self.spans_key
-        plan = Plan([doc], self.max_length, key, known, self.quotes)
-        self.set_annotations([doc], self._parses(plan))
-        return doc
-
     def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
         """Write the predictions of `predict`, with the evidence that is in them, to the docs.
 
@@ -286,70 +227,6 @@ class TreePredictor(StructuredPipe):
             own = [c for c in constituents if c[:3] not in given]
             bounds = sentence_bounds(doc)
             note_predictions(doc, self.spans_key, bounds, own, tags, self.confidence)
-
-    def decode(
-        self, doc: Doc, *, require: Iterable[Asked] = (), forbid: Iterable[Asked] = (), k: int = 1
-    ) -> TreeDecoding:
-        """Find the best trees of a doc that agree with evidence, exactly.
-
-        A constituent is a `Span` of the doc or (start, end, label) over its tokens. In a unary
-        chain each label counts.
-
-        Args:
-            doc: the doc; it stays as it is, and the evidence on it counts.
-            require: constituents that the trees must have. One without label may have any.
-            forbid: constituents that they must not have. One without label is forbidden with all
-                labels.
-            k: how many trees of each sentence to find, at least 1.
-
-        Returns:
-            The best trees with their log probabilities among those that agree, and the log
-            probability of the evidence.
-
-        Raises:
-            InputError: if the evidence contradicts itself, if no tree agrees with it, if it is on a
-                sentence that is too long to parse, and for a label that the parser does not know.
-        """
-        with naming(self.name):
-            check_sizes(k=k)
-        self._warn_of_margin("decode")
-        plan = self._plan([doc])
-        evidence = read_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
-        for i in plan.too_long:
-            if any(evidence[i]):
-                raise InputError(
-                    f"{self.name}: the sentence at token {plan.sentences[i].start} has more than "
-                    f"max_length = {self.max_length} tokens and is not parsed: leave out its "
-                    "evidence, or raise max_length"
-                )
-        best: list[list[tuple[float, NltkTree]]] = [[] for _ in plan.sentences]
-        log_evidence = 0.0
-        for batch, dist, _ in self._distributions(plan):
-            given = constrained(dist, [evidence[i] for i in batch], self.labels)
-            log_evidence += tree_gain(self.name, doc, dist, given)
-            for i, ranked in zip(batch, given.kbest(k), strict=True):
-                for log_prob, tree in ranked:
-                    nodes = [c[:3] for c in self._constituents(tree, plan, i)]
-                    best[i].append((log_prob, bracketed(doc, plan.sentences[i].words, nodes)))
-        return TreeDecoding(best, log_evidence)
-
-    def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
-        """Find the k best trees of each sentence of a doc.
-
-        Args:
-            doc: the doc; constituents that are evidence are in all of the trees.
-            k: how many trees to find, at least 1.
-
-        Returns:
-            For each sentence, pairs of a log probability and an nltk tree, best first. There are
-            fewer than k if fewer are possible, and none for a sentence without words or of more
-            than `max_length` tokens.
-
-        Raises:
-            InputError: if k is below 1.
-            ValueError: if the component has no weights.
-        """
-        return self.decode(doc, k=k).trees
 
     def _plan(self, docs: Iterable[Doc]) -> Plan:
         self._require_weights()
@@ -424,16 +301,6 @@ class TreePredictor(StructuredPipe):
         dist = constrain(dist, [plan.evidence[i] for i in batch], self.labels)
         return constrained(dist, [self._grouped(plan, i) for i in batch], self.labels)
 
-    def _grouped(self, plan: Plan, number: int) -> TreeEvidence:
-        """Read the evidence on a sentence in the span groups of its doc."""
-        doc, sentence = plan.owners[number], plan.sentences[number]
-        keys = self.required_spans_key, self.forbidden_spans_key
-        groups = (
-            [span for span in doc.spans.get(key or "") or () if _within(span, sentence)]
-            for key in keys
-        )
-        return read_evidence(self.name, doc, [sentence], self.labels, *groups)[0]
-
     def _tags(self, scores: Floats2d, sentence: Sentence, known: set[int]) -> dict[int, str]:
         """Find the best tag of each word, by the number of its token; known tags stay."""
         best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
@@ -455,8 +322,3 @@ class TreePredictor(StructuredPipe):
                 "'max_margin' has none: they only rank. Train with loss = 'log_likelihood'",
                 stacklevel=3,
             )
-
-
-def _within(span: Span, sentence: Sentence) -> bool:
-    """Whether a span has a token in a sentence."""
-    return span.start < sentence.end and sentence.start < span.end

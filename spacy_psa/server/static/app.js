@@ -8,7 +8,8 @@ import { treePicture } from "./tree.js";
 import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
-const state = { models: [], text: "", evidence: [], sentences: new Map(), turn: 0, place: new Map() };
+const SOME = 40; // sentences in an answer
+const state = { models: [], text: "", evidence: [], sentences: new Map(), asked: new Set(), boxes: [], turn: 0 };
 
 function fail(error) {
   at("error").textContent = error ? error.message : "";
@@ -17,13 +18,37 @@ function fail(error) {
 
 const model = () => state.models.find((one) => one.name === at("model").value);
 
-async function request(sentences) {
-  state.turn += 1;
-  const turn = state.turn;
-  const answer = await ask("/api/analyse", {
-    text: state.text, model: model().name, evidence: state.evidence, sentences, k: Number(at("k").value),
-  });
-  return turn === state.turn ? answer : null; // an answer that came too late is not shown
+const request = (sentences, limit) => ask("/api/analyse", {
+  text: state.text, model: model().name, evidence: state.evidence, sentences, limit, k: Number(at("k").value),
+});
+
+// Sentences are asked for, some at a time, when they come near to what is seen.
+const near = new IntersectionObserver((entries) => {
+  const seen = entries.filter((one) => one.isIntersecting && !state.asked.has(Number(one.target.dataset.number)));
+  if (seen.length) fetchFrom(Number(seen[0].target.dataset.number));
+}, { rootMargin: "1000px" });
+
+async function fetchFrom(number) {
+  const text = state.text;
+  const wanted = [...Array(SOME).keys()].map((i) => number + i)
+    .filter((i) => i < state.boxes.length && !state.asked.has(i));
+  wanted.forEach((i) => state.asked.add(i));
+  try {
+    const answer = await request(wanted);
+    if (text === state.text) answer.sentences.forEach(enter);
+  } catch (error) {
+    wanted.forEach((i) => state.asked.delete(i));
+    fail(error);
+  }
+}
+
+function enter(sentence) {
+  const box = state.boxes[sentence.number];
+  near.unobserve(box);
+  const entry = { data: sentence, before: {}, box };
+  state.sentences.set(sentence.number, entry);
+  state.asked.add(sentence.number);
+  show(entry);
 }
 
 async function analyse() {
@@ -31,17 +56,18 @@ async function analyse() {
   state.text = at("text").value;
   state.evidence = [];
   at("status").textContent = "…";
+  state.turn += 1;
+  const { turn } = state;
   try {
-    const answer = await request(null);
-    if (!answer) return;
+    const answer = await request(null, SOME);
+    if (turn !== state.turn) return; // a later text was sent meanwhile
+    near.disconnect();
     state.sentences.clear();
-    at("result").replaceChildren();
-    for (const sentence of answer.sentences) {
-      const entry = { data: sentence, before: {}, box: make("article", { class: "sentence" }) };
-      state.sentences.set(sentence.number, entry);
-      at("result").append(entry.box);
-      show(entry);
-    }
+    state.asked.clear();
+    state.boxes = Array.from({ length: answer.count }, (_, i) => make("article", { class: "sentence", "data-number": i }));
+    at("result").replaceChildren(...state.boxes);
+    answer.sentences.forEach(enter);
+    state.boxes.slice(answer.sentences.length).forEach((box) => near.observe(box));
     at("help").hidden = false;
     const count = answer.count === 1 ? "1 sentence" : `${answer.count} sentences`;
     at("status").textContent = model().components.length ? count
@@ -55,18 +81,19 @@ async function analyse() {
 // Changes the evidence and shows what follows; evidence that no analysis agrees with is taken back.
 async function given(number, change) {
   const old = state.evidence;
+  const { turn } = state;
   state.evidence = change(old);
   fail(null);
   try {
     const answer = await request([number]);
     const entry = state.sentences.get(number);
-    if (!answer || !entry) return;
+    if (turn !== state.turn) return;
     entry.before = entry.data.components;
     [entry.data] = answer.sentences;
     show(entry);
     entry.box.querySelector(".word, .node")?.focus({ preventScroll: true });
   } catch (error) {
-    state.evidence = old;
+    if (turn === state.turn) state.evidence = old;
     fail(error);
   }
 }
@@ -93,19 +120,19 @@ function choices(entry, component, start, end, label) {
   if (label) {
     found.push([`Right: ${label}`, () => put(entry, { ...base, label, required: true })]);
     found.push([`Wrong: not ${label}`, () => put(entry, { ...base, label, required: false })]);
-  } else {
-    for (const one of component.labels) {
-      found.push([one, () => put(entry, { ...base, label: one, required: true })]);
-    }
-    if (component.kind !== "tags") {
-      found.push(["Nothing here", () => put(entry, { ...base, label: "", required: false })]);
-    }
   }
-  if (end - start === 1 && component.kind !== "trees") {
-    found.push(["Attention", () => attend(entry, start - entry.data.start)]);
+  for (const one of component.labels.filter((other) => other !== label)) {
+    found.push([one, () => put(entry, { ...base, label: one, required: true })]);
+  }
+  if (component.kind !== "tags") {
+    found.push(["Nothing here", () => put(entry, { ...base, label: "", required: false })]);
   }
   return found;
 }
+
+const attention = (entry, word) => [
+  `Attention of “${entry.data.tokens[word][0]}”`, () => attend(entry, word),
+];
 
 async function attend(entry, word) {
   fail(null);
@@ -140,13 +167,13 @@ function chain(entry, component, answer) {
     tokens: entry.data.tokens, start: entry.data.start, items: best.items, entropies: answer.entropies,
     before: entry.before[component.name]?.analyses[0]?.items, required, tags: component.kind === "tags",
     signal: entry.ended.signal,
-    onSpan: ([start, end, label], element) => openMenu(element, textOf(entry, start, end), [
-      ...choices(entry, component, start, end, label),
-      ...(component.kind === "tags" ? choices(entry, component, start, end).filter(([name]) => name !== "Attention") : []),
-    ]),
+    onSpan: ([start, end, label], element, word) => openMenu(element, textOf(entry, start, end),
+      [...choices(entry, component, start, end, label), attention(entry, word)]),
     onWords: (first, last, element) => {
       const [start, end] = [first + entry.data.start, last + 1 + entry.data.start];
-      openMenu(element, textOf(entry, start, end), choices(entry, component, start, end));
+      const found = choices(entry, component, start, end);
+      if (first === last) found.push(attention(entry, first));
+      openMenu(element, textOf(entry, start, end), found);
     },
   };
   const rows = [best, ...others].map(({ probability, items }) => make("tr", {},

@@ -22,8 +22,12 @@ function set(element, attributes) {
   }
 }
 
-export const percent = (p) => (p > 0.9995 && p < 1 ? ">99.9%" : p < 0.0005 && p > 0 ? "<0.1%"
-  : `${(100 * p).toFixed(p > 0.99 || p < 0.01 ? 1 : 0)}%`);
+export function percent(p) {
+  if (p === 0 || p > 0.999995) return p ? "100%" : "0%";
+  if (p > 0.9995) return ">99.9%";
+  if (p < 0.0005) return "<0.1%";
+  return `${(100 * p).toFixed(p > 0.99 || p < 0.01 ? 1 : 0)}%`;
+}
 
 export function hue(label) {
   let hash = 7;

@@ -1,8 +1,8 @@
 // A tree as SVG. A click, or Enter, on a label opens its choices; Space folds what is below.
 
-import { draw } from "./dom.js";
+import { draw, percent } from "./dom.js";
 
-const ROW = 46;
+const ROW = 56;
 
 export function treePicture(tree, tokens, start, onNode) {
   const folded = new Set();
@@ -20,9 +20,8 @@ export function treePicture(tree, tokens, start, onNode) {
         nodes.push(found);
         return found;
       }
-      const [label, children] = node;
-      const key = nodes.length ? `${label} ${depth} ${x}` : "root";
-      const own = { label, depth, key };
+      const [label, sure, children] = node;
+      const own = { label, sure, depth };
       nodes.push(own);
       const begin = x;
       own.below = children.map((child) => place(child, depth + 1));
@@ -42,17 +41,20 @@ export function treePicture(tree, tokens, start, onNode) {
         x = begin + width;
       }
       own.x = (own.below[0].x + own.below.at(-1).x) / 2;
-      const least = [...label].length * 10 + 8;
+      const least = Math.max(44, [...label].length * 10 + 8);
       if (x - begin < least) x = begin + least;
       return own;
     };
     place(tree, 0);
-    const height = (Math.max(...nodes.map((node) => node.depth)) + 1) * ROW + 6;
+    const height = Math.max(...nodes.map((node) => node.depth)) * ROW + 32;
     const svg = draw("svg", { width: x + 12, height, role: "group", "aria-label": "Tree" });
+    if (/^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(tokens.map((t) => t[0]).join(""))) {
+      for (const node of nodes) node.x = x + 12 - node.x; // words go from right to left
+    }
     const y = (node) => node.depth * ROW + 20;
     for (const node of nodes) {
       for (const child of node.below) {
-        svg.append(draw("line", { x1: node.x, y1: y(node) + 6, x2: child.x, y2: y(child) - 15 }));
+        svg.append(draw("line", { x1: node.x, y1: y(node) + (node.label === undefined ? 6 : 15), x2: child.x, y2: y(child) - 15 }));
       }
     }
     for (const node of nodes) {
@@ -68,6 +70,11 @@ export function treePicture(tree, tokens, start, onNode) {
         shape.dataset.key = node.key;
         const open = () => onNode(node, shape, fold);
         shape.addEventListener("click", open);
+        if (typeof node.sure === "number") {
+          const sure = percent(node.sure);
+          shape.setAttribute("aria-label", `${node.label}, ${sure}`);
+          svg.append(draw("text", { class: "sure", x: node.x, y: y(node) + 12, "text-anchor": "middle" }, sure));
+        }
         shape.addEventListener("keydown", (event) => {
           if (event.key !== "Enter" && event.key !== " ") return;
           event.preventDefault();

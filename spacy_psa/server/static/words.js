@@ -4,7 +4,7 @@ import { hue, make, percent } from "./dom.js";
 
 const asWord = (element) => element?.closest?.(".word");
 
-// `view`: {tokens, start, items, before, entropies, required, onSpan(item, element), onWords(first, last, element)}
+// `view`: {tokens, start, items, before, entropies, required, onSpan(item, element, word), onWords(first, last, element)}
 export function words(view) {
   const { tokens, start, items, entropies } = view;
   const box = make("div", { class: "words", dir: "auto", role: "group", "aria-label": "Words" });
@@ -48,7 +48,7 @@ function spanNode(view, item, parts) {
   node.addEventListener("keydown", (event) => {
     if (event.target === node && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
-      view.onSpan(item, node);
+      view.onSpan(item, node, item[0] - view.start);
     }
   });
   return node;
@@ -84,7 +84,7 @@ function select(view, box, nodes) {
     const span = event.target.closest(".span");
     if (span && first === last) {
       const from = Number(span.querySelector(".word").dataset.i) + view.start;
-      view.onSpan(view.items.find((item) => item[0] === from), span);
+      view.onSpan(view.items.find((item) => item[0] === from), span, first ?? from - view.start);
     } else if (was) { go(last); choose(); }
   });
   // After a drag over several words the click goes to their common parent, or nowhere.

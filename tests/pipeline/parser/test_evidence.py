@@ -89,6 +89,16 @@ def test_trees_under_evidence_are_those_of_enumeration(parsed, require, forbid):
     assert decoding.log_evidence == pytest.approx(math.log(total), abs=1e-3)
     (ranked,) = decoding.trees
     assert len(ranked) == len(kept[:4])
+    posterior = {}
+    for p, _, nodes in truth:
+        agree = all(has(nodes, one) for one in require) and not any(has(nodes, o) for o in forbid)
+        for node in nodes if agree else ():
+            posterior[node] = posterior.get(node, 0.0) + p / total
+    (listed,) = decoding.constituents
+    at = {0: 0, 2: 1, 3: 2}, {1: 1, 3: 2, 4: 3}
+    for start, end, label, confidence in (node for nodes in listed for node in nodes):
+        expected = posterior[at[0][start], at[1][end], label]
+        assert confidence == pytest.approx(expected, abs=1e-3)
     for (log_prob, tree), (p, _) in zip(ranked, kept):  # equally good ones have no order
         assert math.exp(log_prob) == pytest.approx(p / total, rel=1e-3)
         assert math.exp(log_prob) == pytest.approx(dict_of(kept)[str(tree)] / total, rel=1e-3)
