@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     given = parser().parse_args()
     results = measure(given.model, given.data, given.rounds)
-    write_record("documents", given.out, results, data=[given.data])
+    write_record(given.out, "documents", results, data=[given.data])
 
 
 if __name__ == "__main__":
