@@ -17,11 +17,14 @@ import spacy_psa
 
 OPTIONAL = {  # package of an optional extra: the extra
     "cupy": "cuda",
+    "fastapi": "serve",
     "matplotlib": "plot",
     "optuna": "search",
+    "prometheus_client": "serve",
     "pyarrow": "ray",
     "ray": "ray",
     "spacy_transformers": "transformers",
+    "starlette": "serve",
     "svgling": "trees",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

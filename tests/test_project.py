@@ -27,7 +27,7 @@ from tests.helpers.trainings import killed_at
 run = command()
 PROJECT = ROOT / "project.yml"
 # The directories that weasel makes when it loads a project.
-MADE = ("corpus/", "training/", "metrics/", "assets/")
+MADE = ("corpus/", "training/", "metrics/", "assets/", "packages/")
 
 
 @pytest.fixture

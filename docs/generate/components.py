@@ -34,31 +34,32 @@ class Entry:
 
 
 SCORES = '`doc.spans[NAME]` with `attrs["scores"]`, NAME the component\'s'
+GROUPS = "`doc.spans[required_spans_key]` and `doc.spans[forbidden_spans_key]`"
 ENTRIES = {
     "crf_ner": Entry(
         "`doc.ents` of the training data; tokens without annotation are summed out. "
         "`doc.spans[incorrect_spans_key]`: spans that are known to be wrong.",
         f"`doc.ents`. With `confidence = true`: {SCORES}, and `doc._.ner_uncertainty`. "
         'With `decode = "threshold"`: these spans in the place of `doc.ents`.',
-        "Entities and blocked tokens, unless `overwrite = true`.",
+        f"Entities and blocked tokens, unless `overwrite = true`; {GROUPS}.",
     ),
     "crf_tagger": Entry(
         "`token.tag_` of the training data; tokens without a tag are summed out.",
         "`token.tag_`. With `confidence = true`: `token._.tag_confidence`.",
-        "Tags, if `overwrite = false`.",
+        f"Tags, if `overwrite = false`; {GROUPS}, for their tokens.",
     ),
     "crf_chunker": Entry(
         "`doc.spans[spans_key]` of the training data; a doc without that key is left out.",
         f"`doc.spans[spans_key]`. With `confidence = true`: {SCORES}. "
         'With `decode = "threshold"`: these spans in the place of the chunks.',
-        "The spans of `doc.spans[spans_key]`, unless `overwrite = true`.",
+        f"The spans of `doc.spans[spans_key]`, unless `overwrite = true`; {GROUPS}.",
     ),
     "constituency_parser": Entry(
         '`doc.spans["constituents"]` of the training data, one sentence a doc (see '
         "[`spacy-psa.TreeCorpus.v1`](training.md#treecorpus)); `token.tag_` for a tag head.",
         '`doc.spans["constituents"]`, in preorder. With `confidence = true`: their posteriors '
         'in `attrs["scores"]`. With a tag head: `token.tag_`.',
-        "None: it parses each sentence anew.",
+        f"No trees: it parses each sentence anew; {GROUPS}.",
     ),
 }
 
@@ -95,6 +96,10 @@ SCORE_MEANINGS = {
     "chunks_p": "their precision",
     "chunks_r": "their recall",
     "chunks_per_type": "the three by label",
+    "tree_f": "PARSEVAL F1 of labelled constituents, as EVALB with COLLINS.prm",
+    "tree_p": "their precision",
+    "tree_r": "their recall",
+    "tree_exact": "share of sentences whose constituents are all right",
     "constituents_f": "PARSEVAL F1 of labelled constituents, as EVALB with COLLINS.prm",
     "constituents_p": "their precision",
     "constituents_r": "their recall",

@@ -14,9 +14,18 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
             ),
             (
                 "spacy_psa.pipeline.chain.sequence_labeler.SequenceLabeler",
-                ["distribution", "confidence"],
+                ["distribution", "analyses", "confidence"],
             ),
-            ("spacy_psa.pipeline.chain.span_labeler.SpanLabeler", ["posterior", "scheme"]),
+            (
+                "spacy_psa.pipeline.chain.span_labeler.SpanLabeler",
+                ["decode", "posterior", "scheme"],
+            ),
+            ("spacy_psa.pipeline.chain.tagger.CRFTagger", ["decode"]),
+            ("spacy_psa.pipeline.chain.doc_analyses.Decoding", ["best", "probability"]),
+            (
+                "spacy_psa.pipeline.chain.doc_analyses.DocAnalyses",
+                ["given", "best", "kbest", "posterior", "marginals", "entropy"],
+            ),
             ("spacy_psa.pipeline.chain.temperature.Tempered", ["temperature"]),
         ],
     ),
@@ -26,8 +35,10 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             (
                 "spacy_psa.pipeline.parser.parser.ConstituencyParser",
-                ["distribution", "kbest", "labels", "tags"],
+                ["distribution", "labels", "tags"],
             ),
+            ("spacy_psa.pipeline.parser.queries.TreeQueries", ["decode", "kbest"]),
+            ("spacy_psa.pipeline.parser.evidence.TreeDecoding", ["best"]),
         ],
     ),
     (

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from spacy_psa.annotation.input import MakeDoc, MalformedLine
+from spacy_psa.annotation.input import MakeDoc
+from spacy_psa.annotation.records import MalformedLine
 from spacy_psa.annotation.writer import Encode
 from spacy_psa.errors import InputError
 

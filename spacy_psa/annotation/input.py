@@ -17,6 +17,15 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from spacy_psa.annotation.records import MalformedLine, Record
+from spacy_psa.annotation.tokenized import (
+    WORDS_ALONE,
+    Columns,
+    columns_doc,
+    json_tokens_doc,
+    sentence_records,
+    tokens_doc,
+)
 from spacy_psa.corpora.lines import BOM
 from spacy_psa.errors import InputError
 
@@ -35,6 +44,8 @@ class InputFormat(str, Enum):
     text = "text"
     jsonl = "jsonl"
     spacy = "spacy"
+    tokens = "tokens"
+    conll = "conll"
 
 
 SUFFIXES = {
@@ -44,19 +55,9 @@ SUFFIXES = {
     ".jsonl": InputFormat.jsonl,
     ".ndjson": InputFormat.jsonl,
     ".spacy": InputFormat.spacy,
+    ".tok": InputFormat.tokens,
+    ".conll": InputFormat.conll,
 }
-
-
-@dataclass(frozen=True)
-class Record:
-    """One document to annotate."""
-
-    where: str
-    """Its place in the file, for messages."""
-    position: int
-    """How much of the input is read with it: bytes, or documents of a `.spacy` file."""
-    content: bytes
-    """A line, or a `.spacy` file with one document."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,6 @@ class Source:
     total: int | None
     """The `position` of the last record; None if unknown."""
     make_doc: MakeDoc
-
-
-class MalformedLine(ValueError):
-    """The content of a record is not in the format of the input; the message says why."""
 
 
 def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
@@ -93,13 +90,15 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
     if suffix not in SUFFIXES:
         raise InputError(
             f"{path}: cannot tell the format from the name; "
-            "give --input-format text, jsonl or spacy"
+            "give --input-format text, jsonl, spacy, tokens or conll"
         )
     return SUFFIXES[suffix]
 
 
 @contextmanager
-def open_source(path: Path, wanted: InputFormat, text_key: str, keep: bool) -> Iterator[Source]:
+def open_source(
+    path: Path, wanted: InputFormat, text_key: str, keep: bool, columns: Columns = WORDS_ALONE
+) -> Iterator[Source]:
     """Open `path` for reading.
 
     Args:
@@ -107,13 +106,14 @@ def open_source(path: Path, wanted: InputFormat, text_key: str, keep: bool) -> I
         wanted: the format.
         text_key: the key of the text in a JSON line; the other keys are kept as meta.
         keep: whether to keep all annotation of a `.spacy` file, not only words and sentences.
+        columns: which columns of CoNLL files are read.
 
     Raises:
         InputError: if the file cannot be read, also if this shows only while it is read.
     """
     form = resolve_format(path, wanted)
     if str(path) == "-":
-        yield stream_source(sys.stdin.buffer, "stdin", None, form, text_key, keep)
+        yield stream_source(sys.stdin.buffer, "stdin", None, form, text_key, keep, columns)
         return
     opener = gzip.open if _gzipped(path) else open
     try:
@@ -122,7 +122,7 @@ def open_source(path: Path, wanted: InputFormat, text_key: str, keep: bool) -> I
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     with stream:
-        yield stream_source(stream, str(path), size, form, text_key, keep)
+        yield stream_source(stream, str(path), size, form, text_key, keep, columns)
 
 
 def stream_source(
@@ -132,6 +132,7 @@ def stream_source(
     form: InputFormat,
     text_key: str,
     keep: bool,
+    columns: Columns = WORDS_ALONE,
 ) -> Source:
     """Read the records of a stream; the arguments are those of `open_source`.
 
@@ -142,12 +143,17 @@ def stream_source(
         form: its format, not auto.
         text_key: see `open_source`.
         keep: see `open_source`.
+        columns: see `open_source`.
     """
     if form is InputFormat.spacy:
         return _docbin_source(stream, name, keep)
     records = _lines(stream, name)
     if form is InputFormat.text:
         return Source(records, size, text_doc)
+    if form is InputFormat.tokens:
+        return Source(records, size, tokens_doc)
+    if form is InputFormat.conll:
+        return Source(sentence_records(records), size, partial(columns_doc, columns=columns))
     filled = (record for record in records if record.content.strip())
     return Source(filled, size, partial(json_doc, text_key=text_key))
 
@@ -167,6 +173,8 @@ def text_doc(nlp: "Language", content: bytes) -> "Doc":
 def json_doc(nlp: "Language", content: bytes, text_key: str) -> "Doc":
     """Make a document of a JSON line; the other keys are in `doc.user_data["meta"]`.
 
+    A line without a text may have one sentence as `tokens`, a list of words, and `tags`.
+
     Raises:
         MalformedLine: if it is not an object with a string under `text_key`.
 
@@ -182,6 +190,8 @@ def json_doc(nlp: "Language", content: bytes, text_key: str) -> "Doc":
         raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
     except (ValueError, RecursionError) as error:
         raise MalformedLine(f"not JSON ({error})") from error
+    if isinstance(value, dict) and text_key not in value and "tokens" in value:
+        return json_tokens_doc(nlp, value)
     if not isinstance(value, dict) or not isinstance(value.get(text_key), str):
         raise MalformedLine(f'not an object with a string under "{text_key}"')
     doc = nlp.make_doc(value.pop(text_key))

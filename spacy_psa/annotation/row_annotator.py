@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.annotation.annotator import Annotated, Annotator, Outcome
-from spacy_psa.annotation.input import MalformedLine
+from spacy_psa.annotation.records import MalformedLine
 from spacy_psa.annotation.rows import ANNOTATION, annotation, docbin_bytes
 from spacy_psa.errors import InputError, check_sizes
 from spacy_psa.loading import load_pipeline

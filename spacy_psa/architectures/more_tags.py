@@ -27,13 +27,14 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
 
     Examples:
         >>> import spacy
-        >>> ner = spacy.blank("en").add_pipe(
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
         ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
         ... )
         >>> _ = ner.add_label("PER")
-        >>> ner.initialize(lambda: [])  # doctest: +SKIP
-        >>> ner.add_label("ORG")
-        1
+        >>> optimizer = nlp.initialize()
+        >>> ner.model.get_dim("nO"), ner.add_label("ORG"), ner.model.get_dim("nO")
+        (5, 1, 9)
     """
     head = next(node for node in model.walk() if node.name in HEADS or node.name == "emission")
     shim, count = shim_of(head), len(legal)

@@ -137,6 +137,8 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
     tok2vec, head = model.layers
     below, above = _around_the_split(tok2vec, model.attrs["whole_docs"])
     vectors: list[Floats2d] = []
+    if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
+        return lambda numbers: []
     for array, bounds in zip(below.predict(split.docs), split.bounds):
         vectors += [array[start:end] for start, end in bounds]
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, Outcome
-from spacy_psa.annotation.input import InputFormat, Record, open_source, resolve_format
+from spacy_psa.annotation.input import InputFormat, open_source, resolve_format
+from spacy_psa.annotation.records import Record
 from spacy_psa.annotation.rows import ANNOTATION
+from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
 from spacy_psa.annotation.writer import Writer
 from spacy_psa.cli.output import OutputFormat, OutputTags, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
@@ -54,7 +56,10 @@ def annotate(
     ],
     input_format: Annotated[
         InputFormat,
-        typer.Option(help="Format of INPUT; text is one document a line, auto goes by the name."),
+        typer.Option(
+            help="Format of INPUT; text is one document a line, tokens one sentence a line with "
+            "blanks between its tokens, conll one token a line, auto goes by the name."
+        ),
     ] = InputFormat.auto,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="Format of OUTPUT; auto goes by the name.")
@@ -90,10 +95,12 @@ def annotate(
 ) -> None:
     """Annotate text with a trained pipeline.
 
-    INPUT is text with one document on each line, JSON lines ({"text": ...}), or a .spacy file; it
-    may be gzipped (.gz). OUTPUT is JSON lines (text, entities with character offsets), a .spacy
-    file, CoNLL columns or an HTML page. JSON lines keep the other keys of the input, but for ents,
-    spans and tokens. The output file appears when all documents are done; a missing folder is made.
+    INPUT is text with one document on each line, JSON lines ({"text": ...} or {"tokens": [...]}), a
+    .spacy file, tokenised sentences or columns; it may be gzipped (.gz). OUTPUT is JSON lines
+    (text, entities with character offsets), a .spacy file, CoNLL columns or an HTML page. JSON
+    lines keep the other keys of the input, but for ents, spans and tokens. Trees are a column of
+    CoNLL files, as in CoNLL-2012, and drawings of a page; `parse` writes them in brackets. The
+    output file appears when all documents are done; a missing folder is made.
 
     Documents that cannot be annotated or written are named on stderr and left out. A malformed line
     ends the run, unless --skip-bad is given. The exit code is 1 if no document was annotated.
@@ -176,6 +183,7 @@ def annotate_file(
     skip_bad: bool,
     keep: bool = False,
     n_process: int = 1,
+    columns: Columns = WORDS_ALONE,
 ) -> None:
     """Annotate all of `source`, with a progress bar and a summary on stderr.
 
@@ -190,6 +198,7 @@ def annotate_file(
         skip_bad: see `annotate`.
         keep: see `annotate`.
         n_process: see `annotate`.
+        columns: which columns of CoNLL files are read.
 
     Raises:
         InputError: if a line is malformed or a process is killed; errors of the pipeline, the
@@ -197,7 +206,7 @@ def annotate_file(
         typer.Exit: if no document was annotated; then the writer does not finish.
     """
     counts: Counter[str] = Counter()
-    with open_source(source, input_format, text_key, keep) as opened, writing as writer:
+    with open_source(source, input_format, text_key, keep, columns) as opened, writing as writer:
         annotator = Annotator(open_pipeline, opened.make_doc, writer.encode)
         with (
             closing(annotated(annotator, opened.records, batch_size, n_process)) as outcomes,

@@ -14,15 +14,18 @@ from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
+from spacy_psa.cli.describe import describe
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.init_config import init_config
 from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
+from spacy_psa.cli.serve import serve
 from spacy_psa.cli.termination import ended_by_signals
 from spacy_psa.cli.train import train
 from spacy_psa.cli.visualize import visualize_app
@@ -101,7 +104,11 @@ app.add_typer(benchmark_app)
 app.add_typer(experiment_app)
 app.add_typer(analyze_app)
 app.command()(annotate)
+app.command()(parse)
+app.command()(trees)
+app.command()(serve)
 app.command()(report)
+app.command()(describe)
 app.command()(calibrate)
 app.command()(quantize)
 app.command()(evaluate_trees)

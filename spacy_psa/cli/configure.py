@@ -1,4 +1,4 @@
-"""`spacy-psa configure`: the training config of a project, for a corpus or own files."""
+"""`spacy-psa configure`: the training config of a project, for any corpus."""
 
 import json
 from pathlib import Path

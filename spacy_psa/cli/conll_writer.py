@@ -1,5 +1,6 @@
 """Annotated documents as CoNLL columns."""
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
 class ConllWriter:
     """Writes one token on each line, and an empty line after each sentence.
 
-    The columns are word, tag, chunk and entity, with one space between. The tag and chunk columns
-    are written if the first document with tokens has tags or `doc.spans["chunks"]`. Tokens that
+    The columns are word, tag, tree, chunk and entity, with one space between. The columns of tags,
+    trees and chunks are written if the first document with tokens has tags,
+    `doc.spans["constituents"]` or `doc.spans["chunks"]`. The tree column is that of CoNLL-2012:
+    joined, it is the tree in brackets with * for each token. Tokens that
     are only white space are left out. White space within words, tags and labels becomes "_", as do
     null characters, which no reader of such files takes.
 
@@ -45,7 +48,7 @@ class ConllWriter:
             if self.names is None:
                 self.names = list(columns)
             length = len(columns["word"])
-            missing = {"tag": ["_"] * length, "chunk": ["O"] * length}
+            missing = {"tag": ["_"] * length, "tree": ["*"] * length, "chunk": ["O"] * length}
             chosen = [(missing | columns)[name] for name in self.names]
             lines = [" ".join(cells) for cells in zip(*chosen, strict=True)]
             self.stream.write(("\n".join(lines) + "\n\n").encode("utf8"))
@@ -69,11 +72,22 @@ def conll_columns(doc: "Doc", scheme: Literal["bio", "bioes"]) -> list[dict[str,
         columns = {"word": [token.text for token in tokens]}
         if tagged:
             columns["tag"] = [token.tag_ for token in tokens]
+        if "constituents" in doc.spans:
+            columns["tree"] = _tree_cells(sentence)
         if chunked:
             columns["chunk"] = _tags(doc.spans["chunks"], places, scheme)
         columns["entity"] = _tags(doc.ents, places, scheme)
         found.append({name: [_cell(text) for text in cells] for name, cells in columns.items()})
     return found
+
+
+def _tree_cells(sentence: "Span") -> list[str]:
+    """Cut the tree of a sentence in brackets into a cell for each token, as CoNLL-2012 does."""
+    from spacy_psa.pipeline.parser.extensions import parse_string
+
+    leaves = re.sub(r"\([^\s()]+ [^\s()]+\)", "*", parse_string(sentence))
+    tree = leaves.replace(" ", "")
+    return re.findall(r"[^*]*\*\)*", tree)
 
 
 def _cell(text: str) -> str:

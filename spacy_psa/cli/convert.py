@@ -66,6 +66,24 @@ Sections = Annotated[
 ]
 
 
+class QuoteChoice(str, Enum):
+    """The quotation marks of the documents."""
+
+    treebank = "treebank"
+    straight = "straight"
+    curly = "curly"
+    mixed = "mixed"
+
+
+Marks = Annotated[
+    QuoteChoice,
+    typer.Option(help="Quotation marks: as in the treebank, as in text, or all in turn (mixed)."),
+]
+Spaces = Annotated[
+    bool, typer.Option("--spaces", help="Find out the spaces between words by rules.")
+]
+
+
 @convert_app.command()
 def conll2003(
     source: Source,
@@ -200,6 +218,8 @@ def ontonotes(
         bool, typer.Option("--new-testament", help="Keep the New Testament, which has no names.")
     ] = False,
     documents: Documents = False,
+    quotes: Marks = QuoteChoice.treebank,
+    spaces: Spaces = False,
     lang: Lang = "en",
 ) -> None:
     """Convert OntoNotes 5 (CoNLL-2012) to a .spacy file.
@@ -215,16 +235,25 @@ def ontonotes(
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ontonotes import read_docs
     from spacy_psa.corpora.sections import parse_sections
+    from spacy_psa.corpora.text_docs import as_text
 
     check_docbin_path(target)
     chosen = parse_sections(sections) if sections else None
     repairs: Counter[str] = Counter()
     docs = read_docs(source, _vocab(lang), repairs, folder, chosen, new_testament)
+    docs = as_text(docs, quotes.value, spaces)
     _convert(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()
-def ptb(source: Collection, target: Target, sections: Sections = "", lang: Lang = "en") -> None:
+def ptb(
+    source: Collection,
+    target: Target,
+    sections: Sections = "",
+    quotes: Marks = QuoteChoice.treebank,
+    spaces: Spaces = False,
+    lang: Lang = "en",
+) -> None:
     """Convert Penn Treebank .mrg files to a .spacy file.
 
     OUT.spacy gets one document for each tree, with parts of speech and constituents. Empty elements
@@ -237,15 +266,23 @@ def ptb(source: Collection, target: Target, sections: Sections = "", lang: Lang 
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ptb import read_docs
     from spacy_psa.corpora.sections import parse_sections
+    from spacy_psa.corpora.text_docs import as_text
 
     check_docbin_path(target)
     chosen = parse_sections(sections) if sections else None
     repairs: Counter[str] = Counter()
-    _convert(source, target, read_docs(source, _vocab(lang), repairs, chosen), repairs)
+    docs = read_docs(source, _vocab(lang), repairs, chosen)
+    _convert(source, target, as_text(docs, quotes.value, spaces), repairs)
 
 
 @convert_app.command()
-def brackets(source: Source, target: Target, lang: Lang = "en") -> None:
+def brackets(
+    source: Source,
+    target: Target,
+    quotes: Marks = QuoteChoice.treebank,
+    spaces: Spaces = False,
+    lang: Lang = "en",
+) -> None:
     """Convert bracketed trees to a .spacy file.
 
     IN has one tree on each line. OUT.spacy gets one document for each tree, with parts of speech
@@ -257,10 +294,12 @@ def brackets(source: Source, target: Target, lang: Lang = "en") -> None:
     """
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ptb import read_bracket_docs
+    from spacy_psa.corpora.text_docs import as_text
 
     check_docbin_path(target)
     repairs: Counter[str] = Counter()
-    _convert(source, target, read_bracket_docs(source, _vocab(lang), repairs), repairs)
+    docs = read_bracket_docs(source, _vocab(lang), repairs)
+    _convert(source, target, as_text(docs, quotes.value, spaces), repairs)
 
 
 @convert_app.command()

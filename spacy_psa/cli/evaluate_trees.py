@@ -41,6 +41,10 @@ def evaluate_trees(
     json_path: Annotated[
         Path | None, typer.Option("--json", metavar="PATH", help="JSON file for the figures.")
     ] = None,
+    gold_tags: Annotated[
+        bool,
+        typer.Option("--gold-tags", help="Let the gold tags alone say which words are deleted."),
+    ] = False,
     per_sentence: Annotated[
         bool, typer.Option("--per-sentence", help="Print a line for each sentence, too.")
     ] = False,
@@ -51,7 +55,8 @@ def evaluate_trees(
     sentences up to --max-length in the second. GOLD and TEST hold the same sentences in the same
     order. A sentence without a parse is "(())" in TEST and is skipped. A sentence is an error if
     its words differ from the gold words, also if other words were deleted as punctuation; it is
-    counted and left out.
+    counted and left out, and a warning says so. If all tags of TEST are X, it has no tags, and the
+    gold tags say which words are deleted, as --gold-tags does.
 
     \b
     Example:
@@ -66,7 +71,7 @@ def evaluate_trees(
     else:
         params = SPMRL if keep_punctuation else COLLINS
     params = replace(params, cutoff=max_length or params.cutoff)
-    scores = _score(gold, test, params)
+    scores = _score(gold, test, params, gold_tags)
     columns = {"All": total(scores), f"<= {params.cutoff}": total(scores, params.cutoff)}
     if json_path is not None:
         record = _record(gold, test, params, list(columns.values()))
@@ -77,6 +82,7 @@ def evaluate_trees(
     if per_sentence:
         _print_sentences(scores)
     _print(columns)
+    _warn(scores)
 
 
 def summary(totals: "Totals") -> dict[str, str]:
@@ -103,12 +109,15 @@ def summary(totals: "Totals") -> dict[str, str]:
     }
 
 
-def _score(gold: Path, test: Path, params: "Params") -> "list[SentenceScore]":
+def _score(gold: Path, test: Path, params: "Params", gold_tags: bool) -> "list[SentenceScore]":
     from spacy_psa.scoring.parseval import score_pair
     from spacy_psa.scoring.tree_files import read_scored_trees
 
     scores = []
-    pairs = zip_longest(read_scored_trees(gold), read_scored_trees(test))
+    parsed = list(read_scored_trees(test))
+    if gold_tags or all(tag in ("", "X") for _, tree in parsed for tag in tree.tags):
+        parsed = [(place, tree._replace(tags=[""] * len(tree.words))) for place, tree in parsed]
+    pairs = zip_longest(read_scored_trees(gold), parsed)
     for number, (ours, theirs) in enumerate(pairs, 1):
         if ours is None or theirs is None:
             (rich, poor), (place, _) = (
@@ -120,6 +129,17 @@ def _score(gold: Path, test: Path, params: "Params") -> "list[SentenceScore]":
             )
         scores.append(score_pair(ours[1], theirs[1], params))
     return scores
+
+
+def _warn(scores: "list[SentenceScore]") -> None:
+    left_out = [(i, score) for i, score in enumerate(scores, 1) if score.status == "error"]
+    if left_out:
+        number, first = left_out[0]
+        typer.echo(
+            f"warning: {len(left_out):,} of {len(scores):,} sentences are errors and left out; the "
+            f"first is sentence {number}: {first.reason}. If the tags differ, give --gold-tags",
+            err=True,
+        )
 
 
 def _record(gold: Path, test: Path, params: "Params", columns: "list[Totals]") -> dict[str, Any]:

@@ -5,6 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from spacy_psa.annotation.writer import Encode
+from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.displacy.render import EntityRenderer
@@ -52,12 +53,29 @@ class HtmlWriter:
 
 
 def entity_view(doc: "Doc") -> str:
-    """Give displaCy's view of a document's entities, as HTML."""
+    """Give displaCy's view of a document's entities, as HTML, and drawings of its trees.
+
+    Raises:
+        InputError: if it has trees and svgling is not installed, or if a tree is too deep to draw.
+    """
     shown = [
         {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
         for ent in doc.ents
     ]
-    return drawn_entities(doc, shown)
+    return drawn_entities(doc, shown) + _drawn_trees(doc)
+
+
+def _drawn_trees(doc: "Doc") -> str:
+    if not doc.spans.get("constituents"):
+        return ""
+    from spacy_psa.cli.tree_pictures import svg_trees
+    from spacy_psa.pipeline.parser.tree_drawing import can_draw
+
+    if not can_draw():
+        raise InputError(
+            'drawing trees needs svgling: pip install "spacy-psa[trees]", or write another format'
+        )
+    return "\n".join(f"<div>{drawing.markup}</div>" for drawing in svg_trees(doc))
 
 
 def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:

@@ -82,6 +82,8 @@ def init_config(
     if sentencizer:
         config["nlp"]["pipeline"].insert(0, "sentencizer")
         config["components"]["sentencizer"] = {"factory": "sentencizer"}
+        # Scores of sentences choose no model.
+        config["training"]["score_weights"].update(sents_f=None, sents_p=None, sents_r=None)
     examples = _count(config, task.value, lang)
     passes = count_steps(config["training"], recipe.evaluations, examples)
     with atomic_path(output) as temporary:

@@ -54,6 +54,8 @@ def report(
             temporary.write_text(content, encoding="utf8")
     _print(result)
     typer.echo(f"Written: {output}.md, {output}.json")
+    typer.echo(f"Use it: spacy-psa annotate {model} texts.txt annotated.jsonl, or in Python")
+    typer.echo(f'  nlp = spacy.load("{model}")')
 
 
 def overall(result: dict[str, Any]) -> Rows:

@@ -1,7 +1,5 @@
 """Constituency trees as pictures, in SVG or text."""
 
-import importlib.util
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +13,7 @@ if TYPE_CHECKING:
     from nltk import Tree
     from spacy.tokens import Doc
 
-GAP = 24
-"""The distance between two trees, in pixels."""
-NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that an XML file cannot have, also not escaped."""
+    from spacy_psa.pipeline.parser.tree_drawing import Drawing
 
 
 def check_picture(path: Path) -> None:
@@ -31,10 +26,25 @@ def check_picture(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in (".svg", ".txt"):
         raise InputError(f"{path}: the name of the output must end in .svg or .txt")
-    if suffix == ".svg" and importlib.util.find_spec("svgling") is None:
+    if suffix == ".svg":
+        check_drawing(path, "give the name of a .txt file")
+
+
+def check_drawing(path: Path, otherwise: str) -> None:
+    """Check that svgling is installed.
+
+    Args:
+        path: the file to write, for the error.
+        otherwise: what the user can do instead, for the error.
+
+    Raises:
+        InputError: if it is not.
+    """
+    from spacy_psa.pipeline.parser.tree_drawing import can_draw
+
+    if not can_draw():
         raise InputError(
-            f'{path}: drawing SVG needs svgling: pip install "spacy-psa[trees]", or give the name '
-            "of a .txt file"
+            f'{path}: drawing SVG needs svgling: pip install "spacy-psa[trees]", or {otherwise}'
         )
 
 
@@ -93,42 +103,27 @@ class SvgWriter:
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
         self.encode: Encode = svg_trees
-        self.drawings: list[tuple[int, int, str]] = []
+        self.drawings: list[Drawing] = []
 
-    def write(self, row: list[tuple[int, int, str]]) -> None:
+    def write(self, row: "list[Drawing]") -> None:
         self.drawings += row
 
     def finish(self) -> None:
-        from svgwrite import Drawing
-        from svgwrite.shapes import Rect
+        from spacy_psa.pipeline.parser.tree_drawing import one_below_the_other
 
-        width = max((width for width, _, _ in self.drawings), default=0) + 2 * GAP
-        height = sum(height + GAP for _, height, _ in self.drawings) + GAP
-        page = Drawing(size=(f"{width}px", f"{height}px"))
-        page.viewbox(0, 0, width, height)
-        page.add(Rect(size=("100%", "100%"), fill="white"))
-        parts = [page.tostring().removesuffix("</svg>")]
-        top = GAP
-        for _, high, markup in self.drawings:
-            parts.append(markup.replace("<svg ", f'<svg x="{GAP}" y="{top}" ', 1))
-            top += high + GAP
-        self.stream.write("".join([*parts, "</svg>"]).encode())
+        self.stream.write(one_below_the_other(self.drawings).encode())
 
 
-def svg_trees(doc: "Doc") -> list[tuple[int, int, str]]:
-    """Draw each tree of a document as SVG, with its width and height in pixels.
+def svg_trees(doc: "Doc") -> "list[Drawing]":
+    """Draw each tree of a document as SVG.
 
     Raises:
         InputError: if a tree is too deep.
     """
-    from svgling import draw_tree
+    from spacy_psa.pipeline.parser.tree_drawing import draw
 
     with _not_too_deep():
-        drawings = [draw_tree(tree).get_svg() for tree in _trees(doc)]
-        return [
-            (_pixels(d["width"]), _pixels(d["height"]), NO_XML.sub("\ufffd", d.tostring()))
-            for d in drawings
-        ]
+        return draw(_trees(doc))
 
 
 @contextmanager
@@ -137,10 +132,6 @@ def _not_too_deep() -> Iterator[None]:
         yield
     except RecursionError as error:
         raise InputError("a tree is too deep to draw; set sentence boundaries") from error
-
-
-def _pixels(size: str) -> int:
-    return round(float(size.removesuffix("px")))
 
 
 def _trees(doc: "Doc") -> "list[Tree | str]":

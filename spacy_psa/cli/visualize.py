@@ -170,7 +170,7 @@ class ConfidenceView:
 
         self.key = pipe.name
         self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
-        self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
+        self.span_renderer = SpanRenderer() if pipe.decoding == "threshold" else None
 
     def __call__(self, doc: "Doc") -> str:
         """Give the view of a document, as HTML."""

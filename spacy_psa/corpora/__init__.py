@@ -1,6 +1,7 @@
 """Corpora: a reader for each format, and the conversion to spaCy's `.spacy` files.
 
-Each reader yields one `Doc` for each sentence.
+Each reader of a published corpus yields one `Doc` for each sentence; those of exports
+yield texts with their marks.
 
 | module | contents |
 | --- | --- |
@@ -9,6 +10,11 @@ Each reader yields one `Doc` for each sentence.
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
 | `ptb` | the `.mrg` files of the Penn Treebank; files with one bracketed tree a line |
 | `bmes` | Chinese names, one character a line; `spacy-psa.Bmes.v1` |
+| `any_columns`, `find_columns` | columns in any order, and which is which |
+| `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `brat` | what annotation tools export |
+| `json_records`, `marked_text`, `cut_sentences` | from marked characters to sentences of tokens |
+| `own_files`, `own_corpus`, `split_parts` | a folder of files in any of these formats |
+| `corpus_check` | figures that show mistakes in a corpus |
 | `jsonl` | the JSON lines of the sample corpus |
 | `tree_corpus` | trees to train a parser on; `spacy-psa.TreeCorpus.v1` |
 | `sample`, `sample_grammar`, `sample_words` | the generator of the sample corpus |

@@ -24,7 +24,7 @@ def cut_sentences(doc: Doc, counts: dict[str, int]) -> Iterator[Doc]:
         >>> import spacy
         >>> doc = spacy.blank("en")("Ada left. Bob\\nstayed.")
         >>> doc.set_ents([Span(doc, 0, 1, "PER"), Span(doc, 3, 4, "PER")])
-        >>> [(sentence.text, sentence.ents) for sentence in cut_sentences(doc, {})]
+        >>> [(part.text.strip(), part.ents) for part in cut_sentences(doc, {})]
         [('Ada left.', (Ada,)), ('Bob', (Bob,)), ('stayed.', ())]
     """
     if not len(doc):

@@ -18,14 +18,21 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora import ontonotes, ptb
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.lines import describe_repairs
+from spacy_psa.corpora.quotes import Quotes
 from spacy_psa.corpora.readers import Reader
-from spacy_psa.errors import InputError
+from spacy_psa.corpora.text_docs import as_text
+from spacy_psa.errors import InputError, check_choice, naming
 
 KEY = "constituents"
 
 
 def read_tree_corpus(
-    path: Path | None, max_length: int = 0, limit: int = 0, gold_tags: bool = False
+    path: Path | None,
+    max_length: int = 0,
+    limit: int = 0,
+    gold_tags: bool = False,
+    quotes: Quotes = "treebank",
+    spaces: bool = False,
 ) -> Reader:
     """The reader `spacy-psa.TreeCorpus.v1`: trains a parser on the trees of a file.
 
@@ -43,18 +50,25 @@ def read_tree_corpus(
         limit: the number of sentences to read; 0 means all.
         gold_tags: whether the docs to parse have the gold `token.tag_`. `TagEmbed.v1` then needs no
             tagger in the pipeline (Kitaev2018 Table 4 with gold tags).
+        quotes: the quotation marks that the parser sees: "treebank" for those of the file, such as
+            ``, "straight" or "curly" for those of text, or "mixed" for all three in turn.
+        spaces: whether to find out the spaces of files that have none; an encoder that reads the
+            text, such as a transformer, sees them.
 
     Raises:
-        InputError: if `path` is None; and, when the reader is called, if a file is not in its
-            format, a constituent crosses the end of its sentence, or no sentence has a tree.
+        InputError: if `path` is None, or if there are no such `quotes`; and, when the reader is
+            called, if a file is not in its format, a constituent crosses the end of its sentence,
+            or no sentence has a tree.
     """
+    with naming("TreeCorpus.v1"):
+        check_choice("quotes", quotes, Quotes)
     if path is None:  # spaCy may fill in a config whose paths are not set yet
         raise InputError("TreeCorpus.v1: path is null: set [paths.train] and [paths.dev]")
 
     def read(nlp: Language) -> Iterator[Example]:
         counts: Counter[str] = Counter()
         repairs: Counter[str] = Counter()
-        docs = _split(path, _read(path, nlp.vocab, repairs), counts)
+        docs = as_text(_split(path, _read(path, nlp.vocab, repairs), counts), quotes, spaces)
         found = 0
         for doc in islice((d for d in docs if _fits(d, max_length, counts)), limit or None):
             found += 1

@@ -1,4 +1,4 @@
-"""CKY, k best and inside-outside of labelled spans, compiled for the CPU.
+"""CKY and inside-outside of labelled spans, compiled for the CPU.
 
 The twin is the recursion in a semiring in `structs.inside`. All functions take the cells of all
 sentences one after the other (see `structs.span_cells`), S in total, and `lengths`, (B,) int64, and
@@ -84,100 +84,34 @@ def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]
 
 
 @compiled()
-def kbest(
-    labelled: Floats, null: Floats, lengths: Int64s, k: int
-) -> tuple[Float64s, Int64s, Int64s, Int64s]:
-    """Find the k best scores (k, B), in descending order, and the constituents of their trees.
-
-    Of equal scores, the lowest label comes first, then the lowest split, then the better left part
-    and the better right part.
-
-    Args:
-        labelled: (S, L - 1), the scores of all labels but null.
-        null: (S,), the scores of the null label.
-        lengths: (B,) int64, the tokens of each sentence.
-        k: number of trees.
+def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float64s]:
+    """Find the best score of each span of one sentence of n tokens as a left and a right child.
 
     Returns:
-        The scores, and three arrays with an entry for each constituent: the number of its tree
-        (rank · B + sentence), its cell and its label. Missing trees have the score -inf and no
-        constituents.
+        Two arrays (n + 1, n + 1), the first by [start, end], the second by [end, start]; the rest
+        of them is -inf.
+
+    Examples:
+        >>> left, right = best_children(np.array([-1.0, 0.0, 2.0]), np.zeros(3), 2)
+        >>> float(left[0, 2]), float(right[2, 1])
+        (2.0, 2.0)
     """
-    batch = len(lengths)
-    scores = np.full((k, batch), -np.inf)
-    trees = np.empty(2 * k * lengths.sum(), np.int64)
-    cells = np.empty_like(trees)
-    labels = np.empty_like(trees)
-    n = lengths.max() if batch else 0
-    size = n + 1
-    left = np.empty((size, size, k), np.float64)
-    right = np.empty((size, size, k), np.float64)
-    inner = np.empty(k, np.float64)
-    left_from = np.empty((size, size, k), np.int64)  # rank of the label · k + rank inside
-    right_from = np.empty((size, size, k), np.int64)
-    inner_from = np.empty((size, size, k), np.int64)  # (split · k + left rank) · k + right
-    every = n * (n + 1) // 2
-    known = np.empty((every, k), np.float64)  # scores of the best labels of a cell, without null
-    known_label = np.empty((every, k), np.int64)
-    either = np.empty((every, k), np.float64)  # the same with null
-    either_label = np.empty((every, k), np.int64)
-    stack = np.empty((size, 4), np.int64)
-    first = count = 0
-    for b in range(batch):
-        n = lengths[b]
-        for at in range(n * (n + 1) // 2):
-            _best_labels(labelled[first + at], known[at], known_label[at])
-            either[at] = -np.inf
-            _insert(null[first + at], 0, either[at], either_label[at])
-            for rank in range(k):
-                _insert(known[at, rank], known_label[at, rank], either[at], either_label[at])
-        for start in range(n - 1, -1, -1):
-            row = _row(start, n)
-            for end in range(start + 1, n + 1):
-                if end == start + 1:
-                    left[start, end] = either[row + end]
-                    right[end, start] = either[row + end]
-                    continue
-                inner[:] = -np.inf
+    left = np.full((n + 1, n + 1), -np.inf)
+    right = np.full((n + 1, n + 1), -np.inf)
+    for start in range(n - 1, -1, -1):
+        row = _row(start, n)
+        for end in range(start + 1, n + 1):
+            with_label, best = label[row + end], max(label[row + end], null[row + end])
+            inner = 0.0
+            if end == start + 1:
+                with_label = best
+            else:
+                inner = -np.inf
                 for middle in range(start + 1, end):
-                    if left[start, middle, 0] + right[end, middle, 0] > inner[k - 1]:
-                        a, c = left[start, middle], right[end, middle]
-                        _combine(a, c, middle * k * k, inner, inner_from[start, end])
-                left[start, end] = -np.inf
-                _combine(known[row + end], inner, 0, left[start, end], left_from[start, end])
-                right[end, start] = -np.inf
-                _combine(either[row + end], inner, 0, right[end, start], right_from[end, start])
-        for rank in range(k):
-            scores[rank, b] = known[0, rank] if n == 1 else left[0, n, rank]
-            if scores[rank, b] == -np.inf:
-                break
-            depth = _push4(stack, 0, 0, n, 1, rank)
-            while depth:
-                depth -= 1
-                start, end, is_left, place = stack[depth]
-                at = _row(start, n) + end
-                if n == 1:
-                    chosen = known_label[at, place]
-                elif end == start + 1:
-                    chosen = either_label[at, place]
-                else:
-                    if is_left:
-                        origin = left_from[start, end, place]
-                        chosen = known_label[at, origin // k]
-                    else:
-                        origin = right_from[end, start, place]
-                        chosen = either_label[at, origin // k]
-                    origin = inner_from[start, end, origin % k]
-                    middle = origin // (k * k)
-                    depth = _push4(stack, depth, middle, end, 0, origin % k)
-                    depth = _push4(stack, depth, start, middle, 1, origin // k % k)
-                if chosen:
-                    trees[count] = rank * batch + b
-                    cells[count] = first + at
-                    labels[count] = chosen
-                    count += 1
-        first += n * (n + 1) // 2
-    return scores, trees[:count], cells[:count], labels[:count]
+                    inner = max(inner, left[start, middle] + right[end, middle])
+            left[start, end] = with_label + inner
+            right[end, start] = best + inner
+    return left, right
 
 
 @compiled()
@@ -304,48 +238,3 @@ def _logaddexp(a, b):  # type: ignore[no-untyped-def]
 def _push(stack, depth, start, end, labelled):  # type: ignore[no-untyped-def]
     stack[depth, 0], stack[depth, 1], stack[depth, 2] = start, end, labelled
     return depth + 1
-
-
-@compiled()
-def _push4(stack, depth, start, end, labelled, rank):  # type: ignore[no-untyped-def]
-    stack[depth, 3] = rank
-    return _push(stack, depth, start, end, labelled)
-
-
-@compiled()
-def _best_labels(scores, best, labels):  # type: ignore[no-untyped-def]
-    """Find the best of the scores (L - 1,) of the labels from 1 on, in descending order."""
-    best[:] = -np.inf
-    for at in range(len(scores)):
-        _insert(scores[at], at + 1, best, labels)
-
-
-@compiled()
-def _combine(a, b, first, best, origin):  # type: ignore[no-untyped-def]
-    """Insert the sums of one number of `a` and one of `b`, both descending, into the k `best`.
-
-    The origin of a sum is first + rank in a · k + rank in b.
-    """
-    k = len(best)
-    for i in range(k):
-        for j in range(k // (i + 1)):  # (i + 1)(j + 1) - 1 other sums are no worse
-            score = a[i] + b[j]
-            if not score > best[k - 1]:
-                if j == 0:
-                    return
-                break
-            _insert(score, first + i * k + j, best, origin)
-
-
-@compiled()
-def _insert(score, number, best, numbers):  # type: ignore[no-untyped-def]
-    """Insert a score and its number into `best`, in descending order, after equal scores."""
-    place = len(best) - 1
-    if not score > best[place]:
-        return
-    while place > 0 and score > best[place - 1]:
-        best[place] = best[place - 1]
-        numbers[place] = numbers[place - 1]
-        place -= 1
-    best[place] = score
-    numbers[place] = number

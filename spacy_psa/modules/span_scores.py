@@ -10,6 +10,8 @@ from torch.nn import functional as F
 from spacy_psa.kernels import available
 from spacy_psa.ragged import with_boundaries
 
+BLOCK = 2**17
+"""The spans whose hidden layer is in memory at once in prediction; 500 tokens have as many."""
 Sides = Literal["even_odd", "halves"]
 
 
@@ -89,7 +91,8 @@ class SpanScores(nn.Module):
     sentence, and not to its n (n + 1) / 2 spans.
 
     With S spans in a batch, the module holds about 2 S · hidden floats in training and S · hidden
-    in prediction on a CPU with numba, and twice as many elsewhere.
+    in prediction on a CPU with numba, and twice as many elsewhere. In prediction it holds no more
+    than those of `BLOCK` spans.
 
     Args:
         input_width: d, the width of the token vectors.
@@ -149,7 +152,19 @@ class SpanScores(nn.Module):
             hidden = span_hidden
         norm = self.norm
         fenceposts = self._fenceposts(y, lengths)
+        if not torch.is_grad_enabled() and int(span_counts(lengths).sum()) > BLOCK:
+            return self._in_blocks(fenceposts, lengths)
         return self.label(hidden(fenceposts, lengths, self.bias, norm.weight, norm.bias, norm.eps))
+
+    def _in_blocks(self, fenceposts: Tensor, lengths: Tensor) -> Tensor:
+        """Score the spans of long sentences, without the hidden layer of all spans at once."""
+        start, end = span_fenceposts(lengths, fenceposts.device)
+        scores = fenceposts.new_empty(len(start), self.label.out_features)
+        for rows in torch.arange(len(start), device=start.device).split(BLOCK // 4):
+            first, last = int(rows[0]), int(rows[-1]) + 1
+            vectors = fenceposts[end[first:last]] - fenceposts[start[first:last]] + self.bias
+            scores[first:last] = self.label(torch.relu(self.norm(vectors)))
+        return scores
 
     def _fenceposts(self, y: Tensor, lengths: Tensor) -> Tensor:
         """Compute M1 F, (N + B, hidden), from y (N + 2B, d)."""

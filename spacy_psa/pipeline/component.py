@@ -69,6 +69,13 @@ class StructuredPipe(TrainablePipe, ABC):
         self.max_grad_norm = max_grad_norm
         self.cfg: dict[str, Any] = {"labels": []}
 
+    def check_beside(self, others: Iterable[Any]) -> None:
+        """Warn if this component and another one of its pipeline write to the same place.
+
+        Args:
+            others: the components that the pipeline has already.
+        """
+
     @property
     @abstractmethod
     def outputs(self) -> int:

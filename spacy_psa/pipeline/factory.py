@@ -40,7 +40,9 @@ def component_factory(
     settings = [p for p in arguments if p.kind is Parameter.KEYWORD_ONLY]
 
     def make(nlp: Language, name: str, model: Model, **given: Any) -> StructuredPipe:
-        return component(nlp.vocab, model, name, **given)
+        made = component(nlp.vocab, model, name, **given)
+        made.check_beside([pipe for _, pipe in nlp.components])
+        return made
 
     annotations = {p.name: p.annotation for p in arguments}
     positional = (("nlp", Language), ("name", str), ("model", annotations["model"]))

@@ -1,7 +1,7 @@
 """The scorer `spacy-psa.parseval_scorer.v1`: PARSEVAL of the constituents of a pipeline."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -16,6 +16,10 @@ from spacy_psa.scoring.parseval import SentenceScore, brackets, compare, total
 from spacy_psa.sentences import sentence_bounds
 
 SCORES = ("p", "r", "f", "exact", "no_crossing", "tag_acc", "per_type")
+IN_LOGS = ("p", "r", "f", "exact")
+"""Scores with short names, since logs cut long ones off."""
+PRINTED = ("p", "r", "f", "per_type")
+"""Scores that `spacy evaluate --spans-key` prints."""
 
 
 def parseval_scorer(
@@ -50,7 +54,9 @@ def score_constituents(
         params: the rules.
 
     Returns:
-        `<key>_p`, `<key>_r` and `<key>_f` of labelled brackets; `<key>_exact`, the fraction of
+        `tree_p`, `tree_r` and `tree_f` of labelled brackets, for the columns of a log, and the same
+        as `<key>_p`, `<key>_r` and `<key>_f`, and as `spans_<key>_p` and so on, which `spacy
+        evaluate --spans-key <key>` prints; `tree_exact` and `<key>_exact`, the fraction of
         sentences with all brackets right; `<key>_no_crossing`, the fraction of sentences without a
         bracket that crosses a gold one; `<key>_tag_acc`, the fraction of words with the gold
         `token.tag_`, or None if the docs have no predicted tags; and `<key>_per_type`,
@@ -69,7 +75,7 @@ def score_constituents(
     """
     scores = sentence_scores(examples, spans_key=spans_key, params=params)
     if not scores:
-        return {f"{spans_key}_{name}": None for name in SCORES}
+        return _named(spans_key, [None] * len(SCORES))
     totals = total(scores)
     figures = (
         totals.precision,
@@ -80,7 +86,14 @@ def score_constituents(
         totals.tagging,
         totals.per_label(),
     )
-    return {f"{spans_key}_{name}": figure for name, figure in zip(SCORES, figures, strict=True)}
+    return _named(spans_key, figures)
+
+
+def _named(key: str, figures: Sequence[Any]) -> dict[str, Any]:
+    found = dict(zip(SCORES, figures, strict=True))
+    short = {f"tree_{name}": found[name] for name in IN_LOGS}
+    printed = {f"spans_{key}_{name}": found[name] for name in PRINTED}
+    return short | {f"{key}_{name}": figure for name, figure in found.items()} | printed
 
 
 def sentence_scores(

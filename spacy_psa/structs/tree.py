@@ -7,7 +7,7 @@ Stern et al. 2017 introduced the margin loss, Finkel et al. 2008 the likelihood.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import cast
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spacy_psa import kernels
-from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
+from spacy_psa.structs.distribution import StructuredDistribution, recording
 from spacy_psa.structs.inside import (
     LogPartition,
     inside_outside,
@@ -28,8 +28,8 @@ from spacy_psa.structs.inside import (
 )
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
 from spacy_psa.structs.span_cells import Constituent, SpanCells, Tree, hamming
-
-Span = tuple[int, int] | tuple[int, int, int]
+from spacy_psa.structs.tree_evidence import Span, legal_labels
+from spacy_psa.structs.tree_kbest import Forest
 
 
 class SpanTree(StructuredDistribution[Tree]):
@@ -258,6 +258,7 @@ class SpanTree(StructuredDistribution[Tree]):
         *,
         required: Sequence[Iterable[Span]] | None = None,
         forbidden: Sequence[Iterable[Span]] | None = None,
+        uncrossed: Sequence[Iterable[tuple[int, int]]] | None = None,
     ) -> SpanTree:
         """Condition on evidence: trees that contradict it get the probability 0.
 
@@ -268,8 +269,10 @@ class SpanTree(StructuredDistribution[Tree]):
                 span may not be null in the normal form.
             required: for each sentence, the spans (start, end), of any label, and the constituents
                 (start, end, label) that must be in its tree. Spans that cross them become
-                impossible.
+                impossible. Several labels, of which one must be there, are a list.
             forbidden: for each sentence, the spans and constituents that must not be in its tree.
+            uncrossed: for each sentence, the spans that no constituent may cross. They need not be
+                constituents.
 
         Raises:
             ValueError: for a mask of another shape or type, and for a span or label out of range.
@@ -281,40 +284,13 @@ class SpanTree(StructuredDistribution[Tree]):
             >>> (evidence.log_partition - trees.log_partition).exp()
             tensor([0.3333])
         """
-        batch, side = len(self.lengths), self._cells.longest + 1
         labels = self.labelled.shape[1] + 1
-        legal = torch.ones(len(self._cells), labels, dtype=torch.bool)
-        if allowed is not None:
-            mask = check_mask("allowed", allowed, (batch, side, side, labels)).cpu()
-            legal &= mask[self._places(self._cells, mask.device)]
-        for b, start, end, label in self._evidence("required", required):
-            own = self._cells.of(b)
-            starts, ends = self._cells.start[own], self._cells.end[own]
-            crossing = (starts < start) & (start < ends) & (ends < end)
-            crossing |= (start < starts) & (starts < end) & (end < ends)
-            legal[own] &= ~crossing[:, None]
-            there = torch.arange(labels) == label if label else torch.arange(labels) > 0
-            legal[self._cells.at(b, start, end)] &= there
-        for b, start, end, label in self._evidence("forbidden", forbidden):
-            legal[self._cells.at(b, start, end), label or slice(1, None)] = False
+        legal = legal_labels(self._cells, labels, allowed, required, forbidden, uncrossed)
         illegal = ~legal.to(self.labelled.device)
         return self._with(
             self.labelled.masked_fill(illegal[:, 1:], -torch.inf),
             self.null.masked_fill(illegal[:, 0], -torch.inf),
         )
-
-    def _evidence(
-        self, name: str, spans: Sequence[Iterable[Span]] | None
-    ) -> Iterator[tuple[int, int, int, int]]:
-        """Yield sentence, start, end and label (0 for any) of each required or forbidden span."""
-        if spans is not None and len(spans) != len(self.lengths):
-            raise ValueError(f"{name} is for {len(spans)} sentences, not {len(self.lengths)}")
-        top = self.labelled.shape[1]
-        for b, asked in enumerate(spans or ()):
-            for start, end, *label in asked:
-                if label and not 1 <= label[0] <= top:
-                    raise ValueError(f"sentence {b}: label {label[0]} is not from 1 to {top}")
-                yield b, start, end, label[0] if label else 0
 
     # ---------------------------------------------------------------------- inference
 
@@ -371,17 +347,22 @@ class SpanTree(StructuredDistribution[Tree]):
         return torch.from_numpy(best), trees
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
-        if self._compiled:
-            from spacy_psa.kernels import tree as kernel
-
-            labelled, null = to_numpy(self.labelled), to_numpy(self.null)
-            found = kernel.kbest(labelled, null, self.lengths.numpy(), k)
-            scores, number, cells, labels = (torch.from_numpy(array) for array in found)
-            trees = self._cells.trees(number, cells, labels, scores.numel())
-        else:
-            scores, trees = self._trace(KMax(k), k)
         batch = len(self.lengths)
-        return scores, [trees[i * batch : (i + 1) * batch] for i in range(len(scores))]
+        if not self._compiled:
+            scores, trees = self._trace(KMax(k), k)
+            return scores, [trees[i * batch : (i + 1) * batch] for i in range(len(scores))]
+        from spacy_psa.kernels import tree as kernel
+
+        labelled, null = to_numpy(self.labelled), to_numpy(self.null)
+        ranked = torch.full((k, batch), -torch.inf, dtype=torch.float64)
+        best: list[list[Tree]] = [[[] for _ in range(batch)] for _ in range(k)]
+        for b, n in enumerate(self.lengths.tolist()):
+            own = self._cells.of(b)
+            children = kernel.best_children(labelled[own].max(1), null[own], n)
+            found = Forest(labelled[own], null[own], n, *children).best(k)
+            for rank, (score, tree) in enumerate(found):
+                ranked[rank, b], best[rank][b] = score, tree
+        return ranked, best
 
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
         # There are n copies of the sentences, and each copy draws one tree.

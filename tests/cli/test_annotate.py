@@ -17,7 +17,8 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome
-from spacy_psa.annotation.input import Record, text_doc
+from spacy_psa.annotation.input import text_doc
+from spacy_psa.annotation.records import Record
 from spacy_psa.cli.annotate import annotated
 from tests.helpers.commands import assert_one_error, command
 

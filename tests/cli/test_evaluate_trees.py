@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,38 @@ def test_rules_that_cannot_be_read_are_one_error(gold, test, tmp_path):
     found = run(gold, test, "--prm", tmp_path / "none.prm")
     assert found.exit_code == 2
     assert "none.prm" in found.stderr
+
+
+UNTAGGED = [re.sub(r"\((\S+) ([^()\s]+)\)", r"(X \2)", tree) for tree in TEST]
+PUNCTUATED = "(S (NP (PRP I)) (, ,) (VP (VBP go)) (. .))"
+
+
+def test_trees_of_an_untagged_parser_score_as_with_the_gold_tags(gold, test, tmp_path):
+    untagged = write(tmp_path / "untagged.txt", UNTAGGED)
+    found = run(gold, untagged)
+    assert rows(found) | {"Tagging accuracy": []} == rows(run(gold, test)) | {
+        "Tagging accuracy": []
+    }
+    assert rows(found)["Tagging accuracy"] == ["-", "-"]
+    assert found.stderr == ""
+
+
+def test_gold_punctuation_is_deleted_on_both_sides(tmp_path):
+    gold = write(tmp_path / "gold.txt", [PUNCTUATED])
+    untagged = PUNCTUATED.replace("(, ,)", "(X ,)").replace("(. .)", "(X .)")
+    for tags in ("PRP", "X"):
+        one = re.sub(r"\((PRP|VBP) ", "(X ", untagged) if tags == "X" else untagged
+        found = run(gold, write(tmp_path / "test.txt", [one]), *["--gold-tags"] * (tags == "PRP"))
+        assert rows(found)["Bracketing F1"] == ["100.00", "100.00"]
+        assert rows(found)["Error sentences"] == ["0", "0"]
+
+
+def test_sentences_that_are_left_out_are_counted_in_a_warning(gold, tmp_path):
+    other = write(tmp_path / "other.txt", [TEST[0], TEST[1].replace("we", "you"), TEST[2]])
+    found = run(gold, other)
+    assert rows(found)["Error sentences"] == ["1", "1"]
+    assert "warning: 1 of 3 sentences are errors and left out" in found.stderr
+    assert "sentence 2: the words 'we' and 'you' differ" in found.stderr
+    tagged = write(tmp_path / "t.txt", [TEST[0].replace("(. .)", "(NN .)"), *TEST[1:]])
+    assert "--gold-tags" in run(gold, tagged).stderr
+    assert run(gold, tagged, "--gold-tags").stderr == ""

@@ -71,6 +71,7 @@ def test_it_trains_as_it_is(files, tmp_path, monkeypatch):
     result = command("train")("config.cfg", "--output", "training", "--training.max_steps", 2)
     assert result.exit_code == 0, result.output
     assert spacy.load("training/model-best").pipe_names == ["sentencizer", "ner"]
+    assert "ENTS_F" in result.stdout and "SENTS_F" not in result.stdout
 
 
 def write_vectors(path):

@@ -59,7 +59,7 @@ def test_the_parser_learns_from_the_tags_that_the_tagger_before_it_predicts(tagg
     assert nlp.get_pipe("tagger").to_bytes() == weights
     doc = nlp("Roses bloom")
     assert len(doc.spans["constituents"]) >= 1
-    assert nlp.config["training"]["score_weights"]["constituents_f"] == 1.0
+    assert nlp.config["training"]["score_weights"]["tree_f"] == 1.0
 
 
 @pytest.mark.parametrize("name", LIKE_PAPER)
@@ -68,7 +68,7 @@ def test_dev_is_scored_four_times_in_a_pass_over_ontonotes(name):
     updates = 30_060 / found["training.batcher.size"]
     assert found["training.eval_frequency"] == pytest.approx(updates / 4, rel=0.02)
     assert found["training.patience"] == 60 * found["training.eval_frequency"]
-    assert found["training.score_weights.constituents_f"] == 1.0
+    assert found["training.score_weights.tree_f"] == 1.0
 
 
 def test_the_rate_rises_over_the_first_160_batches():

@@ -15,6 +15,7 @@ pytest.importorskip("numba")
 
 from spacy_psa.kernels import tree as kernel
 from spacy_psa.structs.tree import SpanTree
+from spacy_psa.structs.tree_kbest import Forest
 from tests.helpers.structs import on_both_paths
 
 quick = settings(max_examples=30, deadline=None)
@@ -104,9 +105,10 @@ def test_kernels_agree_with_plain_recursion(dtype, n):
     doubles = scores.astype(np.float64)
     assert kernel.log_partition(doubles[0], doubles[1], lengths)[0] == pytest.approx(log_z)
     assert kernel.inside_outside(doubles[0], doubles[1], lengths)[0][0] == pytest.approx(log_z)
-    ranked = kernel.kbest(scores[0][:, None].copy(), scores[1], lengths, 1)
-    assert ranked[0][0, 0] == pytest.approx(best[0])
-    assert ranked[2].tolist() == cells.tolist()
+    children = kernel.best_children(scores[0], scores[1], n)
+    score, tree = Forest(scores[0][:, None], scores[1], n, *children).best(1)[0]
+    assert score == pytest.approx(best[0])
+    assert [spans.index((start, end)) for start, end, _ in tree] == cells.tolist()
 
 
 def test_sentences_of_a_batch_do_not_touch_each_other():

@@ -89,3 +89,14 @@ def test_counts_say_how_many_rows_come_out(sizes, boundaries):
 def test_a_sentence_scores_alike_alone_and_in_a_batch(sizes):
     module, (y, lengths) = built(), batch(sizes, 6)
     torch.testing.assert_close(module(y, lengths), one_by_one(module, y, lengths))
+
+
+@pytest.mark.parametrize("boundaries", [True, False])
+def test_long_sentences_are_scored_in_blocks_with_the_same_result(boundaries, monkeypatch):
+    module = built(boundaries=boundaries)
+    y, lengths = batch([9, 4, 12] if boundaries else [7, 2, 10], 6)
+    with torch.no_grad():
+        whole = module(y, lengths)
+        monkeypatch.setattr("spacy_psa.modules.span_scores.BLOCK", 12)
+        torch.testing.assert_close(module(y, lengths), whole)
+    assert module(y, lengths).requires_grad  # training is not in blocks

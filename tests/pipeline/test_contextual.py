@@ -8,7 +8,7 @@ import spacy
 import torch
 from spacy.cli.train import train
 from spacy.ml.models.tok2vec import build_Tok2Vec_model as tok2vec
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config, registry
@@ -240,3 +240,46 @@ def test_training_over_spacys_tok2vec_learns_and_reaches_it(corpus, tmp_path):
     doc = gold(after, corpus)[-3].copy()
     doc.set_ents([], default="missing")
     assert after(doc).ents
+
+
+def over(bert, factory, model, **settings):
+    """A component that listens to a transformer of random weights."""
+    nlp = spacy.blank("en")
+    transformer = {
+        "@architectures": "spacy-transformers.TransformerModel.v3",
+        "name": str(bert),
+        "get_spans": {
+            "@span_getters": "spacy-transformers.strided_spans.v1",
+            "window": 128,
+            "stride": 96,
+        },
+    }
+    nlp.add_pipe("transformer", config={"model": transformer})
+    listener = {
+        "@architectures": "spacy-transformers.TransformerListener.v1",
+        "grad_factor": 1.0,
+        "pooling": {"@layers": "reduce_mean.v1"},
+    }
+    config = {"model": {**model, "tok2vec": listener}, **settings}
+    nlp.add_pipe(factory, name="ours", config=config)
+    return nlp
+
+
+@pytest.mark.parametrize("factory", ["crf_ner", "crf_tagger", "constituency_parser"])
+def test_batches_of_empty_docs_alone_are_annotated_over_a_transformer(bert, factory):
+    architecture = "ChartParser" if factory == "constituency_parser" else "CRF"
+    nlp = over(bert, factory, {"@architectures": f"spacy-psa.{architecture}.v1"})
+    examples = make_examples(nlp)
+    for example in examples:
+        for token in example.reference:
+            token.tag_ = "X"
+        span = Span(example.reference, 0, len(example.reference), "S")
+        example.reference.spans["constituents"] = [span]
+    nlp.initialize(lambda: examples)
+    for texts in ([""], ["", ""], ["", "Ada left", ""]):
+        assert [doc.text for doc in nlp.pipe(texts)] == texts
+    assert nlp("").text == ""
+    if hasattr(nlp.get_pipe("ours"), "kbest"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            assert not any(nlp.get_pipe("ours").kbest(nlp.make_doc(""), 2)[0][1:])

@@ -35,6 +35,7 @@ WRONG = {
     "loss": "squared",
     "max_grad_norm": "small",
     "max_length": "long",
+    "neg_prefix": ["!"],
     "overwrite": "perhaps",
     "reduction": "max",
     "scheme": "IOB1",

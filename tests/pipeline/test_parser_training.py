@@ -3,11 +3,15 @@
 import pytest
 import spacy
 import srsly
+from spacy.cli.debug_config import debug_config
+from spacy.cli.debug_data import debug_data
 from spacy.cli.evaluate import evaluate
 from spacy.cli.train import train
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin, Span
+from spacy.util import load_config
 
 from spacy_psa.corpora.jsonl import read_docs
+from spacy_psa.scoring.result import read_examples
 from tests.helpers.paths import CONFIGS, SAMPLE
 
 CONFIG = CONFIGS / "parser" / "sample.cfg"
@@ -38,6 +42,71 @@ def test_training_learns_and_keeps_the_best_model(folder):
     meta = srsly.read_json(folder / "model" / "model-best" / "meta.json")
     assert meta["performance"]["constituents_f"] == pytest.approx(max(scores))
     assert meta["components"] == ["parser"]
+
+
+def test_the_log_has_short_names_and_old_ones_stay_in_the_performance(folder):
+    meta = srsly.read_json(folder / "model" / "model-best" / "meta.json")
+    for name in ("f", "p", "r", "exact"):
+        assert meta["performance"][f"tree_{name}"] == meta["performance"][f"constituents_{name}"]
+    weights = load_config(CONFIG)["training"]["score_weights"]
+    shown = [name for name, weight in weights.items() if weight is not None]
+    assert shown == ["tree_f", "tree_p", "tree_r", "tree_exact"]
+    assert all(len(name) <= 13 for name in shown)  # longer ones are cut off
+
+
+def test_spacys_evaluate_prints_the_scores_of_trees(folder, capsys):
+    model = str(folder / "model" / "model-best")
+    evaluate(model, folder / "trees.spacy", silent=False, spans_key="constituents")
+    printed = capsys.readouterr().out
+    assert "SPAN F" in printed and "SPAN R" in printed and "NP" in printed
+
+
+def test_a_config_with_the_scores_of_version_0_1_goes_on_training(folder, tmp_path):
+    old = {"constituents_f": 1.0, "constituents_p": 0.0, "constituents_r": 0.0}
+    config = load_config(CONFIG, interpolate=False)
+    config["training"]["score_weights"] = old
+    del config["components"]["parser"]["max_length"]
+    config.to_disk(tmp_path / "old.cfg")
+    overrides = {
+        "paths.train": str(folder / "trees.spacy"),
+        "paths.dev": str(folder / "trees.spacy"),
+        "training.max_epochs": 0,
+        "training.max_steps": 11,
+        "training.eval_frequency": 10,
+    }
+    train(tmp_path / "old.cfg", tmp_path / "model", overrides=overrides)
+    performance = srsly.read_json(tmp_path / "model" / "model-best" / "meta.json")["performance"]
+    assert performance["constituents_f"] > 0
+
+
+@pytest.mark.parametrize("name", ["factored", "lstm", "psa", "sample", "small", "tener"])
+def test_spacy_debug_checks_the_config(folder, name, capsys, tmp_path):
+    path = CONFIGS / "parser" / f"{name}.cfg"
+    docs = list(DocBin().from_disk(folder / "trees.spacy").get_docs(spacy.blank("en").vocab))
+    trees = str(tmp_path / "trees.spacy")  # fewer than 100 examples are an error for spaCy
+    DocBin(docs=docs * 2).to_disk(trees)
+    debug_data(path, config_overrides={"paths.train": trees, "paths.dev": trees}, silent=False)
+    assert "120 training docs" in capsys.readouterr().out
+    debug_config(path, overrides={"paths.train": trees, "paths.dev": trees})
+    assert "Config is valid" in capsys.readouterr().out
+
+
+def test_development_and_test_data_are_scored_on_the_same_tokens(folder, tmp_path):
+    """Also where the tokenizer of the pipeline would split words of the treebank."""
+    nlp = spacy.load(folder / "model" / "model-best")
+    docs = list(DocBin().from_disk(folder / "trees.spacy").get_docs(nlp.vocab))
+    words = ["Ada", "met", "Mr.Bush/Evans", "."]
+    odd = Doc(nlp.vocab, words=words, spaces=[True, True, False, False], tags=["NNP"] * 4)
+    odd.spans["constituents"] = [Span(odd, 0, 4, "S")]
+    assert [token.text for token in nlp.make_doc(odd.text)] != words
+    DocBin(docs=[*docs, odd]).to_disk(tmp_path / "test.spacy")
+    dev = nlp.config["corpora"]["dev"] | {"path": str(tmp_path / "test.spacy")}
+    of_dev = spacy.registry.resolve({"dev": dev})["dev"](nlp)
+    of_test = read_examples(nlp, tmp_path / "test.spacy")
+    assert [[t.text for t in eg.predicted] for eg in of_test] == [
+        [t.text for t in eg.predicted] for eg in of_dev
+    ]
+    assert [t.text for t in of_test[-1].predicted] == words
 
 
 def test_trained_model_is_evaluated_and_parses_with_confidence(folder):

@@ -107,6 +107,10 @@ class CRFChunker(SpanLabeler):
         threshold: a probability from 0 to 1, for `decode = "threshold"`.
         overwrite: True to ignore and replace the chunks that are on a doc; False to take them as
             evidence.
+        required_spans_key: the key of `doc.spans` with spans that the chunks must include; None
+            for no such spans. A span without label may have any.
+        forbidden_spans_key: the key of `doc.spans` with spans that the chunks must not include;
+            None for no such spans. A span without label is forbidden with all labels.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
@@ -149,6 +153,8 @@ class CRFChunker(SpanLabeler):
         decode: Decode = "viterbi",
         threshold: float = 0.5,
         overwrite: bool = False,
+        required_spans_key: str | None = None,
+        forbidden_spans_key: str | None = None,
         scorer: Callable | None = None,
     ):
         super().__init__(
@@ -163,6 +169,8 @@ class CRFChunker(SpanLabeler):
             decode=decode,
             threshold=threshold,
             overwrite=overwrite,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
             scorer=scorer,
         )
         # The other decoders write the same chunks to both groups, the evidence included.

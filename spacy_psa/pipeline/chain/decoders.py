@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from spacy_psa.errors import SettingError
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
 from spacy_psa.structs.chain import LinearChain
@@ -68,8 +70,18 @@ class SpanDecoder(ABC):
                 `ChainQueries.infer`.
             scheme: the meaning of the tags in these distributions.
         """
-        found = infer(docs, lambda chain: self.read(chain, scheme))
+        found = infer(docs, lambda chain: self.read_refined(chain, scheme))
         return [joined(parts) for parts in found]
+
+    def read_refined(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
+        """Choose the spans of each sentence of a chain that may have a scheme of its own."""
+        if not isinstance(chain, RefinedChain):
+            return self.read(chain, scheme)
+        found = self.read(chain, chain.scheme)
+        return [
+            prediction._replace(spans=chain.spans(row, prediction.spans))
+            for row, prediction in enumerate(found)
+        ]
 
     @abstractmethod
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
@@ -127,18 +139,33 @@ class ExpectedF1Decoder(SpanDecoder):
 
     def predict(self, docs: list[Doc], infer: Infer, scheme: SpanScheme) -> list[SpanPrediction]:
         return [
-            self._of_doc(parts, scheme)
+            self._of_doc(parts)
             for batch in minibatch(docs, size=MBR_DOCS)
-            for parts in infer(batch, _potentials)
+            for parts in infer(batch, lambda chain: _potentials(chain, scheme))
         ]
 
-    def _of_doc(self, parts: list[tuple[int, Tensor]], scheme: SpanScheme) -> SpanPrediction:
+    def _of_doc(self, parts: list[tuple[int, "_Row"]]) -> SpanPrediction:
         if not parts:
             return joined([])
         starts, rows = zip(*parts)
-        potentials = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
-        chain = LinearChain(potentials, torch.tensor([len(row) for row in rows]))
-        return joined(list(zip(starts, self.read(chain, scheme))))
+        scheme = max((row.scheme for row in rows), key=lambda scheme: len(scheme.tags))
+        k = len(scheme.tags)
+        # A sentence without wrong spans has fewer tags.
+        wide = [
+            torch.nn.functional.pad(
+                row.potentials, 2 * (0, k - row.potentials.shape[-1]), value=-torch.inf
+            )
+            for row in rows
+        ]
+        potentials = torch.nn.utils.rnn.pad_sequence(wide, batch_first=True)
+        chain = LinearChain(potentials, torch.tensor([len(row) for row in wide]))
+        found = self.read(chain, scheme)
+        return joined(
+            [
+                (start, part._replace(spans=row.label(part.spans)))
+                for start, row, part in zip(starts, rows, found)
+            ]
+        )
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
         posteriors = SpanPosteriors(chain, scheme)
@@ -235,12 +262,25 @@ def _scores(
     ]
 
 
-def _potentials(chain: LinearChain) -> list[Tensor]:
-    """Give the log potentials (n, K, K) of each sentence, in float64.
+class _Row(NamedTuple):
+    """A sentence of a chain."""
+
+    potentials: Tensor
+    """(n, K, K) log potentials, in float64."""
+    scheme: SpanScheme
+    """The meaning of the K tags."""
+    label: Callable[[Spans], Spans]
+    """Gives the spans that are read by the scheme their labels."""
+
+
+def _potentials(chain: LinearChain, scheme: SpanScheme) -> list[_Row]:
+    """Give each sentence of a chain.
 
     Raises:
         ValueError: if a sentence has no analysis.
     """
     _ = chain.argmax  # raises if no analysis is possible
-    potentials = chain.potentials.double()
-    return [rows[:n] for rows, n in zip(potentials, chain.lengths.tolist())]
+    rows = [rows[:n] for rows, n in zip(chain.potentials.double(), chain.lengths.tolist())]
+    if isinstance(chain, RefinedChain):
+        return [_Row(row, chain.scheme, partial(chain.spans, i)) for i, row in enumerate(rows)]
+    return [_Row(row, scheme, lambda spans: spans) for row in rows]

@@ -17,10 +17,10 @@ class KeptSettings:
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> ner = nlp.add_pipe("crf_ner")
-        >>> ner.decode = "mbr"
+        >>> ner.decoding = "mbr"
         >>> ner.note_changes()
         >>> ner.cfg["changed"]
-        {'decode': ['viterbi', 'mbr']}
+        {'decoding': ['viterbi', 'mbr']}
     """
 
     cfg: dict[str, Any]

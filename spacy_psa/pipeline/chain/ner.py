@@ -15,7 +15,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import Decode
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.doc_spans import labels_of, same_tokens
-from spacy_psa.pipeline.chain.incorrect_spans import without_spans
+from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
@@ -69,6 +69,10 @@ class CRFEntityRecognizer(SpanLabeler):
         threshold: a probability from 0 to 1, for `decode = "threshold"`.
         overwrite: True to ignore and replace the entities that are on a doc; False to take them
             as evidence.
+        required_spans_key: the key of `doc.spans` with spans that the entities must include; None
+            for no such spans. A span without label may have any.
+        forbidden_spans_key: the key of `doc.spans` with spans that the entities must not include;
+            None for no such spans. A span without label is forbidden with all labels.
         incorrect_spans_key: the key of `reference.spans` with spans that are known to be wrong,
             as in spaCy's `ner`; training lowers the probability of the analyses that have one of
             them. None for no such spans.
@@ -117,6 +121,8 @@ class CRFEntityRecognizer(SpanLabeler):
         decode: Decode = "viterbi",
         threshold: float = 0.5,
         overwrite: bool = False,
+        required_spans_key: str | None = None,
+        forbidden_spans_key: str | None = None,
         incorrect_spans_key: str | None = None,
         scorer: Callable | None = None,
     ):
@@ -132,6 +138,8 @@ class CRFEntityRecognizer(SpanLabeler):
             decode=decode,
             threshold=threshold,
             overwrite=overwrite,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
             scorer=scorer,
         )
         self.incorrect_spans_key = incorrect_spans_key

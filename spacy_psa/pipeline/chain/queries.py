@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from spacy.tokens import Doc
 
 from spacy_psa.errors import check_sizes, naming
-from spacy_psa.pipeline.chain.kbest import best_sequences, best_sums
+from spacy_psa.pipeline.chain.kbest import Ranked, best_sequences, best_sums
+from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.structs.chain import LinearChain
 
 Answer = TypeVar("Answer")
@@ -83,7 +84,7 @@ class ChainQueries(ABC):
         Returns:
             (tokens, K) float64; the columns are `tags`.
         """
-        parts = self.infer([doc], lambda chain: cut(exact(chain).marginals, chain.lengths))
+        parts = self.infer([doc], lambda chain: cut(tag_marginals(exact(chain)), chain.lengths))
         rows = [numpy.zeros((0, len(self.tags))), *(part for _, part in parts[0])]
         return numpy.concatenate(rows)
 
@@ -129,7 +130,7 @@ class ChainQueries(ABC):
         with naming(self.name):
             check_sizes(k=k)
         docs = list(docs)
-        found = self.infer(docs, lambda chain: best_sequences(exact(chain), k))
+        found = self.infer(docs, lambda chain: best_tags(exact(chain), k))
         results = []
         for doc, parts in zip(docs, found):
             named = [[self.named(tags, start) for _, tags in ranked] for start, ranked in parts]
@@ -165,6 +166,29 @@ def exact(chain: LinearChain) -> LinearChain:
     if (chain.log_partition == -torch.inf).any():
         raise ValueError("no tag sequence is possible for a sentence of the batch")
     return chain
+
+
+def tag_marginals(chain: LinearChain) -> torch.Tensor:
+    """Compute P(tag) for each token, over the tags of the component: (B, n, K)."""
+    if isinstance(chain, RefinedChain):
+        return chain.fold(chain.marginals)
+    return chain.marginals
+
+
+def best_tags(chain: LinearChain, k: int) -> list[Ranked]:
+    """Find the k best tag sequences of each sentence, over the tags of the component.
+
+    Returns:
+        For each sentence, pairs of a log probability and the tags (length,), best first.
+
+    Raises:
+        ValueError: if a sentence has no tag sequence.
+    """
+    found = best_sequences(chain, k)
+    if not isinstance(chain, RefinedChain):
+        return found
+    bases = chain.base.numpy()
+    return [[(p, base[tags]) for p, tags in ranked] for base, ranked in zip(bases, found)]
 
 
 def cut(padded: torch.Tensor, lengths: torch.Tensor) -> list[NDArray[Any]]:

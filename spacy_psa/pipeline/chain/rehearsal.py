@@ -35,6 +35,19 @@ class Rehearsing:
     `nlp.resume_training` keeps a copy of the model. `rehearse` lets the model stay close to what
     the copy says of texts without annotation: its loss is the cross entropy of the two
     distributions.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> ner = nlp.add_pipe(
+        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
+        ... )
+        >>> _ = ner.add_label("PER")
+        >>> optimizer = nlp.initialize()
+        >>> optimizer = nlp.resume_training()
+        >>> doc = nlp.make_doc("Ada met Bob")
+        >>> nlp.rehearse([Example(doc, doc.copy())], sgd=optimizer)["crf_ner"] > 0
+        True
     """
 
     model: Model

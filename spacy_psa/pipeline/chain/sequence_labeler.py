@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy
 import torch
@@ -21,7 +21,9 @@ from torch import Tensor
 from spacy_psa.architectures.crf import score_legal_pairs
 from spacy_psa.architectures.more_tags import add_tags
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
-from spacy_psa.errors import InputError, check_choice, naming
+from spacy_psa.errors import InputError, check_choice, check_sizes, naming
+from spacy_psa.pipeline.chain.doc_analyses import Decoding, DocAnalyses, SentenceAnalyses
+from spacy_psa.pipeline.chain.evidence import Known
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.fitting_model import (
     check_number_of_pairs,
@@ -29,9 +31,9 @@ from spacy_psa.pipeline.chain.fitting_model import (
     scores_no_tags_as_input_error,
 )
 from spacy_psa.pipeline.chain.kept_settings import KeptSettings
-from spacy_psa.pipeline.chain.queries import ChainQueries
+from spacy_psa.pipeline.chain.queries import ChainQueries, exact
 from spacy_psa.pipeline.chain.rehearsal import Rehearsing
-from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
+from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions, Spans
 from spacy_psa.pipeline.chain.temperature import Tempered
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.not_finite import check_scores
@@ -71,6 +73,10 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
             prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that a batch
             of several sentences takes no more memory than with 89.
         confidence: whether predictions are written with their probabilities.
+        required_spans_key: the key of `doc.spans` with spans that predictions must have; None for
+            no such spans.
+        forbidden_spans_key: the key of `doc.spans` with spans that predictions must not have; None
+            for no such spans.
 
     Raises:
         InputError: if there is no such `reduction`.
@@ -102,6 +108,8 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
         reduction: Reduction,
         batch_tokens: int,
         confidence: bool,
+        required_spans_key: str | None,
+        forbidden_spans_key: str | None,
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
         with naming(name):
@@ -109,6 +117,8 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
         self.reduction = reduction
         self.batch_tokens = batch_tokens
         self.confidence = confidence
+        self.required_spans_key = required_spans_key
+        self.forbidden_spans_key = forbidden_spans_key
 
     @property
     def confidence(self) -> bool:
@@ -155,7 +165,7 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
 
     @abstractmethod
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
-        """Read the evidence on a doc.
+        """Read the evidence in the annotation on a doc.
 
         Args:
             doc: the doc.
@@ -165,6 +175,36 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
             For each sentence, the tags that the annotation already on the doc allows, as a bool
             array (n, K); None if the doc has no such annotation.
         """
+
+    @abstractmethod
+    def known_of(self, doc: Doc, bounds: Bounds, **evidence: Any) -> list[Known]:
+        """Translate evidence that a user gives into what is known of each sentence.
+
+        Args:
+            doc: the doc.
+            bounds: its sentences.
+            evidence: what the component's `decode` takes.
+
+        Raises:
+            InputError: if the evidence contradicts itself or the annotation on the doc.
+        """
+
+    @abstractmethod
+    def grouped(self, doc: Doc) -> dict[str, Any]:
+        """Read the evidence in the span groups `required_spans_key` and `forbidden_spans_key`.
+
+        Returns:
+            Arguments of `known_of`; empty if the doc has no such spans.
+        """
+
+    def excluded(self, chain: LinearChain, wrong: list[Spans]) -> LinearChain:
+        """Leave out the analyses that have a span known to be wrong.
+
+        Args:
+            chain: the distributions of B sentences.
+            wrong: the spans of each sentence.
+        """
+        raise NotImplementedError("this component has no spans")
 
     @property
     def outputs(self) -> int:
@@ -232,7 +272,7 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
                 f"{self.name}: there are no tokens to give a distribution over: "
                 "give docs with tokens"
             )
-        known = self._known(split)
+        known = self.known(split)
         potentials = self._potentials(self._inputs(split))
         filled = [i for i, array in enumerate(potentials) if len(array)]
         return self._legal_chain([potentials[i] for i in filled], [known[i] for i in filled])
@@ -257,16 +297,11 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
             InputError: if no legal analysis of a sentence agrees with the evidence.
         """
         split = SplitDocs(docs)
-        self._require_weights()
-        known, inputs = self._known(split), split.sentences
-        scores = sentence_scores(self.model, split)
+        known = self.known(split)
         found: dict[int, Answer] = {}
-        budget = min(self.batch_tokens, POTENTIALS // max(1, len(self.tags) ** 2))
-        for batch in batches_by_size(split.sizes, budget):
-            potentials = scores(batch)
-            check_scores(self.name, self.model, potentials, inputs.chosen(batch))
+        for batch, potentials in self._batches(split, known):
             chain = self._legal_chain(potentials, [known[i] for i in batch])
-            with self._naming_the_impossible(chain, inputs.chosen(batch)):
+            with self._naming_the_impossible(chain, split.sentences.chosen(batch)):
                 found.update(zip(batch, read(chain), strict=True))
         numbers = iter(range(len(split.sizes)))
         return [
@@ -274,10 +309,73 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
             for bounds in split.bounds
         ]
 
-    def _known(self, split: SplitDocs) -> list[Allowed | None]:
-        """Read the evidence for each sentence of the docs; see `known_tags`."""
-        both = zip(split.docs, split.bounds)
-        return [allowed for doc, bounds in both for allowed in self.known_tags(doc, bounds)]
+    def analyses(self, doc: Doc) -> DocAnalyses:
+        """Score a doc once, for many questions to its analyses.
+
+        Args:
+            doc: the doc; the evidence on it counts.
+
+        Returns:
+            The analyses, which take more evidence by `given`.
+
+        Raises:
+            InputError: if no legal analysis of a sentence agrees with the evidence on the doc.
+        """
+        split = SplitDocs([doc])
+        known = self.known(split)
+        scores = {
+            i: array
+            for batch, potentials in self._batches(split, known)
+            for i, array in zip(batch, potentials, strict=True)
+        }
+        filled = [i for i, size in enumerate(split.sizes) if size]
+
+        def to_chain(place: int, known: Known) -> LinearChain:
+            return self._legal_chain([scores[filled[place]]], [known]).double()
+
+        sentences = []
+        for place, i in enumerate(filled):
+            sentences.append(SentenceAnalyses(to_chain(place, known[i]), known[i]))
+            with self._naming_the_impossible(sentences[-1].chain, split.sentences.chosen([i])):
+                exact(sentences[-1].chain)
+        starts = [split.bounds[0][i][0] for i in filled]
+        return DocAnalyses(self, doc, starts, to_chain, sentences)
+
+    def _decoded(self, doc: Doc, k: int, **evidence: Any) -> Decoding:
+        with naming(self.name):
+            check_sizes(k=k)
+        found = self.analyses(doc).given(**evidence)
+        return Decoding(found.kbest(k), found.log_evidence)
+
+    def _batches(
+        self, split: SplitDocs, known: list[Known]
+    ) -> Iterator[tuple[list[int], list[Floats2d]]]:
+        """Yield the numbers of sentences that go through the model together, and their scores."""
+        self._require_weights()
+        if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
+            return
+        scores = sentence_scores(self.model, split)
+        most = max((len(forbidden) for _, forbidden in known), default=0)
+        # Sentences with forbidden spans have more tags, so they are in batches of their own.
+        for tags, own in ((len(self.tags), False), (len(self.tags) + 4 * most, True)):
+            chosen = [size * (bool(k.forbidden) == own) for size, k in zip(split.sizes, known)]
+            budget = min(self.batch_tokens, POTENTIALS // max(1, tags**2))
+            for batch in batches_by_size(chosen, budget):
+                potentials = scores(batch)
+                check_scores(self.name, self.model, potentials, split.sentences.chosen(batch))
+                yield batch, potentials
+
+    def known(self, split: SplitDocs) -> list[Known]:
+        """Read what the docs say of each sentence."""
+        found = []
+        for doc, bounds in zip(split.docs, split.bounds):
+            own = [Known(allowed) for allowed in self.known_tags(doc, bounds)]
+            groups = self.grouped(doc)
+            if groups:
+                more = self.known_of(doc, bounds, **groups)
+                own = [one.joined(other) for one, other in zip(own, more)]
+            found += own
+        return found
 
     def _inputs(self, split: SplitDocs) -> list[Doc]:
         """Give what the model takes: whole docs if it listens to a component, else sentences."""
@@ -306,19 +404,21 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
             return LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
         return PairChain(flat, lengths, TagPairs(self.legal()[0]))
 
-    def _legal_chain(self, potentials: list[Floats2d], known: list[Allowed | None]) -> LinearChain:
+    def _legal_chain(self, potentials: list[Floats2d], known: list[Known]) -> LinearChain:
         flat = xp2torch(self.model.ops.xp.concatenate(potentials))
         if self.temperature != 1.0:
             flat = flat / self.temperature
         lengths = torch.tensor([len(array) for array in potentials])
         chain = self._constrain(self._chain(flat, lengths))
-        if any(allowed is not None for allowed in known):
+        if any(allowed is not None for allowed, _ in known):
             tokens = mask(lengths)
             evidence = tokens[..., None].expand(-1, -1, len(self.tags)).clone()
-            for row, allowed in enumerate(known):
+            for row, (allowed, _) in enumerate(known):
                 if allowed is not None:
                     evidence[row, : len(allowed)] = torch.from_numpy(allowed)
             chain = chain.constrain(evidence.to(flat.device))
+        if any(forbidden for _, forbidden in known):
+            chain = self.excluded(chain, [forbidden for _, forbidden in known])
         return chain
 
     def _constrain(self, chain: LinearChain) -> LinearChain:

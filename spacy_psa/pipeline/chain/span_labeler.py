@@ -15,13 +15,18 @@ from thinc.api import Model
 from torch import Tensor
 
 from spacy_psa.errors import InputError, check_choice, naming
+from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.chain.decoders import Decode, SpanDecoder, SpanPrediction, make_decoder
+from spacy_psa.pipeline.chain.doc_analyses import Decoding
 from spacy_psa.pipeline.chain.doc_spans import clip, conflict
+from spacy_psa.pipeline.chain.evidence import Known, Labels
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.queries import exact
+from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction, SequenceLabeler, Tags
-from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.span_evidence import SpanEvidence, allowed_by
+from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
 from spacy_psa.pipeline.chain.span_tags import (
     MISSING,
     LegalTransitions,
@@ -86,7 +91,7 @@ class SpanLabeler(SequenceLabeler):
         array([1.])
     """
 
-    kept = ("confidence", "decode", "overwrite", "threshold")
+    kept = ("confidence", "decoding", "overwrite", "threshold")
     crossing: int
     """How many gold spans over the bounds of a sentence training has met."""
     uncertainty: ClassVar[str | None] = None  # the custom attribute of the doc for the entropy
@@ -102,6 +107,8 @@ class SpanLabeler(SequenceLabeler):
         decode: Decode,
         threshold: float,
         overwrite: bool,
+        required_spans_key: str | None,
+        forbidden_spans_key: str | None,
         max_grad_norm: float,
         reduction: Reduction,
         batch_tokens: int,
@@ -116,10 +123,12 @@ class SpanLabeler(SequenceLabeler):
             reduction=reduction,
             batch_tokens=batch_tokens,
             confidence=confidence,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
         )
-        self._decode, self._threshold = decode, threshold
+        self._decoding, self._threshold = decode, threshold
         self.overwrite = overwrite
-        self.decode, self.threshold = decode, threshold
+        self.decoding, self.threshold = decode, threshold
         with naming(name):
             check_choice("scheme", scheme, TagFormat)
         self._scheme = SpanScheme((), scheme)
@@ -127,19 +136,19 @@ class SpanLabeler(SequenceLabeler):
         self.remember()
 
     @property
-    def decode(self) -> Decode:
-        """The way to choose spans: "viterbi", "mbr" or "threshold".
+    def decoding(self) -> Decode:
+        """The setting `decode`, the way to choose spans: "viterbi", "mbr" or "threshold".
 
         Raises:
             InputError: if it is set to something else.
         """
-        return self._decode
+        return self._decoding
 
-    @decode.setter
-    def decode(self, value: Decode) -> None:
+    @decoding.setter
+    def decoding(self, value: Decode) -> None:
         with naming(self.name):
             make_decoder(value, 0.5, scores=False, entropy=False)
-        self._decode = value
+        self._decoding = value
         if self.decoder.overlapping:
             register()
 
@@ -160,13 +169,13 @@ class SpanLabeler(SequenceLabeler):
 
     @property
     def decoder(self) -> SpanDecoder:
-        """The way to choose spans, by the present settings `decode`, `threshold` and `confidence`.
+        """The way to choose spans, by the present `decoding`, `threshold` and `confidence`.
 
         Raises:
-            SettingError: if there is no such `decode`, or if `threshold` is not from 0 to 1.
+            SettingError: if there is no such `decoding`, or if `threshold` is not from 0 to 1.
         """
         wanted = self.confidence and self.uncertainty is not None
-        return make_decoder(self.decode, self.threshold, scores=self.confidence, entropy=wanted)
+        return make_decoder(self.decoding, self.threshold, scores=self.confidence, entropy=wanted)
 
     @abstractmethod
     def gold_spans(self, example: Example) -> tuple[Spans, Allowed]:
@@ -241,24 +250,80 @@ class SpanLabeler(SequenceLabeler):
                 f"{self.name}: {fault.text} in the sentence {sentence!r}, "
                 "so no analysis has all spans on the doc: remove one, or set overwrite = true"
             )
-        known = known.copy()
-        for span in held:
-            known[span.start : span.end] = True
-        spans = [(s.start, s.end, s.label_) for s in held if s.label_ in self.labels]
-        found: list[Allowed | None] = []
-        for start, end in bounds:
-            inside = clip(spans, start, end)
-            tags = self.scheme.encode(end - start, inside)
-            allowed = numpy.ones((end - start, len(self.tags)), dtype=bool)
-            for _, after, label in inside:  # a known span does not go on
-                allowed[after : after + 1, self.scheme.tag("I", label)] = False
-            fixed = known[start:end]
-            # Spans with labels that the model does not know are tagged O.
-            allowed[fixed] = numpy.eye(len(self.tags), dtype=bool)[tags[fixed]]
-            found.append(allowed)
-        return found
+        spans = [(span.start, span.end, span.label_) for span in held]
+        return allowed_by(spans, known, bounds, self.scheme)
+
+    def known_of(  # type: ignore[override]
+        self,
+        doc: Doc,
+        bounds: Bounds,
+        *,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+    ) -> list[Known]:
+        evidence = SpanEvidence.read(
+            self.name, doc, self.labels, require=require, forbid=forbid, allow=allow
+        )
+        spans, outside = self.held(doc)
+        held = [(span.start, span.end, span.label_) for span in spans]
+        evidence.check(self.name, doc, bounds, held, outside)
+        return evidence.known(bounds, self.scheme)
+
+    def grouped(self, doc: Doc) -> dict[str, Any]:
+        keys = {"require": self.required_spans_key, "forbid": self.forbidden_spans_key}
+        groups = {side: list(doc.spans.get(key or "") or ()) for side, key in keys.items()}
+        return groups if any(groups.values()) else {}
+
+    def excluded(self, chain: LinearChain, wrong: list[Spans]) -> LinearChain:
+        return without_spans(chain, self.scheme, wrong)
 
     # Inference
+
+    @property
+    def decode(self) -> Callable[..., Decoding]:
+        """`decode(doc, *, require=(), forbid=(), allow=None, k=1)`: the best analyses, exactly.
+
+        This finds the best analyses of a doc that agree with evidence. A span is a `Span` of the
+        doc or (start, end, label) over its tokens. The evidence on the doc counts, too. `analyses`
+        takes one piece of evidence after the other and scores the doc only once.
+
+        The setting `decode` of the component is its attribute `decoding`. As in version 0.1, a name
+        that is assigned to `decode` sets it.
+
+        Args:
+            doc: the doc; it stays as it is.
+            require: spans that the analysis must have. A span without label may have any.
+            forbid: spans that it must not have; other spans over the same tokens are possible. A
+                span without label is forbidden with all labels.
+            allow: for a token, the label or the labels of the span that it may be in; "O" is for
+                no span.
+            k: how many analyses to find, at least 1.
+
+        Returns:
+            The best analyses with their log probabilities among those that agree, and the log
+            probability of the evidence.
+
+        Raises:
+            InputError: if the evidence contradicts itself or the annotation on the doc, if no legal
+                analysis agrees with it, and for a label that the component does not know.
+        """
+        return self._decode
+
+    @decode.setter
+    def decode(self, value: Decode) -> None:
+        self.decoding = value
+
+    def _decode(
+        self,
+        doc: Doc,
+        *,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+        k: int = 1,
+    ) -> Decoding:
+        return self._decoded(doc, k, require=require, forbid=forbid, allow=allow)
 
     def predict(self, docs: Iterable[Doc]) -> list[SpanPrediction]:
         """Predict the spans of each doc, by the settings `decode` and `confidence`.
@@ -296,14 +361,13 @@ class SpanLabeler(SequenceLabeler):
                     f"{self.name}: {span.text!r} has the label {span.label_!r}, which is not "
                     f"among the labels {', '.join(self.labels)}"
                 )
-        (parts,) = self.infer([doc], lambda chain: _posteriors(chain, self.scheme))
+        (parts,) = self.infer([doc], lambda chain: sentence_posteriors(exact(chain), self.scheme))
         ends = dict(sentence_bounds(doc))
         found = numpy.zeros(len(spans))
         for i, span in enumerate(spans):
-            for start, (posteriors, row) in parts:
+            for start, posterior in parts:
                 if start <= span.start and span.end <= ends[start]:
-                    label = self.scheme.label_index(span.label_)
-                    found[i] = posteriors.of(row, span.start - start, span.end - start, label)
+                    found[i] = posterior(span.start - start, span.end - start, span.label_)
         return found
 
     def named(self, tags: Tags, start: int) -> list[Any]:
@@ -425,11 +489,6 @@ class SpanLabeler(SequenceLabeler):
         if self.decoder.overlapping:
             figures |= score_group(examples, self.name, self.reference_spans)
         return figures
-
-
-def _posteriors(chain: LinearChain, scheme: SpanScheme) -> list[tuple[SpanPosteriors, int]]:
-    posteriors = SpanPosteriors(exact(chain), scheme)
-    return [(posteriors, row) for row in range(len(chain.lengths))]
 
 
 def _sentence(doc: Doc, bounds: Bounds, span: Span) -> str:

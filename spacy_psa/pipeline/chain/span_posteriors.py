@@ -1,16 +1,20 @@
 """How probable each labelled span is: exact posteriors of spans under a linear chain."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 Floats = NDArray[numpy.float64]
 Integers = NDArray[numpy.int64]
+Posterior = Callable[[int, int, str], float]
 
 
 class SpanPosteriors:
@@ -141,6 +145,27 @@ class SpanPosteriors:
         found, posteriors = found[passing], posteriors[passing]
         order = numpy.lexsort(found.T[::-1])
         return found[order], posteriors[order]
+
+
+def sentence_posteriors(chain: LinearChain, scheme: SpanScheme) -> list[Posterior]:
+    """Give a function for each sentence of a chain: from start, end and label to the posterior.
+
+    Args:
+        chain: the distribution over legal tag sequences, given the evidence.
+        scheme: the meaning of the component's tags.
+
+    Raises:
+        ValueError: if a sentence has no analysis.
+    """
+    refined = chain if isinstance(chain, RefinedChain) else None
+    scheme = refined.scheme if refined else scheme
+    posteriors = SpanPosteriors(chain, scheme)
+
+    def posterior(row: int, start: int, end: int, label: str) -> float:
+        name = refined.name(row, start, label) if refined else label
+        return float(posteriors.of(row, start, end, scheme.label_index(name)))
+
+    return [partial(posterior, row) for row in range(len(chain.lengths))]
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

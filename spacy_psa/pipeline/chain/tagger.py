@@ -14,7 +14,9 @@ from torch import Tensor
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
+from spacy_psa.pipeline.chain.doc_analyses import Decoding
 from spacy_psa.pipeline.chain.doc_spans import same_tokens
+from spacy_psa.pipeline.chain.evidence import Known, Labels, read_labels
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
 from spacy_psa.pipeline.chain.sequence_labeler import (
     NO_TAGS,
@@ -81,6 +83,10 @@ class CRFTagger(SequenceLabeler):
             prediction.
         neg_prefix: what stands before a gold tag that a token is known not to have, as in spaCy's
             `tagger`: with "!N", training lowers the probability of "N". "" for no such tags.
+        required_spans_key: the key of `doc.spans` with spans whose label is the tag of each of
+            their tokens; None for no such spans.
+        forbidden_spans_key: the key of `doc.spans` with spans whose label is the tag of none of
+            their tokens; None for no such spans.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
@@ -117,6 +123,8 @@ class CRFTagger(SequenceLabeler):
         reduction: Reduction = "mean",
         batch_tokens: int = 4000,
         neg_prefix: str = "!",
+        required_spans_key: str | None = None,
+        forbidden_spans_key: str | None = None,
         scorer: Callable | None = None,
     ):
         super().__init__(
@@ -128,6 +136,8 @@ class CRFTagger(SequenceLabeler):
             reduction=reduction,
             batch_tokens=batch_tokens,
             confidence=confidence,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
         )
         self.overwrite = overwrite
         self.neg_prefix = neg_prefix
@@ -186,6 +196,61 @@ class CRFTagger(SequenceLabeler):
                 allowed[i] = False
                 allowed[i, self.tags.index(name)] = True
         return [allowed[start:end] for start, end in bounds]
+
+    def known_of(  # type: ignore[override]
+        self,
+        doc: Doc,
+        bounds: Bounds,
+        *,
+        allow: Labels | None = None,
+        forbid: Labels | None = None,
+    ) -> list[Known]:
+        may = read_labels(self.name, doc, allow or {}, self.tags)
+        must_not = read_labels(self.name, doc, forbid or {}, self.tags)
+        allowed = numpy.ones((len(doc), len(self.tags)), dtype=bool)
+        for i in sorted({*may, *must_not}):
+            left = may.get(i, set(self.tags)) - must_not.get(i, set())
+            if not left:
+                raise InputError(
+                    f"{self.name}: no tag is left for token {i} {doc[i].text!r}: "
+                    "allow more tags, or forbid fewer"
+                )
+            allowed[i] = [tag in left for tag in self.tags]
+        parts = [allowed[start:end] for start, end in bounds]
+        return [Known(None if part.all() else part) for part in parts]
+
+    def grouped(self, doc: Doc) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        keys = {"allow": self.required_spans_key, "forbid": self.forbidden_spans_key}
+        for side, key in keys.items():
+            for span in doc.spans.get(key or "") or ():
+                for token in span:
+                    found.setdefault(side, {}).setdefault(token.i, []).append(span.label_)
+        return found
+
+    def decode(
+        self, doc: Doc, *, allow: Labels | None = None, forbid: Labels | None = None, k: int = 1
+    ) -> Decoding:
+        """Find the best tags of a doc that agree with evidence, exactly.
+
+        The evidence on the doc counts, too. `analyses` takes one piece of evidence after the other
+        and scores the doc only once.
+
+        Args:
+            doc: the doc; it stays as it is.
+            allow: for a token, the tag or the tags that it may have.
+            forbid: for a token, the tag or the tags that it does not have.
+            k: how many analyses to find, at least 1.
+
+        Returns:
+            The best analyses with their log probabilities among those that agree, and the log
+            probability of the evidence.
+
+        Raises:
+            InputError: if no tag is left for a token, if no analysis agrees with the tags on the
+                doc, and for a tag that the component does not know.
+        """
+        return self._decoded(doc, k, allow=allow, forbid=forbid)
 
     def predict(self, docs: Iterable[Doc]) -> list[TagPrediction]:
         """Predict the most probable tags of each doc; with `confidence`, their probabilities too.

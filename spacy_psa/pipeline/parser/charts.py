@@ -1,5 +1,6 @@
 """From the scores of a sentence's spans to the distribution over trees of its words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -7,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spacy_psa.pipeline.parser.constituents import Sentence
+from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Sentence
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
@@ -68,6 +69,24 @@ def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
         shares.append(marginals[rows].cpu().numpy())
         first += n * (n + 1) // 2
     return shares
+
+
+def label_parts(labels: Sequence[str]) -> Tensor:
+    """Count how often each constituent label is in each label of a chart: (L - 1, P) float64.
+
+    Examples:
+        >>> label_parts(["TOP", "S", "S VP"])  # TOP is no constituent
+        tensor([[0., 0.],
+                [1., 0.],
+                [1., 1.]], dtype=torch.float64)
+    """
+    chains = [[] if label == FLAT else label.split(JOIN) for label in labels]
+    number = {part: i for i, part in enumerate(sorted({part for c in chains for part in c}))}
+    counts = torch.zeros(len(labels), len(number), dtype=torch.float64)
+    for row, chain in enumerate(chains):
+        for part in chain:
+            counts[row, number[part]] += 1
+    return counts
 
 
 def _row(start: Any, end: Any, n: int) -> Any:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 from spacy_psa.corpora.trees import ROOTS, build_tree
 from spacy_psa.errors import InputError
@@ -69,13 +69,13 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
         >>> sentence.words  # token 1 is white space
         array([0, 2, 3])
     """
-    words = numpy.flatnonzero(numpy.diff(_letters(doc)))
+    words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
     bounds = sentence_bounds(doc) if bounds is None else bounds
     cuts = numpy.searchsorted(words, [start for start, _ in bounds[1:]])
     return [Sentence(*bound, part) for bound, part in zip(bounds, numpy.split(words, cuts))]
 
 
-def gold_trees(reference: Doc, predicted: Doc) -> list[list[Node] | None]:
+def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node] | None]:
     """Read the gold tree of each sentence of a predicted doc, over its words.
 
     The tokens of the two docs may differ. A constituent that begins or ends inside a predicted
@@ -84,6 +84,7 @@ def gold_trees(reference: Doc, predicted: Doc) -> list[list[Node] | None]:
     Args:
         reference: the doc with gold constituents.
         predicted: the doc with the sentences.
+        key: the span group with the constituents.
 
     Returns:
         For each sentence the nodes of its tree in preorder, with the labels of unary chains
@@ -94,13 +95,16 @@ def gold_trees(reference: Doc, predicted: Doc) -> list[list[Node] | None]:
             constituent, or if its label is empty or holds a blank.
     """
     sentences = word_sentences(predicted)
-    if KEY not in reference.spans:
+    if key not in reference.spans:
         return [None] * len(sentences)
-    theirs, ours = _letters(reference), _letters(predicted)
+    theirs, ours = letters_before(reference), letters_before(predicted)
     bounds = sentence_bounds(reference)
     known = {
         (int(theirs[start]), int(theirs[end])): nodes
-        for (start, end), nodes in zip(bounds, _nodes(reference, theirs, bounds))
+        for (start, end), nodes in zip(
+            bounds,
+            nested(reference, list(reference.spans[key]), theirs, bounds, "correct the data"),
+        )
     }
     gold: list[list[Node] | None] = []
     for start, end, words in sentences:
@@ -161,30 +165,46 @@ def named(doc: Doc) -> str:
     return f"{document}: {begin}" if isinstance(document, str) else begin
 
 
-def _letters(doc: Doc) -> NDArray[numpy.int64]:
-    """Count the characters that are not white space, before each token and in all.
+def letters_before(doc: Doc) -> NDArray[numpy.int64]:
+    """Count the characters that are not white space, before each token and in all: (n + 1,) int64.
 
-    Returns:
-        (n + 1,) int64.
+    Examples:
+        >>> import spacy
+        >>> letters_before(spacy.blank("en")("Ada met"))
+        array([0, 3, 6])
     """
     sizes = [0, *(len("".join(token.text.split())) for token in doc)]
     return numpy.cumsum(sizes)
 
 
-def _nodes(doc: Doc, letters: NDArray[numpy.int64], bounds: list[tuple[int, int]]) -> list:
+def nested(
+    doc: Doc,
+    constituents: Iterable[Span],
+    letters: NDArray[numpy.int64],
+    bounds: Bounds,
+    remedy: str,
+    labelled: bool = True,
+) -> list[list[Node]]:
     """Collect the constituents of each sentence in preorder.
 
     Args:
         doc: the doc.
-        letters: the `_letters` of the doc.
+        constituents: the constituents, of a unary chain the outermost first.
+        letters: the `letters_before` of the doc.
         bounds: its sentences.
+        remedy: what the user can do about a wrong constituent, for the error.
+        labelled: whether each constituent must have a label.
 
     Returns:
         For each sentence its constituents, with offsets counted in letters.
+
+    Raises:
+        InputError: if a constituent crosses the end of a sentence or another constituent, or if its
+            label is empty or holds a blank.
     """
     ends = letters[[end for _, end in bounds]]
     found: list[list[Node]] = [[] for _ in bounds]
-    spans = [(int(letters[s.start]), int(letters[s.end]), s) for s in doc.spans[KEY]]
+    spans = [(int(letters[s.start]), int(letters[s.end]), s) for s in constituents]
     # The sort is stable, so the members of a chain keep their order.
     ordered = sorted(spans, key=lambda item: (item[0], -item[1]))
     above: list[tuple[int, str]] = []
@@ -196,7 +216,7 @@ def _nodes(doc: Doc, letters: NDArray[numpy.int64], bounds: list[tuple[int, int]
         while above and above[-1][0] <= start:
             above.pop()
         wrong = ""
-        if not label or JOIN in label:
+        if (labelled and not label) or JOIN in label:
             wrong = "has a label that is empty or holds a blank"
         elif end > ends[sentence]:
             wrong = "crosses the end of its sentence"
@@ -204,7 +224,7 @@ def _nodes(doc: Doc, letters: NDArray[numpy.int64], bounds: list[tuple[int, int]
             wrong = f"crosses the constituent {above[-1][1]!r}"
         if wrong:
             what = f"the constituent {label!r} over {span.text!r}"
-            raise InputError(f"{named(doc)}: {what} {wrong}; correct the data")
+            raise InputError(f"{named(doc)}: {what} {wrong}; {remedy}")
         above.append((end, label))
         found[sentence].append((start, end, label))
     return found

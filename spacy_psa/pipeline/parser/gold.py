@@ -60,6 +60,7 @@ def read_gold(
     tags: Sequence[str],
     max_length: int,
     name: str,
+    key: str = KEY,
 ) -> Gold:
     """Read the gold trees of a batch, and its gold tags if the parser predicts tags.
 
@@ -72,6 +73,7 @@ def read_gold(
         tags: the tags; empty if the parser predicts none.
         max_length: the largest number of tokens of a sentence.
         name: the name of the component, for messages.
+        key: the span group of the trees.
 
     Raises:
         InputError: if a label or a tag is not known, or as `gold_trees` does.
@@ -82,7 +84,7 @@ def read_gold(
     for eg in examples:
         doc, without = eg.predicted, 0
         sentences = word_sentences(doc)
-        for sentence, nodes in zip(sentences, gold_trees(eg.reference, doc)):
+        for sentence, nodes in zip(sentences, gold_trees(eg.reference, doc, key)):
             if unseen := {label for *_, label in nodes or ()} - number.keys():
                 raise _unseen(name, doc, "label", min(unseen))
             without += nodes is None and len(sentence.words) > 0
@@ -95,7 +97,7 @@ def read_gold(
             gold.sizes.append(span_count(sentence) if tree else 0)
         if tags:
             gold.tags.extend(_tags(eg, sentences, tag_number, name))
-        if without and KEY in eg.reference.spans:
+        if without and key in eg.reference.spans:
             warnings.warn(
                 f"{name}: {without} sentence(s) of {named(doc)} differ from the sentences of its "
                 "trees and are left out of training; read the data with "

@@ -2,77 +2,28 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import numpy
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, xp2torch
+from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.sentencewise import listens, sentence_scores
-from spacy_psa.errors import InputError, check_choice, check_sizes, naming
-from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.factory import component_factory
-from spacy_psa.pipeline.not_finite import check_scores
-from spacy_psa.pipeline.parser.charts import Shares, label_shares, span_count, span_tree
-from spacy_psa.pipeline.parser.constituents import (
-    JOIN,
-    KEY,
-    Sentence,
-    bracketed,
-    gold_trees,
-    token_nodes,
-    word_sentences,
-)
+from spacy_psa.pipeline.parser.constituents import KEY, gold_trees
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
-from spacy_psa.pipeline.parser.extensions import register_extensions
-from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold, too_long, warn_of_length
+from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
+from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
+from spacy_psa.pipeline.parser.tree_predictor import Decode, TreePredictor
 from spacy_psa.ragged import batches_by_size
-from spacy_psa.sentences import SplitDocs, split_sentences
-from spacy_psa.structs.span_cells import Tree
-from spacy_psa.structs.tree import SpanTree
-
-if TYPE_CHECKING:
-    from nltk import Tree as NltkTree
+from spacy_psa.sentences import split_sentences
 
 
-class Constituent(NamedTuple):
-    """A constituent over the tokens of a doc.
-
-    Examples:
-        >>> Constituent(0, 2, "NP", confidence=0.9).label
-        'NP'
-    """
-
-    start: int
-    """The first token."""
-    end: int
-    """The token after the last one."""
-    label: str
-    confidence: float
-    """The posterior probability; 0 if it was not asked for, or the sentence was not parsed."""
-
-
-class Parse(NamedTuple):
-    """The prediction for a doc.
-
-    Examples:
-        >>> parse = Parse([Constituent(0, 2, "NP", confidence=0.9)], tags={0: "DT", 1: "NN"})
-        >>> parse.tags[parse.constituents[0].start]
-        'DT'
-    """
-
-    constituents: list[Constituent]
-    """The constituents of the best trees of its sentences, in preorder."""
-    tags: dict[int, str]
-    """The tag of each word, by the number of its token; empty if there is no tag head."""
-
-
-class ConstituencyParser(StructuredPipe):
+class ConstituencyParser(TreePredictor):
     """Finds constituency trees and writes them to `doc.spans["constituents"]`.
 
     The component `constituency_parser` predicts the best tree of each sentence (Kitaev2018 section
@@ -80,16 +31,18 @@ class ConstituencyParser(StructuredPipe):
     in preorder; a unary chain is several spans with equal offsets, the outermost first. With a tag
     head, the parser also writes `token.tag_` of all words that it parses.
 
-    Constituents and tags that are on a doc before the parser runs are not evidence: the parser
-    replaces them. White space tokens keep their tags, and so do sentences of more than `max_length`
-    tokens. Attributes such as `span._.labels` and `doc._.parse_trees` read the trees; see
+    Constituents and tags that are on a doc before the parser runs are evidence: the parser keeps
+    them and predicts the best trees that agree with them. It also keeps constituents whose labels
+    it does not know. What a parser has predicted earlier is not evidence. White space tokens keep
+    their tags, and so do sentences of more than `max_length` tokens. Attributes such as
+    `span._.labels` and `doc._.parse_trees` read the trees; see
     `spacy_psa.pipeline.parser.extensions`.
 
     `labels` are the labels of the chart, with unary chains joined ("S VP"). The label that most
     sentences of the training data have at the root is the first.
 
-    Scores: `constituents_p`, `constituents_r`, `constituents_f`, `constituents_exact`,
-    `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
+    Scores: `tree_p`, `tree_r`, `tree_f` and `tree_exact`, which are also `constituents_p` and so
+    on; `constituents_no_crossing`, `constituents_tag_acc` and `constituents_per_type`; see
     `spacy_psa.scoring.parseval_scorer`.
 
     Args:
@@ -102,8 +55,9 @@ class ConstituencyParser(StructuredPipe):
         loss: "max_margin", the hinge loss with Hamming cost (Kitaev2018 section 2.1), or
             "log_likelihood", the negative log likelihood of the tree CRF, which trains the
             posteriors.
-        max_length: number of tokens of the longest sentence to parse. A longer one gets the first
-            label over all its words, and a warning names the doc; training leaves it out.
+        max_length: number of tokens of the longest sentence to parse. Memory grows with its square
+            and time with its cube. A longer one gets the first label over all its words, and a
+            warning names the doc; training leaves it out.
         max_grad_norm: largest joint L2 norm of the gradients of this component in an update; 0 for
             no limit, as in Kitaev2018. Gradients of a shared tok2vec or transformer before it are
             not counted.
@@ -114,10 +68,24 @@ class ConstituencyParser(StructuredPipe):
             loss, a mean over sentences (5 in the later code of Kitaev2018).
         confidence: whether `doc.spans["constituents"].attrs["scores"]` gets the posterior of each
             constituent, which `span._.constituent_confidence` reads.
+        decode: "cky" predicts the most probable tree, "mbr" the tree whose constituents have the
+            highest expected F1 (minimum Bayes risk).
+        overwrite: True to ignore and replace the constituents and tags that are on a doc; False
+            to take them as evidence.
+        spans_key: the span group of the constituents, in docs to parse and in training data. Each
+            of several parsers in a pipeline needs its own; the functions of
+            `spacy_psa.pipeline.parser.extensions` read them.
+        required_spans_key: the key of `doc.spans` with constituents that the trees must have; None
+            for no such spans. A span without label may have any.
+        forbidden_spans_key: the key of `doc.spans` with constituents that the trees must not have;
+            None for no such spans. A span without label is forbidden with all labels.
+        quotes: "treebank" shows the encoder `` and '' for the quotation marks of text, if the
+            training data has these; "as_they_are" changes nothing. It is not possible if the model
+            listens to another component.
         scorer: called with the examples in `score`; None for no scores.
 
     Raises:
-        InputError: if there is no such `loss`, or if `max_length` is below 1.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> import spacy
@@ -149,32 +117,43 @@ class ConstituencyParser(StructuredPipe):
         name: str = "parser",
         *,
         loss: Loss = "max_margin",
-        max_length: int = 300,
+        max_length: int = 1000,
         max_grad_norm: float = 0.0,
         batch_spans: int = 100_000,
         tag_weight: float = 5.0,
         confidence: bool = False,
+        decode: Decode = "cky",
+        overwrite: bool = False,
+        spans_key: str = KEY,
+        required_spans_key: str | None = None,
+        forbidden_spans_key: str | None = None,
+        quotes: SeenQuotes = "as_they_are",
         scorer: Callable | None = None,
     ):
-        super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
+        super().__init__(
+            vocab,
+            model,
+            name,
+            max_length=max_length,
+            max_grad_norm=max_grad_norm,
+            batch_spans=batch_spans,
+            confidence=confidence,
+            decode=decode,
+            overwrite=overwrite,
+            spans_key=spans_key,
+            required_spans_key=required_spans_key,
+            forbidden_spans_key=forbidden_spans_key,
+            quotes=quotes,
+            scorer=scorer,
+        )
         with naming(name):
             check_choice("loss", loss, Loss)
-            check_sizes(max_length=max_length)
         self.loss = loss
-        self.max_length = max_length
-        self.batch_spans = batch_spans
         self.tag_weight = tag_weight
-        self.confidence = confidence
-        register_extensions()
 
     @property
-    def outputs(self) -> int:
-        return len(self.labels)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The tags that the tag head predicts; empty if there is no tag head."""
-        return tuple(self.cfg.get("tags", ()))
+    def ranks_only(self) -> bool:
+        return self.loss == "max_margin"
 
     def initialize(
         self,
@@ -212,7 +191,7 @@ class ConstituencyParser(StructuredPipe):
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
         at_root: Counter[str] = Counter()
         for eg in examples:
-            for tree in gold_trees(eg.reference, eg.reference):
+            for tree in gold_trees(eg.reference, eg.reference, self.spans_key):
                 if tree is not None:
                     at_root.update({label: int(i == 0) for i, (_, _, label) in enumerate(tree)})
         return sorted(at_root, key=lambda label: (-at_root[label], label))
@@ -223,156 +202,13 @@ class ConstituencyParser(StructuredPipe):
         parts = (part for eg in examples for part in split_sentences([eg.predicted]))
         return (part for part in parts if 0 < len(part) <= self.max_length)
 
-    # Inference
-
-    def distribution(self, docs: Iterable[Doc]) -> SpanTree:
-        """Give the distribution over the trees of the docs' sentences, over their words.
-
-        Sentences without words are left out, and so are sentences that are too long, with a
-        warning.
-
-        Args:
-            docs: the docs.
-
-        Returns:
-            A distribution with one row for each sentence; `labels[i]` has the number i + 1.
-
-        Raises:
-            ValueError: if no sentence is left, or if the component has no weights.
-        """
-        split = SplitDocs(docs)
-        found, sizes = self._plan(split)
-        numbers = [i for i, size in enumerate(sizes) if size]
-        if not numbers:
-            raise ValueError(
-                f"{self.name}: no sentence has words and at most max_length = {self.max_length} "
-                "tokens: give docs with such sentences, or raise max_length"
-            )
-        arrays = sentence_scores(self.model, split)(numbers)[: len(numbers)]
-        flat = xp2torch(self.model.ops.xp.concatenate(arrays))
-        return span_tree(flat, [found[i] for i in numbers])
-
-    def predict(self, docs: Iterable[Doc]) -> list[Parse]:
-        """Predict the best trees of each doc, and the tags of its words."""
-        split = SplitDocs(docs)
-        found, sizes = self._plan(split)
-        best: list[list[Constituent]] = [[] for _ in found]
-        tagged: list[dict[int, str]] = [{} for _ in found]
-        for batch, dist, tags in self._distributions(split, found, sizes):
-            shares = label_shares(dist, dist.argmax) if self.confidence else [None] * len(batch)
-            for i, tree, share in zip(batch, dist.argmax, shares, strict=True):
-                best[i] = self._constituents(tree, found[i], share)
-            for i, scores in zip(batch, tags):
-                tagged[i] = self._tags(scores, found[i])
-        for i, (sentence, size) in enumerate(zip(found, sizes)):
-            if len(sentence.words) and not size:
-                best[i] = self._constituents([(0, len(sentence.words), 1)], sentence)
-        ready = iter(zip(best, tagged, strict=True))
-        parses = []
-        for bounds in split.bounds:
-            parts = [next(ready) for _ in bounds]
-            written = {i: tag for _, part in parts for i, tag in part.items()}
-            parses.append(Parse([c for part, _ in parts for c in part], written))
-        return parses
-
-    def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
-        """Write the predictions of `predict` to the docs in place of earlier constituents and tags.
-
-        The constituents go to `doc.spans["constituents"]`, the tags to the tokens.
-        """
-        for doc, (constituents, tags) in zip(docs, scores, strict=True):
-            for i, tag in tags.items():
-                doc[i].tag_ = tag
-            spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
-            attrs: dict[str, Any] = {}
-            if self.confidence:
-                attrs["scores"] = numpy.array([c.confidence for c in constituents])
-            doc.spans[KEY] = SpanGroup(doc, name=KEY, attrs=attrs, spans=spans)
-
-    def kbest(self, doc: Doc, k: int) -> "list[list[tuple[float, NltkTree]]]":
-        """Find the k best trees of each sentence of a doc.
-
-        Args:
-            doc: the doc.
-            k: how many trees to find, at least 1.
-
-        Returns:
-            For each sentence, pairs of a log probability and an nltk tree, best first. There are
-            fewer than k if fewer are possible, and none for a sentence without words or of more
-            than `max_length` tokens.
-
-        Raises:
-            InputError: if k is below 1.
-            ValueError: if the component has no weights.
-        """
-        with naming(self.name):
-            check_sizes(k=k)
-        split = SplitDocs([doc])
-        found, sizes = self._plan(split)
-        best: list[list[tuple[float, NltkTree]]] = [[] for _ in found]
-        for batch, dist, _ in self._distributions(split, found, sizes):
-            for i, ranked in zip(batch, dist.kbest(k), strict=True):
-                for log_prob, tree in ranked:
-                    nodes = [c[:3] for c in self._constituents(tree, found[i])]
-                    best[i].append((log_prob, bracketed(doc, found[i].words, nodes)))
-        return best
-
-    def _plan(self, split: SplitDocs) -> tuple[list[Sentence], list[int]]:
-        """List all sentences, and the number of chart spans of each; 0 if it is not parsed."""
-        self._require_weights()
-        found, sizes = [], []
-        for doc, bounds in zip(split.docs, split.bounds):
-            for sentence in word_sentences(doc, bounds):
-                found.append(sentence)
-                sizes.append(span_count(sentence))
-                if len(sentence.words) and too_long(sentence, self.max_length):
-                    sizes[-1] = 0
-                    fate = f"gets {self.labels[0]!r} over all words"
-                    warn_of_length(self.name, doc, sentence, self.max_length, fate)
-        return found, sizes
-
-    def _distributions(
-        self, split: SplitDocs, found: list[Sentence], sizes: list[int]
-    ) -> Iterator[tuple[list[int], SpanTree, list[Floats2d]]]:
-        """Yield the numbers of batches of sentences, their distribution and the scores of tags."""
-        scores = sentence_scores(self.model, split)
-        for batch in batches_by_size(sizes, self.batch_spans):
-            arrays = scores(batch)
-            check_scores(self.name, self.model, arrays, split.sentences.chosen(batch))
-            flat = xp2torch(self.model.ops.xp.concatenate(arrays[: len(batch)]))
-            yield batch, span_tree(flat, [found[i] for i in batch]), arrays[len(batch) :]
-
-    def _tags(self, scores: Floats2d, sentence: Sentence) -> dict[int, str]:
-        """Find the best tag of each word, by the number of its token."""
-        best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
-        return {i: self.tags[number] for i, number in zip(sentence.words.tolist(), best)}
-
-    def _constituents(
-        self, tree: Tree, sentence: Sentence, shares: Shares | None = None
-    ) -> list[Constituent]:
-        """Translate a tree of the chart into constituents over tokens.
-
-        The posterior of a constituent is the sum over all chains over its words that hold its
-        label.
-        """
-        found = []
-        for place, (start, end, number) in enumerate(tree):
-            node = (start, end, self.labels[number - 1])
-            for first, last, label in token_nodes(node, sentence.words):
-                confidence = 0.0
-                if shares is not None:
-                    holding = [label in chain.split(JOIN) for chain in self.labels]
-                    confidence = float(shares[place, holding].sum())
-                found.append(Constituent(first, last, label, confidence))
-        return found
-
     # Training
 
     def accumulate(self, examples: list[Example]) -> float:
         # A listener must get the same batch as the component that it listens to.
         if listens(self.model):
             return super().accumulate(examples)
-        parts = split_sentences(eg.predicted for eg in examples)
+        parts = split_sentences(seen_docs((eg.predicted for eg in examples), self.quotes))
         gold = self._gold(examples)
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
@@ -419,7 +255,9 @@ class ConstituencyParser(StructuredPipe):
         return loss, gradients
 
     def _gold(self, examples: list[Example]) -> Gold:
-        return read_gold(examples, self.labels, self.tags, self.max_length, self.name)
+        return read_gold(
+            examples, self.labels, self.tags, self.max_length, self.name, self.spans_key
+        )
 
 
 make_constituency_parser = component_factory(
@@ -429,10 +267,14 @@ make_constituency_parser = component_factory(
     scorer="spacy-psa.parseval_scorer.v1",
     assigns=["doc.spans", "token.tag"],
     score_weights={
-        "constituents_f": 1.0,
-        "constituents_p": 0.0,
-        "constituents_r": 0.0,
-        "constituents_exact": 0.0,
+        "tree_f": 1.0,
+        "tree_p": 0.0,
+        "tree_r": 0.0,
+        "tree_exact": 0.0,
+        "constituents_f": None,
+        "constituents_p": None,
+        "constituents_r": None,
+        "constituents_exact": None,
         "constituents_no_crossing": None,
         "constituents_tag_acc": None,
         "constituents_per_type": None,

@@ -7,11 +7,14 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.errors import InputError
 from tests.helpers.parsers import (
     chart_model,
+    make_listening_parser,
     make_parser,
     random_parser,
     train_parser,
+    tree_examples,
 )
 from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
 
@@ -76,12 +79,20 @@ def test_long_sentence_is_parsed_up_to_max_length(encoder):
     assert len(doc.spans["constituents"]) > 100
 
 
+def test_a_sentence_of_301_tokens_is_parsed_by_default():
+    nlp = random_parser()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = nlp(Doc(nlp.vocab, words=["Ada"] * 301))
+    assert len(doc.spans["constituents"]) > 100
+
+
 def test_too_long_sentence_gets_one_constituent_and_a_warning_that_names_the_doc():
     nlp = random_parser(confidence=True)
     parser = nlp.get_pipe("parser")
     words = [" ", *["Ada", "met", "Leeds"] * 1000, "."]
     doc = Doc(nlp.vocab, words=words)
-    with pytest.warns(UserWarning, match="'Ada met Leeds.*3002 tokens.*max_length = 300.*'S'"):
+    with pytest.warns(UserWarning, match="'Ada met Leeds.*3002 tokens.*max_length = 1000.*'S'"):
         nlp(doc)
     assert constituents(doc) == [(1, 3002, "S")]
     assert doc.spans["constituents"].attrs["scores"].tolist() == [0.0]
@@ -109,9 +120,38 @@ def test_sentence_boundaries_bound_the_trees():
     joined = nlp(tree_doc(nlp.vocab, *BRACKETS, key="gold"))
     found, first = [], 0
     for text in BRACKETS:
-        alone = parser(tree_doc(nlp.vocab, text))
+        alone = parser(tree_doc(nlp.vocab, text, key="gold"))
         found += [(first + s, first + e, label) for s, e, label in constituents(alone)]
         first += len(alone)
     assert constituents(joined) == found
     assert len(joined._.parse_trees) == len(BRACKETS)
     assert len(parser.kbest(joined, 1)) == len(BRACKETS)
+
+
+# Quotation marks
+
+
+def test_quotation_marks_of_text_are_seen_as_those_of_the_treebank():
+    brackets = [
+        "(S (`` ``) (S (VP (VB Go))) ('' '') (NP (PRP she)) (VP (VBD said)))",
+        "(S (NP (PRP she)) (VP (VBD said) (`` ``) (S (VP (VB Go))) ('' '')))",
+    ]
+    nlp = make_parser(loss="log_likelihood", quotes="treebank")
+    train_parser(nlp, 40, examples=tree_examples(nlp, brackets))
+    treebank, straight, curly = (
+        [constituents(nlp(Doc(nlp.vocab, words=words))) for words in sentences]
+        for sentences in (
+            [parse_tree(text).words for text in brackets],
+            [['"', "Go", '"', "she", "said"], ["she", "said", '"', "Go", '"']],
+            [["“", "Go", "”", "she", "said"], ["she", "said", "“", "Go", "”"]],
+        )
+    )
+    assert treebank == straight == curly
+    doc = nlp("“Go” she said")
+    assert [token.text for token in doc] == ["“", "Go", "”", "she", "said"]
+    assert constituents(doc) == treebank[0]
+
+
+def test_quotation_marks_do_not_reach_a_shared_component():
+    with pytest.raises(InputError, match="quotes = 'treebank' does not reach"):
+        make_listening_parser(chart_model(), quotes="treebank")

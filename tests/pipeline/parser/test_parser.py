@@ -40,10 +40,10 @@ def test_default_model_is_a_factored_one():
     parser = spacy.blank("en").add_pipe("constituency_parser")
     names = {node.name for node in parser.model.walk()}
     assert {"span_scores", "FactoredTransformer", "word_embed", "CharBiLSTM"} <= names
-    assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 300, 0.0)
+    assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 1000, 0.0)
 
 
-@pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}])
+@pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}, {"decode": "best"}])
 def test_bad_setting_is_an_error_that_names_it(setting):
     with pytest.raises((InputError, ConfigValidationError), match=next(iter(setting))):
         make_parser(**setting)
@@ -238,7 +238,7 @@ def test_confidence_is_the_share_of_trees_that_have_the_constituent():
 def test_distribution_without_words_is_an_error(parsing):
     for text in ("", "  \n "):
         with pytest.raises(
-            ValueError, match="no sentence has words and at most max_length = 300 tokens"
+            ValueError, match="no sentence has words and at most max_length = 1000 tokens"
         ):
             parsing.get_pipe("parser").distribution([parsing.make_doc(text)])
 
@@ -272,6 +272,47 @@ def test_batches_stay_within_the_budget(monkeypatch):
     parser.predict([Doc(nlp.vocab, words=["a"] * n) for n in sizes])
     assert sum(map(len, given)) == 6
     assert all(len(batch) == 1 or sum(batch) <= 60 for batch in given) and len(given) == 3
+
+
+def test_minimum_bayes_risk_trees_are_not_worse_in_expected_f1_and_know_chains():
+    nlp = random_parser(loss="log_likelihood", decode="mbr", confidence=True)
+    parser = nlp.get_pipe("parser")
+    for parameter in parameters(parser):
+        parameter.data.mul_(0.3)
+    docs = [Doc(nlp.vocab, words=parse_tree(text).words) for text in BRACKETS]
+    found = {}
+    for decode in ("cky", "mbr"):
+        parser.decoding = decode
+        parses = parser.predict(docs)
+        right = [sum(c.confidence for c in parse.constituents) for parse in parses]
+        found[decode] = [(sum_, len(parse.constituents)) for sum_, parse in zip(right, parses)]
+    shares = [dist.span_marginals.double() for dist in (parser.distribution([d]) for d in docs)]
+    sizes = torch.tensor([len(chain.split(" ")) - (chain == "TOP") for chain in parser.labels])
+    gold = [float((share @ sizes.double()).sum()) for share in shares]
+    cky, mbr = (
+        [2 * right / (size + g) for (right, size), g in zip(found[name], gold)]
+        for name in ("cky", "mbr")
+    )
+    assert all(ours >= theirs - 1e-6 for ours, theirs in zip(mbr, cky)) and mbr != cky
+
+
+@pytest.mark.parametrize("ask", ["confidence", "kbest", "mbr"])
+def test_a_margin_model_that_is_asked_for_probabilities_warns_once(ask):
+    nlp = random_parser(confidence=ask == "confidence", decode="mbr" if ask == "mbr" else "cky")
+    parser = nlp.get_pipe("parser")
+
+    def use():
+        doc = nlp("Ada met Evans")
+        return parser.kbest(doc, 2) if ask == "kbest" else doc
+
+    with pytest.warns(UserWarning, match="log_likelihood") as warned:
+        use()
+        use()
+    assert len(warned) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet = random_parser(loss="log_likelihood", confidence=True)
+        quiet.get_pipe("parser").kbest(quiet("Ada met Evans"), 2)
 
 
 # Saving
@@ -313,10 +354,10 @@ def test_only_the_doc_that_fails_goes_to_the_error_handler(parsing, monkeypatch)
     parser = parsing.get_pipe("parser")
     plan = parser._plan
 
-    def fail_on_yes(split):
-        if any(doc.text == "Yes" for doc in split.docs):
+    def fail_on_yes(docs):
+        if any(doc.text == "Yes" for doc in docs):
             raise RuntimeError("bad doc")
-        return plan(split)
+        return plan(docs)
 
     monkeypatch.setattr(parser, "_plan", fail_on_yes)
     failed = []
@@ -379,4 +420,5 @@ def test_parser_listens_to_a_shared_tok2vec():
 def test_parser_overwrites_what_stood_there(parsing):
     doc = Doc(parsing.vocab, words=["Leeds"])
     doc.spans["constituents"] = [Span(doc, 0, 1, "X")]
+    parsing.get_pipe("parser").overwrite = True
     assert constituents(parsing.get_pipe("parser")(doc)) == [(0, 1, "NP")]

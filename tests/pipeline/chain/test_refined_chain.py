@@ -10,7 +10,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.incorrect_spans import without_spans
+from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 from tests.helpers.analyses import agrees, analyses, enumerate_doc, legal_chain, tag_path

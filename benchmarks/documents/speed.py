@@ -1,0 +1,74 @@
+"""Measure what document memory costs in annotation.
+
+Annotates the documents of a file with a pipeline, in turn with its document memory and without it,
+`--rounds` times in one thread. Times are those of the processor.
+
+Results (kind "figures"): `words`; `memory` and `sentences`, words a second in each round.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import spacy
+import torch
+from spacy.tokens import Doc
+
+from benchmarks.record import write_record
+from spacy_psa.architectures import document_memory
+from spacy_psa.corpora.documents import read_document_corpus
+
+
+def measure(model: str, data: Path, rounds: int) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    nlp = spacy.load(model)
+    gold = [example.predicted for example in read_document_corpus(data)(nlp)]
+    words = sum(len(doc) for doc in gold)
+    [memory] = [node for node in nlp.get_pipe("ner").model.walk() if node.name == "document_memory"]
+    ways = {"memory": memory._func, "sentences": _without}
+    found: dict[str, Any] = {"words": words, "memory": [], "sentences": []}
+    for number in range(rounds + 1):
+        for name in sorted(ways, reverse=bool(number % 2)):
+            memory._func = ways[name]
+            docs = [
+                Doc(nlp.vocab, [t.text for t in doc], sent_starts=[t.is_sent_start for t in doc])
+                for doc in gold
+            ]
+            started = time.process_time()
+            for _ in nlp.pipe(docs):
+                pass
+            if number:  # the first round does not count
+                found[name].append(round(words / (time.process_time() - started)))
+    return found
+
+
+def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:
+    """The vectors of the sentences as they are."""
+    vectors, _ = document_memory._below(model, docs, is_train)
+    rows = iter(vectors)
+    xp = model.ops.xp
+    return [xp.concatenate([next(rows) for _ in doc.sents]) for doc in docs], None
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.documents.speed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("model", metavar="MODEL")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("--rounds", type=int, default=7, help="times that it is repeated (7)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    results = measure(given.model, given.data, given.rounds)
+    write_record("documents", given.out, results, data=[given.data])
+
+
+if __name__ == "__main__":
+    main()

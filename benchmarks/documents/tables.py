@@ -1,0 +1,51 @@
+"""The tables on the page of this experiment."""
+
+from statistics import mean, median, stdev
+from typing import Any
+
+from benchmarks.tables import Records, best_dev, best_score, file_link, percent, table, test_f
+
+
+def seeds_table(records: Records) -> str:
+    body = [
+        [str(record["seed"]), best_dev(record), percent(test_f(record)), file_link(name)]
+        for name, record in _trained(records)
+    ]
+    body.append(["mean ± deviation", _spread(_dev(records)), _spread(_test(records)), ""])
+    return table(["seed", "dev F1 (evaluation of how many)", "test F1", "record"], body)
+
+
+def _trained(records: Records) -> list[tuple[str, Any]]:
+    return [(name, records[name]) for name in sorted(records) if name.startswith("memory-")]
+
+
+def _dev(records: Records) -> list[float]:
+    return [best_score(record) for _, record in _trained(records)]
+
+
+def _test(records: Records) -> list[float]:
+    return [test_f(record) for _, record in _trained(records)]
+
+
+def _cost(records: Records) -> float:
+    speed = records["speed"]["results"]
+    return median(speed["memory"]) / median(speed["sentences"])
+
+
+def _spread(scores: list[float]) -> str:
+    return f"{percent(mean(scores))} ± {percent(stdev(scores))}"
+
+
+TABLES = {"seeds": seeds_table}
+
+
+def headline(records: Records) -> str:
+    return f"test F1 {_spread(_test(records))}"
+
+
+def claims(records: Records) -> list[str]:
+    scores = _test(records)
+    return [
+        f"test F1 is {percent(mean(scores))} in the mean of {len(scores)} seeds",
+        f"annotates {_cost(records):.2f} × the words a second",
+    ]

@@ -1,0 +1,177 @@
+"""Run everything that needs a GPU, in a bounded time: tests, speed, and trainings side by side.
+
+JOBS.toml lists the jobs. Jobs that measure time run alone, first; the others run at the same time.
+At the end of the time, what still runs is stopped. The same command goes on: it leaves out what is
+finished, and trainings go on from their checkpoints in WORK.
+
+After each job, OUT gets `records.tar.gz`: `jobs.json` with the state of each job, NAME.txt with
+what the job NAME printed, and all records, reports and logs in WORK.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.errors import InputError
+from spacy_psa.scoring.provenance import machine, versions
+from spacy_psa.training.toml_files import read_toml
+
+KEPT = ("*.json", "*.jsonl", "*.md", "*.txt")
+"""The files in WORK that are figures; models stay there."""
+LAST = 30
+"""Seconds at the end in which running jobs may save what they have."""
+
+
+@dataclass
+class Job:
+    """A command, with {gpu} for the number of the GPU and {work} for the folder to work in."""
+
+    name: str
+    command: str
+    alone: bool = False
+    state: str = "waits"
+    seconds: float = 0.0
+
+    def words(self, gpu: int, work: Path) -> list[str]:
+        command = self.command.format(gpu=gpu, work=work)
+        return [sys.executable, "-m", *shlex.split(command)]
+
+
+def read_jobs(path: Path) -> list[Job]:
+    """Read the jobs of a file.
+
+    Raises:
+        InputError: if the file is no TOML, or a job has other keys.
+    """
+    try:
+        return [
+            Job(name=name, **job)
+            for name, job in read_toml(path, "list of jobs", "benchmarks/gpu")["jobs"].items()
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: [jobs.NAME] needs a command, and may have alone ({error})"
+        ) from error
+
+
+Running = tuple[Job, "subprocess.Popen[bytes]"]
+
+
+class Runner:
+    """Runs jobs until a moment, and keeps their state in a file.
+
+    Args:
+        jobs: the jobs.
+        out: the folder for what is to be kept.
+        work: the folder that the jobs work in.
+        gpu: the number of the GPU; -1 for the CPU.
+        end: the moment to stop, in seconds of `time.monotonic`.
+    """
+
+    def __init__(self, jobs: list[Job], out: Path, work: Path, gpu: int, end: float):
+        self.jobs, self.out, self.work, self.gpu, self.end = jobs, out, work, gpu, end
+        self.states = work / "jobs.json"
+        if self.states.exists():
+            before = json.loads(self.states.read_text(encoding="utf8"))["jobs"]
+            done = {job["name"]: job for job in before if job["state"] == "done"}
+            for job in jobs:
+                if job.name in done:
+                    job.state, job.seconds = "done", done[job.name]["seconds"]
+
+    def run(self) -> bool:
+        """Run the jobs; whether all are done."""
+        waiting = [job for job in self.jobs if job.state != "done"]
+        for job in waiting:
+            if job.alone:
+                self._finish([job])
+        self._finish([job for job in waiting if not job.alone])
+        self._keep()
+        return all(job.state == "done" for job in self.jobs)
+
+    def _finish(self, jobs: list[Job]) -> None:
+        started = time.monotonic()
+        running = dict(self._start(jobs))
+        while running:
+            ended = [name for name, (_, process) in running.items() if process.poll() is not None]
+            for name in ended:
+                job, process = running.pop(name)
+                job.state = "failed" if process.returncode else "done"
+                job.seconds = round(time.monotonic() - started, 1)
+                print(f"{job.name}: {job.state} after {job.seconds} s", flush=True)
+                self._keep()
+            if time.monotonic() > self.end - LAST:
+                for job, process in running.values():
+                    os.killpg(process.pid, signal.SIGTERM)
+                    process.wait()
+                    job.state = "stopped"
+                return
+            time.sleep(0.2)
+
+    def _start(
+        self, jobs: list[Job]
+    ) -> Iterator[tuple[str, tuple[Job, "subprocess.Popen[bytes]"]]]:
+        if time.monotonic() > self.end - LAST:
+            return
+        for job in jobs:
+            with (self.work / f"{job.name}.txt").open("wb") as printed:
+                process = subprocess.Popen(
+                    job.words(self.gpu, self.work),
+                    stdout=printed,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+                )
+            job.state = "runs"
+            yield job.name, (job, process)
+
+    def _keep(self) -> None:
+        """Write the state of the jobs, and copy the figures to OUT."""
+        state: dict[str, Any] = {"machine": machine(), "versions": versions()}
+        state["jobs"] = [asdict(job) for job in self.jobs]
+        with atomic_path(self.states) as temporary:
+            temporary.write_text(json.dumps(state, indent=2), encoding="utf8")
+        with (
+            atomic_path(self.out / "records.tar.gz") as temporary,
+            tarfile.open(temporary, "w:gz") as archive,
+        ):
+            for path in sorted({p for kept in KEPT for p in self.work.rglob(kept)}):
+                if "model-" not in str(path.relative_to(self.work)):
+                    archive.add(path, str(path.relative_to(self.work)))
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("jobs", type=Path, metavar="JOBS.toml")
+    found.add_argument("out", type=Path, metavar="OUT", help="folder for the figures")
+    found.add_argument("--work", type=Path, default=Path("gpu-work"), help="folder to work in")
+    found.add_argument("--minutes", type=float, default=25, help="time for all jobs (25)")
+    found.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    end = time.monotonic() + 60 * given.minutes
+    for folder in (given.out, given.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    runner = Runner(read_jobs(given.jobs), given.out, given.work, given.gpu_id, end)
+    sys.exit(0 if runner.run() else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Score parsers on sentences with quotation marks, written as the treebank or as text has them.
+
+TEST holds one sentence a Doc; those with `` or '' count. Each model (NAME=PATH) parses them with
+the marks of the treebank, with straight and with curly ones; and with straight ones again while its
+setting `quotes` is "treebank".
+
+Results (kind "figures"): `sentences`; `rows` {NAME: {"treebank", "straight", "curly",
+"straight, mapped": PARSEVAL F1 of labelled constituents}}.
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from benchmarks.record import write_record
+from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.text_docs import as_text
+from spacy_psa.scoring.parseval_scorer import score_constituents
+
+WAYS: dict[str, tuple[Any, Any]] = {
+    "treebank": ("treebank", "as_they_are"),
+    "straight": ("straight", "as_they_are"),
+    "curly": ("curly", "as_they_are"),
+    "straight, mapped": ("straight", "treebank"),
+}
+
+
+def scores(model: str, test: Path) -> dict[str, float]:
+    """Score a model in each of the ways."""
+    nlp = spacy.load(model)
+    parser: Any = nlp.get_pipe("parser")
+    docs = [doc for doc in read_docbin(test, nlp.vocab) if quoted(doc)]
+    found = {}
+    for name, (marks, parser.quotes) in WAYS.items():
+        gold = list(as_text(docs, marks, spaces=False))
+        bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold]
+        examples = [Example(doc, ref) for doc, ref in zip(nlp.pipe(bare), gold, strict=True)]
+        f1 = score_constituents(examples, spans_key="constituents")["tree_f"]
+        found[name] = round(f1, 4)
+    return found
+
+
+def quoted(doc: Doc) -> bool:
+    return any(token.text in ("``", "''") for token in doc)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.parser.quotes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("test", type=Path, metavar="TEST.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("models", nargs="+", metavar="NAME=PATH")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    warnings.simplefilter("ignore")
+    rows = {}
+    for model in given.models:
+        name, _, path = model.partition("=")
+        rows[name] = scores(path, given.test)
+        print(name, rows[name])
+    count = sum(map(quoted, read_docbin(given.test, spacy.blank("en").vocab)))
+    write_record(given.out, "parser", {"sentences": count, "rows": rows}, data=[given.test])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Input that is tokenised already: a sentence on each line, a token on each line, or JSON lists."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from spacy_psa.annotation.records import MalformedLine, Record
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+
+class Columns(NamedTuple):
+    """Which columns of a file with a token on each line are read, from 0; -1 is the last.
+
+    Examples:
+        >>> Columns(word=1, tag=3)
+        Columns(word=1, tag=3)
+    """
+
+    word: int
+    tag: int | None
+    """None for no tags."""
+
+
+WORDS_ALONE = Columns(word=0, tag=None)
+NO_WORD = re.compile(r"\d+[-.]\d+")
+"""The number of a row of CoNLL-U that is no word."""
+
+
+def tokens_doc(nlp: "Language", content: bytes) -> "Doc":
+    """Make a document of one sentence, whose tokens stand between blanks.
+
+    Raises:
+        MalformedLine: if it is not UTF-8.
+
+    Examples:
+        >>> import spacy
+        >>> list(tokens_doc(spacy.blank("en"), b"I do n't ."))
+        [I, do, n't, .]
+    """
+    return sentence_doc(nlp, _decoded(content).split())
+
+
+def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
+    """Make a document of the lines of a sentence, with a token on each line.
+
+    Comments (# and a blank) and the rows of CoNLL-U that are no words (1-2, 1.1) are left out.
+
+    Raises:
+        MalformedLine: if it is not UTF-8, or a line lacks a column.
+
+    Examples:
+        >>> import spacy
+        >>> doc = columns_doc(spacy.blank("en"), b"Ada NNP\\nleft VBD", Columns(0, 1))
+        >>> [(token.text, token.tag_) for token in doc]
+        [('Ada', 'NNP'), ('left', 'VBD')]
+    """
+    words, tags = [], []
+    for line in _decoded(content).split("\n"):
+        if line.startswith("# ") or line == "#":
+            continue
+        cells = line.strip().split("\t") if "\t" in line else line.split()
+        if columns.word > 0 and NO_WORD.fullmatch(cells[0]):
+            continue
+        try:
+            words.append(cells[columns.word])
+            tags.append("" if columns.tag is None else cells[columns.tag])
+        except IndexError:
+            raise MalformedLine(
+                f"the row {line!r} has {len(cells)} column(s), too few for the word "
+                f"({columns.word}) and the tag ({columns.tag})"
+            ) from None
+    return sentence_doc(nlp, words, tags)
+
+
+def json_tokens_doc(nlp: "Language", value: dict[str, Any]) -> "Doc":
+    """Make a document of one sentence of a JSON object; its other keys are kept as meta.
+
+    Raises:
+        MalformedLine: if `tokens` is no list of words, or `tags` no list of as many strings.
+    """
+    words, tags = value.pop("tokens"), value.pop("tags", None)
+    for name, found in (("tokens", words), ("tags", words if tags is None else tags)):
+        if not (isinstance(found, list) and all(isinstance(each, str) for each in found)):
+            raise MalformedLine(f'"{name}" is no list of strings')
+    if tags is not None and len(tags) != len(words):
+        raise MalformedLine(f"{len(tags)} tags for {len(words)} tokens")
+    doc = sentence_doc(nlp, words, tags)
+    if value:
+        doc.user_data["meta"] = value
+    return doc
+
+
+def sentence_doc(nlp: "Language", words: list[str], tags: list[str] | None = None) -> "Doc":
+    """Make a document of one sentence of given words."""
+    from spacy.tokens import Doc
+
+    starts = [i == 0 for i in range(len(words))]
+    return Doc(nlp.vocab, words=words, tags=tags, sent_starts=starts)
+
+
+def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
+    """Join lines up to an empty line to one record, at the place of the first."""
+    block: list[Record] = []
+
+    def joined() -> Record:
+        content = b"\n".join(record.content for record in block)
+        return Record(block[0].where, block[-1].position, content)
+
+    for line in lines:
+        if line.content.strip():
+            block.append(line)
+        elif block:
+            yield joined()
+            block = []
+    if block:
+        yield joined()
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf8")
+    except UnicodeDecodeError as error:
+        raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error

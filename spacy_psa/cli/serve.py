@@ -1,0 +1,88 @@
+"""`spacy-psa serve`: a page and an HTTP interface for trained pipelines."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_psa.errors import InputError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(metavar="MODEL...", help="Folders of pipelines, or names of packages."),
+    ],
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="What each request must show; needed for other machines.", envvar="SPACY_PSA_TOKEN"
+        ),
+    ] = None,
+    max_bytes: Annotated[int, typer.Option(help="Bytes of a request.", min=1)] = 10_000_000,
+    max_texts: Annotated[int, typer.Option(help="Texts of a request.", min=1)] = 1000,
+    max_chars: Annotated[int, typer.Option(help="Characters of a text.", min=1)] = 100_000,
+    max_seconds: Annotated[float, typer.Option(help="Seconds for a request.", min=0.001)] = 60.0,
+    batch_size: Annotated[
+        int, typer.Option(help="Texts that go through the model together.", min=1)
+    ] = 64,
+    gpu_id: Annotated[int, typer.Option(help="The GPU; -1 for the CPU.")] = -1,
+) -> None:
+    """
+    Open a page in the browser that shows what models find, and how sure they are.
+
+    The page takes corrections by clicks, and finds the best analysis that agrees with them. The
+    same server annotates texts over HTTP: POST /api/annotate. /docs lists all of the interface.
+
+    \b
+    Example:
+      spacy-psa serve training/model-best
+    """
+    try:
+        import uvicorn
+
+        from spacy_psa.server.app import create_app
+        from spacy_psa.server.models import ServedModel
+        from spacy_psa.server.settings import Settings
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("spacy_psa"):
+            raise
+        raise InputError(
+            f"{error.name} is not installed: pip install 'spacy-psa[serve]'"
+        ) from error
+    from spacy_psa.loading import load_pipeline
+    from spacy_psa.server.listen import open_socket
+
+    if host not in LOOPBACK and not token:
+        raise InputError(
+            f"--host {host} lets other machines ask this server: give a --token that they must show"
+        )
+    names = _names(models)
+    with open_socket(host, port) as listening:
+        served = [ServedModel(name, load_pipeline(path, gpu_id)) for name, path in names.items()]
+        hosts = LOOPBACK if host in LOOPBACK else None
+        settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        typer.echo(f"{address}{f'?token={token}' if token else ''}  (Ctrl+C ends the server)")
+        config = uvicorn.Config(
+            create_app(served, settings),
+            log_level="warning",
+            server_header=False,
+            timeout_keep_alive=15,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _names(models: list[str]) -> dict[str, str]:
+    """Give each model a name: that of its folder, with the folders before if two are equal."""
+    paths = {model: Path(model).parts for model in dict.fromkeys(models)}
+    for length in range(1, max(len(parts) for parts in paths.values()) + 1):
+        names = {"/".join(parts[-length:]): model for model, parts in paths.items()}
+        if len(names) == len(paths):
+            return names
+    return {model: model for model in paths}

@@ -1,0 +1,75 @@
+"""Reads the spans that a user gives as evidence or asks about."""
+
+from collections.abc import Iterable
+
+from spacy.tokens import Doc, Span
+
+from spacy_psa.errors import InputError
+
+Asked = Span | tuple[int, int, str] | tuple[int, int]
+"""A span of a doc: a `Span`, or (start, end, label) over tokens. Without label it has any label."""
+
+
+def read_spans(
+    name: str, doc: Doc, asked: Iterable[Asked], labels: Iterable[str]
+) -> list[tuple[int, int, str]]:
+    """Read spans that a user gives, each once, in order.
+
+    Args:
+        name: the name of the component, for errors.
+        doc: the doc.
+        asked: the spans.
+        labels: the labels that the component knows.
+
+    Returns:
+        (start, end, label) of each span; the label is empty if the span has none.
+
+    Raises:
+        InputError: for a span of another doc, outside the doc, or without tokens, and for a label
+            that the component does not know.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> read_spans("ner", doc, [doc[2:3], (0, 1, "PER"), (0, 1, "PER")], ["PER"])
+        [(0, 1, 'PER'), (2, 3, '')]
+    """
+    found = set()
+    for item in asked:
+        if isinstance(item, Span):
+            if item.doc is not doc:
+                raise InputError(
+                    f"{name}: {item.text!r} is a span of another doc: give spans of this one"
+                )
+            start, end, label = item.start, item.end, item.label_
+        else:
+            start, end, label = (*item, "")[:3]
+        if not 0 <= start < end <= len(doc):
+            raise InputError(
+                f"{name}: ({start}, {end}) is no span of a doc of {len(doc)} tokens: give the "
+                "first token and the one after the last"
+            )
+        if label:
+            check_label(name, label, labels, repr(doc[start:end].text))
+        found.add((start, end, label))
+    return sorted(found)
+
+
+def check_label(name: str, label: str, labels: Iterable[str], what: str) -> None:
+    """Check that a component knows a label.
+
+    Args:
+        name: the name of the component, for the error.
+        label: the label.
+        labels: those that it knows.
+        what: what has the label, for the error.
+
+    Raises:
+        InputError: if it does not.
+    """
+    labels = tuple(labels)
+    if label not in labels:
+        raise InputError(
+            f"{name}: {what} is given the label {label!r}, which is not among the labels "
+            f"{', '.join(labels)}"
+        )

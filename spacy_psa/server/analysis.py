@@ -1,0 +1,179 @@
+"""The answers of a component about a text, as plain data for the page."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy
+from pydantic import BaseModel, Field
+from spacy.tokens import Doc
+
+from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.sentences import sentence_bounds
+
+Row = dict[str, Any]
+
+
+class Evidence(BaseModel):
+    """A span that an analysis must or must not have; for a tagger, the tag of its tokens."""
+
+    component: str = Field(description="The name of the component in the pipeline.")
+    start: int = Field(ge=0, description="The first token.")
+    end: int = Field(ge=1, description="The token after the last one.")
+    label: str = Field("", description="The label; empty for any.")
+    required: bool = Field(True, description="Whether the span is there or not.")
+
+    @property
+    def span(self) -> tuple[int, int, str]:
+        """Start, end and label."""
+        return self.start, self.end, self.label
+
+
+def chain_answer(
+    pipe: SequenceLabeler,
+    analyses: DocAnalyses,
+    evidence: Sequence[Evidence],
+    chosen: Iterable[int],
+    k: int,
+) -> dict[int, Row]:
+    """Answer for a component of spans or tags.
+
+    Args:
+        pipe: the component.
+        analyses: the analyses of the doc.
+        evidence: what is known.
+        chosen: the sentences to answer for.
+        k: number of analyses of a sentence.
+
+    Raises:
+        InputError: if the evidence contradicts itself, and for labels that are not known.
+    """
+    given = analyses.given(**_arguments(pipe, evidence)) if evidence else analyses
+    before = dict(zip(analyses.starts, analyses.sentences))
+    after = dict(zip(given.starts, given.sentences))
+    bounds = sentence_bounds(analyses.doc)
+    found = {}
+    for i in chosen:
+        start = bounds[i][0]
+        if start in after:  # the sentence has tokens
+            found[i] = _sentence(pipe, after[start], start, k)
+            gain = after[start].log_partition - before[start].log_partition
+            found[i]["evidence"] = math.exp(min(gain, 0.0))
+        else:
+            found[i] = {"analyses": [], "entropy": 0.0, "entropies": [], "evidence": 1.0}
+    return found
+
+
+def _arguments(pipe: SequenceLabeler, evidence: Sequence[Evidence]) -> dict[str, Any]:
+    if isinstance(pipe, SpanLabeler):
+        return {
+            "require": [one.span for one in evidence if one.required],
+            "forbid": [one.span for one in evidence if not one.required],
+        }
+    found: dict[str, dict[int, list[str]]] = {"allow": {}, "forbid": {}}
+    for one in evidence:
+        for i in range(one.start, one.end):
+            found["allow" if one.required else "forbid"].setdefault(i, []).append(one.label)
+    return found
+
+
+def _sentence(pipe: SequenceLabeler, sentence: SentenceAnalyses, start: int, k: int) -> Row:
+    marginals = sentence.marginals
+    answer: Row = {
+        "entropy": sentence.entropy,
+        "entropies": _entropies(marginals).round(4).tolist(),
+        "analyses": [],
+    }
+    for log_prob, tags in sentence.kbest(k):
+        names = pipe.named(tags, start)
+        if isinstance(pipe, SpanLabeler):
+            posterior = sentence.posterior(pipe.scheme)
+            items = [
+                [s, e, label, round(posterior(s - start, e - start, label), 5)]
+                for s, e, label in names
+            ]
+        else:
+            items = [
+                [start + i, start + i + 1, name, round(float(marginals[i, tag]), 5)]
+                for i, (name, tag) in enumerate(zip(names, tags.tolist()))
+            ]
+        answer["analyses"].append({"probability": math.exp(log_prob), "items": items})
+    return answer
+
+
+def _entropies(marginals: Any) -> Any:
+    """Compute the entropy of the tag of each token, in bits."""
+    logs = numpy.log2(marginals, out=numpy.zeros_like(marginals), where=marginals > 0)
+    return abs(-(marginals * logs).sum(1))
+
+
+def parser_answer(
+    parser: ConstituencyParser,
+    doc: Doc,
+    evidence: Sequence[Evidence],
+    chosen: Iterable[int],
+    k: int,
+) -> dict[int, Row]:
+    """Answer for a parser: the best trees of each sentence.
+
+    A tree is nested: [label, probability, children], where the children are trees or the numbers of
+    tokens.
+
+    Args:
+        parser: the component.
+        doc: the doc.
+        evidence: the constituents that must or must not be there.
+        chosen: the sentences to answer for.
+        k: number of trees of a sentence.
+
+    Raises:
+        InputError: if the evidence contradicts itself, and for labels that are not known.
+    """
+    bounds = sentence_bounds(doc)
+    alone = listens(parser.model)  # a listener takes whole docs
+    found = {}
+    for i in chosen:
+        first, end = bounds[i]
+        own = [one for one in evidence if one.start < end and first < one.end]
+        part, start = (doc, first) if alone else (doc[first:end].as_doc(), 0)
+        spans = [
+            ((one.start - first + start, one.end - first + start, one.label), one.required)
+            for one in own
+        ]
+        decoding = parser.decode(
+            part,
+            require=[span for span, required in spans if required],
+            forbid=[span for span, required in spans if not required],
+            k=k,
+        )
+        place = i if alone else 0
+        words = [j for j in range(first, end) if not doc[j].is_space]
+        trees = []
+        for (log_prob, tree), nodes in zip(decoding.trees[place], decoding.constituents[place]):
+            shift = first - start
+            sure = {(s + shift, e + shift, label): round(p, 5) for s, e, label, p in nodes}
+            root = _nested(tree, iter(words), sure)
+            trees.append({"probability": math.exp(log_prob), "tree": root})
+        found[i] = {"trees": trees, "evidence": math.exp(min(decoding.log_evidence, 0.0))}
+    return found
+
+
+def _nested(tree: Any, words: Iterator[int], sure: dict[tuple[int, int, str], float]) -> Any:
+    if len(tree) == 1 and isinstance(tree[0], str):  # a word with its tag
+        return next(words)
+    children = [_nested(child, words, sure) for child in tree]
+    return [tree.label(), sure.get((*_ends(children), tree.label())), children]
+
+
+def _ends(children: list[Any]) -> tuple[int, int]:
+    """Find the first token below some trees, and the one after the last."""
+    first, last = children[0], children[-1]
+    while not isinstance(first, int):
+        first = first[2][0]
+    while not isinstance(last, int):
+        last = last[2][-1]
+    return first, last + 1

@@ -1,0 +1,215 @@
+"""The pipelines of a server: rows of annotation, and the analyses of docs that a page looks at."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_psa.annotation.rows import annotation
+from spacy_psa.errors import InputError
+from spacy_psa.memory import memory_zone
+from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses
+from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.sentences import sentence_bounds
+from spacy_psa.server.analysis import Evidence, chain_answer, parser_answer
+
+KEPT = 8  # texts whose scores are kept
+Row = dict[str, Any]
+
+
+class _Scored(NamedTuple):
+    """A text that the chain components have scored, without a doc: docs end with their zone."""
+
+    words: list[str]
+    spaces: list[bool]
+    starts: list[bool | int | None]
+    analyses: dict[str, DocAnalyses]
+
+
+class ServedModel:
+    """A pipeline of a server. All methods are for one thread.
+
+    Args:
+        name: the name of the model on the page.
+        nlp: the pipeline. Its components of this package write confidences from now on.
+
+    Examples:
+        >>> import spacy
+        >>> model = ServedModel("blank", spacy.blank("en"))
+        >>> model.annotate(["Ada left."])
+        [{'text': 'Ada left.', 'ents': []}]
+    """
+
+    def __init__(self, name: str, nlp: Language):
+        self.name = name
+        self.nlp = nlp
+        self._scored: OrderedDict[str, _Scored] = OrderedDict()
+        for _, pipe in nlp.pipeline:
+            if isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
+                register()
+                pipe.confidence = True
+
+    @property
+    def components(self) -> list[Row]:
+        """The components that the page can show, with their labels."""
+        found = []
+        for name, pipe in self.nlp.pipeline:
+            kind = _kind(pipe)
+            if kind:
+                labels = list(pipe.labels)  # type: ignore[attr-defined]
+                if kind == "trees":
+                    labels = sorted({one for label in labels for one in label.split()})
+                found.append({"name": name, "kind": kind, "labels": labels})
+        return found
+
+    def annotate(self, texts: Sequence[str]) -> list[Row]:
+        """Annotate texts; memory does not grow with the number of calls."""
+        with memory_zone(self.nlp):
+            docs = self.nlp.pipe(texts)
+            return [{"text": doc.text, **annotation(doc)} for doc in docs]
+
+    def analyse(
+        self,
+        text: str,
+        evidence: list[Evidence],
+        sentences: Iterable[int] | None,
+        k: int,
+        limit: int | None = None,
+    ) -> Row:
+        """Analyse a text under evidence.
+
+        Args:
+            text: the text.
+            evidence: what is known.
+            sentences: the numbers of the sentences to answer for; None for all.
+            k: number of analyses of each sentence.
+            limit: number of sentences to answer for, from the first of `sentences`; None for all.
+
+        Raises:
+            InputError: if the evidence contradicts itself, or names what is not there.
+        """
+        with memory_zone(self.nlp):
+            scored = self._scored_text(text)
+            doc = Doc(
+                self.nlp.vocab,
+                words=scored.words,
+                spaces=scored.spaces,
+                sent_starts=scored.starts,
+            )
+            bounds = sentence_bounds(doc)
+            names = {component["name"] for component in self.components}
+            for one in evidence:
+                if one.component not in names:
+                    raise InputError(
+                        f"the model {self.name} has no component {one.component!r} that takes "
+                        f"evidence: take one of {', '.join(sorted(names)) or '(none)'}"
+                    )
+            chosen = range(len(bounds)) if sentences is None else sorted(set(sentences))
+            chosen = list(chosen)[:limit]
+            if any(not 0 <= i < len(bounds) for i in chosen):
+                raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
+            answers = {}
+            for name, pipe in self.nlp.pipeline:
+                own = [one for one in evidence if one.component == name]
+                if isinstance(pipe, ConstituencyParser):
+                    answers[name] = parser_answer(pipe, doc, own, chosen, k)
+                elif isinstance(pipe, SequenceLabeler):
+                    analyses = scored.analyses[name].on(doc)
+                    answers[name] = chain_answer(pipe, analyses, own, chosen, k)
+            return {
+                "sentences": [
+                    {
+                        "number": i,
+                        "start": bounds[i][0],
+                        "tokens": [
+                            [token.text, token.whitespace_] for token in doc[slice(*bounds[i])]
+                        ],
+                        "components": {name: found[i] for name, found in answers.items()},
+                    }
+                    for i in chosen
+                ],
+                "count": len(bounds),
+            }
+
+    def attention(self, text: str, sentence: int) -> Row:
+        """Read the attention over a sentence, from the components that have some.
+
+        Raises:
+            InputError: if no component has attention of its own, or there is no such sentence.
+        """
+        from spacy_psa.analysis.attention import inspect
+
+        with memory_zone(self.nlp):
+            doc = self.nlp(text)
+            bounds = sentence_bounds(doc)
+            if not 0 <= sentence < len(bounds):
+                raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
+            part = doc[slice(*bounds[sentence])].as_doc()
+            found = {}
+            for name, pipe in self.nlp.pipeline:
+                if not hasattr(pipe, "model"):
+                    continue
+                try:
+                    (view,) = inspect(pipe, [part])
+                except (InputError, ValueError):
+                    continue
+                found[name] = [
+                    {
+                        "attention": layer.attention.reshape(-1, len(part), len(part))
+                        .mean(0)
+                        .round(4)
+                        .tolist(),
+                        "gate": None if layer.gate is None else layer.gate.mean(1).tolist(),
+                    }
+                    for layer in view.layers
+                ]
+            if not found:
+                raise InputError(
+                    f"no component of the model {self.name} has a layer with attention: "
+                    "open one with PSABiLSTM.v1, SelfAttentiveBiLSTM.v1 or a transformer"
+                )
+            return {"components": found}
+
+    def _scored_text(self, text: str) -> _Scored:
+        if text in self._scored:
+            self._scored.move_to_end(text)
+            return self._scored[text]
+        doc = self.nlp.make_doc(text)
+        analyses = {}
+        left = sum(isinstance(pipe, SequenceLabeler) for _, pipe in self.nlp.pipeline)
+        for name, pipe in self.nlp.pipeline:
+            if isinstance(pipe, SequenceLabeler):
+                analyses[name] = pipe.analyses(doc)
+                left -= 1
+            # What comes after the last of them changes nothing but the sentences.
+            if left or not isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
+                doc = pipe(doc)
+        scored = _Scored(
+            [token.text for token in doc],
+            [bool(token.whitespace_) for token in doc],
+            _sentence_starts(doc),
+            {name: found.on(None) for name, found in analyses.items()},
+        )
+        self._scored[text] = scored
+        while len(self._scored) > KEPT:
+            self._scored.popitem(last=False)
+        return scored
+
+
+def _sentence_starts(doc: Doc) -> list[bool | int | None]:
+    starts = {start for start, _ in sentence_bounds(doc)}
+    return [i in starts for i in range(len(doc))]
+
+
+def _kind(pipe: Any) -> str:
+    """Say what the page shows of a component; empty for nothing."""
+    for kind, of in (("spans", SpanLabeler), ("tags", CRFTagger), ("trees", ConstituencyParser)):
+        if isinstance(pipe, of):
+            return kind
+    return ""

@@ -1,0 +1,36 @@
+// Makes elements. Text is always text, never HTML.
+
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  set(element, attributes);
+  element.append(...children);
+  return element;
+}
+
+export function draw(name, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  set(element, attributes);
+  element.append(...children);
+  return element;
+}
+
+function set(element, attributes) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("--")) element.style.setProperty(key, value);
+    else if (typeof value === "function") element.addEventListener(key, value);
+    else if (value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
+  }
+}
+
+export function percent(p) {
+  if (p === 0 || p > 0.999995) return p ? "100%" : "0%";
+  if (p > 0.9995) return ">99.9%";
+  if (p < 0.0005) return "<0.1%";
+  return `${(100 * p).toFixed(p > 0.99 || p < 0.01 ? 1 : 0)}%`;
+}
+
+export function hue(label) {
+  let hash = 7;
+  for (const letter of label) hash = (hash * 31 + letter.codePointAt(0)) % 9973;
+  return (hash * 137) % 360;
+}

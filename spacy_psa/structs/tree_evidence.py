@@ -1,0 +1,91 @@
+"""Which labels the spans of a batch may have, given what is known of its trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from spacy_psa.structs.distribution import check_mask
+from spacy_psa.structs.span_cells import SpanCells
+
+Span: TypeAlias = "tuple[int, int] | tuple[int, int, int] | tuple[int, int, Sequence[int]]"
+"""Start and end, and a label or several; without a label, any."""
+
+
+def legal_labels(
+    cells: SpanCells,
+    labels: int,
+    allowed: Tensor | None = None,
+    required: Sequence[Iterable[Span]] | None = None,
+    forbidden: Sequence[Iterable[Span]] | None = None,
+    uncrossed: Sequence[Iterable[tuple[int, int]]] | None = None,
+) -> Tensor:
+    """Tell which labels each span may have, as `SpanTree.constrain` describes it.
+
+    Args:
+        cells: the cells of the batch.
+        labels: number of labels, with the null label.
+        allowed: see `SpanTree.constrain`.
+        required: likewise.
+        forbidden: likewise.
+        uncrossed: likewise.
+
+    Returns:
+        (S, labels) bool.
+
+    Raises:
+        ValueError: as `SpanTree.constrain`.
+
+    Examples:
+        >>> cells = SpanCells(torch.tensor([2]), batch=1, longest=2)
+        >>> legal_labels(cells, 2, required=[[(0, 1)]])  # the cells (0, 1), (0, 2), (1, 2)
+        tensor([[False,  True],
+                [ True,  True],
+                [ True,  True]])
+    """
+    batch, side = len(cells.lengths), cells.longest + 1
+    legal = torch.ones(len(cells), labels, dtype=torch.bool)
+    if allowed is not None:
+        mask = check_mask("allowed", allowed, (batch, side, side, labels)).cpu()
+        legal &= mask[cells.sentence, cells.start, cells.end]
+    for b, start, end, chosen in _evidence("required", required, batch, labels):
+        own = cells.of(b)
+        legal[own] &= ~_crossing(cells, own, start, end)[:, None]
+        legal[cells.at(b, start, end)] &= chosen
+    for b, start, end, chosen in _evidence("forbidden", forbidden, batch, labels):
+        legal[cells.at(b, start, end)] &= ~chosen
+    for b, start, end, _ in _evidence("uncrossed", uncrossed, batch, labels):
+        cells.at(b, start, end)  # is it a span?
+        own = cells.of(b)
+        # A null span may cross: it is a part of the normal form, and no constituent.
+        legal[own, 1:] &= ~_crossing(cells, own, start, end)[:, None]
+    return legal
+
+
+def _crossing(cells: SpanCells, own: slice, start: int, end: int) -> Tensor:
+    starts, ends = cells.start[own], cells.end[own]
+    crossing = (starts < start) & (start < ends) & (ends < end)
+    return crossing | ((start < starts) & (starts < end) & (end < ends))
+
+
+def _evidence(
+    name: str, spans: Sequence[Iterable[Span]] | None, batch: int, labels: int
+) -> Iterator[tuple[int, int, int, Tensor]]:
+    """Yield sentence, start and end of each span of evidence, and its labels as (labels,) bool."""
+    if spans is not None and len(spans) != batch:
+        raise ValueError(f"{name} is for {len(spans)} sentences, not {batch}")
+    for b, asked in enumerate(spans or ()):
+        for start, end, *label in asked:
+            chosen = torch.arange(labels) > 0
+            if label:
+                numbers = [label[0]] if isinstance(label[0], int) else list(label[0])
+                for number in numbers:
+                    if not 1 <= number < labels:
+                        raise ValueError(
+                            f"sentence {b}: label {number} is not from 1 to {labels - 1}"
+                        )
+                chosen = torch.isin(torch.arange(labels), torch.tensor(numbers, dtype=torch.int64))
+            yield b, start, end, chosen

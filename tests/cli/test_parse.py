@@ -1,0 +1,217 @@
+"""`spacy-psa parse` and `spacy-psa trees`: files in, trees out."""
+
+import json
+from xml.etree import ElementTree
+
+import nltk
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_psa.corpora.ptb import read_bracket_docs
+from tests.helpers.commands import assert_one_error, command
+from tests.helpers.parsers import chart_model, make_parser, train_parser
+from tests.helpers.pipelines import make_nlp, train
+from tests.helpers.trees import BRACKETS, constituents, tree_doc
+
+run = command("parse")
+write_trees = command("trees")
+ADA = "Ada met Evans in Bath ."
+UNTAGGED = "(S (NP (X Ada)) (VP (X met) (NP (X Evans)) (PP (X in) (NP (X Bath)))) (X .))"
+TAGGED = BRACKETS[0]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    nlp = make_parser(loss="log_likelihood")
+    train_parser(nlp, 60)
+    path = tmp_path_factory.mktemp("parser") / "model"
+    nlp.to_disk(path)
+    return path
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf8")
+    return path
+
+
+def test_a_tokenised_sentence_a_line_becomes_a_tree_a_line(model, tmp_path):
+    source = written(tmp_path / "in.tok", f"{ADA}\n\nYes\n")
+    result = run(model, source, tmp_path / "out.txt")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == [UNTAGGED, "(())", "(TOP (X Yes))"]
+
+
+def test_text_becomes_trees_of_its_sentences(model, tmp_path):
+    source = written(tmp_path / "in.txt", f"{ADA} {ADA}\n\n{ADA}\n")
+    result = run(model, source, tmp_path / "out.txt", "--sentencizer")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == [UNTAGGED] * 3
+
+
+def test_stdin_to_stdout(model):
+    result = run(model, "-", "--input-format", "tokens", stdin=f"{ADA}\n")
+    assert (result.exit_code, result.stdout) == (0, f"{UNTAGGED}\n")
+    assert "1 docs, 6 words" in result.stderr
+
+
+def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
+    rows = "Ada NNP\nmet VBD\nEvans NNP\nin IN\nBath NNP\n. .\n\nYes UH\n"
+    source = written(tmp_path / "in.conll", rows)
+    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED, "(TOP (UH Yes))"]
+
+
+def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
+    lines = ["# sent_id = 1", "1-2\tAdamet\t_", "1\tAda\tNNP", "2\tmet\tVBD", "2.1\tgap\tX"]
+    source = written(tmp_path / "in.conll", "\n".join(lines) + "\n")
+    result = run(model, source, tmp_path / "out.txt", "--word-column", 1, "--tag-column", 2)
+    assert result.exit_code == 0, result.output
+    (tree,) = (tmp_path / "out.txt").read_text().splitlines()
+    assert "(NNP Ada)" in tree and "(VBD met)" in tree and tree.count("(") <= 6
+
+
+def test_json_lines_have_trees_spans_and_confidences(model, tmp_path):
+    rows = [
+        {"text": ADA, "id": 7},
+        {"tokens": ADA.split(), "tags": ["NNP", "VBD", "NNP", "IN", "NNP", "."]},
+    ]
+    source = written(tmp_path / "in.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    result = run(model, source, tmp_path / "out.jsonl")
+    assert result.exit_code == 0, result.output
+    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert first["id"] == 7 and first["trees"] == [UNTAGGED] and second["trees"] == [TAGGED]
+    span = first["spans"]["constituents"][0]
+    assert (span["start"], span["end"], span["label"]) == (0, len(ADA), "S")
+    assert 0.5 < span["score"] <= 1
+
+
+def test_indented_trees_and_docs_read_back_as_the_same_trees(model, tmp_path):
+    source = written(tmp_path / "in.tok", f"{ADA}\n")
+    for name in ("out.mrg", "out.spacy", "out.txt"):
+        assert run(model, source, tmp_path / name).exit_code == 0
+    assert len((tmp_path / "out.mrg").read_text().splitlines()) > 2
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    (read,) = read_bracket_docs(tmp_path / "out.txt", doc.vocab)
+    assert constituents(doc) == constituents(read)
+    assert " ".join((tmp_path / "out.mrg").read_text().split()) == UNTAGGED
+
+
+def test_a_drawing_has_all_words(model, tmp_path):
+    source = written(tmp_path / "in.tok", f"{ADA}\nYes\n")
+    assert run(model, source, tmp_path / "out.svg").exit_code == 0
+    root = ElementTree.parse(tmp_path / "out.svg").getroot()
+    words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Ada", "Bath", "Yes"} <= set(words)
+
+
+def test_several_processes_give_the_same_file(model, tmp_path):
+    source = written(tmp_path / "in.tok", f"{ADA}\nYes\n\n" * 5)
+    for n in (1, 2):
+        result = run(model, source, tmp_path / f"{n}.txt", "--n-process", n, "--batch-size", 4)
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "1.txt").read_bytes() == (tmp_path / "2.txt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reasons"),
+    [
+        ("in.xyz", "a", ["in.xyz: cannot tell the format"]),
+        ("in.conll", "Ada\n", ["in.conll:1: the row 'Ada' has 1 column(s)"]),
+        ("in.jsonl", '{"tokens": [1]}\n', ['in.jsonl:1: "tokens" is no list of strings']),
+        ("in.jsonl", '{"tokens": ["a"], "tags": []}\n', ["in.jsonl:1: 0 tags for 1 tokens"]),
+    ],
+)
+def test_malformed_input_is_one_error_and_writes_nothing(model, tmp_path, name, content, reasons):
+    source = written(tmp_path / name, content)
+    target = written(tmp_path / "out.txt", "earlier")
+    assert_one_error(run(model, source, target, "--tag-column", 1), *reasons)
+    assert target.read_text() == "earlier"
+
+
+def test_a_pipeline_without_a_parser_is_one_error(tmp_path):
+    nlp = make_nlp()
+    train(nlp, 1)
+    nlp.to_disk(tmp_path / "ner")
+    source = written(tmp_path / "in.txt", "Ada\n")
+    assert_one_error(run(tmp_path / "ner", source), "the pipeline has no constituency_parser")
+
+
+def test_an_unknown_output_format_is_one_error(model, tmp_path):
+    source = written(tmp_path / "in.txt", "Ada\n")
+    assert_one_error(run(model, source, tmp_path / "out.xyz"), "give --format brackets, indented")
+
+
+# .spacy to brackets
+
+
+def test_trees_of_a_docbin_are_written_in_brackets(tmp_path):
+    vocab = spacy.blank("en").vocab
+    docs = [tree_doc(vocab, *BRACKETS[:2]), tree_doc(vocab, BRACKETS[2])]
+    DocBin(docs=docs).to_disk(tmp_path / "in.spacy")
+    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.txt")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == BRACKETS[:3]
+
+
+def test_docs_without_trees_are_named(tmp_path):
+    DocBin(docs=[Doc(spacy.blank("en").vocab, words=["a"])]).to_disk(tmp_path / "in.spacy")
+    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.txt")
+    assert result.exit_code == 1 and "document 1: not annotated" in result.stderr
+    assert not (tmp_path / "out.txt").exists()
+
+
+# Trees in the formats of `annotate`
+
+
+def test_annotate_writes_trees_as_a_column_that_the_reader_of_conll_2012_joins(model, tmp_path):
+    source = written(tmp_path / "in.tok", f"{ADA}\nYes\n")
+    assert command("annotate")(model, source, tmp_path / "out.conll").exit_code == 0
+    blocks = (tmp_path / "out.conll").read_text().strip().split("\n\n")
+    rows = [[line.split() for line in block.splitlines()] for block in blocks]
+    assert [row[1] for row in rows[0]] == ["(S(NP*)", "(VP*", "(NP*)", "(PP*", "(NP*)))", "*)"]
+    assert rows[1] == [["Yes", "(TOP*)", "O"]]
+    leaves = iter(f"(X {row[0]})" for row in rows[0])
+    joined = "".join("".join(row[1]) for row in rows[0])
+    tree = "".join(next(leaves) if c == "*" else c for c in joined)
+    assert str(nltk.Tree.fromstring(tree)) == str(nltk.Tree.fromstring(UNTAGGED))
+
+
+def test_annotate_draws_trees_on_a_page(model, tmp_path):
+    source = written(tmp_path / "in.tok", f"{ADA}\n")
+    assert command("annotate")(model, source, tmp_path / "out.html").exit_code == 0
+    page = (tmp_path / "out.html").read_text()
+    assert page.count("<svg") >= 1 and ">VP<" in page
+
+
+# From Python
+
+
+def test_words_alone_or_with_tags_are_parsed(model):
+    parser = spacy.load(model).get_pipe("parser")
+    words = ADA.split()
+    tags = ["NNP", "VBD", "NNP", "IN", "NNP", "."]
+    assert " ".join(str(parser.parse(words)).split()) == UNTAGGED
+    tree = parser.parse(list(zip(words, tags)))
+    assert " ".join(str(tree).split()) == TAGGED and tree.pos() == list(zip(words, tags))
+
+
+def test_what_cannot_be_parsed_from_words_is_an_error_that_says_why(model):
+    from spacy_psa.errors import InputError
+    from tests.helpers.parsers import make_listening_parser
+
+    with pytest.raises(InputError, match="there are no words to parse"):
+        spacy.load(model).get_pipe("parser").parse([])
+    listening = make_listening_parser(chart_model())
+    train_parser(listening, 1)
+    with pytest.raises(InputError, match=r"listens to another component .*nlp\(Doc\("):
+        listening.get_pipe("parser").parse(["Ada"])
+
+
+def test_trees_of_a_doc_show_themselves_as_a_drawing(model):
+    doc = spacy.load(model)(ADA)
+    svg = doc._.parse_trees._repr_svg_()
+    words = [e.text for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Ada", "VP", "Bath"} <= set(words)
+    assert doc._.parse_trees == list(doc._.parse_trees)

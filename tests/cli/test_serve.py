@@ -1,0 +1,58 @@
+"""`spacy-psa serve`: what it refuses before it opens a model."""
+
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+import spacy
+
+from spacy_psa.errors import InputError
+from spacy_psa.server.listen import open_socket
+
+
+def serve(*arguments):
+    command = [sys.executable, "-m", "spacy_psa", "serve", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_port_in_use_is_one_error():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"--port {port} cannot be opened"):
+            open_socket("127.0.0.1", port)
+        result = serve("nowhere", "--port", port)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert f"--port {port} cannot be opened" in result.stderr
+
+
+def test_an_address_of_another_machine_is_an_error():
+    with pytest.raises(InputError, match="cannot be opened"):
+        open_socket("203.0.113.7", 0)
+
+
+def test_other_machines_need_a_token():
+    result = serve("nowhere", "--host", "0.0.0.0")
+    assert (result.returncode, "give a --token" in result.stderr) == (2, True)
+
+
+def test_a_model_that_is_not_there_is_one_error(tmp_path):
+    result = serve(tmp_path / "none", "--port", 0)
+    assert (result.returncode, "no pipeline to open" in result.stderr) == (2, True)
+
+
+def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "model")
+    command = [sys.executable, "-m", "spacy_psa", "serve", str(tmp_path / "model"), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stdout.readline().split()[0]
+            with urllib.request.urlopen(f"{address}api/models", timeout=60) as answer:
+                assert b'"name":"model"' in answer.read()
+        finally:
+            process.terminate()
+        process.wait(60)

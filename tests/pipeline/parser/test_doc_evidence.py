@@ -1,0 +1,173 @@
+"""Constituents and tags that stand on a doc before it is parsed, and constraints by names."""
+
+import math
+
+import pytest
+from spacy.tokens import Doc, Span
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.parser.doc_evidence import numbers_of
+from tests.helpers.parsers import chart_model, random_parser
+from tests.helpers.pipelines import parameters
+from tests.helpers.trees import constituents
+
+WORDS = ["Ada", "met", "Evans", "in", "Bath", "."]
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    """A parser whose trees have nothing to do with the sentences."""
+    return random_parser(loss="log_likelihood", confidence=True)
+
+
+@pytest.fixture
+def parser(nlp):
+    parser = nlp.get_pipe("parser")
+    parser.overwrite = False
+    return parser
+
+
+def given(nlp, *spans, words=WORDS):
+    doc = Doc(nlp.vocab, words=words)
+    doc.spans["constituents"] = [Span(doc, *span) for span in spans]
+    return doc
+
+
+SOME = [(0, 4, "NP"), (1, 3, "S"), (1, 3, "VP"), (5, 6, "PP")]
+
+
+@pytest.mark.parametrize("spans", [SOME[:1], SOME[1:2], SOME[1:3], SOME, [(0, 6, "PP")]])
+def test_constituents_on_the_doc_are_in_the_best_tree(nlp, parser, spans):
+    free = constituents(parser(Doc(nlp.vocab, words=WORDS)))
+    assert not set(spans) <= set(free)
+    doc = parser(given(nlp, *spans))
+    assert set(spans) <= set(constituents(doc))
+    assert len(doc._.parse_trees) == 1
+    scores = dict(zip(constituents(doc), doc.spans["constituents"].attrs["scores"]))
+    assert [scores[span] for span in spans] == pytest.approx([1.0] * len(spans))
+
+
+def test_best_tree_given_constituents_is_the_best_of_all_trees_that_have_them(nlp, parser):
+    words = WORDS[:2]
+    for parameter in parameters(parser):
+        parameter.data.mul_(0.4)
+    spans = {(0, 2, "NP"), (1, 2, "PP")}
+    every = parser.kbest(Doc(nlp.vocab, words=words), 1000)[0]
+    dist = parser.distribution([Doc(nlp.vocab, words=words)])
+    numbers = {span: numbers_of([span[2]], parser.labels) for span in spans}
+    trees = dist.kbest(1000)[0]
+    agree = [
+        i
+        for i, (_, tree) in enumerate(trees)
+        if all(any((*s[:2], n) in tree for n in numbers[s]) for s in spans)
+    ]
+    doc = given(nlp, *sorted(spans), words=words)
+    ranked = parser.kbest(doc, 3)[0]
+    assert [tree for _, tree in ranked] == [every[i][1] for i in agree[:3]]
+    total = sum(math.exp(trees[i][0]) for i in agree)
+    assert ranked[0][0] == pytest.approx(trees[agree[0]][0] - math.log(total), abs=1e-3)
+    assert parser(doc)._.parse_trees == [ranked[0][1]]
+
+
+def test_a_span_without_a_label_is_some_constituent(nlp, parser):
+    bare = [(0, 2), (2, 5), (1, 2)]
+    free = {span[:2] for span in constituents(parser(Doc(nlp.vocab, words=WORDS)))}
+    assert not set(bare) <= free
+    doc = parser(given(nlp, *bare))
+    assert all(doc[start:end]._.labels for start, end in bare)
+    assert all(span.label_ for span in doc.spans["constituents"])
+
+
+def test_labels_that_the_parser_does_not_know_stay(nlp, parser):
+    spans = [(0, 2, "NEW"), (2, 5, "S"), (2, 5, "NEW"), (0, 6, "ROOTLIKE")]
+    doc = parser(given(nlp, *spans))
+    assert set(spans) <= set(constituents(doc))
+    assert doc[2:5]._.labels == ("S", "NEW")  # nothing is predicted beside them
+    assert doc[:]._.labels == ("ROOTLIKE",)
+
+
+def test_own_predictions_are_no_evidence_and_others_are(nlp, parser):
+    doc = parser(Doc(nlp.vocab, words=WORDS))
+    free = constituents(doc)
+    doc.spans["constituents"].append(Span(doc, 0, 4, "NP"))
+    again = constituents(parser(doc))
+    assert (0, 4, "NP") in again
+    assert constituents(parser(doc)) == again  # also the second time
+    assert constituents(parser(Doc(nlp.vocab, words=WORDS))) == free
+    back = Doc(nlp.vocab).from_bytes(parser(Doc(nlp.vocab, words=WORDS)).to_bytes())
+    back.spans["constituents"] = [*back.spans["constituents"], Span(back, 0, 4, "NP")]
+    assert constituents(parser(back)) == again
+
+
+def test_overwrite_replaces_what_is_on_the_doc(nlp, parser):
+    free = constituents(parser(Doc(nlp.vocab, words=WORDS)))
+    parser.overwrite = True
+    assert constituents(parser(given(nlp, *SOME))) == free
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ([(0, 3, "NP"), (2, 5, "VP")], "'Evans in Bath' crosses the constituent 'NP'"),
+        ([(0, 3, "N P")], "has a label that is empty or holds a blank"),
+        ([(2, 5, "VP")], "crosses the end of its sentence"),
+    ],
+)
+def test_evidence_that_is_no_tree_is_one_error_that_names_it(nlp, parser, spans, message):
+    doc = given(nlp, *spans)
+    for token in doc:
+        token.is_sent_start = token.i in ((0, 3) if "sentence" in message else (0,))
+    with pytest.raises(InputError, match=message):
+        parser(doc)
+
+
+def test_too_long_sentence_keeps_its_constituents(nlp, parser):
+    parser.max_length, before = 3, parser.max_length
+    try:
+        with pytest.warns(UserWarning, match="max_length"):
+            doc = parser(given(nlp, (0, 2, "NP")))
+    finally:
+        parser.max_length = before
+    assert constituents(doc) == [(0, 6, parser.labels[0]), (0, 2, "NP")]
+
+
+def test_given_tags_stay_unless_they_are_overwritten():
+    nlp = random_parser(chart_model(tag_hidden=8))
+    parser = nlp.get_pipe("parser")
+    doc = Doc(nlp.vocab, words=WORDS)
+    predicted = [token.tag_ for token in parser(doc)]
+    assert all(predicted)
+    some = Doc(nlp.vocab, words=WORDS, tags=["", "GIVEN", "", "", "", ""])
+    assert [t.tag_ for t in parser(some)] == [predicted[0], "GIVEN", *predicted[2:]]
+    doc[2].tag_ = "CORRECTED"
+    assert [t.tag_ for t in parser(doc)] == [*predicted[:2], "CORRECTED", *predicted[3:]]
+    parser.overwrite = True
+    assert [t.tag_ for t in parser(doc)] == predicted
+
+
+# Constraints
+
+
+def test_constraints_by_name_hold_in_the_tree_on_the_doc(nlp, parser):
+    doc = Doc(nlp.vocab, words=WORDS)
+    free = constituents(parser(doc))
+    unwanted = next(span for span in free if span[:2] != (0, 6))
+    parser.constrain(doc, required=[(0, 4, "NP"), Span(doc, 1, 3)], forbidden=[unwanted])
+    found = constituents(doc)
+    assert (0, 4, "NP") in found and unwanted not in found
+    assert doc[1:3]._.labels
+    assert parser.constrain(doc, forbidden=[(i, i + 1) for i in range(6)]) is doc
+    assert all(doc[i]._.labels == () for i in range(6))
+    assert constituents(parser(doc)) == free  # what constraints gave is a prediction
+
+
+def test_constraints_that_no_tree_meets_are_one_error(nlp, parser):
+    doc = Doc(nlp.vocab, words=WORDS)
+    with pytest.raises(InputError, match=r"no tree of 'Ada met Evans in Bath .' agrees"):
+        parser.constrain(doc, required=[(0, 2, "NP")], forbidden=[(0, 2, "NP")])
+    with pytest.raises(InputError, match="label 'NEW' of 'Ada met' is in none of the labels"):
+        parser.constrain(doc, required=[(0, 2, "NEW")])
+    with pytest.raises(InputError, match="crosses the constituent"):
+        parser.constrain(doc, required=[(0, 2, "NP"), (1, 3, "VP")])
+    with pytest.raises(InputError, match="tokens 1 to 1 has no word"):
+        parser.constrain(doc, forbidden=[(1, 1, "VP")])

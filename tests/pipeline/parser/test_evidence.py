@@ -1,0 +1,148 @@
+"""Trees under evidence: compared with the enumeration of all trees."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+from spacy.util import fix_random_seed
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.parser.constituents import KEY
+from tests.helpers.parsers import make_parser, train_parser
+from tests.helpers.pipelines import parameters, randomize
+
+WORDS = ["the", " ", "old", "man"]  # the second is white space
+BOUNDS = [(0, 4), (0, 1), (0, 3), (2, 4), (2, 3), (3, 4), (0, 2)]
+NODES = [(s, e, x) for s, e in BOUNDS for x in ("", "S", "NP")]
+
+
+def constituents(tree):
+    """The constituents of an nltk tree, with (start, end, label) over words."""
+    found = []
+
+    def visit(node, start):
+        if isinstance(node, str):
+            return start + 1
+        end = start
+        for child in node:
+            end = visit(child, end)
+        if not (len(node) == 1 and isinstance(node[0], str)):
+            found.append((start, end, node.label()))
+        return end
+
+    visit(tree, 0)
+    return set(found)
+
+
+@pytest.fixture(scope="module")
+def parsed():
+    nlp = make_parser(required_spans_key="yes", forbidden_spans_key="no")
+    parser = nlp.get_pipe("parser")
+    for label in ("S", "NP", "S NP"):
+        parser.add_label(label)
+    fix_random_seed(0)
+    nlp.initialize()
+    randomize(parser)
+    for parameter in parameters(parser):
+        parameter.data.mul_(0.2)  # so that no tree is certain
+    doc = Doc(nlp.vocab, words=WORDS)
+    truth = parser.kbest(doc, 2000)[0]
+    assert sum(math.exp(log_prob) for log_prob, _ in truth) == pytest.approx(1.0, abs=1e-5)
+    return parser, doc, [(math.exp(log_prob), tree, constituents(tree)) for log_prob, tree in truth]
+
+
+def over_words(span):
+    at = {0: 0, 1: 1, 2: 1, 3: 2, 4: 3}
+    return at[span[0]], at[span[1]], span[2]
+
+
+def dict_of(kept):
+    return {tree: p for p, tree in kept}
+
+
+def has(nodes, span):
+    start, end, label = over_words(span)
+    return any((s, e) == (start, end) and label in ("", x) for s, e, x in nodes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    require=st.lists(st.sampled_from(NODES), max_size=2),
+    forbid=st.lists(st.sampled_from(NODES), max_size=4),
+)
+def test_trees_under_evidence_are_those_of_enumeration(parsed, require, forbid):
+    parser, doc, truth = parsed
+    kept = [
+        (p, str(tree))
+        for p, tree, nodes in truth
+        if all(has(nodes, span) for span in require)
+        and not any(has(nodes, span) for span in forbid)
+    ]
+    if not kept:
+        with pytest.raises(InputError, match=r"parser: .*agree"):
+            parser.decode(doc, require=require, forbid=forbid)
+        return
+    total = sum(p for p, _ in kept)
+    decoding = parser.decode(doc, require=require, forbid=forbid, k=4)
+    assert decoding.log_evidence == pytest.approx(math.log(total), abs=1e-3)
+    (ranked,) = decoding.trees
+    assert len(ranked) == len(kept[:4])
+    posterior = {}
+    for p, _, nodes in truth:
+        agree = all(has(nodes, one) for one in require) and not any(has(nodes, o) for o in forbid)
+        for node in nodes if agree else ():
+            posterior[node] = posterior.get(node, 0.0) + p / total
+    (listed,) = decoding.constituents
+    at = {0: 0, 2: 1, 3: 2}, {1: 1, 3: 2, 4: 3}
+    for start, end, label, confidence in (node for nodes in listed for node in nodes):
+        expected = posterior[at[0][start], at[1][end], label]
+        assert confidence == pytest.approx(expected, abs=1e-3)
+    for (log_prob, tree), (p, _) in zip(ranked, kept):  # equally good ones have no order
+        assert math.exp(log_prob) == pytest.approx(p / total, rel=1e-3)
+        assert math.exp(log_prob) == pytest.approx(dict_of(kept)[str(tree)] / total, rel=1e-3)
+
+
+def test_span_groups_are_evidence_when_a_parser_predicts(parsed):
+    parser, _, _ = parsed
+    doc = Doc(parser.vocab, words=[*WORDS, *WORDS], sent_starts=[1, 0, 0, 0] * 2)
+    (plain, _) = parser.decode(doc).best
+    label = plain.label()
+    doc.spans["yes"] = [Span(doc, 0, 3, "NP"), Span(doc, 4, 7)]
+    doc.spans["no"] = [Span(doc, 0, 4, label)]
+    parser(doc)
+    got = {(span.start, span.end, span.label_) for span in doc.spans[KEY]}
+    assert (0, 3, "NP") in got
+    assert (0, 4, label) not in got
+    assert any((start, end) == (4, 7) for start, end, _ in got)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [
+        (
+            {"require": [(0, 3, "NP"), (2, 4, "S")]},
+            r"\(NP\) and 'old man' \(S\) cross and are both required",
+        ),
+        ({"require": [(2, 4, "NP")], "forbid": [(2, 4)]}, r"\(NP\) is required and forbidden"),
+        ({"require": [(1, 2, "NP")]}, "has no word"),
+        ({"require": [(2, 4, "ART")]}, "label 'ART'"),
+        ({"k": 0}, "k is 0"),
+    ],
+)
+def test_a_contradiction_is_named(parsed, evidence, why):
+    parser, doc, _ = parsed
+    with pytest.raises(InputError, match=why):
+        parser.decode(doc, **evidence)
+
+
+def test_evidence_on_a_sentence_that_is_too_long_is_named():
+    nlp = make_parser(max_length=3)
+    train_parser(nlp)
+    doc = Doc(nlp.vocab, words=["a", "b", "c", "d"])
+    with (
+        pytest.warns(UserWarning, match="max_length"),
+        pytest.raises(InputError, match="max_length = 3 tokens and is not parsed"),
+    ):
+        nlp.get_pipe("parser").decode(doc, require=[(0, 2, "NP")])

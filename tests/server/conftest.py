@@ -1,0 +1,92 @@
+"""A served pipeline, its app, and a real server with a browser."""
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import uvicorn
+from starlette.testclient import TestClient
+
+from spacy_psa.server.app import create_app
+from spacy_psa.server.listen import open_socket
+from spacy_psa.server.models import ServedModel
+from tests.helpers.served import served_pipeline
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="session")
+def served():
+    return ServedModel("small", served_pipeline())
+
+
+@pytest.fixture
+def client(served):
+    with TestClient(create_app([served]), "http://localhost") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def address(served):
+    """The address of a server that runs in a thread."""
+    listening = open_socket("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(create_app([served]), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no chromium here: apt-get install chromium, or set CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """The page, on which no script may fail and nothing may be refused by the policy."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on(
+        "console",
+        lambda message: (
+            faults.append(message.text)
+            if message.type == "error" and "status of 4" not in message.text
+            else None
+        ),
+    )
+    page.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith(address) else faults.append(f"elsewhere: {request.url}")
+        ),
+    )
+    page.goto(address)
+    page.wait_for_selector("#model option", state="attached")
+    yield page
+    context.close()
+    assert faults == []
+
+
+@pytest.fixture(scope="session")
+def shots():
+    """A folder for screenshots, if PAGE_SHOTS names one."""
+    folder = os.environ.get("PAGE_SHOTS")
+    return Path(folder) if folder else None

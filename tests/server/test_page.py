@@ -1,0 +1,200 @@
+"""The page, in a real browser."""
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+from playwright.sync_api import expect
+
+from tests.helpers.served import TEXT
+
+HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
+
+
+def analyse(page, text=TEXT):
+    page.fill("#text", text)
+    page.click("button.primary")
+    page.wait_for_selector(".sentence .word")
+    expect(page.locator("#status")).not_to_have_text("…")
+
+
+def spans(page, component=0):
+    names = page.locator(".component").nth(component).locator(".span .name")
+    return names.all_inner_texts()
+
+
+def shoot(page, shots, name):
+    if shots:
+        shots.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(shots / f"{name}.png"), full_page=True)
+
+
+def test_a_text_shows_entities_with_probabilities_and_other_analyses(page, shots):
+    analyse(page)
+    found = spans(page)
+    assert any(name.startswith("PER") and "%" in name for name in found)
+    assert page.locator(".tree svg").count() == 2
+    page.locator(".sentence summary").first.click()
+    rows = page.locator(".sentence table").first.locator("tr")
+    assert rows.count() == 5
+    assert page.inner_text("#status") == "2 sentences"
+    shoot(page, shots, "wide")
+
+
+def test_a_span_that_is_forbidden_goes_and_the_rest_follows(page, shots):
+    analyse(page)
+    first = page.locator(".component").first.locator(".span").first
+    before = first.inner_text()
+    first.click(position={"x": 5, "y": 8})
+    page.get_by_role("button", name="Wrong: not PER").click()
+    page.wait_for_selector(".chips button")
+    after = page.locator(".component").first.locator(".span")
+    assert before not in [after.nth(i).inner_text() for i in range(after.count())]
+    assert "is not PER" in page.inner_text(".chips")
+    assert "the evidence had" in page.inner_text(".sentence summary >> nth=0")
+    shoot(page, shots, "forbidden")
+    page.click(".chips button")
+    page.wait_for_selector(".chips button", state="detached")
+    assert page.locator(".component").first.locator(".span").first.inner_text().startswith("Ada")
+
+
+def test_words_that_are_dragged_over_become_a_span(page, shots):
+    analyse(page)
+    nodes = page.locator(".component").first.locator(".word")
+    one, other = nodes.nth(2).bounding_box(), nodes.nth(5).bounding_box()
+    page.mouse.move(one["x"] + 3, one["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(other["x"] + 3, other["y"] + 8, steps=6)
+    page.mouse.up()
+    shoot(page, shots, "menu")
+    page.locator("#menu").get_by_role("button", name="ORG", exact=True).click()
+    page.wait_for_selector(".chips button")
+    assert "met Charles Babbage in is ORG" in page.inner_text(".chips")
+    required = page.locator(".span.required").first.inner_text()
+    assert "ORG 100%" in required.replace("\n", " ")
+    assert "new" in required
+
+
+def test_the_keyboard_alone_suffices(page):
+    page.locator("#text").focus()
+    page.keyboard.type(TEXT)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".word")
+    page.locator("#text").focus()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.classList.contains('word')"):
+            break
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('#menu') !== null")
+    page.keyboard.press("Escape")
+    assert page.locator("#menu").is_hidden()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")  # the second label
+    page.wait_for_selector(".chips button")
+    assert "met Charles is ORG" in page.inner_text(".chips")
+
+
+def test_html_in_a_text_stays_text(page):
+    analyse(page, HTML)
+    assert page.locator("#result img, #result b, #result script").count() == 0
+    shown = page.locator(".component").first.locator(".words")
+    assert "<img" in "".join(shown.all_inner_texts())
+    assert page.title() == "spacy-psa"
+
+
+def test_a_contradiction_is_one_line_and_the_evidence_is_taken_back(page):
+    analyse(page, "Ada met Evans")
+    tags = page.locator(".component").nth(1)
+    for _ in range(3):
+        tags.locator(".span").first.click(position={"x": 4, "y": 4})
+        page.locator("#menu").get_by_role("button", name="Wrong").click()
+        page.wait_for_timeout(400)
+    assert "no tag is left for token 0 'Ada'" in page.inner_text("#error")
+    assert page.locator(".chips button").count() == 2
+
+
+def test_attention_of_a_word_is_a_heat_map(page, shots):
+    analyse(page, "Ada met Evans in Bath")
+    page.locator(".component").first.locator(".word").nth(1).click()
+    page.get_by_role("button", name="Attention of “met”").click()
+    page.wait_for_selector(".heat td")
+    assert page.locator(".heat tr").first.locator("td").count() == 5
+    assert "own features" in page.inner_text(".heat th >> nth=0")
+    shoot(page, shots, "attention")
+
+
+def test_a_constituent_can_be_forbidden_and_folded(page):
+    analyse(page, "Acme hired Ada and left Bath")
+    tree = page.locator(".tree").first
+    count = tree.locator("text").count()
+    tree.locator(".node").first.press(" ")
+    assert page.locator(".tree").first.locator("text").count() < count
+    page.locator(".tree .node").first.press(" ")
+    assert page.locator(".tree").first.locator("text").count() == count
+    page.locator(".tree .node").nth(1).press("Enter")
+    page.get_by_role("button", name="Wrong: not").click()
+    page.wait_for_selector(".chips button")
+    assert "is not" in page.inner_text(".chips")
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme", "text"),
+    [
+        ("narrow", 360, "light", TEXT),
+        ("dark", 1280, "dark", TEXT),
+        ("narrow-dark-rtl", 360, "dark", "ذهب Ada Lovelace إلى London . שלום Evans"),
+    ],
+)
+def test_the_page_fits_narrow_dark_and_right_to_left(page, shots, name, width, scheme, text):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
+    analyse(page, text)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if "rtl" in name:
+        direction = "getComputedStyle(document.querySelector('.words')).direction"
+        assert page.evaluate(direction) == "rtl"
+    shoot(page, shots, name)
+
+
+def test_the_interface_is_described_without_another_server(page, address, shots):
+    page.goto(f"{address}/docs")
+    page.wait_for_selector("section h2")
+    assert "POST /api/annotate" in page.inner_text("main")
+    shoot(page, shots, "docs")
+
+
+def test_another_model_component_is_named_when_there_is_nothing_to_show(page, address):
+    page.route(
+        "**/api/models",
+        lambda route: route.fulfill(
+            json={"models": [{"name": "small", "components": []}], "max_chars": 9}
+        ),
+    )
+    page.reload()
+    page.wait_for_selector("#model option", state="attached")
+    page.fill("#text", "Ada left .")
+    page.click("button.primary")
+    expect(page.locator("#status")).to_contain_text("has no component of spacy-psa to show")
+
+
+def test_a_text_of_ten_thousand_words_is_asked_for_where_it_is_seen(page):
+    analyse(page, "Ada met Evans in Bath . " * 1700)
+    assert page.inner_text("#status") == "1700 sentences"
+    boxes = page.locator("article.sentence")
+    assert boxes.count() == 1700
+    filled = page.locator("article.sentence:has(.word)")
+    assert filled.count() <= 160
+    last = boxes.last
+    last.scroll_into_view_if_needed()
+    word = last.locator(".component").first.locator(".word").first
+    word.wait_for()
+    assert filled.count() <= 320
+    word.press("Enter")
+    page.locator("#menu").get_by_role("button", name="Nothing here").click()
+    page.wait_for_selector(".chips button")
+    assert last.locator(".chips button").count() == 1
