@@ -75,7 +75,7 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
     if module is None or not hasattr(module, "inspect"):
         raise InputError(
             f"Component '{pipe.name}' has no encoder with attention (PSABiLSTM.v1, "
-            "SelfAttentiveBiLSTM.v1, …) of its own: give the component that holds the "
+            "SelfAttentiveBiLSTM.v1, TENER.v1, …) of its own: give the component that holds the "
             "encoder, e.g. 'tok2vec'"
         )
     module.eval()

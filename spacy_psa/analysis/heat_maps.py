@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 INCHES = 0.28
-"""The size of a cell."""
+"""The size of a cell, if there is room for all."""
+WIDEST = 40.0
+"""The greatest width of the cells of a picture, in inches."""
 MOST = 80
 """The greatest number of tokens of a picture."""
 
@@ -74,25 +76,28 @@ def draw_attention(found: Mapping[str, Any]) -> "Figure":
     """
     words, layers = found["words"], found["layers"]
     _check_length(words)
-    side = INCHES * len(words) + 0.9
+    heads = max(len(layer) for layer in layers)
+    across = 1 if found["word"] is not None else heads
+    cell = min(INCHES, WIDEST / (across * len(words)))
+    side = cell * len(words) + 0.9
     most = max(numpy.max(layer) for layer in layers) or 1.0  # one scale for all
     if found["word"] is not None:
-        heads = max(len(layer) for layer in layers)
         figure = new_figure(side + 1.2, len(layers) * (INCHES * heads + 0.6) + 0.9)
         grid = figure.subplots(len(layers), 1, squeeze=False, sharex=True)
         for number, layer in enumerate(layers):
             axes, names = grid[number][0], [f"head {n + 1}" for n in range(len(layer))]
-            shown = _heat(axes, layer, words if number == len(layers) - 1 else [], names, most)
-            title = f"layer {number + 1}" if len(layers) > 1 else ""
-            axes.set_title(f"{title} what {words[found['word']]!r} attends to".strip())
+            shown = _heat(
+                axes, layer, words if number == len(layers) - 1 else [], names, most, cell
+            )
+            title = f"layer {number + 1}: " if len(layers) > 1 else ""
+            axes.set_title(f"{title}what {words[found['word']]!r} attends to")
         figure.colorbar(shown, ax=list(grid.flat))
         return figure
-    heads = max(len(layer) for layer in layers)
     figure = new_figure(heads * side + 0.9, len(layers) * side)
     grid = figure.subplots(len(layers), heads, squeeze=False)
     for row, layer in zip(grid, layers):
         for axes, matrix in zip(row, layer):
-            shown = _heat(axes, matrix, words, words, most)
+            shown = _heat(axes, matrix, words, words, most, cell)
         for axes in row[len(layer) :]:
             axes.axis("off")
     for number, (row, layer) in enumerate(zip(grid, layers), 1):
@@ -155,11 +160,17 @@ def draw_recalls(tables: Mapping[str, Mapping[str, Mapping[str, Recall]]]) -> "F
 
 
 def _heat(
-    axes: "Axes", matrix: Any, columns: Sequence[str], rows: Sequence[str], most: float
+    axes: "Axes",
+    matrix: Any,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    most: float,
+    width: float,
 ) -> "AxesImage":
     image = axes.imshow(matrix, cmap="Blues", vmin=0.0, vmax=most, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, rotation=90)
-    axes.set_yticks(range(len(rows)), rows)
+    size = min(10.0, 36 * width)
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=size)
+    axes.set_yticks(range(len(rows)), rows, fontsize=size)
     return image
 
 

@@ -210,8 +210,8 @@ def draw(rows: Iterable[Row]) -> "Figure":
     for number, name in enumerate(("content", "position")):
         limits = [Setup(each, ()) if name == "content" else Setup((), each) for each in sets]
         values = [found.get(setup, float("nan")) for setup in limits]
-        places = [place + 0.4 * number - 0.2 for place in range(len(sets))]
-        left.bar(places, values, 0.4, color=colours(2)[number], label=f"without {name}")
+        places = [place + 0.2 * number - 0.1 for place in range(len(sets))]
+        left.plot(places, values, "o", color=colours(2)[number], label=f"without {name}")
     left.set_xticks(range(len(sets)), [_span(each) for each in sets])
     windows = list(dict.fromkeys(s.window for s in found if s.window))
     for relaxed, colour in zip((False, True), colours(2)):
@@ -229,7 +229,7 @@ def draw(rows: Iterable[Row]) -> "Figure":
     for axes in (left, right):
         if Setup() in found:
             axes.axhline(found[Setup()], color="#444444", linestyle="--", linewidth=1)
-        axes.grid(alpha=0.3, axis="y")
+        axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
         if axes.get_legend_handles_labels()[1]:
             axes.legend(loc="lower right")

@@ -46,8 +46,10 @@ def attention(
 ) -> None:
     """Draw the attention over a sentence, by layer and head (Wei2020 Fig. 6, Li2019 Figs. 2, 3).
 
-    A row says how much a token attends to each token. The encoder is a PSABiLSTM.v1 or a
-    SelfAttentiveBiLSTM.v1. Writes OUTPUT.json, OUTPUT.png and OUTPUT.svg.
+    A row says how much a token attends to each token. The encoder is a PSABiLSTM.v1, a
+    SelfAttentiveBiLSTM.v1, a TENER.v1, a Transformer.v1 or a PSATransformer.v1.
+
+    Writes OUTPUT.json, OUTPUT.png and OUTPUT.svg.
 
     \b
     Example:

@@ -149,11 +149,12 @@ def find_records(folders: Sequence[Path]) -> list[Record]:
     """Read all records below some folders, sorted by run and seed.
 
     Raises:
-        InputError: if a folder is missing or has no record, or if two records are of one run and
-            seed.
+        InputError: if a folder is missing or has no record; if two records are of one run and seed;
+            or if the trainings of a run differ in more than the seed, as after a change of the
+            plan.
     """
     found: dict[tuple[str, str, int], Path] = {}
-    records = []
+    records, runs = [], dict[tuple[str, str], tuple[Record, Path]]()
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"{folder}: there is no such folder; give one of `experiment run`")
@@ -169,6 +170,7 @@ def find_records(folders: Sequence[Path]) -> list[Record]:
                     f"{first} and {path}: are two results of run {record.run!r}, seed "
                     f"{record.seed}, of the plan {record.plan!r}; give one of them"
                 )
+            _check_same_run(record, path, runs.setdefault(key[:2], (record, path)))
             records.append(record)
     unique = {(record.plan, record.run, record.seed): record for record in records}
     return [unique[key] for key in sorted(unique, key=lambda key: (key[0], key[2]))]
@@ -184,6 +186,22 @@ def by_run(records: Iterable[Record]) -> dict[str, list[Record]]:
         name = f"{record.plan}/{record.run}" if record.run in shared else record.run
         found.setdefault(name, []).append(record)
     return found
+
+
+def _check_same_run(record: Record, path: Path, first: tuple[Record, Path]) -> None:
+    def plain(value: Any) -> Any:
+        """A config without what differs from seed to seed."""
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if k not in ("seed", "output_file")}
+        return value
+
+    other, place = first
+    changed = any(other.data.get(file, md5) != md5 for file, md5 in record.data.items())
+    if changed or plain(record.config) != plain(other.config):
+        raise InputError(
+            f"{place} and {path}: are of the run {record.run!r}, but their configs or data differ; "
+            "remove the folder of the older one, or run the plan again"
+        )
 
 
 def _json(value: Any) -> str:

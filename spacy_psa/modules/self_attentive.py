@@ -15,7 +15,7 @@ from spacy_psa.ragged import mask, pad, unpad
 
 
 class AttentionHeads(NamedTuple):
-    """The attention weights of a `SelfAttentiveBiLSTM` in a batch, as its `inspect` returns them.
+    """The attention weights of a layer of heads in a batch, as `inspect` of an encoder gives them.
 
     Attributes:
         attention: alpha^1 … alpha^m, (B, m, n, n).

@@ -14,6 +14,7 @@ from spacy_psa.modules.transformer import (
     attend,
     head_width,
     join_heads,
+    one_hot_places,
     split_heads,
 )
 
@@ -82,8 +83,17 @@ class RelativeAttention(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Attend within sentences of `lengths` (B,): x (N, d) -> (N, d)."""
-        projected = (self.query(x), x if self.key is None else self.key(x), self.value(x))
-        q, k, v = (split_heads(part, lengths, self.heads) for part in projected)
+        values = split_heads(self.value(x), lengths, self.heads)
+        return join_heads(self._mean(x, lengths, values), lengths)
+
+    def weights(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Compute the attention weights (B, heads, n, n); rows of padding have no meaning."""
+        return self._mean(x, lengths, one_hot_places(x, lengths, self.heads))
+
+    def _mean(self, x: Tensor, lengths: Tensor, values: Tensor) -> Tensor:
+        """Compute means of values (B, heads, n, w) by the attention weights -> (B, heads, n, w)."""
+        projected = (self.query(x), x if self.key is None else self.key(x))
+        q, k = (split_heads(part, lengths, self.heads) for part in projected)
         n = q.shape[2]
         table = sinusoids(torch.arange(n - 1, -n - 1, -1), self.head_width).to(x)
         toward = (q + self.v[:, None]) * self.scale
@@ -102,11 +112,10 @@ class RelativeAttention(nn.Module):
                 scores = scores + self.scale * torch.cat(by_key, 2).transpose(2, 3)
             return scores
 
-        out = attend(
-            q + self.u[:, None], k, v, lengths,
+        return attend(
+            q + self.u[:, None], k, values, lengths,
             scale=self.scale, dropout=self.dropout if self.training else 0.0, bias=bias,
         )  # fmt: skip
-        return join_heads(out, lengths)
 
 
 def relative_scores(x: Tensor, table: Tensor, row: int, column: int, columns: int) -> Tensor:

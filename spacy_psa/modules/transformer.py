@@ -1,6 +1,7 @@
 """The Transformer (Vaswani et al. 2017; Yan2019 section 2.2), and the parts its variants share."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.precision import Precision, products
+from spacy_psa.modules.self_attentive import AttentionHeads
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import mask, pad, unpad
 
@@ -166,16 +168,32 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Attend within sentences of `lengths` (B,): x (N, d) -> (N, d)."""
-        projected = (self.query(x), self.key(x), self.value(x))
-        q, k, v = (split_heads(part, lengths, self.heads) for part in projected)
-        out = attend(
-            q, k, v, lengths,
+        values = split_heads(self.value(x), lengths, self.heads)
+        return self.output(join_heads(self._mean(x, lengths, values), lengths))
+
+    def weights(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Compute the attention weights (B, heads, n, n); rows of padding have no meaning."""
+        return self._mean(x, lengths, one_hot_places(x, lengths, self.heads))
+
+    def _mean(self, x: Tensor, lengths: Tensor, values: Tensor) -> Tensor:
+        """Compute means of values (B, heads, n, w) by the attention weights -> (B, heads, n, w)."""
+        q, k = (split_heads(part, lengths, self.heads) for part in (self.query(x), self.key(x)))
+        return attend(
+            q, k, values, lengths,
             scale=self.scale,
             dropout=self.dropout if self.training else 0.0,
             bias=None if self.psi is None else _rows_of(self.psi, x, lengths),
             masked=self.psi is not None and self.psi.masked,
         )  # fmt: skip
-        return self.output(join_heads(out, lengths))
+
+
+def one_hot_places(x: Tensor, lengths: Tensor, heads: int) -> Tensor:
+    """Give the place of each token as a one-hot vector (B, heads, n, n).
+
+    The mean of these vectors by attention weights is the weights themselves.
+    """
+    n = int(lengths.max())
+    return torch.eye(n).to(x).expand(len(lengths), heads, n, n)
 
 
 def _rows_of(psi: PositionBias, x: Tensor, lengths: Tensor) -> Bias:
@@ -286,6 +304,22 @@ class Encoder(nn.Module):
             for layer in self.layers:
                 y = layer(y, lengths)
         return self.output_dropout(y)
+
+    def inspect(self, x: Tensor, lengths: Tensor) -> list[AttentionHeads]:
+        """Compute the attention weights of the heads of each layer, the lowest first.
+
+        Row j of a matrix says where token j looks. Rows of padding have no meaning.
+        """
+        seen = []
+        with products(self.precision, x):
+            y = self.project(self.input_dropout(x)).to(x.dtype)
+            if self.positions is not None:
+                y = self.positions(y, lengths)
+            for layer in self.layers:
+                attention: Any = layer.attention
+                seen.append(AttentionHeads(attention.weights(y, lengths)))
+                y = layer(y, lengths)
+        return seen
 
 
 class Transformer(Encoder):

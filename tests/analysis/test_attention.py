@@ -56,6 +56,17 @@ def test_an_encoder_without_attention_is_refused():
         inspect(nlp.get_pipe("ner"), [nlp.make_doc("Ann left")])
 
 
+@pytest.mark.parametrize("name", ["TENER", "Transformer", "PSATransformer"])
+def test_gives_the_weights_of_each_layer_and_head_of_a_transformer(name):
+    encoder = {"@architectures": f"spacy-psa.{name}.v1", "heads": 2, "head_width": 4, "layers": 3}
+    nlp = make_ner(encoder)
+    (view,) = inspect(nlp.get_pipe("ner"), [nlp.make_doc("Ann left Bath")])
+    assert [layer.attention.shape for layer in view.layers] == [(2, 3, 3)] * 3
+    for layer in view.layers:
+        numpy.testing.assert_allclose(layer.attention.sum(-1), 1, rtol=1e-5)
+        assert layer.gate is None
+
+
 def test_gives_the_weights_of_each_head_of_a_self_attentive_bilstm():
     encoder = "spacy-psa.SelfAttentiveBiLSTM.v1"
     nlp = make_ner({"@architectures": encoder, "hidden": 6, "heads": 3})

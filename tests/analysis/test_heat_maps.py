@@ -86,6 +86,12 @@ def test_pictures_show_these_numbers(tmp_path):
         assert (tmp_path / name).stat().st_size > 1000
 
 
+def test_many_heads_and_tokens_stay_a_picture_that_can_be_opened():
+    words, matrix = ["word"] * 80, numpy.full((80, 80), 1 / 80).tolist()
+    figure = draw_attention({"words": words, "word": None, "layers": [[matrix] * 14]})
+    assert figure.get_size_inches()[0] < 60 and len(shown(figure)) == 14
+
+
 def test_recalls_are_drawn_as_changes_in_points():
     table = {
         "HC": {"B": Recall(3, 4), "O": Recall(9, 10)},

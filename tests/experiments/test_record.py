@@ -58,6 +58,20 @@ def test_two_results_of_one_training_are_an_error(tmp_path):
         find_records([tmp_path])
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"config": {"training": {"seed": 1, "dropout": 0.5}}}, {"data": {"dev.spacy": "1" * 32}}],
+)
+def test_what_an_earlier_plan_has_left_is_not_mixed_with_the_results_of_this_one(tmp_path, change):
+    for seed in (1, 2):
+        config = {"training": {"seed": seed, "dropout": 0.1, "logger": {"output_file": f"{seed}"}}}
+        write_record(make_record("a", seed, config=config), tmp_path / "a" / str(seed) / FILE)
+    assert len(find_records([tmp_path])) == 2
+    write_record(make_record("a", 3, **change), tmp_path / "a" / "3" / FILE)
+    with pytest.raises(InputError, match="of the run 'a', but their configs or data differ"):
+        find_records([tmp_path])
+
+
 def test_folders_without_records_are_an_error(tmp_path):
     with pytest.raises(InputError, match=r"has no record\.json in it"):
         find_records([tmp_path])
