@@ -31,6 +31,7 @@ WRONG = {
     "batch_spans": "many",
     "confidence": "perhaps",
     "decode": "beam",
+    "forbidden_spans_key": ["a", "b"],
     "incorrect_spans_key": ["a", "b"],
     "loss": "squared",
     "max_grad_norm": "small",
@@ -38,6 +39,7 @@ WRONG = {
     "neg_prefix": ["!"],
     "overwrite": "perhaps",
     "reduction": "max",
+    "required_spans_key": ["a", "b"],
     "scheme": "IOB1",
     "spans_key": ["a", "b"],
     "tag_weight": "heavy",
@@ -70,7 +72,8 @@ def test_defaults_of_a_config_are_those_of_the_constructor(factory):
     made = add(factory)
     bare = component(made.vocab, made.model, "bare")
     for name in settings.keys() - {"scheme"}:
-        assert getattr(made, name) == getattr(bare, name)
+        attribute = "decoding" if name == "decode" else name  # `decode` is a method
+        assert getattr(made, attribute) == getattr(bare, attribute)
 
 
 @pytest.mark.parametrize("factory", COMPONENTS)
@@ -83,7 +86,8 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
         str: lambda default: f"my_{default}",
     }
     others = {"scheme": "BIO", "reduction": "sum", "decode": "mbr", "loss": "log_likelihood"}
-    others["incorrect_spans_key"] = "wrong"
+    others |= {"incorrect_spans_key": "wrong", "required_spans_key": "yes"}
+    others["forbidden_spans_key"] = "no"
     defaults = {name: setting.default for name, setting in settings_of(component).items()}
     given = {
         name: others[name] if name in others else values[type(default)](default)
