@@ -44,14 +44,14 @@ class Experiment(NamedTuple):
 
 
 def experiments() -> list[Experiment]:
-    """All experiments: the folders with a README.md, by name.
+    """All experiments that have records: the folders with a tables.py, by name.
 
     Raises:
         InputError: if a record is not in the format.
     """
     found = []
-    for page in sorted(FOLDER.glob("*/README.md")):
-        name = page.parent.name
+    for tables in sorted(FOLDER.glob("*/tables.py")):
+        name, page = tables.parent.name, tables.parent / "README.md"
         module = import_module(f"benchmarks.{name}.tables")
         paths = sorted((page.parent / "results").glob("*.json"))
         records = {path.stem: read_record(path) for path in paths}
