@@ -26,7 +26,7 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             (
                 "spacy_psa.pipeline.parser.parser.ConstituencyParser",
-                ["distribution", "kbest", "labels", "tags"],
+                ["parse", "constrain", "distribution", "kbest", "labels", "tags"],
             ),
         ],
     ),
@@ -82,6 +82,7 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             ("spacy_psa.pipeline.chain.extensions.register", []),
             ("spacy_psa.pipeline.parser.extensions.register_extensions", []),
+            ("spacy_psa.pipeline.parser.extensions.remove_extensions", []),
             ("spacy_psa.pipeline.parser.extensions.NonConstituentException", []),
         ],
     ),
