@@ -108,7 +108,13 @@ def quotes(records: Records) -> str:
     return table(["F1", *(f"test: {way}" for way in ways)], rows)
 
 
-TABLES = {"small": small, "table_5": table_5, "layers": layers, "windows": windows, "quotes": quotes}
+TABLES = {
+    "small": small,
+    "table_5": table_5,
+    "layers": layers,
+    "windows": windows,
+    "quotes": quotes,
+}
 
 
 def headline(records: Records) -> str:
