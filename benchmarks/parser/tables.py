@@ -98,7 +98,23 @@ def windows(records: Records) -> str:
     return table(["window", *map(str, WINDOWS)], rows)
 
 
-TABLES = {"small": small, "table_5": table_5, "layers": layers, "windows": windows}
+def quotes(records: Records) -> str:
+    found = records["quotes"]["results"]["rows"]
+    ways = list(found["treebank"])
+    rows = [
+        [f"trained on {title}", *(percent(found[name][way]) for way in ways)]
+        for name, title in (("treebank", "the treebank's marks"), ("mixed", "mixed marks"))
+    ]
+    return table(["F1", *(f"test: {way}" for way in ways)], rows)
+
+
+TABLES = {
+    "small": small,
+    "table_5": table_5,
+    "layers": layers,
+    "windows": windows,
+    "quotes": quotes,
+}
 
 
 def headline(records: Records) -> str:

@@ -26,7 +26,26 @@ def main_table(records: Records) -> str:
     return table([*header, "share of the chart", "record"], rows)
 
 
-TABLES = {"main": main_table}
+def long_table(records: Records) -> str:
+    asked = {
+        "cky": "best tree",
+        "confidence": "best tree with posteriors",
+        "mbr": '`decode = "mbr"`',
+        "kbest": "1,000 best trees",
+    }
+    rows = [
+        [
+            asked[row["ask"]],
+            f"{row['tokens']:,}",
+            f"{row['seconds']:.2f}",
+            f"{row['megabytes'] - row['start_megabytes']:,.0f}",
+        ]
+        for row in records["long_sentences"]["results"]["rows"]
+    ]
+    return table(["", "tokens", "seconds", "MB more than before"], rows)
+
+
+TABLES = {"main": main_table, "long": long_table}
 
 
 def headline(records: Records) -> str:

@@ -35,9 +35,9 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             (
                 "spacy_psa.pipeline.parser.parser.ConstituencyParser",
-                ["distribution", "labels", "tags"],
+                ["parse", "distribution", "labels", "tags"],
             ),
-            ("spacy_psa.pipeline.parser.queries.TreeQueries", ["decode", "kbest"]),
+            ("spacy_psa.pipeline.parser.queries.TreeQueries", ["decode", "constrain", "kbest"]),
             ("spacy_psa.pipeline.parser.evidence.TreeDecoding", ["best"]),
         ],
     ),
@@ -93,6 +93,7 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             ("spacy_psa.pipeline.chain.extensions.register", []),
             ("spacy_psa.pipeline.parser.extensions.register_extensions", []),
+            ("spacy_psa.pipeline.parser.extensions.remove_extensions", []),
             ("spacy_psa.pipeline.parser.extensions.NonConstituentException", []),
         ],
     ),

@@ -97,7 +97,7 @@ def sentence_doc(nlp: "Language", words: list[str], tags: list[str] | None = Non
     """Make a document of one sentence of given words."""
     from spacy.tokens import Doc
 
-    starts = [i == 0 for i in range(len(words))]
+    starts: list[bool | int | None] = [i == 0 for i in range(len(words))]
     return Doc(nlp.vocab, words=words, tags=tags, sent_starts=starts)
 
 

@@ -68,14 +68,17 @@ def entity_view(doc: "Doc") -> str:
 def _drawn_trees(doc: "Doc") -> str:
     if not doc.spans.get("constituents"):
         return ""
-    from spacy_psa.cli.tree_pictures import svg_trees
-    from spacy_psa.pipeline.parser.tree_drawing import can_draw
+    from spacy_psa.pipeline.parser.extensions import parse_trees
+    from spacy_psa.pipeline.parser.tree_drawing import can_draw, draw
 
     if not can_draw():
         raise InputError(
             'drawing trees needs svgling: pip install "spacy-psa[trees]", or write another format'
         )
-    return "\n".join(f"<div>{drawing.markup}</div>" for drawing in svg_trees(doc))
+    try:
+        return "\n".join(f"<div>{drawing.markup}</div>" for drawing in draw(parse_trees(doc)))
+    except RecursionError as error:
+        raise InputError("a tree is too deep to draw; set sentence boundaries") from error
 
 
 def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:

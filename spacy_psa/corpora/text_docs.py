@@ -48,7 +48,8 @@ def _rewritten(doc: Doc, style: str, spaces: bool) -> Doc:
     elif spaces:
         known = text_spaces(words, tags)
     found = Doc(doc.vocab, words=words, spaces=known, user_data=dict(doc.user_data))
-    found.from_array(COPIED, doc.to_array(COPIED))
+    array: Any = doc.to_array(COPIED)
+    found.from_array(COPIED, array)
     for key, group in doc.spans.items():
         found.spans[key] = [Span(found, s.start, s.end, s.label) for s in group]
     return found

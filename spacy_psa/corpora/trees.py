@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from spacy_psa.corpora.tag_schemes import Span
@@ -35,6 +36,7 @@ class Parsed(NamedTuple):
     constituents: list[Span]
 
 
+@lru_cache(maxsize=2**14)
 def escape(text: str) -> str:
     """Write a word or a tag as it stands in a bracketed tree.
 

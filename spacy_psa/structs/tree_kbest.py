@@ -21,7 +21,7 @@ INNER, LEFT, RIGHT = range(3)
 Floats = NDArray[np.floating[Any]]
 
 
-class Vertex:
+class _Vertex:
     """The derivations of one kind of one span, as far as they are known.
 
     Attributes:
@@ -63,7 +63,7 @@ class Forest:
     def __init__(self, labelled: Floats, null: Floats, n: int, left: Floats, right: Floats) -> None:
         self.labelled, self.null, self.n = labelled, null, n
         self.left, self.right = left, right
-        self.vertices: dict[tuple[int, int, int], Vertex] = {}
+        self.vertices: dict[tuple[int, int, int], _Vertex] = {}
         self.ranked: dict[tuple[bool, int, int], tuple[list[float], list[int]]] = {}
 
     def best(self, k: int) -> list[tuple[float, Tree]]:
@@ -104,7 +104,7 @@ class Forest:
             stack.pop()
 
     def _unknown_below(
-        self, key: tuple[int, int, int], vertex: Vertex
+        self, key: tuple[int, int, int], vertex: _Vertex
     ) -> tuple[int, int, int] | None:
         """Find a vertex below whose next derivation a pending one needs."""
         for choice, one, other in vertex.pending:
@@ -124,7 +124,7 @@ class Forest:
         return [((LEFT, start, choice), one), ((RIGHT, choice, end), other)]
 
     def _after(
-        self, key: tuple[int, int, int], vertex: Vertex, choice: int, one: int, other: int
+        self, key: tuple[int, int, int], vertex: _Vertex, choice: int, one: int, other: int
     ) -> list[tuple[int, int, int]]:
         """List the derivations that follow one, and have not followed another."""
         found = []
@@ -151,7 +151,7 @@ class Forest:
             total += found[rank][0]
         return float(total)
 
-    def _vertex(self, key: tuple[int, int, int]) -> Vertex:
+    def _vertex(self, key: tuple[int, int, int]) -> _Vertex:
         if key not in self.vertices:
             kind, start, end = key
             if kind == INNER:
@@ -162,9 +162,9 @@ class Forest:
                     if score > -np.inf
                 ]
                 heapify(first)
-                self.vertices[key] = Vertex(first)
+                self.vertices[key] = _Vertex(first)
             else:
-                self.vertices[key] = vertex = Vertex([])
+                self.vertices[key] = vertex = _Vertex([])
                 vertex.pending = [(0, 0, 0)]
         return self.vertices[key]
 

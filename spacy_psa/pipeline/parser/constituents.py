@@ -147,10 +147,12 @@ def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> T
         words: (n,) the tokens that are words of the sentence.
         nodes: constituents over tokens.
     """
-    starts = words.tolist()
-    tokens = [doc[i] for i in starts]
+    numbers = words.tolist()
+    tokens = [doc[i] for i in numbers]
+    first, last = numbers[0], numbers[-1] + 1
+    place = numpy.searchsorted(words, numpy.arange(first, last + 1)).tolist()
     inside = [
-        (int(numpy.searchsorted(words, start)), int(numpy.searchsorted(words, end)), label)
+        (place[max(start, first) - first], place[min(end, last) - first], label)
         for start, end, label in nodes
     ]
     tags = [token.tag_ or NO_TAG for token in tokens]

@@ -232,7 +232,7 @@ def constituent_confidence(span: Span, key: str = KEY) -> float | None:
     """
     node, tree = _node(span, key)
     chain = tree.chain(node) if tree else []
-    if not chain:
+    if tree is None or not chain:
         return None
     place = next((i for i in chain if tree.spans[i].label == span.label), chain[0])
     scores = span.doc.spans[key].attrs.get("scores")
@@ -299,7 +299,7 @@ def _register(kind: Any, name: str, getter: Callable) -> None:
     held = kind.get_extension(name)[2] if kind.has_extension(name) else None
     if not kind.has_extension(name):
         kind.set_extension(name, getter=getter)
-    elif _of_benepar(held):
+    elif held is not None and _of_benepar(held):
         kind.set_extension(name, getter=_BesideBenepar(getter, held), force=True)
     elif _bottom(held) is not _bottom(getter):
         warnings.warn(

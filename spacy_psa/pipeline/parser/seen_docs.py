@@ -37,7 +37,7 @@ def _rewritten(doc: Doc) -> Doc:
     seen = treebank_quotes(words, spaces)
     found = Doc(doc.vocab, words=seen, spaces=spaces)
     attributes: Any = [*EMBEDDED, "SENT_START"]
-    array = doc.to_array(attributes)
+    array: Any = doc.to_array(attributes)
     for i, (word, other) in enumerate(zip(words, seen)):
         if word != other:
             array[i, EMBEDDED.index("NORM")] = found[i].norm

@@ -15,7 +15,12 @@ NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Drawing(NamedTuple):
-    """A drawing in SVG; its width and height are in pixels."""
+    """A drawing in SVG; its width and height are in pixels.
+
+    Examples:
+        >>> Drawing(80, 40, "<svg></svg>").width
+        80
+    """
 
     width: int
     height: int

@@ -65,6 +65,11 @@ class TreePredictor(StructuredPipe, TreeQueries):
 
     Raises:
         InputError: if a setting has a value that is not possible.
+
+    Examples:
+        >>> import spacy
+        >>> isinstance(spacy.blank("en").add_pipe("constituency_parser"), TreePredictor)
+        True
     """
 
     def __init__(
