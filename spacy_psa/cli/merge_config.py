@@ -56,17 +56,14 @@ def merge_config(
     sentences = part.pop("corpus", {}).get("sentences")
     _check(part, whole, settings, base)
     merged = Config(whole).merge(part)
-    chosen = _chosen(values or [], merged, base)
+    chosen = chosen_settings(values or [], merged, base)
     merged = merged.merge(chosen)
     if sentences is not None:
         _check_sentences(sentences, settings)
         fit_epochs(merged["training"], whole["training"], sentences)
         merged = merged.merge(chosen)  # settings of the command line are not fitted
     if log is not None:
-        logger = merged["training"]["logger"]
-        while "logger" in logger:  # inside a logger that listens to it
-            logger = logger["logger"]
-        logger["output_file"] = str(log)
+        log_to(merged, log)
     with atomic_path(target) as temporary:
         merged.to_disk(temporary, interpolate=False)
     typer.echo(f"{base} + {settings} -> {target}")
@@ -99,8 +96,17 @@ def _check(
             _check(value, whole[key], settings, base, f"{at}{key}.")
 
 
-def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Read ["a.b=1"] as {"a": {"b": 1}}; the config must have these settings."""
+def chosen_settings(values: list[str], config: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Read ["a.b=1"] as {"a": {"b": 1}}.
+
+    Args:
+        values: the settings, as the command line has them.
+        config: the config, which must have these settings.
+        base: its file, for errors.
+
+    Raises:
+        InputError: if it lacks one.
+    """
     import srsly
     from spacy.util import dot_to_dict, dot_to_object
 
@@ -120,6 +126,14 @@ def _chosen(values: list[str], config: dict[str, Any], base: Path) -> dict[str, 
         if isinstance(held, dict) and not isinstance(found[key], dict):
             raise InputError(f"{text}: {key} is a section; {USAGE}")
     return dot_to_dict(found)
+
+
+def log_to(config: dict[str, Any], log: Path) -> None:
+    """Let the logger of a training write its scores to a file."""
+    logger = config["training"]["logger"]
+    while "logger" in logger:  # inside a logger that listens to it
+        logger = logger["logger"]
+    logger["output_file"] = str(log)
 
 
 def _check_sentences(sentences: Any, settings: Path) -> None:
