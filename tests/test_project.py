@@ -560,3 +560,24 @@ def test_a_folder_of_own_files_becomes_a_model_by_the_steps_of_the_project(proje
     assert spacy.load(project / "training" / "my_files" / "model-best").pipe_names == ["ner"]
     recorded = srsly.read_json(project / "assets" / "my_files.json")
     assert recorded["my_files/all.iob"]["md5"] == md5(project / "my_files" / "all.iob")
+
+
+def test_wnut17_and_wikigold_are_prepared_with_their_vectors(tmp_path):
+    rows = "".join(f"-DOCSTART- O\n\nRome{i}\tI-LOC\nfell\tO\n\t\n" for i in range(40))
+    for layout in (LAYOUTS["wnut17"], LAYOUTS["wikigold"]):
+        for file in layout.files():
+            (tmp_path / "assets" / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "assets" / file).write_text(rows)
+    numbers = " ".join(["0.5"] * 100)
+    with zipfile.ZipFile(tmp_path / "assets" / "glove" / "glove.6B.zip", "w") as archive:
+        archive.writestr("glove.6B.100d.txt", f"rome {numbers}\nfell {numbers}\n")
+    counts = {}
+    for corpus in ("wnut17", "wikigold"):
+        out = tmp_path / corpus
+        assert run("prepare", corpus, tmp_path / "assets", out).exit_code == 0
+        nlp = spacy.load(out / "vectors")
+        for part in ("train", "dev", "test"):
+            docs = list(DocBin().from_disk(out / f"{part}.spacy").get_docs(nlp.vocab))
+            assert all([ent.label_ for ent in doc.ents] == ["LOC"] for doc in docs)
+            counts[corpus, part] = len(docs)
+    assert [*counts.values()] == [40, 40, 40, 32, 4, 4]

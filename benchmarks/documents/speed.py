@@ -20,9 +20,9 @@ from spacy_psa.architectures import document_memory
 from spacy_psa.corpora.documents import read_document_corpus
 
 
-def measure(model: str, data: Path, rounds: int) -> dict[str, Any]:
+def measure(path: str, data: Path, rounds: int) -> dict[str, Any]:
     torch.set_num_threads(1)
-    nlp = spacy.load(model)
+    nlp = spacy.load(path)
     gold = [example.predicted for example in read_document_corpus(data)(nlp)]
     words = sum(len(doc) for doc in gold)
     [memory] = [node for node in nlp.get_pipe("ner").model.walk() if node.name == "document_memory"]

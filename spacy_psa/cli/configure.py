@@ -2,12 +2,11 @@
 
 import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
-from spacy_psa.cli.init_config import Aim, TaskChoice, init_config
+from spacy_psa.cli.init_config import TaskChoice, make_config, write_config
 from spacy_psa.cli.init_corpus import CHECK
 from spacy_psa.cli.merge_config import merge_config
 
@@ -40,27 +39,18 @@ def configure(
       spacy-psa configure conll2003 corpus/conll2003 training/config.cfg --config bilstm_crf
     """
     from spacy_psa.corpora.layouts import LAYOUTS
+    from spacy_psa.training.layers import assignments, chosen_settings, set_log
 
     if corpus in LAYOUTS:
         base = Path(f"configs/{task.value}/{config}.cfg")
         merge_config(base, Path(f"configs/corpora/{corpus}.cfg"), target, values, log)
         return
     train, dev = (source / f"{part}.spacy" for part in ("train", "dev"))
-    with TemporaryDirectory() as folder:
-        counted, nothing = Path(folder) / "counted.cfg", Path(folder) / "nothing.cfg"
-        nothing.touch()
-        init_config(
-            counted,
-            train,
-            dev,
-            task=task,
-            vectors=None,
-            optimize=Aim.accuracy,
-            base=None,
-            lang="en",
-            sentencizer=_cut_by_rules(source / CHECK),
-        )
-        merge_config(counted, nothing, target, values, log)
+    counted, told = make_config(task, train, dev, sentencizer=_cut_by_rules(source / CHECK))
+    counted = counted.merge(chosen_settings(assignments(values or []), counted, target))
+    if log is not None:
+        set_log(counted, log)
+    write_config(counted, told, target)
 
 
 def _cut_by_rules(check: Path) -> bool:

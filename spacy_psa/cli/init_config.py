@@ -64,8 +64,29 @@ def init_config(
       spacy-psa init config config.cfg --train corpus/train.spacy --dev corpus/dev.spacy
       spacy-psa train config.cfg --output training
     """
-    from spacy_psa.corpora.atomic import atomic_path
+    config, told = make_config(task, train, dev, vectors, optimize, base, lang, sentencizer)
+    write_config(config, told, output)
+    typer.echo(f"Next: spacy-psa train {output} --output training")
 
+
+def make_config(
+    task: TaskChoice,
+    train: Path,
+    dev: Path,
+    vectors: str | None = None,
+    optimize: Aim = Aim.accuracy,
+    base: str | None = None,
+    lang: str = "en",
+    sentencizer: bool = False,
+) -> tuple["Config", str]:
+    """Make a config that is counted for a corpus; the options are those of `init_config`.
+
+    Returns:
+        The config, and a line that says what it is.
+
+    Raises:
+        InputError: if there is no such config, or the corpus does not fit it.
+    """
     aim = "base" if base is not None else optimize.value
     recipe = RECIPES.get((task.value, aim))  # type: ignore[arg-type]
     if recipe is None:
@@ -86,12 +107,19 @@ def init_config(
         config["training"]["score_weights"].update(sents_f=None, sents_p=None, sents_r=None)
     examples = _count(config, task.value, lang)
     passes = count_steps(config["training"], recipe.evaluations, examples)
+    changed = "".join(f", {key} = {value}" for key, value in recipe.changes.items())
+    counted = f"counted for {examples:,} training examples: {passes}"
+    return config, f"configs/{recipe.config}{changed}, {counted}"
+
+
+def write_config(config: "Config", told: str, output: Path) -> None:
+    """Write a config, with a first line that says what it is, and print the line."""
+    from spacy_psa.corpora.atomic import atomic_path
+
     with atomic_path(output) as temporary:
-        temporary.write_text(_header(recipe, examples) + _text(config), encoding="utf8")
-    typer.echo(
-        f"{output}: configs/{recipe.config}, counted for {examples:,} training examples: {passes}"
-    )
-    typer.echo(f"Next: spacy-psa train {output} --output training")
+        text = config.to_str(interpolate=False)
+        temporary.write_text(f"# {told}\n\n{text}", encoding="utf8")
+    typer.echo(f"{output}: {told}")
 
 
 def count_steps(training: dict[str, Any], evaluations: int, examples: int) -> str:
@@ -189,16 +217,3 @@ def _count(config: "Config", task: str, lang: str) -> int:
             )
     corpora = registry.resolve({"corpora": config.interpolate()["corpora"]})["corpora"]
     return sum(1 for example in corpora["train"](nlp) if len(example.reference))
-
-
-def _header(recipe: Recipe, examples: int) -> str:
-    changed = "".join(f"# {key} = {value}\n" for key, value in recipe.changes.items())
-    return (
-        f"# configs/{recipe.config} of spacy-psa, counted for {examples:,} training examples.\n"
-        f"{changed}\n"
-    )
-
-
-def _text(config: "Config") -> str:
-    text: str = config.to_str(interpolate=False)
-    return text

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from spacy_psa.errors import InputError
-
 
 def merge_config(
     base: Annotated[Path, typer.Argument(metavar="BASE.cfg", help="Complete training config.")],
@@ -44,15 +42,9 @@ def merge_config(
           config.cfg training.max_epochs=3
     """
     from spacy_psa.corpora.atomic import atomic_path
-    from spacy_psa.training.layers import USAGE, layered, set_log
+    from spacy_psa.training.layers import assignments, layered, set_log
 
-    chosen = {}
-    for text in values or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"{text}: has no '='; {USAGE}")
-        chosen[key] = value
-    merged = layered(base, [settings], chosen)
+    merged = layered(base, [settings], assignments(values or []))
     if log is not None:
         set_log(merged, log)
     with atomic_path(target) as temporary:

@@ -1,5 +1,6 @@
 """`spacy-psa train`: training that can be resumed after it was interrupted."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,7 @@ def train(
     """
     from spacy_psa.loading import use_device
     from spacy_psa.training import loop
-    from spacy_psa.training.evaluations import check_evaluations
+    from spacy_psa.training.evaluations import ENDS, no_evaluation
     from spacy_psa.training.processes import local_gpu, started_by_torchrun
 
     settings = read_training_config(config, ctx.args)
@@ -62,9 +63,11 @@ def train(
     gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
     with started_by_torchrun(gpu=gpu_id >= 0) as processes:
-        nlp = initialize(config, settings, gpu_id)
-        if processes.first:
-            check_evaluations(nlp)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=ENDS)  # which is said here in one line
+            nlp = initialize(config, settings, gpu_id)
+        if processes.first and (told := no_evaluation(nlp, processes.count)):
+            typer.echo(f"warning: {told}", err=True)
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:

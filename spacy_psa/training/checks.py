@@ -10,7 +10,7 @@ from spacy.util import dot_to_object, registry
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.training.evaluations import check_evaluations
+from spacy_psa.training.evaluations import warn_of_no_evaluation
 
 
 def check_dev_labels() -> Callable[[Language], None]:
@@ -38,7 +38,7 @@ def check_dev_labels() -> Callable[[Language], None]:
 
 
 def _check(nlp: Language) -> None:
-    check_evaluations(nlp)
+    warn_of_no_evaluation(nlp)
     labelers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
     config = nlp.config.interpolate()
     name = config["training"]["dev_corpus"]

@@ -1,5 +1,6 @@
 """Tells before a training starts that it would not be evaluated."""
 
+import math
 import random
 import warnings
 from collections.abc import Iterable, Iterator
@@ -13,45 +14,62 @@ from spacy.training import Example
 from spacy.util import dot_to_object, registry
 from thinc.api import Config
 
+ENDS = "the training ends after"
 
-def check_evaluations(nlp: Language) -> None:
+
+def warn_of_no_evaluation(nlp: Language) -> None:
     """Warn of a training that ends before the first evaluation after step 0.
+
+    Args:
+        nlp: the pipeline with its full config.
+    """
+    told = no_evaluation(nlp)
+    if told:
+        warnings.warn(told, stacklevel=2)
+
+
+def no_evaluation(nlp: Language, processes: int = 1) -> str | None:
+    """Tell of a training that ends before the first evaluation after step 0.
 
     Its model-best would be that of step 0, which is almost untrained. Nothing is read of the
     training data unless the number of epochs bounds the training, and then no more than is needed.
 
     Args:
         nlp: the pipeline with its full config.
+        processes: the number of processes that train together; each takes a batch in a step.
+
+    Returns:
+        What is wrong and what to do; None for a training that is evaluated.
     """
     config = nlp.config.interpolate()
     training = config["training"]
     every = training["eval_frequency"]
-    last = _last_step(nlp, config, every)
-    if last is None or last >= every:
-        return
+    last = _last_step(nlp, config, every, processes)
+    if last is None:
+        return None
     advice = (
         f"give --training.eval_frequency {max(1, last // 2)} or less, or a config that "
         "`spacy-psa init config` counts for the corpus"
         if last
         else "give more --training.max_epochs or --training.max_steps"
     )
-    warnings.warn(
-        f"the training ends after {last + 1:,} update(s), and eval_frequency is {every:,}: it is "
-        f"evaluated at step 0 alone, so model-best will be almost untrained; {advice}",
-        stacklevel=1,
+    return (
+        f"{ENDS} {last + 1:,} update(s), and eval_frequency is {every:,}: it is evaluated at step "
+        f"0 alone, so model-best will be almost untrained; {advice}"
     )
 
 
-def _last_step(nlp: Language, config: Config, enough: int) -> int | None:
+def _last_step(nlp: Language, config: Config, enough: int, processes: int) -> int | None:
     """Give the number of the last step, from 0; None if it is `enough` or more, or not known."""
     training = config["training"]
     bounds = []
     if training["max_steps"] > 0:
         bounds.append(training["max_steps"])
     if training["max_epochs"] > 0:
-        epoch = _count_batches(nlp, config, enough // training["max_epochs"] + 1)
+        most = (enough // training["max_epochs"] + 1) * processes
+        epoch = _count_batches(nlp, config, most)
         if epoch is not None:
-            bounds.append(epoch * training["max_epochs"] - 1)
+            bounds.append(math.ceil(epoch / processes) * training["max_epochs"] - 1)
     return min((last for last in bounds if 0 <= last < enough), default=None)
 
 

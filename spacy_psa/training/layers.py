@@ -1,7 +1,7 @@
 """One training config from several: that of a model, layers over it, and single settings."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
         _check(part, whole, layer, base)
         merged = merged.merge(part)
         sizes |= _checked_sizes(corpus, layer)
-    chosen = _chosen(values, merged, base)
+    chosen = chosen_settings(values, merged, base)
     merged = merged.merge(chosen)
     if sizes:
         fit_epochs(merged["training"], whole["training"], sizes)
@@ -92,8 +92,38 @@ def _check(
             _check(value, whole[key], settings, base, f"{at}{key}.")
 
 
-def _chosen(values: Mapping[str, Any], config: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Give {"a.b": "1"} as {"a": {"b": 1}}; the config must have these settings."""
+def assignments(texts: Iterable[str]) -> dict[str, str]:
+    """Read settings of a command line.
+
+    Raises:
+        InputError: for a text without "=".
+
+    Examples:
+        >>> assignments(["training.max_epochs=3"])
+        {'training.max_epochs': '3'}
+    """
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"{text}: has no '='; {USAGE}")
+        found[key] = value
+    return found
+
+
+def chosen_settings(
+    values: Mapping[str, Any], config: dict[str, Any], base: Path
+) -> dict[str, Any]:
+    """Give {"a.b": "1"} as {"a": {"b": 1}}.
+
+    Args:
+        values: settings by dotted path; a string that is JSON is read as JSON.
+        config: the config, which must have these settings.
+        base: its file, for errors.
+
+    Raises:
+        InputError: if the config has no such setting, or a section gets a single value.
+    """
     import srsly
     from spacy.util import dot_to_dict
 

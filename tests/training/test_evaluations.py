@@ -6,7 +6,7 @@ import warnings
 import pytest
 from spacy.training.initialize import init_nlp
 
-from spacy_psa.training.evaluations import check_evaluations
+from spacy_psa.training.evaluations import no_evaluation, warn_of_no_evaluation
 from tests.helpers.commands import command
 from tests.helpers.trainings import make_config
 from tests.training.test_checks import write
@@ -27,7 +27,7 @@ def said(nlp, **training):
     nlp.config["training"].update({**usual, **training})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_evaluations(nlp)
+        warn_of_no_evaluation(nlp)
     return [str(warning.message) for warning in caught]
 
 
@@ -84,6 +84,12 @@ def test_the_command_says_it_once_before_the_first_step(tmp_path):
     config = make_config(tmp_path / "train.spacy", eval_frequency=1405, max_steps=2)
     config["training"]["logger"]["output_file"] = None
     config.to_disk(tmp_path / "config.cfg")
-    with pytest.warns(UserWarning, match="almost untrained"):
-        result = command("train")(tmp_path / "config.cfg", "--output", tmp_path / "out")
+    result = command("train")(tmp_path / "config.cfg", "--output", tmp_path / "out")
     assert result.exit_code == 0, result.output
+    assert result.stderr.count("warning: the training ends after 3 update(s)") == 1
+
+
+def test_processes_share_the_updates_of_an_epoch(made):
+    made.config["training"].update(max_steps=0, max_epochs=2, eval_frequency=7)
+    assert no_evaluation(made) is None
+    assert "after 4 update(s)" in (no_evaluation(made, processes=2) or "")
