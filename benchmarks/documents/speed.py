@@ -14,6 +14,7 @@ from typing import Any
 import spacy
 import torch
 from spacy.tokens import Doc
+from thinc.api import Model
 
 from benchmarks.record import write_record
 from spacy_psa.architectures import document_memory
@@ -25,7 +26,8 @@ def measure(path: str, data: Path, rounds: int) -> dict[str, Any]:
     nlp = spacy.load(path)
     gold = [example.predicted for example in read_document_corpus(data)(nlp)]
     words = sum(len(doc) for doc in gold)
-    [memory] = [node for node in nlp.get_pipe("ner").model.walk() if node.name == "document_memory"]
+    model: Model = nlp.get_pipe("ner").model  # type: ignore[attr-defined]
+    [memory] = [node for node in model.walk() if node.name == "document_memory"]
     ways = {"memory": memory._func, "sentences": _without}
     found: dict[str, Any] = {"words": words, "memory": [], "sentences": []}
     for number in range(rounds + 1):
