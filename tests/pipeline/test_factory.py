@@ -36,6 +36,8 @@ WRONG = {
     "max_grad_norm": "small",
     "max_length": "long",
     "overwrite": "perhaps",
+    "overwrite_tags": "perhaps",
+    "quotes": "french",
     "reduction": "max",
     "scheme": "IOB1",
     "spans_key": ["a", "b"],
@@ -82,7 +84,7 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
         str: lambda default: f"my_{default}",
     }
     others = {"scheme": "BIO", "reduction": "sum", "decode": "mbr", "loss": "log_likelihood"}
-    others["incorrect_spans_key"] = "wrong"
+    others |= {"incorrect_spans_key": "wrong", "quotes": "treebank"}
     defaults = {name: setting.default for name, setting in settings_of(component).items()}
     given = {
         name: others[name] if name in others else values[type(default)](default)

@@ -20,6 +20,7 @@ from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, 
 from spacy_psa.pipeline.parser.constituents import Sentence, bracketed, word_sentences
 from spacy_psa.pipeline.parser.doc_evidence import (
     Asked,
+    Evidence,
     constrain,
     constraint_spans,
     evidence_of,
@@ -55,7 +56,8 @@ class TreePredictor(StructuredPipe):
         batch_spans: the spans that go through the chart together.
         confidence: whether to write posteriors.
         decode: the way to choose a tree.
-        overwrite: whether to ignore what is on a doc.
+        overwrite: whether to ignore the constituents that are on a doc.
+        overwrite_tags: whether to replace the tags that are on a doc.
         spans_key: the span group of the constituents.
         quotes: the quotation marks that the encoder sees.
         scorer: called with the examples in `score`; None for no scores.
@@ -81,6 +83,7 @@ class TreePredictor(StructuredPipe):
         confidence: bool,
         decode: Decode,
         overwrite: bool,
+        overwrite_tags: bool,
         spans_key: str,
         quotes: SeenQuotes,
         scorer: Callable | None,
@@ -100,6 +103,7 @@ class TreePredictor(StructuredPipe):
         self.confidence = confidence
         self.decode = decode
         self.overwrite = overwrite
+        self.overwrite_tags = overwrite_tags
         self.spans_key = spans_key
         self.quotes: SeenQuotes = quotes
         self._warned = False
@@ -253,8 +257,7 @@ class TreePredictor(StructuredPipe):
                     f"labels {', '.join(self.labels)}"
                 )
         known = evidence_of(doc, asked[0], word_sentences(doc), asked[1])
-        key = None if self.overwrite else self.spans_key
-        plan = Plan([doc], self.max_length, key, known, self.quotes)
+        plan = self._planned([doc], known)
         self.set_annotations([doc], self._parses(plan))
         return doc
 
@@ -308,12 +311,16 @@ class TreePredictor(StructuredPipe):
 
     def _plan(self, docs: Iterable[Doc]) -> Plan:
         self._require_weights()
-        key = None if self.overwrite else self.spans_key
-        plan = Plan(list(docs), self.max_length, key, quotes=self.quotes)
+        plan = self._planned(list(docs))
         for i in plan.too_long:
             fate = f"gets {self.labels[0]!r} over all words"
             warn_of_length(self.name, plan.owners[i], plan.sentences[i], self.max_length, fate)
         return plan
+
+    def _planned(self, docs: list[Doc], known: list[Evidence] | None = None) -> Plan:
+        key = None if self.overwrite else self.spans_key
+        tags_key = None if self.overwrite_tags else self.spans_key
+        return Plan(docs, self.max_length, key, known, self.quotes, tags_key)
 
     def _parses(self, plan: Plan) -> list[Parse]:
         best: list[list[Constituent]] = [[] for _ in plan.sentences]
