@@ -38,6 +38,8 @@ WRONG = {
     "max_length": "long",
     "neg_prefix": ["!"],
     "overwrite": "perhaps",
+    "overwrite_tags": "perhaps",
+    "quotes": "french",
     "reduction": "max",
     "required_spans_key": ["a", "b"],
     "scheme": "IOB1",
@@ -88,6 +90,7 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
     others = {"scheme": "BIO", "reduction": "sum", "decode": "mbr", "loss": "log_likelihood"}
     others |= {"incorrect_spans_key": "wrong", "required_spans_key": "yes"}
     others["forbidden_spans_key"] = "no"
+    others["quotes"] = "treebank"
     defaults = {name: setting.default for name, setting in settings_of(component).items()}
     given = {
         name: others[name] if name in others else values[type(default)](default)

@@ -31,10 +31,11 @@ class ConstituencyParser(TreePredictor):
     in preorder; a unary chain is several spans with equal offsets, the outermost first. With a tag
     head, the parser also writes `token.tag_` of all words that it parses.
 
-    Constituents and tags that are on a doc before the parser runs are evidence: the parser keeps
-    them and predicts the best trees that agree with them. It also keeps constituents whose labels
-    it does not know. What a parser has predicted earlier is not evidence. White space tokens keep
-    their tags, and so do sentences of more than `max_length` tokens. Attributes such as
+    Constituents that are on a doc before the parser runs are evidence: the parser keeps them and
+    predicts the best trees that agree with them. It also keeps constituents whose labels it does
+    not know. What a parser has predicted earlier is not evidence. Tags that are on a doc are
+    replaced, unless `overwrite_tags = false`. White space tokens keep their tags, and so do
+    sentences of more than `max_length` tokens. Attributes such as
     `span._.labels` and `doc._.parse_trees` read the trees; see
     `spacy_psa.pipeline.parser.extensions`.
 
@@ -70,8 +71,9 @@ class ConstituencyParser(TreePredictor):
             constituent, which `span._.constituent_confidence` reads.
         decode: "cky" predicts the most probable tree, "mbr" the tree whose constituents have the
             highest expected F1 (minimum Bayes risk).
-        overwrite: True to ignore and replace the constituents and tags that are on a doc; False
-            to take them as evidence.
+        overwrite: True to ignore and replace the constituents that are on a doc; False to take them
+            as evidence.
+        overwrite_tags: whether a tag head replaces the tags that are on a doc.
         spans_key: the span group of the constituents, in docs to parse and in training data. Each
             of several parsers in a pipeline needs its own; the functions of
             `spacy_psa.pipeline.parser.extensions` read them.
@@ -124,6 +126,7 @@ class ConstituencyParser(TreePredictor):
         confidence: bool = False,
         decode: Decode = "cky",
         overwrite: bool = False,
+        overwrite_tags: bool = True,
         spans_key: str = KEY,
         required_spans_key: str | None = None,
         forbidden_spans_key: str | None = None,
@@ -140,6 +143,7 @@ class ConstituencyParser(TreePredictor):
             confidence=confidence,
             decode=decode,
             overwrite=overwrite,
+            overwrite_tags=overwrite_tags,
             spans_key=spans_key,
             required_spans_key=required_spans_key,
             forbidden_spans_key=forbidden_spans_key,

@@ -22,6 +22,7 @@ class Plan:
         key: the span group with constituents that are evidence; None for no evidence.
         known: the evidence of each sentence, instead of that on the docs.
         quotes: the quotation marks that the encoder sees.
+        tags_key: the span group of the parser if the tags on the docs are evidence; None if not.
 
     Attributes:
         split: the docs with the bounds of their sentences.
@@ -46,6 +47,7 @@ class Plan:
         key: str | None = None,
         known: list[Evidence] | None = None,
         quotes: SeenQuotes = "as_they_are",
+        tags_key: str | None = None,
     ) -> None:
         self.split = SplitDocs(docs)
         self.seen = self.split
@@ -59,7 +61,7 @@ class Plan:
             found = word_sentences(doc, bounds)
             self.sentences += found
             self.owners += [doc] * len(found)
-            tagged = set() if key is None else _known_tags(doc, key)
+            tagged = set() if tags_key is None else _known_tags(doc, tags_key)
             self.tagged += [tagged] * len(found)
             if known is None:
                 none = [Evidence({}, []) for _ in found]

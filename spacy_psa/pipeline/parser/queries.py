@@ -11,7 +11,12 @@ from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.parser.charts import Shares, label_shares
 from spacy_psa.pipeline.parser.constituents import Sentence, bracketed, word_sentences
-from spacy_psa.pipeline.parser.doc_evidence import constraint_spans, evidence_of, numbers_of
+from spacy_psa.pipeline.parser.doc_evidence import (
+    Evidence,
+    constraint_spans,
+    evidence_of,
+    numbers_of,
+)
 from spacy_psa.pipeline.parser.evidence import (
     TreeDecoding,
     TreeEvidence,
@@ -21,7 +26,6 @@ from spacy_psa.pipeline.parser.evidence import (
 )
 from spacy_psa.pipeline.parser.plan import Plan
 from spacy_psa.pipeline.parser.predictions import Constituent, Parse
-from spacy_psa.pipeline.parser.seen_docs import SeenQuotes
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
@@ -52,11 +56,8 @@ class TreeQueries:
 
     name: str
     max_length: int
-    overwrite: bool
-    spans_key: str
     required_spans_key: str | None
     forbidden_spans_key: str | None
-    quotes: SeenQuotes
 
     @property
     @abstractmethod
@@ -65,6 +66,9 @@ class TreeQueries:
 
     @abstractmethod
     def _plan(self, docs: Iterable[Doc]) -> Plan: ...
+
+    @abstractmethod
+    def _planned(self, docs: list[Doc], known: list[Evidence] | None = None) -> Plan: ...
 
     @abstractmethod
     def _distributions(
@@ -219,8 +223,7 @@ class TreeQueries:
                     f"labels {', '.join(self.labels)}"
                 )
         known = evidence_of(doc, asked[0], word_sentences(doc), asked[1])
-        key = None if self.overwrite else self.spans_key
-        plan = Plan([doc], self.max_length, key, known, self.quotes)
+        plan = self._planned([doc], known)
         self.set_annotations([doc], self._parses(plan))
         return doc
 

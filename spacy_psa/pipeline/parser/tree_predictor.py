@@ -19,6 +19,7 @@ from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, span_tree
 from spacy_psa.pipeline.parser.constituents import Sentence
 from spacy_psa.pipeline.parser.doc_evidence import (
+    Evidence,
     constrain,
     evidence_on,
 )
@@ -56,7 +57,8 @@ class TreePredictor(StructuredPipe, TreeQueries):
         batch_spans: the spans that go through the chart together.
         confidence: whether to write posteriors.
         decode: the way to choose a tree.
-        overwrite: whether to ignore what is on a doc.
+        overwrite: whether to ignore the constituents that are on a doc.
+        overwrite_tags: whether to replace the tags that are on a doc.
         spans_key: the span group of the constituents.
         required_spans_key: the span group of constituents that trees must have.
         forbidden_spans_key: the span group of constituents that trees must not have.
@@ -84,6 +86,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
         confidence: bool,
         decode: Decode,
         overwrite: bool,
+        overwrite_tags: bool,
         spans_key: str,
         required_spans_key: str | None,
         forbidden_spans_key: str | None,
@@ -105,6 +108,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
         self.confidence = confidence
         self.decoding: Decode = decode
         self.overwrite = overwrite
+        self.overwrite_tags = overwrite_tags
         self.spans_key = spans_key
         self.required_spans_key = required_spans_key
         self.forbidden_spans_key = forbidden_spans_key
@@ -235,12 +239,16 @@ class TreePredictor(StructuredPipe, TreeQueries):
 
     def _plan(self, docs: Iterable[Doc]) -> Plan:
         self._require_weights()
-        key = None if self.overwrite else self.spans_key
-        plan = Plan(list(docs), self.max_length, key, quotes=self.quotes)
+        plan = self._planned(list(docs))
         for i in plan.too_long:
             fate = f"gets {self.labels[0]!r} over all words"
             warn_of_length(self.name, plan.owners[i], plan.sentences[i], self.max_length, fate)
         return plan
+
+    def _planned(self, docs: list[Doc], known: list[Evidence] | None = None) -> Plan:
+        key = None if self.overwrite else self.spans_key
+        tags_key = None if self.overwrite_tags else self.spans_key
+        return Plan(docs, self.max_length, key, known, self.quotes, tags_key)
 
     def _parses(self, plan: Plan) -> list[Parse]:
         best: list[list[Constituent]] = [[] for _ in plan.sentences]

@@ -132,7 +132,7 @@ def test_too_long_sentence_keeps_its_constituents(nlp, parser):
 
 
 def test_given_tags_stay_unless_they_are_overwritten():
-    nlp = random_parser(chart_model(tag_hidden=8))
+    nlp = random_parser(chart_model(tag_hidden=8), overwrite_tags=False)
     parser = nlp.get_pipe("parser")
     doc = Doc(nlp.vocab, words=WORDS)
     predicted = [token.tag_ for token in parser(doc)]
@@ -141,7 +141,7 @@ def test_given_tags_stay_unless_they_are_overwritten():
     assert [t.tag_ for t in parser(some)] == [predicted[0], "GIVEN", *predicted[2:]]
     doc[2].tag_ = "CORRECTED"
     assert [t.tag_ for t in parser(doc)] == [*predicted[:2], "CORRECTED", *predicted[3:]]
-    parser.overwrite = True
+    parser.overwrite_tags = True
     assert [t.tag_ for t in parser(doc)] == predicted
 
 
