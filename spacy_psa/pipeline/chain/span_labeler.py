@@ -117,9 +117,9 @@ class SpanLabeler(SequenceLabeler):
             batch_tokens=batch_tokens,
             confidence=confidence,
         )
-        self._decode, self._threshold = decode, threshold
         self.overwrite = overwrite
-        self.decode, self.threshold = decode, threshold
+        self.threshold = threshold
+        self.decode = decode
         with naming(name):
             check_choice("scheme", scheme, TagFormat)
         self._scheme = SpanScheme((), scheme)
