@@ -105,8 +105,8 @@ def make_config(
         config["components"]["sentencizer"] = {"factory": "sentencizer"}
         # Scores of sentences choose no model.
         config["training"]["score_weights"].update(sents_f=None, sents_p=None, sents_r=None)
-    examples = _count(config, task.value, lang)
-    passes = count_steps(config["training"], recipe.evaluations, examples)
+    examples, words = _count(config, task.value, lang)
+    passes = count_steps(config["training"], recipe.evaluations, examples, words)
     changed = "".join(f", {key} = {value}" for key, value in recipe.changes.items())
     counted = f"counted for {examples:,} training examples: {passes}"
     return config, f"configs/{recipe.config}{changed}, {counted}"
@@ -122,7 +122,7 @@ def write_config(config: "Config", told: str, output: Path) -> None:
     typer.echo(f"{output}: {told}")
 
 
-def count_steps(training: dict[str, Any], evaluations: int, examples: int) -> str:
+def count_steps(training: dict[str, Any], evaluations: int, examples: int, words: int = 0) -> str:
     """Convert the steps of a config to those of a corpus.
 
     Updates of a pass over its corpus become updates of a pass over this one. A pass of fewer than
@@ -133,6 +133,7 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int) -> st
         training: the section, which is changed.
         evaluations: how often it evaluates in a pass.
         examples: the number of training examples.
+        words: the number of their words, for a config whose batches are counted in words.
 
     Returns:
         What is counted, for the user.
@@ -149,16 +150,22 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int) -> st
     """
     old = {**training, "optimizer": dict(training["optimizer"])}
     size = training["batcher"]["size"]
-    base, epoch = old["eval_frequency"] * evaluations, math.ceil(examples / size)
+    unit = "words" if "words" in training["batcher"].get("@batchers", "") else "sentences"
+    items = words if unit == "words" else examples
+    base, epoch = old["eval_frequency"] * evaluations, math.ceil(items / size)
     counted = max(epoch, LEAST)
-    fit_epochs(training, {**old, "eval_frequency": base}, {"sentences": counted * size})
+    fit_epochs(training, {**old, "eval_frequency": base}, {unit: counted * size})
     training["eval_frequency"] = max(1, old["eval_frequency"] * counted // base)
-    training["max_steps"] = old["max_steps"] * counted // base
+    if isinstance(old["max_steps"], int):
+        training["max_steps"] = old["max_steps"] * counted // base
     training["max_epochs"] = math.ceil(old["max_epochs"] * counted / epoch)
     rate = training["optimizer"].get("learn_rate")
     if isinstance(rate, dict) and rate.get("warmup_steps"):
         rate["warmup_steps"] = max(1, rate["warmup_steps"] * counted // base)
-    whole = training["max_steps"] or training["max_epochs"] * epoch
+    steps = training["max_steps"]
+    if not isinstance(steps, int):  # a variable, which stands for the steps of the learning rate
+        steps = rate["total_steps"]
+    whole = steps or training["max_epochs"] * epoch
     return (
         f"{round(whole / epoch)} epochs of {epoch} updates, an evaluation after each "
         f"{training['eval_frequency']}, patience {training['patience'] or 'to the end'}"
@@ -194,8 +201,8 @@ def _set_width(section: dict[str, Any], width: int) -> int:
     return found + sum(_set_width(s, width) for s in section.values() if isinstance(s, dict))
 
 
-def _count(config: "Config", task: str, lang: str) -> int:
-    """Count the training examples, and check that they are annotated for the task."""
+def _count(config: "Config", task: str, lang: str) -> tuple[int, int]:
+    """Count the training examples and their words, and check that they are annotated."""
     import spacy
     from spacy.util import registry
 
@@ -216,4 +223,5 @@ def _count(config: "Config", task: str, lang: str) -> int:
                 "or other data"
             )
     corpora = registry.resolve({"corpora": config.interpolate()["corpora"]})["corpora"]
-    return sum(1 for example in corpora["train"](nlp) if len(example.reference))
+    sizes = [len(example.reference) for example in corpora["train"](nlp)]
+    return sum(size > 0 for size in sizes), sum(sizes)

@@ -32,7 +32,7 @@ def _half(task: str) -> dict[str, Any]:
 
 
 RECIPES: dict[tuple[Task, Aim], Recipe] = {
-    ("ner", "accuracy"): Recipe("ner/psa.cfg"),
+    ("ner", "accuracy"): Recipe("ner/best.cfg"),
     ("ner", "efficiency"): Recipe("ner/bilstm_crf.cfg"),
     ("ner", "memory"): Recipe("ner/bilstm_crf.cfg", _half("ner")),
     ("ner", "base"): Recipe("ner/transformer_crf.cfg"),

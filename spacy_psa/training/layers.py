@@ -179,8 +179,8 @@ def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[st
     steps, epoch = math.ceil(count / size), base["eval_frequency"]
     training["eval_frequency"] = steps
     training["patience"] = training["patience"] * steps // epoch
-    most = base.get("max_steps") or None  # 0 is no limit
-    if most is not None and training["max_steps"] == most:
+    most = base.get("max_steps", 0)  # 0 is no limit; a variable stands for the steps of the rate
+    if isinstance(most, int) and most and training["max_steps"] == most:
         training["max_steps"] = most * steps // epoch
     rate = training["optimizer"].get("learn_rate")
     if not isinstance(rate, dict):
@@ -188,7 +188,9 @@ def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[st
     if "steps_per_epoch" in rate:
         rate["steps_per_epoch"] = steps
     total = rate.get("total_steps")
-    if most is not None and total == most:
-        rate["total_steps"] = training["max_steps"]
+    if not isinstance(total, int):
+        return
+    if isinstance(most, str) or (most and total == most):
+        rate["total_steps"] = total * steps // epoch
     elif total == base["max_epochs"] * epoch:
         rate["total_steps"] = training["max_epochs"] * steps

@@ -50,7 +50,7 @@ def test_the_corpus_of_a_config_gives_the_steps_of_the_config(task, aim):
     training = Config().from_disk(CONFIGS / recipe.config, interpolate=False)["training"]
     examples = base["eval_frequency"] * recipe.evaluations * base["batcher"]["size"]
     if examples // base["batcher"]["size"] >= LEAST:
-        count_steps(training, recipe.evaluations, examples)
+        count_steps(training, recipe.evaluations, examples, words=examples)
         assert training == base
 
 
@@ -87,7 +87,8 @@ def test_vectors_are_read_in_their_width(files, tmp_path, aim):
     out = tmp_path / "config.cfg"
     result = run(out, *files, "--optimize", aim, "--vectors", tmp_path / "vectors")
     assert result.exit_code == 0, result.output
-    words = load_config(out)["components"]["ner"]["model"]["tok2vec"]["embed"]["*"]["words"]
+    tok2vec = load_config(out)["components"]["ner"]["model"]["tok2vec"]
+    words = tok2vec.get("tok2vec", tok2vec)["embed"]["*"]["words"]
     assert words["width"] == 7
     assert init_nlp(load_config(out)).vocab.vectors_length == 7
 

@@ -126,9 +126,9 @@ class SpanLabeler(SequenceLabeler):
             required_spans_key=required_spans_key,
             forbidden_spans_key=forbidden_spans_key,
         )
-        self._decoding, self._threshold = decode, threshold
         self.overwrite = overwrite
-        self.decoding, self.threshold = decode, threshold
+        self.threshold = threshold
+        self.decoding = decode
         with naming(name):
             check_choice("scheme", scheme, TagFormat)
         self._scheme = SpanScheme((), scheme)

@@ -66,11 +66,12 @@ def test_component_names_itself_in_an_error_about_its_decoder(setting, value):
 
 
 @pytest.mark.parametrize(("setting", "value"), [("threshold", 7), ("decode", "Threshold")])
-def test_a_decoder_that_is_set_later_is_checked_before_it_predicts(setting, value):
+def test_a_decoder_that_is_set_later_is_checked_at_once(setting, value):
     nlp = random_nlp()
-    setattr(nlp.get_pipe("ner"), setting, value)
-    with pytest.raises(InputError, match=f"{setting} is {value!r}"):
-        nlp("Ada met Bob .")
+    before = [ent.label_ for ent in nlp("Ada met Bob .").ents]
+    with pytest.raises(InputError, match=f"^ner: {setting} is {value!r}"):
+        setattr(nlp.get_pipe("ner"), setting, value)
+    assert [ent.label_ for ent in nlp("Ada met Bob .").ents] == before
 
 
 # Sentences of a chain
