@@ -50,6 +50,8 @@ python -m benchmarks.index
 The tests in `tests/benchmarks` say whether the records are in the format, whether the pages are up
 to date with them, and whether the commands on the pages can be given.
 
+All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md). It has no records yet.
+
 ## Shared files
 
 - `record.py`: the format of all result files, "spacy-psa record 1"; its docstring describes each
