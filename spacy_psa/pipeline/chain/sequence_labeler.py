@@ -354,16 +354,21 @@ class SequenceLabeler(Rehearsing, StructuredPipe, ChainQueries, Tempered, KeptSe
         self._require_weights()
         if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
             return
-        scores = sentence_scores(self.model, split)
+        # Layers that must get whole docs are computed once, for all of them.
+        whole = sentence_scores(self.model, split) if listens(self.model) else None
         most = max((len(forbidden) for _, forbidden in known), default=0)
         # Sentences with forbidden spans have more tags, so they are in batches of their own.
         for tags, own in ((len(self.tags), False), (len(self.tags) + 4 * most, True)):
             chosen = [size * (bool(k.forbidden) == own) for size, k in zip(split.sizes, known)]
             budget = min(self.batch_tokens, POTENTIALS // max(1, tags**2))
             for batch in batches_by_size(chosen, budget):
-                potentials = scores(batch)
-                check_scores(self.name, self.model, potentials, split.sentences.chosen(batch))
-                yield batch, potentials
+                inputs = split.sentences.chosen(batch)
+                if whole is None:
+                    yield batch, self._potentials(inputs)
+                else:
+                    potentials = whole(batch)
+                    check_scores(self.name, self.model, potentials, inputs)
+                    yield batch, potentials
 
     def known(self, split: SplitDocs) -> list[Known]:
         """Read what the docs say of each sentence."""
