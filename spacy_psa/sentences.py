@@ -125,11 +125,26 @@ def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
     return parts
 
 
+def same_document(before: Doc, after: Doc) -> bool:
+    """Tell whether two docs that follow each other belong to one document.
+
+    They do if they have the same `doc.user_data["document"]`, and the same "part" of it.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> docs = [Doc(Vocab(), words=["Go"]) for _ in range(2)]
+        >>> same_document(*docs)  # they name no document
+        False
+    """
+    one, other = ((d.user_data.get("document"), d.user_data.get("part")) for d in (before, after))
+    return one[0] is not None and one == other
+
+
 def document_numbers(docs: Iterable[Doc]) -> list[int]:
     """Number the documents that docs belong to.
 
-    Docs that follow each other with the same `doc.user_data["document"]`, and the same "part" of
-    it, belong to one document. A doc without a document is one of its own.
+    Docs that follow each other may belong to one document; see `same_document`. A doc that names no
+    document is one of its own.
 
     Returns:
         For each doc, the number of its document, from 0.
@@ -143,17 +158,16 @@ def document_numbers(docs: Iterable[Doc]) -> list[int]:
         [0, 0, 1, 2]
     """
     numbers: list[int] = []
-    before = None
+    before: Doc | None = None
     for doc in docs:
-        document = doc.user_data.get("document"), doc.user_data.get("part")
-        same = document[0] is not None and document == before
-        numbers.append((numbers[-1] if numbers else -1) + (not same))
-        before = document
+        number = numbers[-1] if numbers else -1
+        numbers.append(number + (before is None or not same_document(before, doc)))
+        before = doc
     return numbers
 
 
 def document_batches(docs: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
-    """Cut a stream of docs into batches, between documents if possible; see `document_numbers`.
+    """Cut a stream of docs into batches, between documents if possible; see `same_document`.
 
     Args:
         docs: the docs.
@@ -173,7 +187,7 @@ def document_batches(docs: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
     batch: list[Doc] = []
     for doc in docs:
         full = len(batch) >= size
-        if full and (len(batch) >= 10 * size or document_numbers([batch[-1], doc])[1]):
+        if full and (len(batch) >= 10 * size or not same_document(batch[-1], doc)):
             yield batch
             batch = []
         batch.append(doc)

@@ -9,9 +9,9 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
+from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentencewise
 from spacy_psa.bridge.layers import head_layer, shim_of
-from spacy_psa.errors import InputError, check_choice, naming
+from spacy_psa.errors import check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.structs.pair_chain import TagPairs
 
@@ -52,7 +52,7 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "lab
     """
     with naming("CRF.v1"):
         check_choice("potentials", potentials, Potentials)
-    _one_row_a_token("CRF.v1", tok2vec)
+    check_one_row_a_token("CRF.v1", tok2vec)
     return sentencewise(tok2vec, head_layer(potentials, HEADS[potentials]))
 
 
@@ -84,7 +84,7 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
         >>> model.predict([doc])[0].shape
         (3, 5)
     """
-    _one_row_a_token("Softmax.v1", tok2vec)
+    check_one_row_a_token("Softmax.v1", tok2vec)
     return sentencewise(tok2vec, head_layer("emission", Emission))
 
 
@@ -116,8 +116,3 @@ def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
         if node.name in HEADS and shim_of(node)._model is None and not legal.all():
             pairs = TagPairs(legal)
             shim_of(node).cfg["pairs"] = torch.stack([pairs.previous, pairs.tag], 1).tolist()
-
-
-def _one_row_a_token(name: str, tok2vec: Model) -> None:
-    if has_boundaries(tok2vec):
-        raise InputError(f"{name}: boundaries = true is for ChartParser.v1: set it to false")

@@ -13,14 +13,14 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import (
-    has_boundaries,
+    check_one_row_a_token,
     part_for_whole_docs,
     sentence_vectors,
 )
 from spacy_psa.bridge.architecture import on_meta
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import InputError, check_sizes, naming
+from spacy_psa.errors import check_sizes, naming
 from spacy_psa.modules.document_memory import DocumentMemory, Scoring
 from spacy_psa.modules.occurrences import nearest_occurrences
 from spacy_psa.ragged import batches_by_size
@@ -77,11 +77,7 @@ def document_memory(
     with naming("DocumentMemory.v1"):
         check_sizes(occurrences=occurrences)
         on_meta(DocumentMemory, input_width=1, **settings)
-    if has_boundaries(tok2vec):
-        raise InputError(
-            "DocumentMemory.v1: its tok2vec has rows for START and STOP: set boundaries = false "
-            "in its encoder"
-        )
+    check_one_row_a_token("DocumentMemory.v1", tok2vec)
     model: Model = Model(
         "document_memory",
         _forward,

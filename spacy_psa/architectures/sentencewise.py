@@ -13,6 +13,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs, sentence_bounds, split_sentences
 
 
@@ -20,6 +21,20 @@ def has_boundaries(tok2vec: Model) -> bool:
     """Whether a model gives rows for START and STOP around the tokens of each sentence."""
     shims = (shim for node in tok2vec.walk() for shim in node.shims)
     return any(isinstance(shim, TorchShim) and shim.cfg.get("boundaries") for shim in shims)
+
+
+def check_one_row_a_token(name: str, tok2vec: Model) -> None:
+    """Check that a model gives no rows for START and STOP.
+
+    Args:
+        name: the name of the architecture that asks, for the error.
+        tok2vec: the model.
+
+    Raises:
+        InputError: if it does.
+    """
+    if has_boundaries(tok2vec):
+        raise InputError(f"{name}: boundaries = true is for ChartParser.v1: set it to false")
 
 
 def listens(model: Model) -> bool:

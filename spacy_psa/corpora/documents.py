@@ -1,7 +1,7 @@
 """Documents: docs of all their sentences, joined from docs of one sentence each."""
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,15 @@ from spacy.training import Example
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import document_numbers, sentence_bounds
+from spacy_psa.sentences import same_document, sentence_bounds
 
 
 def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
     """Join the docs that belong to one document.
 
-    Docs that follow each other with the same `doc.user_data["document"]` (and "part", if there is
-    one) become one Doc. It has their annotation, their span groups, a sentence boundary where each
-    of them begins, and these two entries. A doc without a document stays as it is.
+    Docs that follow each other and belong to one document become one Doc; see `same_document`. It
+    has their annotation, their span groups, a sentence boundary where each of them begins, and the
+    entries that name the document. A doc without a document stays as it is.
 
     Args:
         docs: the docs, most of them of one sentence.
@@ -36,28 +36,15 @@ def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
         >>> [[len(sentence) for sentence in doc.sents] for doc in join_documents(docs)]
         [[1, 2], [1]]
     """
-    for _, group in groupby(docs, _Key()):
-        joined: list[Doc] = []
-        for doc in group:
-            if max_tokens and joined and sum(map(len, joined)) + len(doc) > max_tokens:
-                yield _joined(joined)
-                joined = []
-            joined.append(doc)
+    joined: list[Doc] = []
+    for doc in docs:
+        full = max_tokens and sum(map(len, joined)) + len(doc) > max_tokens
+        if joined and (full or not same_document(joined[-1], doc)):
+            yield _joined(joined)
+            joined = []
+        joined.append(doc)
+    if joined:
         yield _joined(joined)
-
-
-class _Key:
-    """Numbers the documents of a stream of docs; see `document_numbers`."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.before: Doc | None = None
-
-    def __call__(self, doc: Doc) -> int:
-        if self.before is not None:
-            self.number += document_numbers([self.before, doc])[1]
-        self.before = doc
-        return self.number
 
 
 def _joined(docs: list[Doc]) -> Doc:

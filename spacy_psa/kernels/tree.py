@@ -46,25 +46,7 @@ def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]
     first = count = 0
     for b in range(len(lengths)):
         n = lengths[b]
-        inner = 0.0
-        for start in range(n - 1, -1, -1):
-            row = first + _row(start, n)
-            for end in range(start + 1, n + 1):
-                with_label, best = label[row + end], max(label[row + end], null[row + end])
-                inner = 0.0
-                if end == start + 1:
-                    with_label = best
-                else:
-                    inner = -np.inf
-                    at = start + 1
-                    for middle in range(start + 1, end):
-                        score = left[start, middle] + right[end, middle]
-                        if score > inner:
-                            inner = score
-                            at = middle
-                    split[start, end] = at
-                left[start, end] = with_label + inner
-                right[end, start] = best + inner
+        inner = _fill(label, null, first, n, left, right, split)
         scores[b] = label[first + n - 1] + inner
         if scores[b] > -np.inf:
             depth = _push(stack, 0, 0, n, 1)
@@ -84,6 +66,52 @@ def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]
 
 
 @compiled()
+def _fill(
+    label: Floats,
+    null: Floats,
+    first: int,
+    n: int,
+    left: Float64s,
+    right: Float64s,
+    split: NDArray[np.int32],
+) -> float:
+    """Find the best scores and splits of the spans of a sentence.
+
+    Args:
+        label: the best score of each cell with a label.
+        null: the score of each cell without one.
+        first: the first cell of the sentence.
+        n: its number of tokens.
+        left: (> n, > n), filled with the scores of spans as left children, by [start, end].
+        right: (> n, > n), filled with those of spans as right children, by [end, start].
+        split: (> n, > n), filled with the lowest best split of each span of several tokens.
+
+    Returns:
+        The best score of the inside of the whole sentence.
+    """
+    inner = 0.0
+    for start in range(n - 1, -1, -1):
+        row = first + _row(start, n)
+        for end in range(start + 1, n + 1):
+            with_label, best = label[row + end], max(label[row + end], null[row + end])
+            inner = 0.0
+            if end == start + 1:
+                with_label = best
+            else:
+                inner = -np.inf
+                at = start + 1
+                for middle in range(start + 1, end):
+                    score = left[start, middle] + right[end, middle]
+                    if score > inner:
+                        inner = score
+                        at = middle
+                split[start, end] = at
+            left[start, end] = with_label + inner
+            right[end, start] = best + inner
+    return inner
+
+
+@compiled()
 def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float64s]:
     """Find the best score of each span of one sentence of n tokens as a left and a right child.
 
@@ -98,19 +126,7 @@ def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float6
     """
     left = np.full((n + 1, n + 1), -np.inf)
     right = np.full((n + 1, n + 1), -np.inf)
-    for start in range(n - 1, -1, -1):
-        row = _row(start, n)
-        for end in range(start + 1, n + 1):
-            with_label, best = label[row + end], max(label[row + end], null[row + end])
-            inner = 0.0
-            if end == start + 1:
-                with_label = best
-            else:
-                inner = -np.inf
-                for middle in range(start + 1, end):
-                    inner = max(inner, left[start, middle] + right[end, middle])
-            left[start, end] = with_label + inner
-            right[end, start] = best + inner
+    _fill(label, null, 0, n, left, right, np.empty((n + 1, n + 1), np.int32))
     return left, right
 
 

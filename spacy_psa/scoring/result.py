@@ -116,7 +116,7 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
 
 def _dev_reader(nlp: "Language", path: Path) -> dict[str, Any]:
     """Give the config of a reader of the whole file, as the one of the development data."""
-    dev = nlp.config.get("corpora", {}).get("dev", {})
+    dev = nlp.config.interpolate().get("corpora", {}).get("dev", {})
     if "@readers" not in dev or "path" not in dev:
         dev = {"@readers": "spacy.Corpus.v1"}
     return {**dev, "path": str(path), **({"limit": 0} if "limit" in dev else {})}

@@ -170,7 +170,41 @@ class AdaptiveOptimizer(TensorOptimizer):
         return super().__call__(key, weights, gradient, lr_scale=0.0)
 
 
-class Adam(AdaptiveOptimizer):
+class MomentOptimizer(AdaptiveOptimizer):
+    """Base class of Adam and its kin, which average the gradients and their squares.
+
+    A subclass names the optimizer of torch, `make_steps`.
+
+    Args:
+        learn_rate: a float, or a schedule that gives a rate for each update.
+        beta1: decay of the average of gradients.
+        beta2: decay of the average of squared gradients.
+        eps: a small number that is added to the divisor.
+        use_averages: whether to keep a moving average of the weights.
+        weight_decay: the setting of this name of torch's optimizer.
+
+    Examples:
+        >>> optimizer = Adam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
+        >>> isinstance(optimizer, MomentOptimizer)
+        True
+    """
+
+    make_steps: Callable[..., torch.optim.Optimizer]
+
+    def __init__(
+        self,
+        learn_rate: float | Iterable[float],
+        beta1: float,
+        beta2: float,
+        eps: float,
+        use_averages: bool,
+        weight_decay: float = 0.0,
+    ):
+        settings = {"betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay}
+        super().__init__(partial(self.make_steps, lr=0.0, **settings), learn_rate, use_averages)
+
+
+class Adam(MomentOptimizer):
     """Adam (Kingma & Ba 2015), as in torch.optim.Adam.
 
     With gradient g, and m and v the moving averages of g and g² with beta1 and beta2, the t-th
@@ -198,24 +232,7 @@ class Adam(AdaptiveOptimizer):
         0.9
     """
 
-    def __init__(
-        self,
-        learn_rate: float | Iterable[float],
-        beta1: float,
-        beta2: float,
-        eps: float,
-        use_averages: bool,
-        weight_decay: float = 0.0,
-    ):
-        make = partial(
-            torch.optim.Adam,
-            lr=0.0,
-            betas=(beta1, beta2),
-            eps=eps,
-            weight_decay=weight_decay,
-            fused=True,
-        )
-        super().__init__(make, learn_rate, use_averages)
+    make_steps = staticmethod(partial(torch.optim.Adam, fused=True))
 
 
 def adam(
@@ -256,7 +273,7 @@ def adam(
     return Adam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
-class AdamW(AdaptiveOptimizer):
+class AdamW(MomentOptimizer):
     """Adam whose weight decay does not pass through its averages, as in torch.optim.AdamW.
 
     Each update first multiplies the weights by 1 - lr · weight_decay, then takes the step of `Adam`
@@ -280,24 +297,7 @@ class AdamW(AdaptiveOptimizer):
         0.85
     """
 
-    def __init__(
-        self,
-        learn_rate: float | Iterable[float],
-        beta1: float,
-        beta2: float,
-        eps: float,
-        use_averages: bool,
-        weight_decay: float,
-    ):
-        make = partial(
-            torch.optim.AdamW,
-            lr=0.0,
-            betas=(beta1, beta2),
-            eps=eps,
-            weight_decay=weight_decay,
-            fused=True,
-        )
-        super().__init__(make, learn_rate, use_averages)
+    make_steps = staticmethod(partial(torch.optim.AdamW, fused=True))
 
 
 def adamw(
@@ -337,7 +337,7 @@ def adamw(
     return AdamW(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
-class Nadam(AdaptiveOptimizer):
+class Nadam(MomentOptimizer):
     """Adam with Nesterov momentum (Dozat 2016), as in torch.optim.NAdam.
 
     With gradient g, m and v the moving averages of g and g² with beta1 and beta2, and
@@ -364,23 +364,7 @@ class Nadam(AdaptiveOptimizer):
         0.8944
     """
 
-    def __init__(
-        self,
-        learn_rate: float | Iterable[float],
-        beta1: float,
-        beta2: float,
-        eps: float,
-        use_averages: bool,
-        weight_decay: float = 0.0,
-    ):
-        make = partial(
-            torch.optim.NAdam,
-            lr=0.0,
-            betas=(beta1, beta2),
-            eps=eps,
-            weight_decay=weight_decay,
-        )
-        super().__init__(make, learn_rate, use_averages)
+    make_steps = staticmethod(torch.optim.NAdam)
 
 
 def nadam(

@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.corpora.trees import ROOTS
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.parser.constituents import (
     FLAT,
     JOIN,
@@ -23,8 +24,6 @@ from spacy_psa.structs.tree import SpanTree
 
 Place = tuple[int, int]
 """The first and the last fencepost of a span, over the words of a sentence."""
-Asked = Span | tuple[int, int] | tuple[int, int, str]
-"""A constituent over tokens: a span with or without a label, or its start, end and label."""
 REMEDY = "remove one of them, or set overwrite = true"
 
 

@@ -1,17 +1,17 @@
 """Constituents that must or must not be in the trees of a doc, as evidence for the chart."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy
-import torch
 from spacy.tokens import Doc
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.asked_spans import Asked, read_spans
 from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Node, Sentence
+from spacy_psa.pipeline.parser.doc_evidence import numbers_of
 from spacy_psa.structs.tree import SpanTree
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def constrained(trees: SpanTree, known: list[TreeEvidence], labels: Iterable[str
         labels: the labels of the chart, with unary chains joined. Each label of a chain counts.
 
     Examples:
+        >>> import torch
         >>> trees = SpanTree(torch.zeros(1, 4, 4, 3), torch.tensor([3]))
         >>> evidence = TreeEvidence([(0, 2, "NP")], [])
         >>> given = constrained(trees, [evidence], ["NP", "S NP"])
@@ -72,22 +73,21 @@ def constrained(trees: SpanTree, known: list[TreeEvidence], labels: Iterable[str
     """
     if not any(map(any, known)):
         return trees
-    chains = [chain.split(JOIN) for chain in labels]
-    side = int(trees.lengths.max()) + 1
-    allowed = torch.ones(len(known), side, side, len(chains) + 1, dtype=torch.bool)
-    for row, evidence in enumerate(known):
-        for start, end, label in evidence.required:
-            allowed[row, start, end] &= _holding(chains, label)
-        for start, end, label in evidence.forbidden:
-            allowed[row, start, end] &= ~_holding(chains, label)
-    spans = [[(start, end) for start, end, _ in evidence.required] for evidence in known]
-    return trees.constrain(allowed, required=spans)
+    labels = tuple(labels)
+
+    def numbered(nodes: list[Node]) -> list[tuple[int, int, list[int]]]:
+        return [(start, end, _holding(labels, label)) for start, end, label in nodes]
+
+    return trees.constrain(
+        required=[numbered(evidence.required) for evidence in known],
+        forbidden=[numbered(evidence.forbidden) for evidence in known],
+    )
 
 
-def _holding(chains: list[list[str]], label: str) -> torch.Tensor:
-    """Tell which labels of the chart hold a label, or any; the first stands for no label."""
-    there = [label in chain or (not label and chain != [FLAT]) for chain in chains]
-    return torch.tensor([False, *there])
+def _holding(labels: Sequence[str], label: str) -> list[int]:
+    """List the numbers of the labels of the chart that hold a label, or any."""
+    found = numbers_of([label] if label else [], labels)
+    return [number for number in found if label or labels[number - 1] != FLAT]
 
 
 def read_evidence(
