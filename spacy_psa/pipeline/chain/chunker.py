@@ -12,10 +12,11 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.chain_predictor import Allowed
 from spacy_psa.pipeline.chain.decoders import Decode
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.doc_spans import conflict, labels_of, same_tokens
-from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
+from spacy_psa.pipeline.chain.sequence_labeler import Reduction
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
 from spacy_psa.pipeline.factory import component_factory

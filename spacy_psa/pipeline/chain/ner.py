@@ -12,11 +12,12 @@ from thinc.api import Model
 from torch import Tensor
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.chain_predictor import Allowed
 from spacy_psa.pipeline.chain.decoders import Decode
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.doc_spans import labels_of, same_tokens
 from spacy_psa.pipeline.chain.refined_chain import without_spans
-from spacy_psa.pipeline.chain.sequence_labeler import Allowed, Reduction
+from spacy_psa.pipeline.chain.sequence_labeler import Reduction
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
 from spacy_psa.pipeline.factory import component_factory

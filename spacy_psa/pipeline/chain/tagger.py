@@ -13,18 +13,13 @@ from thinc.api import Model
 from torch import Tensor
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.chain_predictor import Allowed, Tags
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.doc_analyses import Decoding
 from spacy_psa.pipeline.chain.doc_spans import same_tokens
 from spacy_psa.pipeline.chain.evidence import Known, Labels, read_labels
 from spacy_psa.pipeline.chain.own_predictions import is_own, set_own
-from spacy_psa.pipeline.chain.sequence_labeler import (
-    NO_TAGS,
-    Allowed,
-    Reduction,
-    SequenceLabeler,
-    Tags,
-)
+from spacy_psa.pipeline.chain.sequence_labeler import NO_TAGS, Reduction, SequenceLabeler
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.sentences import Bounds

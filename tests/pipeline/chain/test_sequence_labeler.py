@@ -8,7 +8,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_psa.pipeline.chain import sequence_labeler
+from spacy_psa.pipeline.chain import chain_predictor
 from spacy_psa.sentences import sentence_bounds
 from tests.helpers.pipelines import (
     MARKED,
@@ -154,7 +154,7 @@ def test_batches_have_a_bound_and_long_docs_do_not_pad_short_ones(tight, monkeyp
     if tight == "tokens":
         ner.batch_tokens = 50
     else:  # with many tags a token has many potentials
-        monkeypatch.setattr(sequence_labeler, "POTENTIALS", 50 * len(ner.tags) ** 2)
+        monkeypatch.setattr(chain_predictor, "POTENTIALS", 50 * len(ner.tags) ** 2)
     given = []
     potentials = ner._potentials
 
