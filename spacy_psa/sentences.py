@@ -83,6 +83,20 @@ def sentence_bounds(doc: Doc) -> Bounds:
     return [(0, len(doc))]
 
 
+def sentence_starts(doc: Doc) -> list[bool]:
+    """Tell of each token whether a sentence begins there; see `sentence_bounds`.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> sentence_starts(Doc(Vocab(), words=["Stop", "Go"], sent_starts=[True, True]))
+        [True, True]
+        >>> sentence_starts(Doc(Vocab(), words=["Go", "on"]))
+        [True, False]
+    """
+    starts = {start for start, _ in sentence_bounds(doc)}
+    return [token.i in starts for token in doc]
+
+
 def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None) -> Sentences:
     """Split docs into their sentences, with the token attributes that embedders read.
 

@@ -12,22 +12,17 @@ NAME is one of:
 
 import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from thinc.api import Config
 
 from benchmarks.record import save_record
+from benchmarks.systems.train import run
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ("memory", "sentences")
-
-
-def run(*words: str | Path) -> None:
-    subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
 
 
 def without_memory(path: Path) -> None:

@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import same_document, sentence_bounds
+from spacy_psa.sentences import same_document, sentence_starts
 
 
 def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
@@ -51,7 +51,7 @@ def _joined(docs: list[Doc]) -> Doc:
     if len(docs) == 1:
         return docs[0]
     kept = _document(docs[0])
-    starts = [start for doc in docs for start in _starts(doc)]
+    starts = [start for doc in docs for start in sentence_starts(doc)]
     for doc in docs:
         doc.user_data.clear()  # spaCy warns of what it cannot join
     whole = Doc.from_docs(docs, ensure_whitespace=False)
@@ -66,12 +66,6 @@ def _joined(docs: list[Doc]) -> Doc:
 def _document(doc: Doc) -> dict[Any, Any]:
     """Give the entries that name the document of a doc."""
     return {key: doc.user_data[key] for key in ("document", "part") if key in doc.user_data}
-
-
-def _starts(doc: Doc) -> list[bool]:
-    """Tell of each token whether a sentence begins there."""
-    starts = {start for start, _ in sentence_bounds(doc)}
-    return [token.i in starts for token in doc]
 
 
 def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int = 0) -> Reader:
@@ -113,7 +107,7 @@ def _unannotated(doc: Doc) -> Doc:
         doc.vocab,
         words=[token.text for token in doc],
         spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
-        sent_starts=_starts(doc) if len(doc) else None,  # type: ignore[arg-type]
+        sent_starts=sentence_starts(doc) if len(doc) else None,  # type: ignore[arg-type]
     )
     copy.user_data.update(_document(doc))
     return copy

@@ -34,7 +34,7 @@ class Count(NamedTuple):
         return 2 * self.right / units if units else 0.0
 
 
-def total(counts: Iterable[Sequence[int]]) -> Count:
+def total(counts: Sequence[Sequence[int]]) -> Count:
     """Sum counts.
 
     Examples:

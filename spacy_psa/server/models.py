@@ -16,7 +16,7 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-from spacy_psa.sentences import sentence_bounds
+from spacy_psa.sentences import sentence_bounds, sentence_starts
 from spacy_psa.server.analysis import Evidence, chain_answer, parser_answer
 
 KEPT = 8  # texts whose scores are kept
@@ -193,18 +193,13 @@ class ServedModel:
         scored = _Scored(
             [token.text for token in doc],
             [bool(token.whitespace_) for token in doc],
-            _sentence_starts(doc),
+            [*sentence_starts(doc)],
             {name: found.on(None) for name, found in analyses.items()},
         )
         self._scored[text] = scored
         while len(self._scored) > KEPT:
             self._scored.popitem(last=False)
         return scored
-
-
-def _sentence_starts(doc: Doc) -> list[bool | int | None]:
-    starts = {start for start, _ in sentence_bounds(doc)}
-    return [i in starts for i in range(len(doc))]
 
 
 def _kind(pipe: Any) -> str:

@@ -1,18 +1,18 @@
 """Tells before a training starts that it would not be evaluated."""
 
 import math
-import random
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-import numpy
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import dot_to_object, registry
 from thinc.api import Config
+
+from spacy_psa.training.random_states import get_random_states, set_random_states
 
 ENDS = "the training ends after"
 
@@ -88,9 +88,8 @@ def _count_batches(nlp: Language, config: Config, most: int) -> int | None:
 @contextmanager
 def _random_states_kept() -> Iterator[None]:
     """Let the training draw the same numbers as if nothing had been read inside."""
-    states = random.getstate(), numpy.random.get_state()
+    states = get_random_states()
     try:
         yield
     finally:
-        random.setstate(states[0])
-        numpy.random.set_state(states[1])
+        set_random_states(states)
