@@ -17,6 +17,8 @@ from spacy_psa.structs.pair_chain import TagPairs
 
 Potentials = Literal["label_pair", "transition"]
 HEADS = {"label_pair": LabelPair, "transition": EmissionTransition}
+EMISSION = "emission"
+"""The name of the head of `Softmax.v1`; `HEADS` has those of `CRF.v1`."""
 
 
 def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "label_pair") -> Model:
@@ -85,7 +87,18 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
         (3, 5)
     """
     check_one_row_a_token("Softmax.v1", tok2vec)
-    return sentencewise(tok2vec, head_layer("emission", Emission))
+    return sentencewise(tok2vec, head_layer(EMISSION, Emission))
+
+
+def find_head(model: Model) -> Model | None:
+    """Find the head of a chain component's model; None if it has none of this package.
+
+    Examples:
+        >>> from thinc.api import Linear
+        >>> find_head(Linear(2, 2)) is None
+        True
+    """
+    return next((node for node in model.walk() if node.name in (*HEADS, EMISSION)), None)
 
 
 def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:

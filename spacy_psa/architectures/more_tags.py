@@ -7,7 +7,7 @@ from thinc.api import Model
 from thinc.shims.shim import Shim
 from torch import Tensor, nn
 
-from spacy_psa.architectures.crf import HEADS
+from spacy_psa.architectures.crf import find_head
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.structs.pair_chain import TagPairs
 
@@ -36,7 +36,8 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
         >>> ner.model.get_dim("nO"), ner.add_label("ORG"), ner.model.get_dim("nO")
         (5, 1, 9)
     """
-    head = next(node for node in model.walk() if node.name in HEADS or node.name == "emission")
+    head = find_head(model)
+    assert head is not None  # others are refused when they are initialized
     shim, count = shim_of(head), len(legal)
     old = shim.module
     cfg = {**shim.cfg, "labels": count}

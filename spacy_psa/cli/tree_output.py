@@ -144,12 +144,13 @@ def brackets(doc: "Doc", key: str, indented: bool = False, gaps: bool = False) -
         ['(S (PRP I) (VBD came))']
     """
     from spacy_psa.pipeline.parser.extensions import parse_string, parse_trees
+    from spacy_psa.sentences import sentence_bounds
 
     if not doc.text.strip():
         return ["(())"] if gaps else []
     if indented:
         return [str(tree) for tree in parse_trees(doc, key)]
-    sentences = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
+    sentences = (doc[start:end] for start, end in sentence_bounds(doc))
     return [parse_string(sentence, key) for sentence in sentences if sentence.text.strip()]
 
 

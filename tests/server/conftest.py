@@ -43,7 +43,7 @@ def address(served):
     thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, its event loop runs in the thread of the tests
 def browser():
     if CHROMIUM is None:
         pytest.skip("no chromium here: apt-get install chromium, or set CHROMIUM")

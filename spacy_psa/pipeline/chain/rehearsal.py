@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from spacy.training import Example
-from thinc.api import Model, torch2xp, xp2torch
+from thinc.api import Model, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
@@ -77,6 +77,7 @@ class Rehearsing:
         docs = [example.predicted for example in examples if len(example.predicted)]
         if self._rehearsal_model is None or not docs:
             return losses
+        set_dropout_rate(self.model, drop)
         asked = self._rehearsal_model.predict(docs)
         scores, backprop = self.model.begin_update(docs)
         loss, gradients = self._rehearsal_loss(asked, scores)

@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from tests.helpers.pipelines import small_model
+from tests.helpers.pipelines import hash_embed, small_model
 
 ANNOTATED = {"crf_ner": "ents", "crf_chunker": "chunks", "crf_tagger": "tags"}
 MODELS = {
@@ -137,6 +137,17 @@ def test_the_loss_of_rehearsal_is_the_cross_entropy_by_enumeration():
     wanted = -sum(numpy.exp(asked[analysis]) * said[analysis] for analysis in asked)
     losses = ner.rehearse([one], sgd=None)
     assert losses["it"] == pytest.approx(wanted, rel=1e-3)
+
+
+def test_rehearsal_drops_out_in_spacys_layers():
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("crf_ner", name="it", config={"model": small_model(embed=hash_embed())})
+    one = example(nlp, "crf_ner")
+    nlp.initialize(lambda: [one])
+    optimizer = nlp.resume_training()
+    nlp.rehearse([one], sgd=optimizer, component_cfg={"it": {"drop": 0.3}})
+    nodes = pipe.model.walk()
+    assert {n.attrs["dropout_rate"] for n in nodes if "dropout_rate" in n.attrs} == {0.3}
 
 
 def test_without_a_resumed_training_nothing_is_rehearsed():
