@@ -22,6 +22,7 @@ from spacy_psa.server.metrics import Metrics
 from spacy_psa.server.models import ServedModel
 from spacy_psa.server.requests import read_texts
 from spacy_psa.server.settings import Settings
+from spacy_psa.server.views import View
 
 STATIC = Path(__file__).parent / "static"
 TEXTS = {
@@ -60,12 +61,15 @@ class AttentionRequest(BaseModel):
     model: str | None = None
 
 
-def create_app(models: Sequence[ServedModel], settings: Settings | None = None) -> Any:
+def create_app(
+    models: Sequence[ServedModel], settings: Settings | None = None, views: Sequence[View] = ()
+) -> Any:
     """Make the app.
 
     Args:
         models: the pipelines, at least one; the first is the default.
         settings: the limits.
+        views: more pages.
 
     Returns:
         An ASGI app.
@@ -172,23 +176,27 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
 
         return StreamingResponse(stream(), media_type="application/x-ndjson")
 
-    async def of_model(name: str, function: Callable[..., Row], *args: Any) -> Row:
-        return dict(await in_time(batchers[name].call(partial(function, *args))))
+    async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
+        model = served[chosen(name)]
+        return await in_time(batchers[model.name].call(partial(function, model)))
 
     @app.post("/api/analyse")
     async def analyse(asked: AnalyseRequest) -> Row:
         """Analyse a text, with n-best, entropies and probabilities, given what is known of it."""
-        model = served[chosen(asked.model)]
         text = within(asked.text)
-        return await of_model(
-            model.name, model.analyse, text, asked.evidence, asked.sentences, asked.k, asked.limit
-        )
+
+        def analysed(model: ServedModel) -> Row:
+            return model.analyse(text, asked.evidence, asked.sentences, asked.k, asked.limit)
+
+        return dict(await with_model(asked.model, analysed))
 
     @app.post("/api/attention")
     async def attention(asked: AttentionRequest) -> Row:
         """Read the attention weights and the gates over a sentence."""
-        model = served[chosen(asked.model)]
-        return await of_model(model.name, model.attention, within(asked.text), asked.sentence)
+        text = within(asked.text)
+        return dict(
+            await with_model(asked.model, lambda model: model.attention(text, asked.sentence))
+        )
 
     @app.get("/api/models")
     async def listed() -> Row:
@@ -196,6 +204,7 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
         return {
             "models": [{"name": m.name, "components": m.components} for m in served.values()],
             "max_chars": settings.max_chars,
+            "views": [{"name": view.name, "path": view.path} for view in views],
         }
 
     @app.get("/health")
@@ -216,5 +225,7 @@ def create_app(models: Sequence[ServedModel], settings: Settings | None = None) 
     async def interface() -> FileResponse:
         return FileResponse(STATIC / "docs.html")
 
+    for view in views:
+        app.include_router(view.router(with_model))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return Guard(app, settings, metrics)

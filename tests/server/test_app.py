@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import spacy
+from fastapi import APIRouter
 from starlette.testclient import TestClient
 
 from spacy_psa.server.app import create_app
 from spacy_psa.server.models import ServedModel
 from spacy_psa.server.settings import Settings
+from spacy_psa.server.views import View
 from tests.helpers.served import TEXT
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -256,3 +258,21 @@ def test_words_of_requests_do_not_stay_in_memory(client, served):
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "🙂", "a\u0000b", "שלום"])
 def test_odd_texts_are_analysed(client, text):
     assert client.post("/api/analyse", json={"text": text}).status_code == 200
+
+
+def test_a_view_adds_a_page_with_requests_to_the_model():
+    def routes(with_model):
+        router = APIRouter()
+
+        @router.get("/named")
+        async def named():
+            return await with_model(None, lambda model: model.name)
+
+        return router
+
+    app = create_app(
+        [ServedModel("one", spacy.blank("en"))], views=[View("Named", "/named", routes)]
+    )
+    client = TestClient(app, "http://localhost")
+    assert client.get("/named").json() == "one"
+    assert client.get("/api/models").json()["views"] == [{"name": "Named", "path": "/named"}]

@@ -5,6 +5,7 @@ import { heatMap } from "./attention.js";
 import { make, percent } from "./dom.js";
 import { openMenu } from "./menu.js";
 import { treePicture } from "./tree.js";
+import { showViews } from "./views.js";
 import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
@@ -223,5 +224,6 @@ at("text").addEventListener("keydown", (event) => {
 for (const id of ["model", "k"]) at(id).addEventListener("change", () => { if (state.text) analyse(); });
 ask("/api/models").then((answer) => {
   state.models = answer.models;
+  showViews(answer.views);
   at("model").append(...answer.models.map((one) => make("option", {}, one.name)));
 }).catch(fail);
