@@ -282,11 +282,17 @@ class CRFTagger(SequenceLabeler):
         """
         least = self._promised().least
         return [
-            [self._tags_above(row, least) for row in marginals.tolist()]
+            [self.tags_above(row, least) for row in marginals.tolist()]
             for marginals in self.marginals_batch(docs)
         ]
 
-    def _tags_above(self, probabilities: list[float], least: float) -> list[tuple[str, float]]:
+    def tags_above(self, probabilities: list[float], least: float) -> list[tuple[str, float]]:
+        """Give the best tag, and the others with at least a probability, best first.
+
+        Args:
+            probabilities: (K,) of the tags of a token.
+            least: the least probability.
+        """
         best, *rest = sorted(zip(self.tags, probabilities), key=lambda tag: -tag[1])
         return [best, *(tag for tag in rest if tag[1] >= least)]
 
