@@ -22,6 +22,7 @@ from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
+from spacy_psa.cli.push import push
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
@@ -109,6 +110,7 @@ app.command()(trees)
 app.command()(serve)
 app.command()(report)
 app.command()(describe)
+app.command()(push)
 app.command()(calibrate)
 app.command()(quantize)
 app.command()(evaluate_trees)
