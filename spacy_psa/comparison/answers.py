@@ -1,6 +1,6 @@
 """What a pipeline says of a gold corpus: its units, and the exact probability of any unit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_batches, sentence_bounds
 
-BATCH = 64  # docs
+BATCH = 4000
+"""The least number of tokens in a batch; few enough for a server to do other work between."""
 
 
 class Answers:
@@ -51,7 +52,7 @@ class Answers:
         self._enabled = [*before, component.name]
         docs = [_of_gold_words(example) for example in read_examples(nlp, path)]
         self._check(docs, 0, len(gold.words), "reads")
-        self._batches = [*document_batches(docs, BATCH)]
+        self._batches = [*_batches(docs)]
         sizes = [sum(map(len, batch)) for batch in self._batches]
         self._starts = numpy.cumsum([0, *sizes]).tolist()
 
@@ -117,6 +118,17 @@ class Answers:
                 f"{self.name}: {does} {has!r} as token {start + at} of the corpus, where the gold "
                 f"token is {other!r}; leave out what changes tokens, or a limit of the reader"
             )
+
+
+def _batches(docs: list[Doc]) -> Iterator[list[Doc]]:
+    batch: list[Doc] = []
+    for document in document_batches(docs, 1):
+        batch += document
+        if sum(map(len, batch)) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _of_gold_words(example: Example) -> Doc:

@@ -112,7 +112,9 @@ class Comparison:
         gold = self._gold
         found = [gold.by_sentence(one.units) for one in self._answers]
         pairs = [[match(a, b) for a, b in zip(gold.units, own, strict=True)] for own in found]
-        labels = sorted({unit[2] for every in (gold.units, *found) for own in every for unit in own})
+        labels = sorted(
+            {unit[2] for every in (gold.units, *found) for own in every for unit in own}
+        )
         errors: list[tuple[int, Case]] = []
         for number, of_sentence in enumerate(zip(*pairs, strict=True)):
             errors += [(number, case) for case in cases(of_sentence)]

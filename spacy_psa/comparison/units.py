@@ -88,7 +88,9 @@ def find_component(
     fitting.sort(key=lambda one: not isinstance(one.pipe, tuple(OWN)))
     named = [one for one in fitting if one.name == name]
     if not (named or fitting) or (name is not None and not named and kind is None):
-        wanted = f"--component {name}" if name and kind is None else kind or "entities, chunks, tags"
+        wanted = (
+            f"--component {name}" if name and kind is None else kind or "entities, chunks, tags"
+        )
         names = ", ".join(one.name for one in found) or "(none)"
         raise InputError(
             f"{model}: no component for {wanted}; the components that can be compared are {names}"
@@ -96,7 +98,7 @@ def find_component(
     chosen = (named or fitting)[0]
     if isinstance(chosen.pipe, SpanLabeler) and chosen.pipe.decoder.overlapping:
         raise InputError(
-            f"{model}: {chosen.name} has decode = \"threshold\", whose spans overlap; set decode = "
+            f'{model}: {chosen.name} has decode = "threshold", whose spans overlap; set decode = '
             '"viterbi"'
         )
     return chosen
