@@ -2,12 +2,16 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy_psa.comparison.comparison import Step
 
 
 def compare(
@@ -62,9 +66,8 @@ def compare(
     comparison = Comparison(pipelines, gold, component, train)
     # From here on it takes time, so a file that cannot be written is found before.
     with atomic_path(output) as temporary:
-        with typer.progressbar(comparison.steps(), len(comparison), file=sys.stderr) as steps:
-            for _, step in steps:
-                step()
+        for _, step in _with_bar(comparison.steps(), len(comparison)):
+            step()
         report = comparison.report()
         temporary.write_text(comparison_page(report), encoding="utf8")
         if json_path is not None:
@@ -72,6 +75,16 @@ def compare(
                 other.write_text(json.dumps(report, ensure_ascii=False) + "\n", encoding="utf8")
     _print(report)
     typer.echo(f"Written: {', '.join(str(path) for path in (output, json_path) if path)}")
+
+
+def _with_bar(steps: "Iterable[Step]", count: int) -> "Iterable[Step]":
+    """Go through steps with a bar, if stderr is a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    hidden = not sys.stderr.isatty()
+    console = Console(stderr=True)
+    return track(steps, "Comparing", count, console=console, transient=True, disable=hidden)
 
 
 def _print(report: dict[str, Any]) -> None:

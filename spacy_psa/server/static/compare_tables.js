@@ -20,11 +20,25 @@ export function scoreTable(data) {
   const rows = data.scores.map(({ label, gold, models, difference }) => make("tr", {},
     name(label ?? "all"), make("td", {}, gold.toLocaleString("en")),
     ...models.flatMap(({ p, r, f }) => [
-      make("td", { title: range(p.interval) }, points(p.value)),
-      make("td", { title: range(r.interval) }, points(r.value)),
-      make("td", {}, points(f.value)), make("td", { class: "hint" }, range(f.interval))]),
+      ...[p, r, f].map((one) => make("td", {}, points(one.value))), make("td", { class: "hint" }, range(f.interval))]),
     ...(difference ? [make("td", {}, points(difference.value)), make("td", { class: "hint" }, range(difference.interval))] : [])));
   return scrolled(make("table", { class: "scores" }, head, make("tbody", {}, ...rows)), "Scores");
+}
+
+export function intervalTable(data) {
+  const heads = data.models.flatMap((one) => [`${one.name}: P`, `${one.name}: R`]);
+  return scrolled(make("table", { class: "counts" },
+    make("thead", {}, make("tr", {}, ...["type", ...heads].map((text) => make("th", { scope: "col" }, text)))),
+    make("tbody", {}, ...data.scores.map(({ label, models }) => make("tr", {}, name(label ?? "all"),
+      ...models.flatMap(({ p, r }) => [p, r].map((one) => make("td", {}, range(one.interval)))))))), "Intervals");
+}
+
+export function binTable(bins) {
+  const heads = ["probability", "units", "mean", "right"];
+  return scrolled(make("table", { class: "counts" },
+    make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))),
+    make("tbody", {}, ...bins.filter((bin) => bin.size).map(({ lower, upper, size, confidence, accuracy }) => make("tr", {},
+      name(range([lower, upper])), ...[size.toLocaleString("en"), points(confidence), points(accuracy)].map((text) => make("td", {}, text)))))), "Bins");
 }
 
 export function significance(data) {

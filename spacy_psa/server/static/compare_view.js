@@ -2,7 +2,7 @@
 
 import { errorBrowser } from "./compare_errors.js";
 import { bars, key, reliability } from "./compare_figures.js";
-import { confusionTable, countTable, scoreTable, significance } from "./compare_tables.js";
+import { binTable, confusionTable, countTable, intervalTable, scoreTable, significance } from "./compare_tables.js";
 import { make } from "./dom.js";
 
 const number = (value) => value.toLocaleString("en");
@@ -10,6 +10,7 @@ const part = (title, ...content) => make("section", { "aria-label": title }, mak
 const beside = (...content) => make("div", { class: "figures" }, ...content);
 const named = (data, model, ...content) => make("div", {}, make("h3", {}, key(model), data.models[model].name), ...content);
 const note = (text) => make("p", { class: "hint" }, text);
+const folded = (title, table) => make("details", {}, make("summary", {}, title), table);
 const SEEN = "First those that the training data has with this type; of the others, those whose words it all has, and those with a word that it has not.";
 
 export function showComparison(root, data) {
@@ -18,7 +19,7 @@ export function showComparison(root, data) {
   root.replaceChildren(
     make("p", {}, `${of} on ${gold.path}: ${number(gold.units)} gold ${units} in ${number(gold.sentences)} sentences, ${number(gold.tokens)} words.`),
     part("Scores", scoreTable(data), significance(data),
-      note("Percent. Intervals are bootstrap intervals over sentences; those of P and R show under the mouse.")),
+      note("Percent. Intervals are 95% bootstrap intervals over sentences."), folded("Intervals of P and R", intervalTable(data))),
     part("Confusion", beside(...data.confusion.map((one, i) => named(data, i, confusionTable(one, data.labels)))),
       note("Units that overlap are counted as a pair, also with other bounds.")),
     part("Calibration", beside(...data.calibration.map((one, i) => named(data, i, ...calibration(one, i)))),
@@ -35,7 +36,7 @@ function calibration(found, model) {
   if (!found) return [note("This component has no probabilities.")];
   const values = Object.entries(measures).filter(([name]) => found[name] !== null)
     .map(([name, text]) => `${text} ${found[name].toFixed(4)}`);
-  return [reliability(found, model), make("p", { class: "hint" }, values.join(" · "))];
+  return [reliability(found, model), note(values.join(" · ")), folded("Numbers", binTable(found.bins))];
 }
 
 function counts(data, models, unit, more) {
@@ -44,5 +45,5 @@ function counts(data, models, unit, more) {
     notes: models.map((own, m) => `${data.models[m].name}, ${row.name}: F1 ${(100 * own[i].f1).toFixed(2)}, ${number(own[i].gold)} gold${more(own[i])}`),
   }));
   return [bars(groups, `F1 by ${unit}`), make("p", { class: "kinds" }, ...data.models.map((one, i) => make("span", {}, key(i), one.name))),
-    make("details", {}, make("summary", {}, "Numbers"), countTable(data, models))];
+    folded("Numbers", countTable(data, models))];
 }
