@@ -15,7 +15,7 @@ from spacy_psa.comparison.gold import read_gold
 from spacy_psa.comparison.matching import RIGHT, WRONG, match
 from spacy_psa.comparison.scores import count, score_table, significance
 from spacy_psa.comparison.seen import CLASSES, by_seen, read_seen
-from spacy_psa.comparison.units import Unit, find_component
+from spacy_psa.comparison.units import Component, Unit, find_component
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.calibration import Judged, reliability, summary
 from spacy_psa.scoring.provenance import provenance
@@ -72,7 +72,7 @@ class Comparison:
     ):
         if not 1 <= len(models) <= 2:
             raise InputError(f"{len(models)} models: one or two can be compared")
-        found = []
+        found: list[Component] = []
         for name, nlp in models.items():
             kind = found[0].units.kind if found else None
             found.append(find_component(name, nlp, component, kind))

@@ -1,7 +1,8 @@
 """The view "Compare": models beside gold annotation, computed in the background."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,13 @@ class BackgroundComparison:
 
     async def _run(self) -> Row:
         for name, step in self._comparison.steps():
-            await self._with_model(name, lambda model, step=step: step())
+            await self._with_model(name, partial(_do, step))
             self.done += 1
         return await asyncio.to_thread(self._comparison.report)
+
+
+def _do(step: Callable[[], None], model: ServedModel) -> None:
+    step()
 
 
 def compare_view(
