@@ -22,7 +22,6 @@ from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.sentence_counts import Count
 
 FORMAT = 1
-DIGITS = 6
 Step = tuple[str, Callable[[], None]]
 Row = dict[str, Any]
 
@@ -188,9 +187,9 @@ class Comparison:
         posteriors, sure = [], []
         for model, (one, found) in enumerate(zip(self._answers, self._posteriors, strict=True)):
             known = one.has_posteriors
-            values = [round(found[unit], DIGITS) for unit in case.units] if known else None
+            values = [_short(found[unit]) for unit in case.units] if known else None
             posteriors.append(values)
-            sure.append(round(sureness(case, model, found), DIGITS) if known else None)
+            sure.append(_short(sureness(case, model, found)) if known else None)
         return {
             "sentence": number,
             "gold": case.gold and _moved(case.gold, start),
@@ -205,6 +204,11 @@ class Comparison:
 
 def _moved(unit: Unit, start: int) -> list[Any]:
     return [unit[0] - start, unit[1] - start, unit[2]]
+
+
+def _short(probability: float) -> float:
+    """Round to 9 digits, of which those before the first that is not 0 do not count."""
+    return float(f"{probability:.9g}")
 
 
 def _counted(name: str, units: Count) -> Row:
