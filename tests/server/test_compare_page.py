@@ -21,6 +21,16 @@ from tests.helpers.pipelines import MARKED
 RULES = {"Ada": "PER", "Bob": "LOC", "Leeds": "LOC", "Acme": "ORG", "towns": "ORG", "onerror": "X"}
 MORE = ["<img src=x onerror=document.title='bad'> <b>[Ada|PER]</b>", "ذهب [بوب|PER] إلى [ليدز|LOC]"]
 
+# In one go, since the list grows by itself when its end comes near.
+DOWN_FROM_THE_LAST = """() => {
+    const list = document.getElementById("errors");
+    const before = list.childElementCount;
+    list.lastElementChild.focus();
+    const down = new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true });
+    list.lastElementChild.dispatchEvent(down);
+    return list.childElementCount - before;
+}"""
+
 
 @pytest.fixture(scope="module")
 def gold(tmp_path_factory):
@@ -136,7 +146,7 @@ def test_an_error_has_its_sentence_and_the_probabilities_of_both_spans(open_page
     error = report["errors"][0]
     box = page.locator("article.error").first
     words = report["sentences"][error["sentence"]]["tokens"]
-    assert words[0][0] in box.locator(".line .words").first.inner_text()
+    assert words[0][0] in box.locator(".line .words").first.text_content()
     assert box.locator(".line").count() == 3
     rows = box.locator(".posteriors tbody tr")
     assert rows.count() == len(error["units"])
@@ -144,7 +154,7 @@ def test_an_error_has_its_sentence_and_the_probabilities_of_both_spans(open_page
         float(one) for one in rows.locator("td.number").evaluate_all("a => a.map(x => x.title)")
     ]
     assert shown == pytest.approx(error["posteriors"][0], abs=1e-5)
-    assert "gold" in rows.first.inner_text()
+    assert "gold" in rows.first.text_content()
 
 
 def test_html_of_the_corpus_stays_text(open_page, address):
@@ -152,7 +162,7 @@ def test_html_of_the_corpus_stays_text(open_page, address):
     page.fill("#find", "onerror")
     assert found(page) >= 1
     assert page.locator("#errors img, #errors article b:not(.kinds b)").count() == 0
-    assert "<img" in page.locator("article.error .words").first.inner_text()
+    assert "<img" in page.locator("article.error .words").first.text_content()
     assert page.title() != "bad"
 
 
@@ -203,11 +213,7 @@ def test_thousands_of_errors_become_rows_where_they_are_seen(open_page, report, 
     boxes.nth(first - 1).scroll_into_view_if_needed()
     expect(boxes.nth(first)).to_be_attached()
     assert boxes.count() <= 600
-    boxes.nth(boxes.count() - 1).focus()
-    before = boxes.count()
-    for _ in range(3):
-        page.keyboard.press("ArrowDown")
-    assert boxes.count() > before
+    assert page.evaluate(DOWN_FROM_THE_LAST) > 0
 
 
 def test_the_view_is_linked_and_the_report_can_be_saved(open_page, server, tmp_path):
