@@ -11,6 +11,7 @@ from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
 from spacy_psa.cli.benchmark import benchmark_app
 from spacy_psa.cli.calibrate import calibrate
+from spacy_psa.cli.compare import compare
 from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
@@ -109,6 +110,7 @@ app.command()(parse)
 app.command()(trees)
 app.command()(serve)
 app.command()(report)
+app.command()(compare)
 app.command()(describe)
 app.command()(push)
 app.command()(calibrate)

@@ -31,6 +31,16 @@ def serve(
         int, typer.Option(help="Texts that go through the model together.", min=1)
     ] = 64,
     gpu_id: Annotated[int, typer.Option(help="The GPU; -1 for the CPU.")] = -1,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Gold documents (.spacy): adds the view Compare of one or two models."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Training data, for Compare: which words were seen.")
+    ] = None,
+    component: Annotated[
+        str | None, typer.Option(help="The component that Compare looks at.")
+    ] = None,
 ) -> None:
     """
     Open a page in the browser that shows what models find, and how sure they are.
@@ -46,6 +56,7 @@ def serve(
         import uvicorn
 
         from spacy_psa.server.app import create_app
+        from spacy_psa.server.compare import compare_view
         from spacy_psa.server.models import ServedModel
         from spacy_psa.server.settings import Settings
     except ModuleNotFoundError as error:
@@ -61,16 +72,19 @@ def serve(
         raise InputError(
             f"--host {host} lets other machines ask this server: give a --token that they must show"
         )
-    names = _names(models)
+    if gold is None and (train or component):
+        raise InputError("--train and --component are for the view Compare: give --gold, too")
+    names = model_names(models)
     with open_socket(host, port) as listening:
         served = [ServedModel(name, load_pipeline(path, gpu_id)) for name, path in names.items()]
+        views = [compare_view(served, gold, component, train)] if gold else []
         hosts = LOOPBACK if host in LOOPBACK else None
         settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
         typer.echo(f"{address}{f'?token={token}' if token else ''}  (Ctrl+C ends the server)")
         config = uvicorn.Config(
-            create_app(served, settings),
+            create_app(served, settings, views),
             log_level="warning",
             server_header=False,
             timeout_keep_alive=15,
@@ -78,7 +92,7 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _names(models: list[str]) -> dict[str, str]:
+def model_names(models: list[str]) -> dict[str, str]:
     """Give each model a name: that of its folder, with the folders before if two are equal."""
     paths = {model: Path(model).parts for model in dict.fromkeys(models)}
     for length in range(1, max(len(parts) for parts in paths.values()) + 1):
