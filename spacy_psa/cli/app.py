@@ -16,6 +16,7 @@ from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
 from spacy_psa.cli.describe import describe
+from spacy_psa.cli.ensemble import ensemble
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.init_config import init_config
@@ -111,6 +112,7 @@ app.command()(trees)
 app.command()(serve)
 app.command()(report)
 app.command()(compare)
+app.command()(ensemble)
 app.command()(describe)
 app.command()(push)
 app.command()(calibrate)
