@@ -45,7 +45,10 @@ def headline(records: Records) -> str:
 
 def claims(records: Records) -> list[str]:
     scores = _test(records)
+    joined = records["ensemble"]["results"]
     return [
+        f"the {len(joined['seeds'])} models reach a dev F1 of {percent(joined['dev'])} "
+        f"and a test F1 of {percent(joined['test'])}",
         f"test F1 is {percent(mean(scores))} in the mean of {len(scores)} seeds",
         f"annotates {_cost(records):.2f} × the words a second",
     ]
