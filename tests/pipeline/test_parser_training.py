@@ -11,7 +11,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_config
 
 from spacy_psa.corpora.jsonl import read_docs
-from spacy_psa.scoring.result import read_examples
+from spacy_psa.scoring.result import measure, read_examples
 from tests.helpers.paths import CONFIGS, SAMPLE
 
 CONFIG = CONFIGS / "parser" / "sample.cfg"
@@ -69,6 +69,12 @@ def test_spacys_evaluate_prints_them_without_being_told_the_key(folder, capsys):
     printed = capsys.readouterr().out
     assert "SPAN F" in printed and "NP" in printed
     assert scores["spans_sc_f"] == scores["constituents_f"] > 0
+
+
+def test_a_report_has_the_scores_of_trees_under_their_own_names_alone(folder):
+    model = str(folder / "model" / "model-best")
+    scores = measure(spacy.load(model), model, folder / "trees.spacy")["scores"]
+    assert scores["constituents_f"] > 0 and not any(key.startswith("spans_sc") for key in scores)
 
 
 def test_a_config_with_the_scores_of_version_0_1_goes_on_training(folder, tmp_path):
