@@ -97,7 +97,7 @@ def jackknife(
     documents = [doc.user_data.get("document", i) for i, doc in enumerate(docs)]
     dealt = deal(documents, folds, seed)
     same = 0
-    predicted: list[Sequence[str]] = [()] * len(docs)
+    predicted: list[list[str]] = [[] for _ in docs]
     for fold in range(folds):
         rest = [doc for doc, other in zip(docs, dealt) if other != fold]
         nlp = tagger(f"fold-{fold + 1}", rest)
