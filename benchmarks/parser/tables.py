@@ -30,6 +30,8 @@ TABLE_5 = (
     ("+ CharLSTM", "`small.cfg`: letters alone", "chars", "93.61"),
 )
 LAYERS = 4
+TOKENS = ("treebank", "spacy", "treebank, differ", "spacy, differ")
+COUNTS = ("words", "found", "split", "joined", "sentences", "constituents", "reachable")
 WINDOWS = (5, 10, 15, 20, 30, 40)
 
 
@@ -108,12 +110,36 @@ def quotes(records: Records) -> str:
     return table(["F1", *(f"test: {way}" for way in ways)], rows)
 
 
+def raw_text(records: Records) -> str:
+    found = records["raw_text"]["results"]["rows"]
+    rows = [
+        [f"trained on {title}", marks, *(percent(scores[key]) for key in TOKENS)]
+        for name, title in (("treebank", "the treebank's marks"), ("mixed", "mixed marks"))
+        for marks, scores in found[name].items()
+    ]
+    header = ["F1", "marks of the text", "treebank's tokens", "spaCy's tokens"]
+    differ = ["where they differ: treebank's", "where they differ: spaCy's"]
+    return table([*header, *differ], rows)
+
+
+def raw_tokens(records: Records) -> str:
+    rows = [
+        [marks, *(f"{count[key]:,}" for key in COUNTS)]
+        for marks, count in records["raw_text"]["results"]["tokens"].items()
+        if marks in ("treebank", "straight")  # curly marks give the same
+    ]
+    header = ["marks", "words", "found", "split", "joined", "sentences without a difference"]
+    return table([*header, "constituents", "reachable"], rows)
+
+
 TABLES = {
     "small": small,
     "table_5": table_5,
     "layers": layers,
     "windows": windows,
     "quotes": quotes,
+    "raw_text": raw_text,
+    "raw_tokens": raw_tokens,
 }
 
 
@@ -122,8 +148,10 @@ def headline(records: Records) -> str:
 
 
 def claims(records: Records) -> list[str]:
+    count = records["raw_text"]["results"]["tokens"]["straight"]
     documents = records["small-log_likelihood"]["results"]["test"]["documents"]
     return [
         f"{_limited(records)} without limits",
         f"{documents:,} of section 23 to test",
+        f"{count['found'] / count['words']:.1%} of the words are tokens",
     ]

@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+import spacy
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from typer.main import get_command
@@ -29,7 +30,6 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.record import write_record
 from benchmarks.reliability.formats import FORMATS, Format, pack, sentences
-from spacy_psa.cli import convert
 from spacy_psa.cli.app import app
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.lines import LONGEST
@@ -202,7 +202,7 @@ def _changed_members(members: list[tuple[str, bytes]], mutation: str) -> list[tu
 def quick() -> Iterator[None]:
     """Make the languages and the commands once, which takes longer than a conversion."""
     with (
-        patch.object(convert, "_vocab", cache(convert._vocab)),
+        patch.object(spacy, "blank", cache(spacy.blank)),
         patch("typer.testing._get_command", cache(get_command)),
         warnings.catch_warnings(),
     ):

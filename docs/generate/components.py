@@ -76,6 +76,10 @@ ATTRIBUTES = {
     ("Span", "constituents"): "The nodes of the subtree in preorder, words too.",
     ("Span", "children"): "The nodes right below, from left to right.",
     ("Span", "parent"): "The node right above; None for a sentence.",
+    (
+        "Span",
+        "head_token",
+    ): "The head word of the constituent, by head rules; None for white space.",
     ("Span", "constituent_confidence"): "The posterior of the constituent; None without one.",
     ("Doc", "parse_trees"): "An `nltk.Tree` for each sentence that has words.",
 }

@@ -95,6 +95,8 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
             ("spacy_psa.pipeline.parser.extensions.register_extensions", []),
             ("spacy_psa.pipeline.parser.extensions.remove_extensions", []),
             ("spacy_psa.pipeline.parser.extensions.NonConstituentException", []),
+            ("spacy_psa.pipeline.parser.heads.head_token", []),
+            ("spacy_psa.pipeline.parser.heads.dependencies", []),
         ],
     ),
     (

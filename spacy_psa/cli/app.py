@@ -21,6 +21,7 @@ from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.init_config import init_config
 from spacy_psa.cli.init_corpus import init_corpus
+from spacy_psa.cli.jackknife import jackknife
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
@@ -122,8 +123,10 @@ app.command()(assets)
 app.command()(prepare)
 app.command()(merge_config)
 app.command()(configure)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(search)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train)
+for command in (jackknife, search, train):  # which take settings of a config as options
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+        command
+    )
 
 
 def main() -> None:

@@ -1,27 +1,38 @@
 """`spacy-psa convert`: published corpora and vectors to the files that spaCy trains from."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spacy_psa.cli.convert_options import (
+    Collection,
+    Documents,
+    Lang,
+    Marks,
+    QuoteChoice,
+    Sections,
+    Source,
+    Spaces,
+    Target,
+    vocab_of,
+    watched,
+    write_docs,
+)
+from spacy_psa.cli.convert_trees import brackets, ctb, export, ptb, spmrl
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
-    from spacy.vocab import Vocab
 
 convert_app = typer.Typer(
     name="convert",
     help="Convert corpora and word vectors for spaCy.",
     no_args_is_help=True,
 )
-
-Item = TypeVar("Item")
 
 
 class SchemeChoice(str, Enum):
@@ -46,42 +57,6 @@ class DrawnPart(str, Enum):
     train = "train"
     dev = "dev"
     test = "test"
-
-
-Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="File to write.")]
-Lang = Annotated[str, typer.Option(help="Language code of the documents, as for spacy.blank.")]
-Documents = Annotated[
-    bool,
-    typer.Option("--documents", help="Write one Doc for each document, with its sentences."),
-]
-Collection = Annotated[
-    Path, typer.Argument(metavar="IN", help="Folder, archive (.zip, .tar.xz) or file to read.")
-]
-Sections = Annotated[
-    str,
-    typer.Option(
-        help="Sections of the Wall Street Journal to keep (02-21 or 22,24); default: all."
-    ),
-]
-
-
-class QuoteChoice(str, Enum):
-    """The quotation marks of the documents."""
-
-    treebank = "treebank"
-    straight = "straight"
-    curly = "curly"
-    mixed = "mixed"
-
-
-Marks = Annotated[
-    QuoteChoice,
-    typer.Option(help="Quotation marks: as in the treebank, as in text, or all in turn (mixed)."),
-]
-Spaces = Annotated[
-    bool, typer.Option("--spaces", help="Find out the spaces between words by rules.")
-]
 
 
 @convert_app.command()
@@ -112,8 +87,8 @@ def conll2003(
     if scheme is SchemeChoice.auto:
         typer.echo(f"{source}: entity column is {found.upper()}")
     repairs: Counter[str] = Counter()
-    docs = read_docs(source, _vocab(lang), found, repairs)
-    _convert(source, target, _whole(docs) if documents else docs, repairs)
+    docs = read_docs(source, vocab_of(lang), found, repairs)
+    write_docs(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -163,12 +138,12 @@ def columns(
     if scheme is SchemeChoice.auto and found.ner:
         typer.echo(f"{source}: entity column is {found.ner.upper()}")
     repairs: Counter[str] = Counter()
-    docs: Iterable[Doc] = read_docs(source, _vocab(lang), chosen, found, repairs)
+    docs: Iterable[Doc] = read_docs(source, vocab_of(lang), chosen, found, repairs)
     if draw:
         docs = drawn_part(docs, draw, seed, part.value)
     elif part is not DrawnPart.train:
         raise InputError(f"--part {part.value} needs a share to draw: give --draw 0.1")
-    _convert(source, target, docs, repairs)
+    write_docs(source, target, docs, repairs)
 
 
 @convert_app.command()
@@ -202,8 +177,8 @@ def conll2000(
 
     check_docbin_path(target)
     repairs: Counter[str] = Counter()
-    docs = read_docs(source, _vocab(lang), repairs, member, dev, seed, part.value)
-    _convert(source, target, docs, repairs)
+    docs = read_docs(source, vocab_of(lang), repairs, member, dev, seed, part.value)
+    write_docs(source, target, docs, repairs)
 
 
 @convert_app.command()
@@ -240,66 +215,9 @@ def ontonotes(
     check_docbin_path(target)
     chosen = parse_sections(sections) if sections else None
     repairs: Counter[str] = Counter()
-    docs = read_docs(source, _vocab(lang), repairs, folder, chosen, new_testament)
+    docs = read_docs(source, vocab_of(lang), repairs, folder, chosen, new_testament)
     docs = as_text(docs, quotes.value, spaces)
-    _convert(source, target, _whole(docs) if documents else docs, repairs)
-
-
-@convert_app.command()
-def ptb(
-    source: Collection,
-    target: Target,
-    sections: Sections = "",
-    quotes: Marks = QuoteChoice.treebank,
-    spaces: Spaces = False,
-    lang: Lang = "en",
-) -> None:
-    """Convert Penn Treebank .mrg files to a .spacy file.
-
-    OUT.spacy gets one document for each tree, with parts of speech and constituents. Empty elements
-    and function tags are removed.
-
-    \b
-    Example:
-      spacy-psa convert ptb treebank/combined train.spacy --sections 02-21
-    """
-    from spacy_psa.corpora.docbin import check_docbin_path
-    from spacy_psa.corpora.ptb import read_docs
-    from spacy_psa.corpora.sections import parse_sections
-    from spacy_psa.corpora.text_docs import as_text
-
-    check_docbin_path(target)
-    chosen = parse_sections(sections) if sections else None
-    repairs: Counter[str] = Counter()
-    docs = read_docs(source, _vocab(lang), repairs, chosen)
-    _convert(source, target, as_text(docs, quotes.value, spaces), repairs)
-
-
-@convert_app.command()
-def brackets(
-    source: Source,
-    target: Target,
-    quotes: Marks = QuoteChoice.treebank,
-    spaces: Spaces = False,
-    lang: Lang = "en",
-) -> None:
-    """Convert bracketed trees to a .spacy file.
-
-    IN has one tree on each line. OUT.spacy gets one document for each tree, with parts of speech
-    and constituents; the labels are kept as they are.
-
-    \b
-    Example:
-      spacy-psa convert brackets trees.txt trees.spacy
-    """
-    from spacy_psa.corpora.docbin import check_docbin_path
-    from spacy_psa.corpora.ptb import read_bracket_docs
-    from spacy_psa.corpora.text_docs import as_text
-
-    check_docbin_path(target)
-    repairs: Counter[str] = Counter()
-    docs = read_bracket_docs(source, _vocab(lang), repairs)
-    _convert(source, target, as_text(docs, quotes.value, spaces), repairs)
+    write_docs(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -332,8 +250,8 @@ def bmes(
     if scheme is SchemeChoice.auto:
         typer.echo(f"{source}: entity column is {written.scheme.upper()}")
     repairs: Counter[str] = Counter()
-    docs = read_docs(source, _vocab(lang), written, repairs, join_types)
-    _convert(source, target, docs, repairs)
+    docs = read_docs(source, vocab_of(lang), written, repairs, join_types)
+    write_docs(source, target, docs, repairs)
 
 
 @convert_app.command()
@@ -352,7 +270,7 @@ def sample(source: Source, target: Target, lang: Lang = "en") -> None:
 
     check_docbin_path(target)
     repairs: Counter[str] = Counter()
-    _convert(source, target, read_docs(source, _vocab(lang), repairs), repairs)
+    write_docs(source, target, read_docs(source, vocab_of(lang), repairs), repairs)
 
 
 @convert_app.command()
@@ -377,62 +295,15 @@ def glove(
     """
     from spacy_psa.corpora.glove import prepare_vectors
 
-    rows = prepare_vectors(source, target, dim, member, watch=_watch)
+    rows = prepare_vectors(source, target, dim, member, watch=watched)
     typer.echo(f"{source} -> {target}: {rows:,} vectors of {dim} numbers")
 
 
-def _vocab(lang: str) -> "Vocab":
-    import spacy
-
-    try:
-        return spacy.blank(lang).vocab
-    except ImportError as error:
-        raise InputError(
-            f"--lang {lang}: spaCy has no such language, or it needs a package "
-            "that is not installed"
-        ) from error
+for command in (ptb, brackets, spmrl, ctb, export):
+    convert_app.command()(command)
 
 
 def _whole(docs: Iterable["Doc"]) -> Iterator["Doc"]:
     from spacy_psa.corpora.documents import join_documents
 
     return join_documents(docs)
-
-
-def _convert(source: Path, target: Path, docs: Iterable["Doc"], repairs: Counter[str]) -> None:
-    """Write the docs, then report what was read and what was repaired."""
-    from spacy_psa.corpora.docbin import write_docbin
-    from spacy_psa.corpora.lines import describe_repairs
-    from spacy_psa.sentences import sentence_bounds
-
-    counts: Counter[str] = Counter()
-
-    def counted() -> Iterator["Doc"]:
-        for doc in docs:
-            counts["sentences"] += len(sentence_bounds(doc))
-            counts["tokens"] += len(doc)
-            if doc.has_annotation("ENT_IOB"):
-                counts["entities"] += len(doc.ents)
-            for name, spans in doc.spans.items():
-                counts[name] += len(spans)
-            yield doc
-
-    write_docbin(_watch(counted(), "sentences"), target)
-    if repairs:
-        typer.echo(f"warning: {describe_repairs(source, repairs)}", err=True)
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    typer.echo(f"{source} -> {target}: {told}")
-
-
-def _watch(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """Pass the items on and, on a terminal, show how many there were."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,.0f}"))
-    console = Console(stderr=True)
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
-        yield from progress.track(items, description=what)

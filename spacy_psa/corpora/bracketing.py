@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from spacy_psa.corpora.tag_schemes import Span
-from spacy_psa.corpora.trees import BRACKETS, ROOTS, Parsed
+from spacy_psa.corpora.tree_style import AS_IS, TreeStyle
+from spacy_psa.corpora.trees import BRACKETS, Parsed
 from spacy_psa.errors import InputError
 
 TOKENS = re.compile(r"[()]|[^() \t]+")
 _BRACKETS = re.compile("|".join(map(re.escape, BRACKETS)))
-_DECORATION = re.compile(r"[-=|]")
 EMPTY = "-NONE-"
 
 
@@ -40,27 +40,11 @@ def unescape(word: str) -> str:
     return word.replace("\\/", "/").replace("\\*", "*")
 
 
-def bare(label: str) -> str:
-    """Give the category of a label without its function tags and indices.
-
-    NP-SBJ-1 and NP=2 are NP. ADVP|PRT, where an annotator was in doubt, is ADVP; EVALB treats
-    ADVP and PRT as equal. A label that begins with a dash (-LRB-) stays as it is.
-
-    Examples:
-        >>> [bare(label) for label in ("NP-SBJ-1", "NP=2", "ADVP|PRT", "-LRB-")]
-        ['NP', 'NP', 'ADVP', '-LRB-']
-    """
-    return label if label.startswith("-") else _DECORATION.split(label, maxsplit=1)[0]
-
-
 class TreeBuilder:
     """Builds trees, one after the other, from brackets, labels and words.
 
     Args:
-        clean: whether to prepare the trees as is usual for the Penn Treebank. Empty elements
-            (-NONE-) and the constituents that become empty without them are left out. Labels are
-            bare (see `bare`). Constituents with the same label over the same words, such as NP over
-            NP after a trace is removed, become one constituent.
+        style: what is kept of the trees.
         keep_empty: whether empty elements count as words, and a tree without words, "(())", counts
             as a tree. A scorer needs this, because it counts sentences.
 
@@ -73,8 +57,8 @@ class TreeBuilder:
         Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
     """
 
-    def __init__(self, clean: bool = False, keep_empty: bool = False) -> None:
-        self.clean = clean
+    def __init__(self, style: TreeStyle = AS_IS, keep_empty: bool = False) -> None:
+        self.style = style
         self.keep_empty = keep_empty
         self._parsed = Parsed([], [], [])
         # For each open bracket: its label, first word, and index in the constituents.
@@ -101,15 +85,15 @@ class TreeBuilder:
         """Take a word and its part of speech.
 
         Raises:
-            BracketError: if the word is an empty element and neither `clean` nor `keep_empty`
-                is set.
+            BracketError: if the word is an empty element, which neither the style removes nor
+                `keep_empty` keeps.
         """
         if tag == EMPTY and not self.keep_empty:
-            if self.clean:
+            if self.style.remove_empty:
                 return
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
         self._parsed.words.append(unescape(word))
-        self._parsed.tags.append(bare(tag) if self.clean else tag)
+        self._parsed.tags.append(self.style.tag(tag))
 
     def close(self) -> None:
         """Take a closing bracket.
@@ -121,11 +105,17 @@ class TreeBuilder:
             raise BracketError("there is one closing bracket too many")
         label, start, place = self._open.pop()
         words, _, constituents = self._parsed
-        if start == len(words) or (not self._open and label in ROOTS):
+        if start == len(words) or self._is_root(label):
             return
-        span: Span = (start, len(words), bare(label) if self.clean else label)
-        if not (self.clean and constituents[place : place + 1] == [span]):
+        span: Span = (start, len(words), self.style.label(label))
+        if not (self.style.merge_same and constituents[place : place + 1] == [span]):
             constituents.insert(place, span)
+
+    def _is_root(self, label: str) -> bool:
+        """Tell whether the constituent that closes is a root, such as VROOT below no label."""
+        if not self._open:
+            return self.style.is_root(label)
+        return label in self.style.roots and all(self.style.is_root(up) for up, _, _ in self._open)
 
     def finish(self) -> Parsed:
         """Give the tree that is complete now; the next tree may begin.
@@ -179,7 +169,7 @@ def read_trees(
     name: str,
     lines: Iterable[tuple[int, str]],
     repairs: Counter[str],
-    clean: bool = False,
+    style: TreeStyle = AS_IS,
     one_a_line: bool = False,
     keep_empty: bool = False,
 ) -> Iterator[tuple[int, Parsed]]:
@@ -191,7 +181,7 @@ def read_trees(
         name: the name of the file, for errors.
         lines: numbered lines, as `decode_lines` yields them.
         repairs: counts the repairs.
-        clean: see `TreeBuilder`.
+        style: what is kept of the trees.
         one_a_line: whether each tree must be alone on its line; otherwise it may take several
             lines.
         keep_empty: see `TreeBuilder`.
@@ -205,7 +195,7 @@ def read_trees(
         ...     print(line, tree.words, tree.constituents)
         1 ['I', 'came'] [(0, 2, 'S'), (0, 1, 'NP'), (1, 2, 'VP')]
     """
-    builder = TreeBuilder(clean, keep_empty)
+    builder = TreeBuilder(style, keep_empty)
     tokens = _Tokens(builder)
     begin, number, found = 0, 1, False
     try:

@@ -13,6 +13,7 @@ from spacy_psa.errors import InputError
 
 BOM = b"\xef\xbb\xbf"
 BLANKS = re.compile(r"[ \t]+")  # str.split() would also split a word at a no-break space
+LATIN = "line(s) read as Latin-1"
 LONGEST = 2**24
 """The greatest length of a line, in bytes.
 
@@ -149,7 +150,7 @@ def decode_lines(
             text = body.decode("utf8")
         except UnicodeDecodeError:
             text = body.decode("latin1")
-            repairs["line(s) read as Latin-1"] += 1
+            repairs[LATIN] += 1
         yield number, text
 
 

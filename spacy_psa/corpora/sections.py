@@ -18,20 +18,39 @@ def parse_sections(text: str) -> frozenset[int]:
         >>> sorted(parse_sections("00-02,24"))
         [0, 1, 2, 24]
     """
-    sections: set[int] = set()
+    return parse_numbers(text, "--sections", LAST)
+
+
+def parse_numbers(text: str, option: str, last: int) -> frozenset[int]:
+    """Read numbers and ranges of numbers from text: "1-270,400-1151".
+
+    Args:
+        text: the text.
+        option: the option that has the text, for the error message.
+        last: the greatest number.
+
+    Raises:
+        InputError: if the text has another form, or a number is greater than `last`.
+
+    Examples:
+        >>> sorted(parse_numbers("1-3,300", "--files", 1151))
+        [1, 2, 3, 300]
+    """
+    numbers: set[int] = set()
+    number = rf"(\d{{1,{len(str(last))}}})"
     for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,2})\s*(?:-\s*(\d{1,2})\s*)?", part, re.ASCII)
+        found = re.fullmatch(rf"\s*{number}\s*(?:-\s*{number}\s*)?", part, re.ASCII)
         if not found:
-            raise InputError(f"--sections {text}: {part!r} is not a section; give 22 or 02-21")
+            raise InputError(f"{option} {text}: {part!r} is no number; give 22 or 02-21")
         first = int(found[1])
-        last = int(found[2] or first)
-        if not first <= last <= LAST:
+        final = int(found[2] or first)
+        if not first <= final <= last:
             raise InputError(
-                f"--sections {text}: {part!r} is not a range; "
-                f"give sections of 0 to {LAST}, the lower first"
+                f"{option} {text}: {part!r} is not a range; "
+                f"give numbers of 0 to {last}, the lower first"
             )
-        sections.update(range(first, last + 1))
-    return frozenset(sections)
+        numbers.update(range(first, final + 1))
+    return frozenset(numbers)
 
 
 def section_of(document: str) -> int | None:

@@ -43,9 +43,10 @@ def read_tree_corpus(
 
     Args:
         path: the trees. A `.spacy` file, or a folder of them, has them in
-            doc.spans["constituents"]. Other files, plain or .gz, are read by their name: `*.mrg`
-            is a file of the Penn Treebank, `*_conll` a file of CoNLL-2012, and any other name a
-            file with one bracketed tree on each line.
+            doc.spans["constituents"]. A folder may hold `.mrg` files of the Penn Treebank instead.
+            Other files, plain or .gz, are read by their name: `*.mrg` is a file of the Penn
+            Treebank, `*_conll` a file of CoNLL-2012, and any other name a file with one bracketed
+            tree on each line.
         max_length: leaves out sentences with more tokens; 0 leaves out none.
         limit: the number of sentences to read; 0 means all.
         gold_tags: whether the docs to parse have the gold `token.tag_`. `TagEmbed.v1` then needs no
@@ -91,6 +92,8 @@ def read_tree_corpus(
 def _read(path: Path, vocab: Vocab, repairs: Counter[str]) -> Iterator[Doc]:
     path = Path(path)
     name = path.name.removesuffix(".gz")
+    if path.is_dir() and any(path.rglob("*.mrg*")):
+        return ptb.read_docs(path, vocab, repairs)
     if path.is_dir() or path.suffix == ".spacy":
         return read_docbins(path, vocab)
     if name.endswith(".mrg"):

@@ -20,6 +20,8 @@ IN_LOGS = ("p", "r", "f", "exact")
 """Scores with short names, since logs cut long ones off."""
 PRINTED = ("p", "r", "f", "per_type")
 """Scores that `spacy evaluate --spans-key` prints."""
+USUAL_KEY = "sc"
+"""The --spans-key of `spacy evaluate` where none is given."""
 
 
 def parseval_scorer(
@@ -56,7 +58,8 @@ def score_constituents(
     Returns:
         `tree_p`, `tree_r` and `tree_f` of labelled brackets, for the columns of a log, and the same
         as `<key>_p`, `<key>_r` and `<key>_f`, and as `spans_<key>_p` and so on, which `spacy
-        evaluate --spans-key <key>` prints; `tree_exact` and `<key>_exact`, the fraction of
+        evaluate --spans-key <key>` prints, and where no doc has `doc.spans["sc"]`, the key that it
+        takes by default, as `spans_sc_p` and so on; `tree_exact` and `<key>_exact`, the fraction of
         sentences with all brackets right; `<key>_no_crossing`, the fraction of sentences without a
         bracket that crosses a gold one; `<key>_tag_acc`, the fraction of words with the gold
         `token.tag_`, or None if the docs have no predicted tags; and `<key>_per_type`,
@@ -73,9 +76,10 @@ def score_constituents(
         >>> scores["constituents_p"], scores["constituents_r"]
         (1.0, 0.5)
     """
+    examples = list(examples)
     scores = sentence_scores(examples, spans_key=spans_key, params=params)
     if not scores:
-        return _named(spans_key, [None] * len(SCORES))
+        return _named([spans_key], [None] * len(SCORES))
     totals = total(scores)
     figures = (
         totals.precision,
@@ -86,14 +90,16 @@ def score_constituents(
         totals.tagging,
         totals.per_label(),
     )
-    return _named(spans_key, figures)
+    docs = (doc for example in examples for doc in (example.reference, example.predicted))
+    free = not any(USUAL_KEY in doc.spans for doc in docs)
+    return _named([spans_key, USUAL_KEY] if free else [spans_key], figures)
 
 
-def _named(key: str, figures: Sequence[Any]) -> dict[str, Any]:
+def _named(keys: Sequence[str], figures: Sequence[Any]) -> dict[str, Any]:
     found = dict(zip(SCORES, figures, strict=True))
     short = {f"tree_{name}": found[name] for name in IN_LOGS}
-    printed = {f"spans_{key}_{name}": found[name] for name in PRINTED}
-    return short | {f"{key}_{name}": figure for name, figure in found.items()} | printed
+    printed = {f"spans_{key}_{name}": found[name] for key in keys for name in PRINTED}
+    return short | {f"{keys[0]}_{name}": figure for name, figure in found.items()} | printed
 
 
 def sentence_scores(

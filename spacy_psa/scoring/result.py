@@ -74,7 +74,7 @@ def measure(
             "documents": len(examples),
             "words": sum(len(example.predicted) for example in examples),
         },
-        "scores": {k: v for k, v in scores.items() if v is not None and k != "speed"},
+        "scores": _told(scores),
         "support": support(examples),
         "speed": measure_speed(nlp, examples),
         "seed": config.get("training", {}).get("seed"),
@@ -86,6 +86,19 @@ def measure(
         "commit": head,
         "modified": modified,
         "config": json.loads(json.dumps(config, default=str)),
+    }
+
+
+def _told(scores: dict[str, Any]) -> dict[str, Any]:
+    """Leave out speed, what is not scored, and the second name that scores of trees have."""
+    from spacy_psa.scoring.parseval_scorer import USUAL_KEY
+
+    usual = f"spans_{USUAL_KEY}_"
+    twice = "tree_f" in scores and scores.get(f"{usual}f") == scores["tree_f"]
+    return {
+        key: value
+        for key, value in scores.items()
+        if value is not None and key != "speed" and not (twice and key.startswith(usual))
     }
 
 

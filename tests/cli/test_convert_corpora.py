@@ -17,6 +17,11 @@ INPUTS = {
     "ontonotes": ONTONOTES,
     "ptb": MRG,
     "brackets": "(TOP (S (NP (NNP Rome)) (VP (VBD fell)) (. .)))\n",
+    "spmrl": "(VROOT (S (NP-SB (NE##case=nom## Rom)) (VVFIN##_## fiel)))\n",
+    "ctb": "<S ID=1>\n( (IP (NP-SBJ (NR 罗马)) (VP (VV 来)) (PU 。)) )\n</S>\n",
+    "export": (
+        "#BOS 1 0 0 0\nRom\tNE\t--\tSB\t500\nfiel\tVVFIN\t--\tHD\t500\n#500\tS\t--\t--\t0\n#EOS 1\n"
+    ),
     "bmes": "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n， O\n",
     "sample": (
         '{"words": ["Yes"], "spaces": [false], "tags": ["UH"], "chunks": [], "ents": [], '
@@ -46,6 +51,9 @@ def write(tmp_path):
         ("ontonotes", "1 sentences, 2 tokens, 1 entities, 3 constituents"),
         ("ptb", "1 sentences, 3 tokens, 3 constituents"),
         ("brackets", "1 sentences, 3 tokens, 3 constituents"),
+        ("spmrl", "1 sentences, 2 tokens, 2 constituents"),
+        ("ctb", "1 sentences, 3 tokens, 3 constituents"),
+        ("export", "1 sentences, 2 tokens, 1 constituents"),
         ("bmes", "1 sentences, 4 tokens, 1 entities"),
     ],
 )
@@ -59,8 +67,10 @@ def test_counts_are_told_and_nothing_is_warned_of(write, tmp_path, command, told
 
 
 WRONG = [(command, other) for command in INPUTS for other in INPUTS if command != other]
-# One reads as the other: a tree a line is also what .mrg files hold.
-WRONG.remove(("ptb", "brackets"))
+# Some read as others: a tree a line is also what .mrg files hold, and most have no mark-up.
+ALIKE = {"ptb": ["brackets", "spmrl"], "brackets": ["spmrl"], "spmrl": ["ptb", "brackets"],
+         "ctb": ["ptb", "brackets", "spmrl"]}  # fmt: skip
+WRONG = [(command, other) for command, other in WRONG if other not in ALIKE.get(command, [])]
 
 
 @pytest.mark.parametrize(("command", "other"), WRONG)
@@ -73,7 +83,9 @@ def test_another_format_gives_one_error_and_no_file(write, tmp_path, command, ot
     assert [file.name for file in tmp_path.iterdir()] == [other]
 
 
-@pytest.mark.parametrize("command", ["conll2000", "ontonotes", "ptb", "brackets", "bmes"])
+@pytest.mark.parametrize(
+    "command", ["conll2000", "ontonotes", "ptb", "brackets", "spmrl", "export"]
+)
 def test_the_name_of_the_output_is_checked_first(tmp_path, command):
     with pytest.raises(InputError, match="must end in"):
         convert(command, tmp_path / "none", tmp_path / "out.txt")
@@ -96,6 +108,8 @@ def test_conll2000_draws_a_development_set(write, tmp_path):
     ("arguments", "reason"),
     [
         (["ptb", "--sections", "x"], "--sections x"),
+        (["ctb", "--files", "270-1"], "--files 270-1"),
+        (["export", "--sentences", "all"], "--sentences all"),
         (["ontonotes", "--sections", "21-02"], "--sections 21-02"),
         (["conll2000", "--part", "dev"], "give --dev 1000"),
         (["conll2000", "--dev", "9"], "cannot draw 9 of 1"),
@@ -107,6 +121,53 @@ def test_options_that_do_not_fit_are_errors(write, tmp_path, arguments, reason):
     with pytest.raises(InputError, match=reason):
         convert(arguments[0], path, tmp_path / "out.spacy", *arguments[1:])
     assert [file.name for file in tmp_path.iterdir()] == [arguments[0]]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "labels"),
+    [
+        ("ptb", [], ["S", "NP", "VP"]),
+        ("ptb", ["--labels", "functions"], ["S", "NP-SBJ", "VP"]),
+        ("spmrl", ["--labels", "whole"], ["S", "NP-SB"]),
+        ("ctb", ["--labels", "functions"], ["IP", "NP-SBJ", "VP"]),
+    ],
+)
+def test_functions_of_labels_are_kept_if_asked_for(write, tmp_path, command, options, labels):
+    out = tmp_path / "out.spacy"
+    assert convert(command, write(command), out, *options).exit_code == 0
+    (doc,) = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
+    assert [span.label_ for span in doc.spans["constituents"]] == labels
+
+
+@pytest.mark.parametrize(("option", "count"), [("--x-over-x", 2), ("--merge-x-over-x", 1)])
+@pytest.mark.parametrize("command", ["ptb", "brackets", "spmrl", "ctb"])
+def test_x_over_x_is_kept_or_merged(write, tmp_path, command, option, count):
+    path = write("same", "( (NP (NP (DT the) (NN end))))\n")
+    result = convert(command, path, tmp_path / "out.spacy", option)
+    assert f"{count} constituents" in result.stdout
+
+
+def test_brackets_may_take_several_lines(write, tmp_path):
+    path, out = (
+        write("indented", "(S\n  (NP-SBJ (PRP I))\n  (VP (VBD came)))\n"),
+        tmp_path / "o.spacy",
+    )
+    assert "3 constituents" in convert("brackets", path, out, "--indented").stdout
+    with pytest.raises(InputError, match="not closed on its line"):
+        convert("brackets", path, out)
+
+
+def test_discontinuous_trees_are_told(write, tmp_path):
+    crossed = (
+        "#BOS 1\nDas PDS -- OA 500\nwill VMFIN -- HD 501\nsehen VVINF -- HD 500\n"
+        "#500 VP -- OC 501\n#501 S -- -- 0\n#EOS 1\n"
+    )
+    path = write("crossed", INPUTS["export"] + crossed)
+    result = convert("export", path, tmp_path / "out.spacy")
+    assert "1 discontinuous tree(s) left out" in result.stderr and ": 1 sentences" in result.stdout
+    result = convert("export", path, tmp_path / "out.spacy", "--discontinuous", "raise")
+    assert "1 discontinuous tree(s) made continuous" in result.stderr
+    assert ": 2 sentences" in result.stdout
 
 
 def test_sections_and_folders_are_taken_from_archives(write, tmp_path):

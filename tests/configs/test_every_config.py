@@ -26,19 +26,15 @@ CONTEXTUAL = {"ner/transformer_crf", "ner/tok2vec_crf", "parser/transformer"}
 PRETRAINED = {"ner/transformer_crf", "parser/transformer"}
 
 
-def needs_tagger(name):
-    return "tagger" in read(name)["paths"]
-
-
 @pytest.fixture(scope="module")
-def complete(tagger):
+def complete():
     """Reads a config as it stands, where it can be built."""
 
     @cache
     def read_complete(name):
         if name in PRETRAINED:
             pytest.importorskip("spacy_transformers", reason="needs the extra `transformers`")
-        return read(name, **({"paths__tagger": tagger} if needs_tagger(name) else {}))
+        return read(name)
 
     return read_complete
 
@@ -54,7 +50,7 @@ def test_spacy_builds_the_pipeline_and_a_training_whose_rate_hears_its_scores(na
     config = complete(name).interpolate()
     nlp = load_model_from_config(config, auto_fill=True, validate=True)
     assert nlp.pipe_names[-1] == name.partition("/")[0]
-    assert len(nlp.pipe_names) == 1 + (name in CONTEXTUAL or needs_tagger(name))
+    assert len(nlp.pipe_names) == 1 + (name in CONTEXTUAL)
     section = nlp.config.interpolate()["training"]
     training = registry.resolve(section, schema=ConfigSchemaTraining)
     assert callable(training["batcher"])
@@ -65,9 +61,7 @@ def test_spacy_builds_the_pipeline_and_a_training_whose_rate_hears_its_scores(na
 @pytest.mark.parametrize("name", ALL)
 def test_a_filled_config_is_complete_and_changes_no_line(name, complete, full):
     load_model_from_config(full(name), auto_fill=False, validate=True)
-    # A component that comes from another pipeline has its settings from there.
-    elsewhere = "components.tagger." if needs_tagger(name) else "nowhere"
-    before = {key: v for key, v in flat(complete(name)) if not key.startswith(elsewhere)}
+    before = dict(flat(complete(name)))
     after = dict(flat(full(name)))
     assert {key: after.get(key) for key in before} == before
 

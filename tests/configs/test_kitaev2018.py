@@ -41,9 +41,12 @@ def test_the_parser_learns_from_the_tags_that_the_tagger_before_it_predicts(tagg
     small = {"width": 16, "layers": 1, "feedforward": 16, "heads": 1, "head_width": 4}
     dotted = {(ENCODE + key).replace(".", "__"): value for key, value in small.items()}
     paths = {f"paths__{name}": str(tmp_path / "trees") for name in ("train", "dev")}
-    config = read(
-        "parser/self_attentive", paths__tagger=tagger, lexical__width=16, **paths, **dotted
-    )
+    untagged = {f"corpora__{name}__gold_tags": False for name in ("train", "dev")}
+    config = read("parser/self_attentive", lexical__width=16, **untagged, **paths, **dotted)
+    config["nlp"]["pipeline"] = ["tagger", "parser"]
+    config["components"]["tagger"] = {"source": tagger}
+    for setting in ("frozen_components", "annotating_components"):
+        config["training"][setting] = ["tagger"]
     nlp = init_nlp(config)
     training = registry.resolve(nlp.config.interpolate()["training"], schema=ConfigSchemaTraining)
     corpus = registry.resolve(nlp.config.interpolate()["corpora"])["train"]

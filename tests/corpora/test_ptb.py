@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.corpora.bracketing import bare, read_trees, unescape
+from spacy_psa.corpora.bracketing import read_trees, unescape
 from spacy_psa.corpora.ptb import read_bracket_docs, read_docs
 from spacy_psa.corpora.sections import parse_sections, section_of
+from spacy_psa.corpora.tree_style import PENN, bare
 from spacy_psa.corpora.trees import build_tree, parse_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
@@ -111,7 +112,7 @@ def annotated(draw, depth=0):
 @given(annotated())
 def test_cleaning_equals_cleaning_the_tree_from_the_bottom(pair):
     full, stripped = pair
-    trees = list(read_trees("t", [(1, f"( {full})")], Counter(), clean=True))
+    trees = list(read_trees("t", [(1, f"( {full})")], Counter(), style=PENN))
     assert [flat(build_tree(*parsed)) for _, parsed in trees] == ([stripped] if stripped else [])
 
 

@@ -179,3 +179,14 @@ def test_every_constituent_of_a_real_treebank_is_read(corpora, tmp_path):
     assert [constituents(eg.reference) for eg in read(tmp_path / "a.spacy")] == [
         constituents(d) for d in docs
     ]
+
+
+def test_a_folder_of_mrg_files_is_read(tmp_path):
+    for section, tree in zip(("02", "03"), TREES[:2], strict=True):
+        folder = tmp_path / "wsj" / section
+        folder.mkdir(parents=True)
+        (folder / f"wsj_{section}01.mrg").write_text(f"( {tree})\n")
+    examples = quietly(tmp_path / "wsj")
+    assert [constituents(eg.reference) for eg in examples] == [
+        parse_tree(t).constituents for t in TREES[:2]
+    ]

@@ -11,10 +11,12 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_config
 
 from spacy_psa.corpora.jsonl import read_docs
-from spacy_psa.scoring.result import read_examples
+from spacy_psa.scoring.result import measure, read_examples
 from tests.helpers.paths import CONFIGS, SAMPLE
 
 CONFIG = CONFIGS / "parser" / "sample.cfg"
+# The other one needs a pretrained transformer.
+RUNNABLE = sorted(p.stem for p in CONFIGS.glob("parser/*.cfg") if p.stem != "transformer")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,20 @@ def test_spacys_evaluate_prints_the_scores_of_trees(folder, capsys):
     assert "SPAN F" in printed and "SPAN R" in printed and "NP" in printed
 
 
+def test_spacys_evaluate_prints_them_without_being_told_the_key(folder, capsys):
+    model = str(folder / "model" / "model-best")
+    scores = evaluate(model, folder / "trees.spacy", silent=False)
+    printed = capsys.readouterr().out
+    assert "SPAN F" in printed and "NP" in printed
+    assert scores["spans_sc_f"] == scores["constituents_f"] > 0
+
+
+def test_a_report_has_the_scores_of_trees_under_their_own_names_alone(folder):
+    model = str(folder / "model" / "model-best")
+    scores = measure(spacy.load(model), model, folder / "trees.spacy")["scores"]
+    assert scores["constituents_f"] > 0 and not any(key.startswith("spans_sc") for key in scores)
+
+
 def test_a_config_with_the_scores_of_version_0_1_goes_on_training(folder, tmp_path):
     old = {"constituents_f": 1.0, "constituents_p": 0.0, "constituents_r": 0.0}
     config = load_config(CONFIG, interpolate=False)
@@ -79,7 +95,7 @@ def test_a_config_with_the_scores_of_version_0_1_goes_on_training(folder, tmp_pa
     assert performance["constituents_f"] > 0
 
 
-@pytest.mark.parametrize("name", ["factored", "lstm", "psa", "sample", "small", "tener"])
+@pytest.mark.parametrize("name", RUNNABLE)
 def test_spacy_debug_checks_the_config(folder, name, capsys, tmp_path):
     path = CONFIGS / "parser" / f"{name}.cfg"
     docs = list(DocBin().from_disk(folder / "trees.spacy").get_docs(spacy.blank("en").vocab))
@@ -89,6 +105,31 @@ def test_spacy_debug_checks_the_config(folder, name, capsys, tmp_path):
     assert "120 training docs" in capsys.readouterr().out
     debug_config(path, overrides={"paths.train": trees, "paths.dev": trees})
     assert "Config is valid" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_each_config_trains_on_trees_alone(folder, tmp_path, name):
+    """Nothing else is given on the command line; encoders are made small."""
+    path = CONFIGS / "parser" / f"{name}.cfg"
+    encode = load_config(path, interpolate=True)["components"]["parser"]["model"]["tok2vec"][
+        "encode"
+    ]
+    small = {"layers": 1, "feedforward": 16, "heads": 2, "head_width": 4}
+    overrides = {
+        f"components.parser.model.tok2vec.encode.{key}": value
+        for key, value in small.items()
+        if key in encode
+    }
+    overrides |= {
+        "paths.train": str(folder / "trees.spacy"),
+        "paths.dev": str(folder / "trees.spacy"),
+        "training.max_epochs": 0,
+        "training.max_steps": 3,
+        "training.eval_frequency": 2,
+    }
+    train(path, tmp_path / "model", overrides=overrides)
+    doc = spacy.load(tmp_path / "model" / "model-last")("Ada left .")
+    assert "constituents" in doc.spans
 
 
 def test_development_and_test_data_are_scored_on_the_same_tokens(folder, tmp_path):

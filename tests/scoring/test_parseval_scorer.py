@@ -46,7 +46,8 @@ def test_the_scorer_is_registered_and_gives_the_figures_of_its_trees():
     for short in ("p", "r", "f", "exact"):
         assert found.pop(f"tree_{short}") == found[f"constituents_{short}"]
     for printed in ("p", "r", "f", "per_type"):  # by `spacy evaluate --spans-key`
-        assert found.pop(f"spans_constituents_{printed}") == found[f"constituents_{printed}"]
+        for key in ("constituents", "sc"):  # without --spans-key it is "sc"
+            assert found.pop(f"spans_{key}_{printed}") == found[f"constituents_{printed}"]
     assert found == {
         "constituents_p": figures.precision,
         "constituents_r": figures.recall,
@@ -145,3 +146,12 @@ def test_trees_of_a_doc_are_counted_from_their_sentence_without_white_space():
         Parsed(["a", "b"], ["X", "Y"], [(0, 2, "S"), (1, 2, "NP")]),
         Parsed(["c"], ["Z"], [(0, 1, "S")]),
     ]
+
+
+@pytest.mark.parametrize("side", ["reference", "predicted"])
+def test_the_usual_key_is_left_to_spans_that_have_it(side):
+    gold, test = docs(JUDGED[0][0]), docs(JUDGED[0][1])
+    doc = gold if side == "reference" else test
+    doc.spans["sc"] = []
+    found = score(test, gold)
+    assert "spans_constituents_f" in found and "spans_sc_f" not in found

@@ -1,21 +1,20 @@
-"""Constituents that must or must not be in the trees of a doc, as evidence for the chart."""
+"""What is known of the tree of a sentence, as evidence for the chart, and what is asked with it."""
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy
 from spacy.tokens import Doc
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.asked_spans import Asked, read_spans
-from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Node, Sentence
-from spacy_psa.pipeline.parser.doc_evidence import numbers_of
+from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Node
 from spacy_psa.structs.tree import SpanTree
 
 if TYPE_CHECKING:
     from nltk import Tree
+
+Place = tuple[int, int]
+"""The first and the last fencepost of a span, over the words of a sentence."""
 
 
 class TreeDecoding(NamedTuple):
@@ -42,102 +41,81 @@ class TreeDecoding(NamedTuple):
         return [ranked[0][1] for ranked in self.trees if ranked]
 
 
-class TreeEvidence(NamedTuple):
-    """What is known of the tree of a sentence; an empty label stands for any label.
+class Evidence(NamedTuple):
+    """What is known of the tree of a sentence, over fenceposts.
 
     Examples:
-        >>> any(TreeEvidence([], []))
-        False
+        >>> evidence = Evidence([((0, 2), ["NP"]), ((2, 3), ["QP"])], [])
+        >>> evidence.kept(("S", "NP", "S NP"))
+        {(2, 3): ['QP']}
     """
 
-    required: list[Node]
-    """(start, end, label) over the words of the sentence."""
+    required: list[tuple[Place, list[str]]]
+    """Labels that words must have, the outermost first; none means any label."""
     forbidden: list[Node]
+    """Constituents that must not be there; an empty label means any."""
+
+    def kept(self, labels: Sequence[str]) -> dict[Place, list[str]]:
+        """Give the chains that are in no label of the parser; they stay as they are."""
+        return {place: chain for place, chain in self.required if not numbers_of(chain, labels)}
 
 
-def constrained(trees: SpanTree, known: list[TreeEvidence], labels: Iterable[str]) -> SpanTree:
-    """Condition a distribution on the evidence on its sentences.
+def numbers_of(chain: Sequence[str], labels: Sequence[str]) -> list[int]:
+    """List the numbers, from 1, of the labels of a chart that hold a chain in its order.
+
+    Examples:
+        >>> numbers_of(["NP"], ("S", "NP", "S NP")), numbers_of(["NP", "S"], ("S", "NP", "S NP"))
+        ([2, 3], [])
+    """
+    found = []
+    for number, label in enumerate(labels, 1):
+        parts = iter(label.split(JOIN))
+        if all(part in parts for part in chain):
+            found.append(number)
+    return found
+
+
+def constrain(dist: SpanTree, known: Sequence[Evidence], labels: Sequence[str]) -> SpanTree:
+    """Condition a distribution on what is known of its sentences.
 
     Args:
-        trees: the distribution of B sentences.
-        known: the evidence on each of them.
-        labels: the labels of the chart, with unary chains joined. Each label of a chain counts.
+        dist: the distribution.
+        known: the evidence of each of its sentences.
+        labels: the labels of the chart; `labels[i]` has the number i + 1. A chain that is in none
+            of them is not to be crossed, and need not be a constituent.
 
     Examples:
         >>> import torch
         >>> trees = SpanTree(torch.zeros(1, 4, 4, 3), torch.tensor([3]))
-        >>> evidence = TreeEvidence([(0, 2, "NP")], [])
-        >>> given = constrained(trees, [evidence], ["NP", "S NP"])
+        >>> given = constrain(trees, [Evidence([((0, 2), ["NP"])], [])], ["NP", "S NP"])
         >>> bool(given.log_partition < trees.log_partition)
         True
     """
     if not any(map(any, known)):
-        return trees
-    labels = tuple(labels)
+        return dist
+    required: list[list[tuple[int, int, list[int]]]] = []
+    forbidden: list[list[tuple[int, int, list[int]]]] = []
+    uncrossed: list[list[Place]] = []
+    for evidence, length in zip(known, dist.lengths.tolist(), strict=True):
+        whole = (0, length)
+        numbered = [
+            (place, _numbers(chain, labels, place == whole)) for place, chain in evidence.required
+        ]
+        required.append([(*place, numbers) for place, numbers in numbered if numbers])
+        uncrossed.append([place for place, numbers in numbered if not numbers])
+        forbidden.append(
+            [
+                (start, end, _numbers([label] if label else [], labels, (start, end) == whole))
+                for start, end, label in evidence.forbidden
+            ]
+        )
+    return dist.constrain(required=required, forbidden=forbidden, uncrossed=uncrossed)
 
-    def numbered(nodes: list[Node]) -> list[tuple[int, int, list[int]]]:
-        return [(start, end, _holding(labels, label)) for start, end, label in nodes]
 
-    return trees.constrain(
-        required=[numbered(evidence.required) for evidence in known],
-        forbidden=[numbered(evidence.forbidden) for evidence in known],
-    )
-
-
-def _holding(labels: Sequence[str], label: str) -> list[int]:
-    """List the numbers of the labels of the chart that hold a label, or any."""
-    found = numbers_of([label] if label else [], labels)
-    return [number for number in found if label or labels[number - 1] != FLAT]
-
-
-def read_evidence(
-    name: str,
-    doc: Doc,
-    sentences: list[Sentence],
-    labels: Iterable[str],
-    require: Iterable[Asked] = (),
-    forbid: Iterable[Asked] = (),
-) -> list[TreeEvidence]:
-    """Read the constituents that a user requires and forbids.
-
-    White space at the ends of a constituent does not count.
-
-    Args:
-        name: the name of the component, for errors.
-        doc: the doc.
-        sentences: its sentences.
-        labels: the labels of the chart.
-        require: the constituents that the trees must have.
-        forbid: the constituents that they must not have.
-
-    Returns:
-        The evidence on each sentence.
-
-    Raises:
-        InputError: if the evidence contradicts itself, and for what is no constituent or label.
-
-    Examples:
-        >>> import spacy
-        >>> from spacy_psa.pipeline.parser.constituents import word_sentences
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> read_evidence("parser", doc, word_sentences(doc), ["S VP"], [(1, 3, "VP")])
-        [TreeEvidence(required=[(1, 3, 'VP')], forbidden=[])]
-    """
-    single = sorted({label for chain in labels for label in chain.split(JOIN)} - {FLAT})
-    found = [TreeEvidence([], []) for _ in sentences]
-    for required, asked in ((True, require), (False, forbid)):
-        for span in read_spans(name, doc, asked, single):
-            place = _place(span, sentences)
-            if place is None and required:
-                raise InputError(
-                    f"{name}: {_shown(doc, span)} is required, but it has no word or a sentence "
-                    "ends inside of it, so no tree has it: leave it out"
-                )
-            if place is not None:
-                row, node = place
-                (found[row].required if required else found[row].forbidden).append(node)
-                _check(name, doc, sentences[row], found[row])
-    return found
+def _numbers(chain: Sequence[str], labels: Sequence[str], whole: bool) -> list[int]:
+    """List `numbers_of` a chain; a whole sentence with the label TOP is no constituent."""
+    found = numbers_of(chain, labels)
+    return [number for number in found if chain or not whole or labels[number - 1] != FLAT]
 
 
 def tree_gain(name: str, doc: Doc, before: SpanTree, after: SpanTree) -> float:
@@ -159,36 +137,3 @@ def tree_gain(name: str, doc: Doc, before: SpanTree, after: SpanTree) -> float:
             "leave out some of it"
         )
     return gain
-
-
-def _place(span: Node, sentences: list[Sentence]) -> tuple[int, Node] | None:
-    """Find the sentence of a span, and the span over its words."""
-    start, end, label = span
-    for row, sentence in enumerate(sentences):
-        if sentence.start <= start and end <= sentence.end:
-            one, other = numpy.searchsorted(sentence.words, [start, end]).tolist()
-            return (row, (one, other, label)) if one < other else None
-    return None
-
-
-def _check(name: str, doc: Doc, sentence: Sentence, evidence: TreeEvidence) -> None:
-    """Check the evidence on a sentence for contradictions."""
-
-    def refuse(why: str) -> None:
-        raise InputError(f"{name}: {why}, so no tree agrees: change one of them")
-
-    def shown(node: Node) -> str:
-        words = sentence.words
-        return _shown(doc, (int(words[node[0]]), int(words[node[1] - 1]) + 1, node[2]))
-
-    for one, other in combinations(sorted(evidence.required), 2):
-        if one[0] < other[0] < one[1] < other[1]:
-            refuse(f"{shown(one)} and {shown(other)} cross and are both required")
-    for node in evidence.required:
-        if {node, (*node[:2], "")} & set(evidence.forbidden):
-            refuse(f"{shown(node)} is required and forbidden")
-
-
-def _shown(doc: Doc, span: Node) -> str:
-    start, end, label = span
-    return repr(doc[start:end].text) + (f" ({label})" if label else "")

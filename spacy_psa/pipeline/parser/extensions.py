@@ -22,13 +22,13 @@ from spacy.tokens import Doc, Span, Token
 
 from spacy_psa.corpora.trees import escape
 from spacy_psa.pipeline.parser.constituents import FLAT, KEY, NO_TAG, bracketed, word_sentences
+from spacy_psa.pipeline.parser.heads import head_token
 from spacy_psa.pipeline.parser.predictions import predicted_confidence
 from spacy_psa.pipeline.parser.sentence_tree import (
     NonConstituentException,
     SentenceTree,
-    bare,
-    constituents_of,
     in_order,
+    node_and_tree,
     same,
 )
 from spacy_psa.pipeline.parser.tree_drawing import Trees
@@ -38,6 +38,7 @@ __all__ = [
     "children",
     "constituent_confidence",
     "constituents",
+    "head_token",
     "labels",
     "parent",
     "parse_string",
@@ -52,9 +53,9 @@ def register_extensions() -> None:
 
     `Span._.labels`, `.parse_string`, `.constituents`, `.parent`, `.children` and
     `.constituent_confidence`, the same for tokens, and `Doc._.parse_trees` call the functions of
-    this module with these names. If benepar has registered its attributes before, they answer for
-    the docs that have no constituents of ours. Any other attribute with one of these names stays,
-    and a warning says so.
+    this module with these names; `Span._.head_token` calls that of `heads`. If benepar has
+    registered its attributes before, they answer for the docs that have no constituents of ours.
+    Any other attribute with one of these names stays, and a warning says so.
 
     Examples:
         >>> register_extensions()
@@ -64,6 +65,7 @@ def register_extensions() -> None:
     for getter in GETTERS:
         _register(Span, getter.__name__, getter)
         _register(Token, getter.__name__, partial(_on_token, getter))
+    _register(Span, "head_token", head_token)
     _register(Doc, "parse_trees", parse_trees)
 
 
@@ -83,6 +85,7 @@ def remove_extensions() -> None:
     for kind in (Span, Token):
         for getter in GETTERS:
             _remove(kind, getter)
+    _remove(Span, head_token)
     _remove(Doc, parse_trees)
 
 
@@ -104,7 +107,7 @@ def labels(span: Span, key: str = KEY) -> tuple[str, ...]:
         >>> labels(doc[1:3])
         ('VP',)
     """
-    node, tree = _node(span, key)
+    node, tree = node_and_tree(span, key)
     return tuple(tree.spans[i].label_ for i in tree.chain(node)) if tree else ()
 
 
@@ -127,7 +130,7 @@ def parse_string(span: Span, key: str = KEY) -> str:
         >>> parse_string(doc[1:3])
         '(VP (X met) (NP (X Bob)))'
     """
-    node, tree = _node(span, key)
+    node, tree = node_and_tree(span, key)
     if tree is None:
         return ""
     words = [token for token in node if token.text.strip()]
@@ -158,7 +161,7 @@ def constituents(span: Span, key: str = KEY) -> Iterator[Span]:
         >>> list(constituents(doc[1:3]))
         [met Bob, met, Bob]
     """
-    node, tree = _node(span, key)
+    node, tree = node_and_tree(span, key)
     return tree.subtree(node) if tree else iter(())
 
 
@@ -178,7 +181,7 @@ def children(span: Span, key: str = KEY) -> Iterator[Span]:
         >>> list(children(doc[0:3]))
         [Ada, met Bob]
     """
-    node, tree = _node(span, key)
+    node, tree = node_and_tree(span, key)
     return tree.right_below(node) if tree else iter(())
 
 
@@ -198,7 +201,7 @@ def parent(span: Span, key: str = KEY) -> Span | None:
         >>> parent(doc[2:3])
         met Bob
     """
-    node, tree = _node(span, key)
+    node, tree = node_and_tree(span, key)
     if tree is None or same(node, tree.sentence):
         return None
     for above in reversed(tree.spans[: tree.place(node)]):
@@ -230,7 +233,7 @@ def constituent_confidence(span: Span, key: str = KEY) -> float | None:
         >>> constituent_confidence(doc[1:3])
         0.7
     """
-    node, tree = _node(span, key)
+    node, tree = node_and_tree(span, key)
     chain = tree.chain(node) if tree else []
     if tree is None or not chain:
         return None
@@ -270,25 +273,6 @@ def parse_trees(doc: Doc, key: str = KEY) -> Trees:
 
 
 GETTERS = (labels, parse_string, constituents, parent, children, constituent_confidence)
-
-
-def _node(span: Span, key: str) -> "tuple[Span, SentenceTree | None]":
-    """Cut white space off the ends of a span and read the tree of its sentence.
-
-    Returns:
-        The span and the tree; no tree if the span has no words.
-
-    Raises:
-        NonConstituentException: if the span is no node.
-        ValueError: if the doc has no trees, or if the constituents of the sentence are no tree.
-    """
-    constituents_of(span.doc, key)
-    node = bare(span)
-    if node is None:
-        return span, None
-    tree = SentenceTree.around(node, key)
-    tree.check_node(node)
-    return node, tree
 
 
 def _on_token(getter: Callable[..., Any], token: Token) -> Any:

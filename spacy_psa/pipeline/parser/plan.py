@@ -6,7 +6,8 @@ from spacy.tokens import Doc
 
 from spacy_psa.pipeline.parser.charts import span_count
 from spacy_psa.pipeline.parser.constituents import Sentence, word_sentences
-from spacy_psa.pipeline.parser.doc_evidence import Evidence, read_evidence
+from spacy_psa.pipeline.parser.doc_evidence import read_evidence
+from spacy_psa.pipeline.parser.evidence import Evidence
 from spacy_psa.pipeline.parser.gold import too_long
 from spacy_psa.pipeline.parser.predictions import is_own_tag, predicted_tags
 from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
@@ -64,7 +65,7 @@ class Plan:
             tagged = set() if tags_key is None else _known_tags(doc, tags_key)
             self.tagged += [tagged] * len(found)
             if known is None:
-                none = [Evidence({}, []) for _ in found]
+                none = [Evidence([], []) for _ in found]
                 self.evidence += none if key is None else read_evidence(doc, key, found)
         if known is not None:
             self.evidence = known

@@ -9,19 +9,15 @@ from thinc.types import Floats2d
 
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.asked_spans import Asked
+from spacy_psa.pipeline.parser.asked_evidence import asked_evidence
 from spacy_psa.pipeline.parser.charts import Shares, label_shares
 from spacy_psa.pipeline.parser.constituents import Sentence, bracketed, word_sentences
-from spacy_psa.pipeline.parser.doc_evidence import (
-    Evidence,
-    constraint_spans,
-    evidence_of,
-    numbers_of,
-)
+from spacy_psa.pipeline.parser.doc_evidence import constraint_spans, evidence_of
 from spacy_psa.pipeline.parser.evidence import (
+    Evidence,
     TreeDecoding,
-    TreeEvidence,
-    constrained,
-    read_evidence,
+    constrain,
+    numbers_of,
     tree_gain,
 )
 from spacy_psa.pipeline.parser.plan import Plan
@@ -115,7 +111,7 @@ class TreeQueries:
         """
         self._check_number(k, "decode")
         plan = self._plan([doc])
-        evidence = read_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
+        evidence = asked_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
         for i in plan.too_long:
             if any(evidence[i]):
                 raise InputError(
@@ -127,7 +123,7 @@ class TreeQueries:
         constituents: list[list[Any]] = [[] for _ in plan.sentences]
         log_evidence = 0.0
         for batch, dist, _ in self._distributions(plan):
-            given = constrained(dist, [evidence[i] for i in batch], self.labels)
+            given = constrain(dist, [evidence[i] for i in batch], self.labels)
             log_evidence += tree_gain(self.name, doc, dist, given)
             ranked = given.kbest(k)
             for rank in range(k):
@@ -227,7 +223,7 @@ class TreeQueries:
         self.set_annotations([doc], self._parses(plan))
         return doc
 
-    def _grouped(self, plan: Plan, number: int) -> TreeEvidence:
+    def _grouped(self, plan: Plan, number: int) -> Evidence:
         """Read the evidence on a sentence in the span groups of its doc."""
         doc, sentence = plan.owners[number], plan.sentences[number]
         keys = self.required_spans_key, self.forbidden_spans_key
@@ -235,7 +231,7 @@ class TreeQueries:
             [span for span in doc.spans.get(key or "") or () if _within(span, sentence)]
             for key in keys
         )
-        return read_evidence(self.name, doc, [sentence], self.labels, *groups)[0]
+        return asked_evidence(self.name, doc, [sentence], self.labels, *groups)[0]
 
 
 def _within(span: Span, sentence: Sentence) -> bool:

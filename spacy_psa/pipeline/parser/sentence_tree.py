@@ -123,6 +123,25 @@ class SentenceTree(NamedTuple):
                 done = part.end
 
 
+def node_and_tree(span: Span, key: str = KEY) -> tuple[Span, SentenceTree | None]:
+    """Cut white space off the ends of a span and read the tree of its sentence.
+
+    Returns:
+        The span and the tree; no tree if the span has no words.
+
+    Raises:
+        NonConstituentException: if the span is no node.
+        ValueError: if the doc has no trees, or if the constituents of the sentence are no tree.
+    """
+    constituents_of(span.doc, key)
+    node = bare(span)
+    if node is None:
+        return span, None
+    tree = SentenceTree.around(node, key)
+    tree.check_node(node)
+    return node, tree
+
+
 def constituents_of(doc: Doc, key: str = KEY) -> SpanGroup:
     """Give the span group with the constituents of a doc.
 

@@ -18,14 +18,8 @@ from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, span_tree
 from spacy_psa.pipeline.parser.constituents import Sentence
-from spacy_psa.pipeline.parser.doc_evidence import (
-    Evidence,
-    constrain,
-    evidence_on,
-)
-from spacy_psa.pipeline.parser.evidence import (
-    constrained,
-)
+from spacy_psa.pipeline.parser.doc_evidence import evidence_on
+from spacy_psa.pipeline.parser.evidence import Evidence, constrain
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
 from spacy_psa.pipeline.parser.gold import warn_of_length
 from spacy_psa.pipeline.parser.plan import Plan
@@ -265,7 +259,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
                 tagged[i] = self._tags(scores, plan.sentences[i], plan.tagged[i])
         for i in plan.too_long:
             sentence = plan.sentences[i]
-            given = {place: chain for place, chain in plan.evidence[i].chains.items() if chain}
+            given = {place: chain for place, chain in plan.evidence[i].required if chain}
             flat = [(0, len(sentence.words), 1)]
             best[i] = chart_constituents(flat, self.labels, sentence, None, given)
         ready = iter(zip(best, tagged, strict=True))
@@ -312,7 +306,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
         flat = xp2torch(cast(Any, whole))
         dist = span_tree(flat, [plan.sentences[i] for i in batch])
         dist = constrain(dist, [plan.evidence[i] for i in batch], self.labels)
-        return constrained(dist, [self._grouped(plan, i) for i in batch], self.labels)
+        return constrain(dist, [self._grouped(plan, i) for i in batch], self.labels)
 
     def _tags(self, scores: Floats2d, sentence: Sentence, known: set[int]) -> dict[int, str]:
         """Find the best tag of each word, by the number of its token; known tags stay."""

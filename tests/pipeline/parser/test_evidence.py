@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -10,6 +11,8 @@ from spacy.util import fix_random_seed
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.constituents import KEY
+from spacy_psa.pipeline.parser.evidence import Evidence, constrain
+from spacy_psa.structs.tree import SpanTree
 from tests.helpers.parsers import make_parser, train_parser
 from tests.helpers.pipelines import parameters, randomize
 
@@ -146,3 +149,12 @@ def test_evidence_on_a_sentence_that_is_too_long_is_named():
         pytest.raises(InputError, match="max_length = 3 tokens and is not parsed"),
     ):
         nlp.get_pipe("parser").decode(doc, require=[(0, 2, "NP")])
+
+
+def test_forbidden_words_are_no_constituent_of_any_label():
+    """Also not with the label of sentences that are no constituent, which is one inside of them."""
+    trees = SpanTree(torch.zeros(1, 4, 4, 3), torch.tensor([3]))
+    given = constrain(trees, [Evidence([], [(0, 2, "")])], ["TOP", "NP"])
+    for _, tree in given.kbest(100)[0]:
+        assert (0, 2) not in {node[:2] for node in tree}
+    assert len(given.kbest(100)[0]) > 10

@@ -106,6 +106,48 @@ def test_span_as_doc_has_no_trees_and_says_why(doc):
         _ = cut._.parse_trees
 
 
+def test_a_doc_of_a_span_can_be_parsed_again(parsing):
+    docs = list(parsing.pipe(["Ada met Evans in Bath .", "Reading books helps Ada ."]))
+    cut = Doc.from_docs(docs)[6:11].as_doc()
+    parsing.get_pipe("parser")(cut)
+    assert cut._.parse_trees == docs[1]._.parse_trees
+
+
+def test_joined_docs_without_trees_keep_those_of_the_others(parsing):
+    parsed = parsing("Ada met Evans in Bath .")
+    joined = Doc.from_docs([parsing.make_doc("Yes ."), parsed])
+    joined[2].is_sent_start = True
+    assert joined[2:]._.parse_string == parsed[:]._.parse_string
+    assert joined[0:2]._.labels == ()
+
+
+def test_merged_tokens_can_be_parsed_again(parsing):
+    parsing.get_pipe("parser").overwrite = False
+    doc = parsing("Ada met Evans in Bath .")
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+    parsing.get_pipe("parser")(doc)  # its own trees are no evidence
+    (tree,) = doc._.parse_trees
+    assert tree.leaves() == ["Ada_met", "Evans", "in", "Bath", "."]
+
+
+def test_a_boundary_that_is_moved_inside_a_tree_is_named_and_can_be_moved_back(parsing):
+    doc = parsing(Doc(parsing.vocab, words=["Ada", "met", "Evans", "in", "Bath", "."]))
+    before = doc._.parse_trees
+    doc[3].is_sent_start = True
+    with pytest.raises(ValueError, match=r"crosses the .* of the sentence"):
+        _ = doc._.parse_trees
+    doc[3].is_sent_start = False
+    assert doc._.parse_trees == before
+
+
+def test_a_span_of_the_user_that_crosses_is_named(parsing):
+    doc = parsing("Ada met Evans in Bath .")
+    doc.spans["constituents"] = [*doc.spans["constituents"], Span(doc, 0, 2, "X")]
+    with pytest.raises(ValueError, match=r"crosses the constituent"):
+        _ = doc._.parse_trees
+
+
 def test_sentence_boundaries_that_come_after_the_parser_are_one_clear_error(parsing):
     parsing.add_pipe("sentencizer")
     doc = parsing("Ada met Evans . Reading books helps Ada .")
@@ -129,7 +171,7 @@ def test_one_word_without_a_label_is_the_same_tree_everywhere():
 # Several parsers
 
 
-def test_parsers_side_by_side_keep_their_trees():
+def test_parsers_side_by_side_keep_their_trees_also_when_saved(tmp_path):
     nlp = make_parser()
     train_parser(nlp, 40)
     other = make_parser(spans_key="flat")
@@ -151,6 +193,10 @@ def test_parsers_side_by_side_keep_their_trees():
         ["(S (X Yes))"],
     ]
     assert labels(docs[0][:], "flat") == ("S",)
+    nlp.to_disk(tmp_path)
+    (loaded,) = spacy.load(tmp_path).pipe(["Ada met Evans in Bath ."])
+    assert constituents(loaded) == alone[0]
+    assert parse_trees(loaded, "flat") == parse_trees(docs[0], "flat")
 
 
 def test_parsers_with_one_span_group_are_a_warning_that_names_the_setting():

@@ -1,0 +1,194 @@
+"""Head rules: which child of a constituent has its head word, and the dependencies that follow.
+
+`collins` is Table A.1 of Collins1999 (Head-Driven Statistical Models for Natural Language Parsing,
+PhD thesis, University of Pennsylvania, appendix A), for the labels of the Penn Treebank.
+`universal` asks for no treebank's labels.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from spacy_psa.corpora.tree_style import bare
+from spacy_psa.corpora.trees import Parsed
+
+Choose = Callable[[str, Sequence[str]], int]
+"""Gets the label of a constituent and the labels of its children; gives the place of the head."""
+Side = Literal["left", "right"]
+
+ROOT = "TOP"
+PUNCTUATION = frozenset(
+    {"``", "''", "'", '"', ",", ":", ".", "-LRB-", "-RRB-", "HYPH", "PU", "PUNCT"}
+)
+NOMINAL = frozenset({"NP", "NX", "NML"})
+
+# The side to begin at, and labels from the most to the least preferred.
+TABLE_A1: dict[str, tuple[Side, str]] = {
+    "ADJP": ("left", "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB"),
+    "ADVP": ("right", "RB RBR RBS FW ADVP TO CD JJR JJ IN NP JJS NN"),
+    "CONJP": ("right", "CC RB IN"),
+    "FRAG": ("right", ""),
+    "INTJ": ("left", ""),
+    "LST": ("right", "LS :"),
+    "NAC": ("left", "NN NNS NNP NNPS NP NAC EX $ CD QP PRP VBG JJ JJS JJR ADJP FW"),
+    "PP": ("right", "IN TO VBG VBN RP FW"),
+    "PRN": ("left", ""),
+    "PRT": ("right", "RP"),
+    "QP": ("left", "$ IN NNS NN JJ RB DT CD NCD QP JJR JJS"),
+    "RRC": ("right", "VP NP ADVP ADJP PP"),
+    "S": ("left", "TO IN VP S SBAR ADJP UCP NP"),
+    "SBAR": ("left", "WHNP WHPP WHADVP WHADJP IN DT S SQ SINV SBAR FRAG"),
+    "SBARQ": ("left", "SQ S SINV SBARQ FRAG"),
+    "SINV": ("left", "VBZ VBD VBP VB MD VP S SINV ADJP NP"),
+    "SQ": ("left", "VBZ VBD VBP VB MD VP SQ"),
+    "UCP": ("right", ""),
+    "VP": ("left", "TO VBD VBN MD VBZ VB VBG VBP VP ADJP NN NNS NP"),
+    "WHADJP": ("left", "CC WRB JJ ADJP"),
+    "WHADVP": ("right", "CC WRB"),
+    "WHNP": ("left", "WDT WP WP$ WHADJP WHPP WHNP"),
+    "WHPP": ("right", "IN TO FW"),
+}
+# The rules of NP: any of these labels, whichever comes first from the side.
+NP_RULES: tuple[tuple[Side, str], ...] = (
+    ("right", "NN NNP NNPS NNS NX NML POS JJR"),
+    ("left", "NP"),
+    ("right", "$ ADJP PRN"),
+    ("right", "CD"),
+    ("right", "JJ JJS RB QP"),
+)
+
+
+class Heads(NamedTuple):
+    """The head word of each constituent, and the word that each word depends on.
+
+    Examples:
+        >>> heads = find_heads(Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (1, 2, "VP")]))
+        >>> heads
+        Heads(constituents=[1, 1], words=[1, 1], root=1)
+    """
+
+    constituents: list[int]
+    words: list[int]
+    """The head of a sentence depends on itself."""
+    root: int
+    """The head of the sentence."""
+
+
+def collins(parent: str, children: Sequence[str]) -> int:
+    """Choose the head child by the rules of Collins1999, Table A.1.
+
+    Punctuation is chosen only where there is nothing else, since Collins1999 takes it out of the
+    tree before. In a coordination the part before the conjunction is chosen. NX and NML, which
+    the table lacks, follow the rules of NP, and other labels `universal`.
+
+    Examples:
+        >>> children = ["NP", "VP", "."]
+        >>> children[collins("S", children)]
+        'VP'
+        >>> children = ["NP", "CC", "NP"]
+        >>> collins("NP", children)
+        0
+    """
+    parent, labels = bare(parent), [bare(child) for child in children]
+    kept = _without_punctuation(labels)
+    names = [labels[i] for i in kept]
+    if parent in NOMINAL:
+        place = _of_np(names)
+    elif parent in TABLE_A1:
+        side, preferred = TABLE_A1[parent]
+        place = next(
+            (found for label in preferred.split() if (found := _first(side, names, {label})) >= 0),
+            0 if side == "left" else len(names) - 1,
+        )
+    else:
+        return universal(parent, children)
+    if place >= 2 and names[place - 1] in ("CC", "CONJP"):
+        place -= 2
+    return kept[place]
+
+
+def universal(parent: str, children: Sequence[str]) -> int:
+    """Choose the head child in any treebank, with categories as Universal Dependencies choose it.
+
+    The head is the last child of the parent's own kind, whose label begins with the same letter (NP
+    over NN, VP over VBZ); else the last verbal child (V), else the last nominal one (N), else the
+    last one. Punctuation is chosen only where there is nothing else.
+
+    Examples:
+        >>> universal("NP", ["ART", "NN", "PP"]), universal("S", ["NP", "VVFIN", "NP", "$."])
+        (1, 1)
+        >>> universal("PP", ["APPR", "NP"])
+        1
+    """
+    kept = _without_punctuation([bare(child) for child in children])
+    kinds = (parent[:1], "V", "N", "")
+    return next(
+        found[-1] for kind in kinds if (found := [i for i in kept if children[i].startswith(kind)])
+    )
+
+
+def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
+    """Find the heads of a tree.
+
+    Args:
+        parsed: the tree, with at least one word.
+        choose: the rules.
+
+    Examples:
+        >>> spans = [(0, 4, "S"), (0, 2, "NP"), (2, 4, "VP"), (3, 4, "NP")]
+        >>> tree = Parsed(["The", "cat", "saw", "it"], ["DT", "NN", "VBD", "PRP"], spans)
+        >>> find_heads(tree).words
+        [1, 2, 2, 2]
+    """
+    words, tags, constituents = parsed
+    nodes = [(0, len(words), ROOT), *constituents]
+    below: list[list[int]] = [[] for _ in nodes]  # a constituent by its place, a word by -1 - word
+    around = [0]
+    done = 0
+
+    def take_words(until: int) -> None:
+        nonlocal done
+        while done < until:
+            while nodes[around[-1]][1] <= done:
+                around.pop()
+            below[around[-1]].append(-1 - done)
+            done += 1
+
+    for place, (start, _, _) in enumerate(nodes[1:], 1):
+        take_words(start)
+        while nodes[around[-1]][1] <= start:
+            around.pop()
+        below[around[-1]].append(place)
+        around.append(place)
+    take_words(len(words))
+
+    heads, governors = [0] * len(nodes), list(range(len(words)))
+    for place in reversed(range(len(nodes))):  # the lower ones first
+        labels = [nodes[i][2] if i >= 0 else tags[-1 - i] for i in below[place]]
+        found = [heads[i] if i >= 0 else -1 - i for i in below[place]]
+        heads[place] = found[choose(nodes[place][2], labels)]
+        for head in found:
+            governors[head] = heads[place]
+    return Heads(heads[1:], governors, heads[0])
+
+
+def _of_np(labels: Sequence[str]) -> int:
+    if labels[-1] == "POS":
+        return len(labels) - 1
+    found = (_first(side, labels, set(wanted.split())) for side, wanted in NP_RULES)
+    return next((place for place in found if place >= 0), len(labels) - 1)
+
+
+def _first(side: Side, labels: Sequence[str], wanted: set[str]) -> int:
+    """Find the first wanted label from a side; -1 if there is none."""
+    places = range(len(labels)) if side == "left" else reversed(range(len(labels)))
+    return next((i for i in places if labels[i] in wanted), -1)
+
+
+def _without_punctuation(labels: Sequence[str]) -> list[int]:
+    """Give the places of children that are no punctuation; all, if there are no others."""
+    return [
+        i
+        for i, label in enumerate(labels)
+        # The tag $ is that of currency; in STTS, punctuation is $, and $. and $(.
+        if label not in PUNCTUATION and not (label.startswith("$") and len(label) > 1)
+    ] or list(range(len(labels)))

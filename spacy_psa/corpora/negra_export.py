@@ -1,0 +1,195 @@
+"""NEGRA's export format (Brants, 1997), in which NEGRA and TIGER are published.
+
+A sentence stands between `#BOS` and `#EOS`. It has a line for each word, and then for each
+constituent (#500, #501, ...), with its function and the number of the constituent above; 0 is the
+root. Trees may be discontinuous, which constituents with a start and an end cannot be. A word
+without letters and digits that hangs at the root, as punctuation does, is put into the lowest
+constituent around it. A tree that is still discontinuous is left out or raised.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Literal, NamedTuple
+
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.archives import open_files
+from spacy_psa.corpora.lines import BLANKS, decode_lines
+from spacy_psa.corpora.projective import is_discontinuous, lower_punctuation, raise_blocks, yields
+from spacy_psa.corpora.tree_style import Labels
+from spacy_psa.corpora.treebank_files import tree_docs
+from spacy_psa.corpora.trees import ROOTS, Parsed
+from spacy_psa.errors import InputError
+
+Discontinuous = Literal["skip", "raise"]
+
+ENDINGS = (".export", ".negra", ".export.gz", ".negra.gz")
+LAST = 999_999
+"""The greatest number of a sentence."""
+HEAD = "HD"
+ROOT_LABEL = "VROOT"
+NO_FUNCTION = "--"
+LEFT_OUT = "discontinuous tree(s) left out (--discontinuous raise keeps them)"
+RAISED = "discontinuous tree(s) made continuous by raising"
+_NODE = re.compile(r"#\d{3,}")
+_FORMAT = re.compile(r"#FORMAT\s+([34])\b")
+_BEGIN = re.compile(r"#BOS\s+(\d+)")
+
+
+class Row(NamedTuple):
+    """A word or a constituent: its form (a word or #500), tag or label, function, and parent."""
+
+    form: str
+    tag: str
+    function: str
+    parent: str
+
+
+def read_docs(
+    source: Path,
+    vocab: Vocab,
+    repairs: Counter[str] | None = None,
+    sentences: Collection[int] | None = None,
+    labels: Labels = "bare",
+    discontinuous: Discontinuous = "skip",
+) -> Iterator[Doc]:
+    """Yield one `Doc` for each tree of the .export or .negra files in a folder or archive.
+
+    The layers of a `Doc` are those of `tree_docs`.
+
+    Args:
+        source: the folder or archive, or a single file of any name.
+        vocab: the vocabulary of the docs.
+        repairs: counts the trees that are left out or raised, and repaired lines, if given.
+        sentences: reads only sentences with these numbers; None reads all.
+        labels: "bare" for categories (NP); "functions" or "whole" for categories and functions
+            (NP-SB).
+        discontinuous: whether discontinuous trees are left out ("skip") or made continuous
+            ("raise"): the parts of a constituent that do not stand beside its head hang one
+            constituent higher, see `raise_blocks`.
+
+    Raises:
+        InputError: if there are no such files, or if one is not in the format.
+    """
+    counts: Counter[str] = Counter() if repairs is None else repairs
+
+    def trees() -> Iterator[tuple[str, Parsed]]:
+        found = False
+        what = ".export or .negra files"
+        for name, stream in open_files(source, lambda path: path.endswith(ENDINGS), what):
+            document = PurePosixPath(name.removesuffix(".gz")).stem
+            lines = decode_lines(name, (line.rstrip() + b"\n" for line in stream), counts)
+            for line, number, rows in read_rows(name, lines):
+                found = True
+                if sentences is not None and number not in sentences:
+                    continue
+                parsed = _parsed(f"{name}:{line}", rows, labels, discontinuous, counts)
+                if parsed is not None:
+                    yield document, parsed
+        if not found:
+            raise InputError(f"{source}: no sentences, which begin with #BOS; check the format")
+
+    return tree_docs(vocab, trees())
+
+
+def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int, list[Row]]]:
+    r"""Yield the line, the number and the rows of each sentence.
+
+    Format 3 has the columns form, tag, morphology, function and parent; format 4 has a lemma after
+    the form, and a line "#FORMAT 4" above. Further columns and comments (%%) are left out.
+
+    Raises:
+        InputError: if a line is not in the format, or the last sentence is not complete.
+
+    Examples:
+        >>> lines = ["#BOS 7", "Ja\tITJ\t--\tDM\t500", "#500\tDM\t--\t--\t0", "#EOS 7"]
+        >>> [(line, number, rows)] = read_rows("a.export", enumerate(lines, 1))
+        >>> line, number, rows[0]
+        (1, 7, Row(form='Ja', tag='ITJ', function='DM', parent='500'))
+    """
+    lemma, begin, number, inside = 0, 1, 0, False
+    rows: list[Row] = []
+    for line, text in lines:
+        if not inside:
+            if found := _FORMAT.match(text):
+                lemma = int(found[1]) - 3
+            elif found := _BEGIN.match(text):
+                begin, number, inside, rows = line, int(found[1]), True, []
+            continue  # between sentences stand the tables of origins, tags and functions
+        if text.startswith("#EOS"):
+            yield begin, number, rows
+            inside = False
+        elif text and not text.startswith("%%"):
+            columns = BLANKS.split(text.strip(" \t"))
+            if len(columns) < 5 + lemma or not columns[4 + lemma].isdecimal():
+                raise InputError(
+                    f"{name}:{line}: not {5 + lemma} columns of which the last is a number, as "
+                    f"format {3 + lemma} has them; correct the line or the line #FORMAT"
+                )
+            rows.append(Row(columns[0], columns[1 + lemma], *columns[3 + lemma : 5 + lemma]))
+    if inside:
+        raise InputError(f"{name}:{begin}: no #EOS ends this sentence; the file is cut off")
+
+
+def _parsed(
+    place: str, rows: list[Row], labels: Labels, discontinuous: Discontinuous, counts: Counter[str]
+) -> Parsed | None:
+    """Give the tree of a sentence; None if it has no words or is discontinuous and left out."""
+    nodes = [row for row in rows if _NODE.fullmatch(row.form)]
+    tokens = [row for row in rows if not _NODE.fullmatch(row.form)]
+    if not tokens:
+        counts["tree(s) without words left out"] += 1
+        return None
+    words = [row.form for row in tokens]
+    above = _above(place, tokens, nodes)
+    above = lower_punctuation(above, words)
+    if is_discontinuous(above, len(words)):
+        if discontinuous == "skip":
+            counts[LEFT_OUT] += 1
+            return None
+        counts[RAISED] += 1
+        heads = {i for i, row in enumerate([*tokens, *nodes]) if row.function == HEAD}
+        above = raise_blocks(above, len(words), heads)
+    found = []
+    below = yields(above, len(words))
+    for i, row in enumerate(nodes, len(words)):
+        if below[i] and not (above[i] == len(above) and row.tag in (*ROOTS, ROOT_LABEL)):
+            plain = labels == "bare" or row.function == NO_FUNCTION
+            label = row.tag if plain else f"{row.tag}-{row.function}"
+            found.append((min(below[i]), max(below[i]) + 1, _depth(above, i), label))
+    # In preorder: the higher of two constituents with the same words comes first.
+    found.sort(key=lambda span: (span[0], -span[1], span[2]))
+    spans = [(start, end, label) for start, end, _, label in found]
+    return Parsed(words, [row.tag for row in tokens], spans)
+
+
+def _above(place: str, tokens: list[Row], nodes: list[Row]) -> list[int]:
+    """Give the place of the node above each word and constituent, see `projective`."""
+    root = len(tokens) + len(nodes)
+    places = {row.form[1:]: i for i, row in enumerate(nodes, len(tokens))} | {"0": root}
+    if len(places) <= len(nodes):
+        raise InputError(f"{place}: two constituents have the same number; correct the sentence")
+    for row in (*tokens, *nodes):
+        if row.parent not in places:
+            raise InputError(
+                f"{place}: {row.form!r} hangs at #{row.parent}, which the sentence has not; "
+                "correct the sentence"
+            )
+    above = [places[row.parent] for row in (*tokens, *nodes)]
+    for i, row in enumerate(nodes, len(tokens)):
+        node, steps = i, 0
+        while node < root and steps <= root:
+            node, steps = above[node], steps + 1
+        if node < root:
+            raise InputError(f"{place}: {row.form} stands above itself; correct the sentence")
+    return above
+
+
+def _depth(above: list[int], node: int) -> int:
+    depth = 0
+    while node < len(above):
+        node, depth = above[node], depth + 1
+    return depth

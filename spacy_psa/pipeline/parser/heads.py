@@ -1,0 +1,101 @@
+"""Head words of constituents and dependencies, which head rules find in the trees of a doc.
+
+They need parts of speech (`token.tag_`), as the rules do.
+"""
+
+from typing import Literal
+
+from spacy.tokens import Doc, Span, Token
+
+from spacy_psa.corpora.head_rules import Choose, Heads, collins, find_heads, universal
+from spacy_psa.corpora.trees import Parsed
+from spacy_psa.errors import check_choice
+from spacy_psa.pipeline.parser.constituents import KEY, NO_TAG, word_sentences
+from spacy_psa.pipeline.parser.sentence_tree import SentenceTree, in_order, node_and_tree
+
+Rules = Literal["collins", "universal"]
+RULES: dict[str, Choose] = {"collins": collins, "universal": universal}
+
+
+def head_token(span: Span, key: str = KEY, rules: Rules | None = None) -> Token | None:
+    """Find the head word of a constituent.
+
+    Args:
+        span: a constituent, a sentence or a word.
+        key: the span group with the constituents.
+        rules: "collins" for the labels of the Penn Treebank, "universal" for others; see
+            `spacy_psa.corpora.head_rules`. None takes "collins" for English.
+
+    Returns:
+        The word; None if the span has only white space.
+
+    Raises:
+        NonConstituentException: if the span has several words that are no constituent.
+        ValueError: if the doc has no trees, or there are no such rules.
+
+    Examples:
+        >>> import spacy
+        >>> doc = Doc(spacy.blank("en").vocab, ["The", "cat", "left"], tags=["DT", "NN", "VBD"])
+        >>> nodes = [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")]
+        >>> doc.spans["constituents"] = [Span(doc, *node) for node in nodes]
+        >>> head_token(doc[:2]), head_token(doc[:])
+        (cat, left)
+    """
+    node, tree = node_and_tree(span, key)
+    if tree is None:
+        return None
+    words, heads = _heads(tree, _choose(span.doc, rules))
+    chain = tree.chain(node)
+    if chain:
+        return words[heads.constituents[chain[0]]]
+    return node[0] if len(node) == 1 else words[heads.root]
+
+
+def dependencies(doc: Doc, key: str = KEY, rules: Rules | None = None) -> list[Token]:
+    """Find the word that each token of a doc depends on.
+
+    Args:
+        doc: the doc, with trees.
+        key: the span group with the constituents.
+        rules: see `head_token`.
+
+    Returns:
+        A token for each token. The head of a sentence, and white space, depend on themselves.
+
+    Raises:
+        ValueError: if the doc has no trees, or there are no such rules.
+
+    Examples:
+        >>> import spacy
+        >>> doc = Doc(spacy.blank("en").vocab, ["The", "cat", "left"], tags=["DT", "NN", "VBD"])
+        >>> nodes = [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")]
+        >>> doc.spans["constituents"] = [Span(doc, *node) for node in nodes]
+        >>> dependencies(doc)
+        [cat, left, left]
+    """
+    in_order(doc, key)
+    choose = _choose(doc, rules)
+    found = list(doc)
+    for sentence in word_sentences(doc):
+        if len(sentence.words):
+            around = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
+            words, heads = _heads(SentenceTree.around(around, key), choose)
+            for word, head in zip(words, heads.words):
+                found[word.i] = words[head]
+    return found
+
+
+def _choose(doc: Doc, rules: Rules | None) -> Choose:
+    if rules is None:
+        rules = "collins" if doc.lang_ == "en" else "universal"
+    check_choice("rules", rules, Rules)
+    return RULES[rules]
+
+
+def _heads(tree: SentenceTree, choose: Choose) -> tuple[list[Token], Heads]:
+    """Find the heads of a tree, whose words are numbered without white space."""
+    words = [token for token in tree.sentence if token.text.strip()]
+    place = {token.i: i for i, token in enumerate(words)}
+    spans = [(place[c.start], place[c.end - 1] + 1, c.label_) for c in tree.spans]
+    parsed = Parsed([w.text for w in words], [w.tag_ or NO_TAG for w in words], spans)
+    return words, find_heads(parsed, choose)

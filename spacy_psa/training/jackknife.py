@@ -1,0 +1,199 @@
+"""Jackknifing: predicted parts of speech on the data that the tagger learns from.
+
+A parser that reads predicted tags at work has to learn from predicted tags, but a tagger makes
+fewer errors on sentences that it has learned from. So the sentences are dealt into folds, and the
+tags of each fold are predicted by a tagger that was trained on the other folds.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import dot_to_object
+from spacy.vocab import Vocab
+from thinc.api import Config
+
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.errors import InputError
+from spacy_psa.training.config import initialize
+from spacy_psa.training.loop import train
+from spacy_psa.training.model_folders import ModelFolders
+
+
+class Tagged(NamedTuple):
+    """Docs with predicted tags, and how many of these are as they were."""
+
+    docs: list[Doc]
+    same: int
+    tokens: int
+
+    @property
+    def share(self) -> float:
+        """The share of tags that are as they were."""
+        return self.same / max(self.tokens, 1)
+
+
+def deal(documents: Sequence[object], folds: int, seed: int) -> list[int]:
+    """Deal sentences into folds at random; those of a document go to one fold.
+
+    Args:
+        documents: the document of each sentence. If there are fewer documents than folds, the
+            sentences are dealt one by one.
+        folds: the number of folds, at least 2.
+        seed: the seed.
+
+    Returns:
+        The fold of each sentence, from 0. No fold is empty.
+
+    Raises:
+        InputError: if there are fewer sentences than folds.
+
+    Examples:
+        >>> deal(["a", "a", "b", "c"], folds=2, seed=0)
+        [0, 0, 1, 1]
+    """
+    if len(documents) < folds:
+        raise InputError(f"{len(documents)} sentence(s) make no {folds} folds; give fewer --folds")
+    keys = list(documents)
+    if len(set(keys)) < folds:
+        keys = list(range(len(documents)))
+    sizes: dict[object, int] = {}
+    for key in keys:
+        sizes[key] = sizes.get(key, 0) + 1
+    order = list(sizes)
+    random.Random(seed).shuffle(order)
+    order.sort(key=lambda key: -sizes[key])  # the long ones first, so that folds are of one size
+    filled, dealt = [0] * folds, {}
+    for key in order:
+        fold = filled.index(min(filled))
+        dealt[key] = fold
+        filled[fold] += sizes[key]
+    return [dealt[key] for key in keys]
+
+
+def jackknife(
+    docs: Sequence[Doc],
+    folds: int,
+    seed: int,
+    tagger: Callable[[str, Sequence[Doc]], Language],
+    told: Callable[[str], None] = lambda line: None,
+) -> Tagged:
+    """Give the docs with tags that taggers predict which have not learned from them.
+
+    Args:
+        docs: the docs, with gold tags; their tags are replaced.
+        folds: the number of folds.
+        seed: the seed by which docs are dealt.
+        tagger: gets the name of a fold and the docs of the others, and gives a trained pipeline.
+        told: gets a line about each fold that is done.
+
+    Raises:
+        InputError: as `deal` and `retag`.
+    """
+    documents = [doc.user_data.get("document", i) for i, doc in enumerate(docs)]
+    dealt = deal(documents, folds, seed)
+    same = 0
+    predicted: list[list[str]] = [[] for _ in docs]
+    for fold in range(folds):
+        rest = [doc for doc, other in zip(docs, dealt) if other != fold]
+        nlp = tagger(f"fold-{fold + 1}", rest)
+        held_out = [i for i, other in enumerate(dealt) if other == fold]
+        right = sum(len(docs[i]) for i in held_out)
+        for i, tags in zip(held_out, predict_tags(nlp, [docs[i] for i in held_out])):
+            predicted[i] = tags
+            right -= sum(token.tag_ != tag for token, tag in zip(docs[i], tags))
+        told(f"Fold {fold + 1} of {folds}: {len(held_out):,} sentences, {right:,} tags right")
+        same += right
+    # Only now: the taggers of later folds learn from the gold tags.
+    for doc, tags in zip(docs, predicted):
+        _set_tags(doc, tags)
+    return Tagged(list(docs), same, sum(map(len, docs)))
+
+
+def retag(nlp: Language, docs: Sequence[Doc]) -> Tagged:
+    """Replace the tags of docs by those that a pipeline predicts.
+
+    Raises:
+        InputError: if the pipeline predicts no tags.
+    """
+    same = tokens = 0
+    for doc, tags in zip(docs, list(predict_tags(nlp, docs))):
+        same += sum(token.tag_ == tag for token, tag in zip(doc, tags))
+        tokens += len(doc)
+        _set_tags(doc, tags)
+    return Tagged(list(docs), same, tokens)
+
+
+def predict_tags(nlp: Language, docs: Sequence[Doc]) -> Iterator[list[str]]:
+    """Yield the tags that a pipeline predicts for the words and sentences of each doc.
+
+    Raises:
+        InputError: if the pipeline predicts none.
+    """
+    bare = (
+        Doc(
+            nlp.vocab,
+            words=[token.text for token in doc],
+            spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+            sent_starts=[bool(token.is_sent_start) for token in doc],
+        )
+        for doc in docs
+    )
+    for doc in nlp.pipe(bare):
+        if len(doc) and not doc.has_annotation("TAG"):
+            raise InputError(
+                f"the components {', '.join(nlp.pipe_names)} predict no parts of speech; give the "
+                "config of a tagger, such as configs/tagger/bilstm_crf.cfg"
+            )
+        yield [token.tag_ for token in doc]
+
+
+def train_tagger(
+    path: Path, config: Config, docs: Sequence[Doc], folder: Path, gpu_id: int = -1
+) -> Language:
+    """Train a config on docs, or take the pipeline of that training if it is finished.
+
+    A training that was killed goes on from its last checkpoint.
+
+    Args:
+        path: the file of the config, for errors.
+        config: the config; its development data is that of all folds.
+        docs: the docs to learn from.
+        folder: the folder for the docs and the pipeline.
+        gpu_id: the number of the GPU; -1 for the CPU.
+
+    Raises:
+        InputError: as `initialize` and `train`.
+    """
+    corpus = folder / "train.spacy"
+    write_docbin(docs, corpus)
+    config = config.copy()
+    dot_to_object(config, config["training"]["train_corpus"])["path"] = str(corpus)
+    train(initialize(path, config, gpu_id), folder, resume=True, use_gpu=gpu_id)
+    models = ModelFolders(folder)
+    return spacy.load(models.best if models.best.exists() else models.last)
+
+
+def read_tagged(path: Path) -> list[Doc]:
+    """Read the docs of a `.spacy` file whose parts of speech will be replaced.
+
+    Raises:
+        InputError: if the file cannot be read, or a doc has no parts of speech.
+    """
+    docs = read_docbin(path, Vocab())
+    for number, doc in enumerate(docs, 1):
+        if len(doc) and not doc.has_annotation("TAG"):
+            raise InputError(
+                f"{path}, document {number}: no parts of speech to learn from; convert the data "
+                "from a format that has them"
+            )
+    return docs
+
+
+def _set_tags(doc: Doc, tags: Sequence[str]) -> None:
+    for token, tag in zip(doc, tags):
+        token.tag_ = tag

@@ -1,0 +1,143 @@
+"""The export format of NEGRA and TIGER; trees made continuous."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_psa.corpora.negra_export import LEFT_OUT, RAISED, read_docs
+from spacy_psa.corpora.projective import is_discontinuous, lower_punctuation, raise_blocks, yields
+from spacy_psa.corpora.trees import build_tree
+from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
+from tests.helpers.trees import constituents, flat
+
+FILE = "tiger.export"
+HEAD = "#FORMAT 3\n#BOT ORIGIN\n0\ta\tb\n#EOT ORIGIN\n"
+PLAIN = """#BOS 1 0 1098266456 1 %% @SB@
+Der		ART	Nom	NK	500
+Hund	NN	Nom	NK	500
+,	$,	--	--	0
+er	PPER	--	SB	501
+bellt	VVFIN	--	HD	501
+.	$.	--	--	0
+#500	NP	--	SB	501
+#501	S	--	--	0
+#EOS 1
+"""
+CROSSED = """#BOS 2 0 0 0
+Das	PDS	--	OA	500
+will	VMFIN	--	HD	501
+ich	PPER	--	SB	501
+sehen	VVINF	--	HD	500
+#500	VP	--	OC	501
+#501	S	--	--	502
+#502	VROOT	--	--	0
+#EOS 2
+"""
+
+
+def tree(doc) -> str:
+    words, tags = [t.text for t in doc], [t.tag_ for t in doc]
+    return flat(build_tree(words, tags, constituents(doc)))
+
+
+def test_punctuation_at_the_root_goes_into_the_lowest_constituent_around_it(write, vocab):
+    repairs = Counter()
+    (doc,) = read_docs(write(HEAD + PLAIN), vocab, repairs)
+    assert tree(doc) == ("(TOP (S (NP (ART Der) (NN Hund)) ($, ,) (PPER er) (VVFIN bellt)) ($. .))")
+    assert repairs == {}
+    assert doc.user_data["document"] == "tiger"
+
+
+def test_functions_are_kept_if_asked_for(write, vocab):
+    (doc,) = read_docs(write(HEAD + PLAIN), vocab, labels="functions")
+    assert constituents(doc) == [(0, 5, "S"), (0, 2, "NP-SB")]
+
+
+def test_format_4_has_a_lemma(write, vocab):
+    rows = [line.split("\t") for line in PLAIN.replace("\t\t", "\t").splitlines()]
+    text = "\n".join("\t".join([r[0], "lemma", *r[1:]]) if len(r) > 1 else r[0] for r in rows)
+    three = tree(next(read_docs(write(PLAIN), vocab)))
+    assert tree(next(read_docs(write(f"#FORMAT 4\n{text}\n", "4.export"), vocab))) == three
+
+
+def test_discontinuous_trees_are_left_out_and_counted(write, vocab):
+    repairs = Counter()
+    (doc,) = read_docs(write(HEAD + CROSSED + PLAIN), vocab, repairs)
+    assert doc[0].text == "Der"
+    assert repairs == {LEFT_OUT: 1}
+
+
+def test_discontinuous_trees_are_raised_and_counted_if_asked_for(write, vocab):
+    repairs = Counter()
+    path = write(HEAD + CROSSED + PLAIN)
+    doc, _ = read_docs(path, vocab, repairs, discontinuous="raise")
+    assert tree(doc) == "(S (PDS Das) (VMFIN will) (PPER ich) (VP (VVINF sehen)))"
+    assert repairs == {RAISED: 1}
+
+
+def test_sentences_are_chosen_by_their_numbers(write, vocab):
+    path = write(HEAD + CROSSED + PLAIN)
+    (doc,) = read_docs(path, vocab, sentences=[2], discontinuous="raise")
+    assert doc[0].text == "Das"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (PLAIN.replace("#EOS 1\n", ""), 1, "no #EOS ends this sentence"),
+        (PLAIN.replace("\t500\n", "\tx\n", 1), 2, "not 5 columns"),
+        (f"#FORMAT 4\n{PLAIN}", 3, "not 6 columns"),
+        (PLAIN.replace("\t501\n", "\t777\n", 1), 1, "hangs at #777"),
+        (PLAIN.replace("S\t--\t--\t0", "S\t--\t--\t500"), 1, "stands above itself"),
+        (PLAIN.replace("#501\tS", "#500\tS"), 1, "the same number"),
+    ],
+)
+def test_broken_sentences_are_named_by_file_and_line(write, vocab, text, line, reason):
+    path = write(text)
+    with input_error_at(path, line, reason):
+        list(read_docs(path, vocab))
+
+
+def test_a_file_without_sentences_is_an_error(write, vocab):
+    with pytest.raises(InputError, match="begin with #BOS"):
+        list(read_docs(write("( (S (NN a)))\n"), vocab))
+
+
+@st.composite
+def graphs(draw):
+    """(above, words): any tree over words, continuous or not; constituents may be empty."""
+    words, inner = draw(st.integers(1, 7)), draw(st.integers(0, 5))
+    root = words + inner
+    ups = [draw(st.integers(i + 1, root)) for i in range(words, root)]
+    return [draw(st.integers(words, root)) for _ in range(words)] + ups, words
+
+
+@settings(deadline=None, max_examples=200)
+@given(graphs(), st.data())
+def test_raising_gives_a_continuous_tree_and_moves_nodes_only_upwards(graph, data):
+    above, words = graph
+    heads = data.draw(st.sets(st.integers(0, len(above) - 1)))
+    raised = raise_blocks(above, words, heads)
+    below = [sorted(y) for y in yields(raised, words)]
+    assert all(b - a == 1 for y in below for a, b in pairwise(y))
+    for node, parent in enumerate(raised):
+        up = above[node]
+        while up != parent:
+            up = above[up]  # ends at an IndexError if the new parent was not above
+    if not is_discontinuous(above, words):
+        assert raised == above
+
+
+def test_the_head_stays_and_else_the_longest_block():
+    # Words 0, 2 and 3 are a constituent (5) around word 1.
+    above = [5, 6, 5, 5, 6, 6]
+    assert raise_blocks(above, 5, heads=[0])[:5] == [5, 6, 6, 6, 6]
+    assert raise_blocks(above, 5, heads=[])[:5] == [6, 6, 5, 5, 6]
+
+
+def test_words_at_the_root_stay_there():
+    assert lower_punctuation([3, 4, 3, 4], ["so", "what", "now"]) == [3, 4, 3, 4]

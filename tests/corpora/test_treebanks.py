@@ -1,0 +1,139 @@
+"""Treebanks beyond the Penn Treebank: SPMRL, the Chinese Treebank, styles of labels."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from spacy_psa.corpora import ctb, ptb, spmrl
+from spacy_psa.corpora.tree_style import PENN, TreeStyle, bare, with_functions
+from spacy_psa.corpora.trees import build_tree
+from spacy_psa.errors import InputError
+from tests.helpers.corpora import input_error_at
+from tests.helpers.trees import constituents, flat
+
+GERMAN = (
+    "( (VROOT (S-TOP##x=y## (NP-SB (ART##case=nom|number=sg## Das) (NN##case=nom## Haus)) "
+    "(VVFIN##mood=ind## steht)) ($.##_## .)) )\n"
+)
+CHINESE = """<DOC>
+<DOCID> chtb_0001 </DOCID>
+<HEADER>
+<DATE>
+1998 (draft
+</DATE>
+</HEADER>
+<BODY>
+<S ID=1>
+( (IP (NP-PN-SBJ (NR-SHORT 中)
+                 (NN 人))
+      (VP (VV 来) (NP-OBJ (-NONE- *pro*)))
+      (PU
+<)) )
+</S>
+<S ID=2>
+( (FRAG (NN 完)) )
+</S>
+</BODY>
+</DOC>
+"""
+ENGLISH = "( (S (NP-SBJ-1 (NP (DT the) (NN end)) (SBAR (-NONE- *ICH*))) (VP=2 (VBD came))))\n"
+
+
+def tree(doc) -> str:
+    words, tags = [t.text for t in doc], [t.tag_ for t in doc]
+    return flat(build_tree(words, tags, constituents(doc)))
+
+
+def test_spmrl_features_functions_and_vroot_are_left_out(write, vocab):
+    (doc,) = spmrl.read_docs(write(GERMAN, "train.ptb"), vocab)
+    assert tree(doc) == "(TOP (S (NP (ART Das) (NN Haus)) (VVFIN steht)) ($. .))"
+
+
+def test_spmrl_functions_are_kept_if_asked_for(write, vocab):
+    style = replace(spmrl.SPMRL, labels="functions")
+    (doc,) = spmrl.read_docs(write(GERMAN, "train.ptb"), vocab, style=style)
+    assert constituents(doc) == [(0, 3, "S-TOP"), (0, 2, "NP-SB")]
+
+
+def test_vroot_inside_a_tree_is_a_constituent(write, vocab):
+    (doc,) = spmrl.read_docs(write("(S (VROOT (NN##_## a)) (NN b))", "a.ptb"), vocab)
+    assert constituents(doc) == [(0, 2, "S"), (0, 1, "VROOT")]
+
+
+def test_other_readers_take_vroot_for_a_constituent(write, vocab):
+    (doc,) = ptb.read_docs(write("( (VROOT (NN a)))", "a.mrg"), vocab)
+    assert constituents(doc) == [(0, 1, "VROOT")]
+
+
+@pytest.mark.parametrize("name", ["chtb_0001.fid", "chtb_0001.nw"])
+def test_mark_up_of_the_chinese_treebank_is_left_out(write, tmp_path, vocab, name):
+    write(CHINESE, f"bracketed/{name}")
+    repairs = Counter()
+    first, second = ctb.read_docs(tmp_path / "bracketed", vocab, repairs)
+    assert tree(first) == "(IP (NP (NR 中) (NN 人)) (VP (VV 来)) (PU <))"
+    assert tree(second) == "(FRAG (NN 完))"
+    assert first.user_data["document"] == "chtb_0001"
+    assert repairs == {}
+
+
+def test_trees_of_the_chinese_treebank_may_stand_without_mark_up(write, vocab):
+    (doc,) = ctb.read_docs(write("( (IP (VV 来)) )\n", "chtb_4000.nw"), vocab)
+    assert tree(doc) == "(IP (VV 来))"
+
+
+def test_files_of_the_chinese_treebank_are_chosen_by_number(write, tmp_path, vocab):
+    for number in (1, 270, 301):
+        write(f"<S ID=1>\n( (IP (CD {number})) )\n</S>\n", f"ctb/chtb_{number:04}.nw")
+    write("no tree", "ctb/readme.txt")
+    docs = ctb.read_docs(tmp_path / "ctb", vocab, files=range(1, 271))
+    assert [doc.text.strip() for doc in docs] == ["1", "270"]
+    with pytest.raises(InputError, match="with those numbers"):
+        list(ctb.read_docs(tmp_path / "ctb", vocab, files=[5]))
+
+
+def test_chinese_that_is_not_utf8_is_refused_with_the_remedy(write, vocab):
+    path = write("<S ID=1>\n( (IP (VV 来)) )\n</S>\n".encode("gb18030"), "chtb_0001.fid")
+    with input_error_at(path, 2, "iconv -f GB18030"):
+        list(ctb.read_docs(path, vocab))
+
+
+def test_a_broken_tree_between_mark_up_is_named_by_its_line(write, vocab):
+    path = write("<S ID=1>\n( (IP (VV 来) )\n</S>\n", "chtb_0001.fid")
+    with input_error_at(path, 3, "in the tree of line 2"):
+        list(ctb.read_docs(path, vocab))
+
+
+@pytest.mark.parametrize(
+    ("style", "found"),
+    [
+        (PENN, [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")]),
+        (
+            replace(PENN, merge_same=False),
+            [(0, 3, "S"), (0, 2, "NP"), (0, 2, "NP"), (2, 3, "VP")],
+        ),
+        (
+            replace(PENN, labels="functions"),
+            [(0, 3, "S"), (0, 2, "NP-SBJ"), (0, 2, "NP"), (2, 3, "VP")],
+        ),
+        (
+            TreeStyle(remove_empty=True),
+            [(0, 3, "S"), (0, 2, "NP-SBJ-1"), (0, 2, "NP"), (2, 3, "VP=2")],
+        ),
+    ],
+)
+def test_a_style_says_which_labels_and_repeats_are_kept(write, vocab, style, found):
+    (doc,) = ptb.read_docs(write(ENGLISH, "wsj_0001.mrg"), vocab, style=style)
+    assert constituents(doc) == found
+
+
+@pytest.mark.parametrize(
+    ("label", "kept"),
+    [
+        ("NP-SBJ-1", "NP-SBJ"), ("NP-1-SBJ", "NP-SBJ"), ("NP=2", "NP"), ("PP-LOC-PRD-TPC-1=2",
+        "PP-LOC-PRD-TPC"), ("ADVP|PRT", "ADVP"), ("-LRB-", "-LRB-"), ("S1", "S1"), ("X-2A", "X-2A"),
+    ],
+)  # fmt: skip
+def test_functions_are_kept_without_indices(label, kept):
+    assert with_functions(label) == kept
+    assert bare(kept) == bare(label)
