@@ -1,10 +1,12 @@
 """`spacy-psa serve`: a page and an HTTP interface for trained pipelines."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from spacy_psa.active_learning.order import Order
 from spacy_psa.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -31,6 +33,32 @@ def serve(
         int, typer.Option(help="Texts that go through the model together.", min=1)
     ] = 64,
     gpu_id: Annotated[int, typer.Option(help="The GPU; -1 for the CPU.")] = -1,
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of decisions (SQLite), for the page Annotate; it is made if there is none."
+        ),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="Texts to annotate: one a line (.txt), JSON lines or .spacy."),
+    ] = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Your name; by default that of the system.")
+    ] = None,
+    order: Annotated[
+        Order, typer.Option(help="The text that comes first in Annotate.")
+    ] = Order.entropy,
+    seed: Annotated[int, typer.Option(help="Seed of the random order, and of Teach.")] = 0,
+    pipe: Annotated[
+        str | None, typer.Option(help="The component to annotate for, if there are several.")
+    ] = None,
+    dev: Annotated[
+        Path | None, typer.Option(help="Gold .spacy file or folder by which Teach measures.")
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Gold .spacy file or folder that Teach mixes in.")
+    ] = None,
 ) -> None:
     """
     Open a page in the browser that shows what models find, and how sure they are.
@@ -38,13 +66,19 @@ def serve(
     The page takes corrections by clicks, and finds the best analysis that agrees with them. The
     same server annotates texts over HTTP: POST /api/annotate. /docs lists all of the interface.
 
+    With --annotate, the page Annotate asks about texts, the most useful first, saves each decision,
+    and trains the first model from them. The next start goes on where the last one ended.
+
     \b
     Example:
       spacy-psa serve training/model-best
+      spacy-psa serve training/model-best --annotate names.sqlite --texts texts.jsonl
     """
     try:
         import uvicorn
 
+        from spacy_psa.server.annotate import annotate_view
+        from spacy_psa.server.annotate_plan import AnnotatePlan
         from spacy_psa.server.app import create_app
         from spacy_psa.server.models import ServedModel
         from spacy_psa.server.settings import Settings
@@ -61,16 +95,26 @@ def serve(
         raise InputError(
             f"--host {host} lets other machines ask this server: give a --token that they must show"
         )
+    plan = None
+    if annotate is not None:
+        plan = AnnotatePlan(annotate, texts, annotator, order, seed, pipe, dev, train, gpu_id)
+    elif texts or dev or train:
+        raise InputError("--texts, --dev and --train are for Annotate: give --annotate FILE, too")
     names = _names(models)
-    with open_socket(host, port) as listening:
+    with open_socket(host, port) as listening, ExitStack() as stack:
+        store = plan and stack.enter_context(plan.open())
         served = [ServedModel(name, load_pipeline(path, gpu_id)) for name, path in names.items()]
+        views = []
+        if plan and store:
+            work = stack.enter_context(plan.work(store, served[0], next(iter(names.values()))))
+            views.append(annotate_view(work))
         hosts = LOOPBACK if host in LOOPBACK else None
         settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
         typer.echo(f"{address}{f'?token={token}' if token else ''}  (Ctrl+C ends the server)")
         config = uvicorn.Config(
-            create_app(served, settings),
+            create_app(served, settings, views),
             log_level="warning",
             server_header=False,
             timeout_keep_alive=15,

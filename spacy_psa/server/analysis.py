@@ -53,6 +53,25 @@ def chain_answer(
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
     given = analyses.given(**_arguments(pipe, evidence)) if evidence else analyses
+    return chain_rows(pipe, analyses, given, chosen, k)
+
+
+def chain_rows(
+    pipe: SequenceLabeler,
+    analyses: DocAnalyses,
+    given: DocAnalyses,
+    chosen: Iterable[int],
+    k: int,
+) -> dict[int, Row]:
+    """Read the answers for some sentences.
+
+    Args:
+        pipe: the component.
+        analyses: the analyses of the doc.
+        given: the same, given what is known.
+        chosen: the sentences to answer for.
+        k: number of analyses of a sentence.
+    """
     before = dict(zip(analyses.starts, analyses.sentences))
     after = dict(zip(given.starts, given.sentences))
     bounds = sentence_bounds(analyses.doc)
