@@ -19,7 +19,9 @@ from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
 EPOCHS = 10
 PATIENCE = 3
 """Epochs without a better score after which training ends."""
-BATCH = 16
+BATCH = 8
+STEPS = 16
+"""The least number of batches between two looks at the score; few texts are taken several times."""
 REPLAYED = 4
 """Documents of other training data in an epoch for each one that was decided."""
 
@@ -106,9 +108,7 @@ def teach(
     taken = False
     with _with_wrong_spans(nlp.get_pipe(name)), nlp.select_pipes(enable=trained):
         for epoch in range(1, EPOCHS + 1):
-            batch = [*examples, *random.sample(others, min(len(others), REPLAYED * len(examples)))]
-            random.shuffle(batch)
-            for part in minibatch(batch, BATCH):
+            for part in _batches(examples, others, random):
                 losses = nlp.update(
                     [_fresh(one) for one in part], sgd=optimizer, drop=settings["dropout"]
                 )
@@ -129,13 +129,24 @@ def teach(
     return Taught(before, best if taken else score)
 
 
+def _batches(
+    examples: list[Example], others: list[Example], random: Random
+) -> Iterator[list[Example]]:
+    """Yield the batches of an epoch, in which each decided text is as often as another."""
+    chosen: list[Example] = []
+    while len(chosen) < BATCH * STEPS:
+        again = [*examples, *random.sample(others, min(len(others), REPLAYED * len(examples)))]
+        random.shuffle(again)
+        chosen += again
+    yield from minibatch(chosen, BATCH)
+
+
 def _trained(nlp: Language, name: str) -> list[str]:
     """Find what learns: the component, and what it listens to."""
-
     heard = {
-        other: {node.upstream_name for node in pipe.model.walk() if hasattr(node, "upstream_name")}
+        other: {node.upstream_name for node in model.walk() if hasattr(node, "upstream_name")}
         for other, pipe in nlp.pipeline
-        if isinstance(getattr(pipe, "model", None), Model)
+        if isinstance(model := getattr(pipe, "model", None), Model)
     }
     earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
     upstream = [
