@@ -206,6 +206,8 @@ function links() {
 
 async function begin() {
   fail(null);
+  state.text = null; // what is shown is another annotator's
+  at("result").replaceChildren();
   try {
     const name = annotator();
     const about = await ask(`/api/annotation${name ? `?annotator=${encodeURIComponent(name)}` : ""}`);
