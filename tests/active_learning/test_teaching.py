@@ -14,7 +14,7 @@ from spacy_psa.active_learning.store import open_store
 from spacy_psa.active_learning.teach_process import Lesson, run
 from spacy_psa.active_learning.teaching import EPOCHS, teach
 from spacy_psa.errors import InputError
-from tests.helpers.decided import accept, decide_all, reject, small_store
+from tests.helpers.decided import accept, decide_all, dev_file, reject, small_store
 from tests.helpers.embedders import LISTENER
 from tests.helpers.pipelines import (
     TEXTS,
@@ -51,12 +51,6 @@ def lesson(tmp_path):
         component="ner",
         output=tmp_path / "names-model",
     )
-
-
-def dev_file(path):
-    docs = [example.reference for example in make_examples(spacy.blank("en"))]
-    DocBin(docs=docs).to_disk(path)
-    return path
 
 
 def told(lesson):

@@ -3,11 +3,12 @@
 from contextlib import contextmanager
 
 import spacy
+from spacy.tokens import DocBin
 
 from spacy_psa.active_learning.decisions import Decision
 from spacy_psa.active_learning.store import Component, open_store
 from spacy_psa.active_learning.tokens import Tokens
-from tests.helpers.pipelines import MARKED, read_marked
+from tests.helpers.pipelines import MARKED, make_examples, read_marked
 
 LABELS = ("LOC", "ORG", "PER")
 
@@ -45,3 +46,10 @@ def decide_all(store, annotator="ann", skip=lambda number: False):
         if not skip(number):
             decisions = [*(accept(*entity) for entity in entities), complete(0, len(words))]
             store.decide(number, annotator, "ner", decisions)
+
+
+def dev_file(path):
+    """A file with the MARKED texts as gold data."""
+    docs = [example.reference for example in make_examples(spacy.blank("en"))]
+    DocBin(docs=docs).to_disk(path)
+    return path

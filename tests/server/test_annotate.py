@@ -13,7 +13,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.server.annotate_plan import AnnotatePlan
 from spacy_psa.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
-from tests.helpers.decided import decide_all
+from tests.helpers.decided import decide_all, dev_file
 from tests.helpers.pipelines import TEXTS, random_nlp, small_model
 
 
@@ -223,7 +223,8 @@ def teachable(tmp_path):
     nlp = random_nlp()
     nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
     nlp.to_disk(tmp_path / "model")
-    with asking(nlp, tmp_path, TEXTS, model=tmp_path / "model") as asked:
+    dev = dev_file(tmp_path / "dev.spacy")
+    with asking(nlp, tmp_path, TEXTS, model=tmp_path / "model", dev=dev) as asked:
         yield asked, lambda: decide_all(asked.work.store)
 
 
@@ -254,7 +255,7 @@ def test_a_teach_that_fails_is_one_message_and_changes_nothing(teachable, tmp_pa
     asked.client.post("/api/annotation/teach")
     answer = taught(asked.client)
     assert answer["state"] == "failed"
-    assert answer["message"].startswith("Teach failed, and nothing changed: Teach has nothing to")
+    assert answer["message"].startswith("Teach failed, and nothing changed: Teach has no decided")
     assert not (tmp_path / "names-model").exists()
     assert by_text(asked, 1) == before
 

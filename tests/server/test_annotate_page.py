@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from spacy_psa.active_learning.decisions import Decided
 from tests.helpers.annotating import SPOKEN, annotating, running
-from tests.helpers.decided import decide_all
+from tests.helpers.decided import decide_all, dev_file
 from tests.helpers.pipelines import TEXTS, random_nlp
 
 HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
@@ -24,10 +24,15 @@ def nlp(served):
 
 
 @pytest.fixture
-def opened(nlp, lines, tmp_path):
+def options():
+    return {}
+
+
+@pytest.fixture
+def opened(nlp, lines, options, tmp_path):
     """The work, and the address of its server."""
     with (
-        annotating(nlp, tmp_path, lines, model=tmp_path / "model") as (work, app),
+        annotating(nlp, tmp_path, lines, **options) as (work, app),
         running(app) as address,
     ):
         yield work, address
@@ -266,10 +271,14 @@ class TestManySentences:
         assert "done" in boxes.nth(1).get_attribute("class")
         assert decided(work, page).tokens == set(range(6, 12))
         shoot(page, shots, "sentences")
-        for _ in range(2):
-            page.keyboard.press("d")
-            saved(page)
-            page.wait_for_timeout(300)
+        boxes.nth(1).get_by_role("button", name="Undecided again").click()
+        expect(boxes.nth(1).get_by_role("button", name="Right as shown")).to_be_visible()
+        assert decided(work, page) == Decided()
+        boxes.nth(1).get_by_role("button", name="Nothing else here").click()
+        expect(boxes.nth(1).get_by_role("button", name="Undecided again")).to_be_visible()
+        page.keyboard.press("d")
+        expect(boxes.nth(2).get_by_role("button", name="Undecided again")).to_be_visible()
+        page.keyboard.press("d")
         expect(page.locator("#counts")).to_contain_text("1 of 1 texts done")
 
 
@@ -311,6 +320,10 @@ class TestTeach:
         nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
         nlp.to_disk(tmp_path / "model")
         return nlp
+
+    @pytest.fixture
+    def options(self, tmp_path):
+        return {"model": tmp_path / "model", "dev": dev_file(tmp_path / "dev.spacy")}
 
     @pytest.fixture
     def lines(self):

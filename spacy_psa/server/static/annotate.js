@@ -88,6 +88,10 @@ function nothingElse(sentence) {
   decide([{ verdict: "complete", start: sentence.start, end: endOf(sentence) }], endOf(sentence));
 }
 
+function reopen(sentence) {
+  decide([{ verdict: "open", start: sentence.start, end: endOf(sentence) }], sentence.start);
+}
+
 function show(answer, place) {
   closeMenu();
   state.ended?.abort();
@@ -131,7 +135,8 @@ function box(sentence) {
   }, text, make("kbd", {}, key.toUpperCase()));
   return make("article", { class: `sentence${sentence.done ? " done" : ""}`, "data-number": sentence.number },
     shown, make("ul", { class: "chips", "aria-label": "Known to be wrong" }, ...chips),
-    make("div", { class: "row" }, button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)));
+    make("div", { class: "row" }, ...(sentence.done ? [make("button", { type: "button", click: () => reopen(sentence) }, "Undecided again")]
+      : [button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)])));
 }
 
 // After a decision the next suggestion has the focus, so that the keyboard alone suffices.
