@@ -33,7 +33,7 @@ def export_annotations(
     Studio and doccano have no form for that: texts that are decided in part are left out for them,
     and counted. Spans on which annotators disagree are left missing, and counted.
 
-    \\b
+    \b
     Example:
       spacy-psa export-annotations names.sqlite train.spacy
     """

@@ -95,7 +95,7 @@ class Annotating:
 
     def done(self, annotator: str) -> set[int]:
         """The texts that an annotator has decided completely."""
-        return self._done.setdefault(annotator, set())
+        return self._done.get(annotator, set())
 
     def annotators(self) -> list[str]:
         """Name all who have decided something."""
@@ -157,8 +157,8 @@ class Annotating:
             }
 
     def _note(self, text: int, annotator: str, decided: Decided) -> None:
-        covered = decided.covers(self._lengths[text])
-        (self.done(annotator).add if covered else self.done(annotator).discard)(text)
+        done = self._done.setdefault(annotator, set())
+        (done.add if decided.covers(self._lengths[text]) else done.discard)(text)
 
     async def show(self, with_model: WithModel, number: int, annotator: str) -> Row:
         """Answer with a text as it stands."""
@@ -182,7 +182,9 @@ class Annotating:
             decided = decided.then(decision)
         found = await with_model(None, partial(self.shown, text, asked.annotator, decided))
         await asyncio.to_thread(self.store.decide, asked.text, asked.annotator, name, decisions)
-        self._note(asked.text, asked.annotator, decided)
+        self._note(
+            asked.text, asked.annotator, self.store.decided(asked.text, asked.annotator, name)
+        )
         return {**found, "counts": self.counts(asked.annotator)}
 
     async def undo(self, with_model: WithModel, annotator: str) -> Row:
