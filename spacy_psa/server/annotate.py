@@ -27,7 +27,7 @@ from spacy_psa.server.teacher import Teacher
 from spacy_psa.server.views import View, WithModel
 
 STATIC = Path(__file__).parent / "static"
-CHUNK = 8  # texts whose usefulness is computed between two requests
+CHUNK = 4  # texts whose usefulness is computed between two requests
 Row = dict[str, Any]
 
 

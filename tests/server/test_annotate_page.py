@@ -140,6 +140,7 @@ def test_right_as_shown_saves_all_suggestions_and_shows_the_next_text(page, work
     assert found.covers(work.store.lengths()[first])
     assert shown(page) != before
     page.get_by_role("button", name="Nothing else here").click()
+    expect(page.locator("#status")).to_have_text("Saved. The next text:")
     expect(page.locator("#counts")).to_contain_text("2 of 3 texts done")
     page.get_by_role("button", name="Right as shown").click()
     expect(page.locator("#result")).to_have_text("All texts are done.")
@@ -212,7 +213,7 @@ def test_a_browser_that_goes_away_loses_nothing(page, work, opened, browser):
     other = browser.new_context().new_page()
     other.goto(f"{opened[1]}/annotate")
     other.wait_for_selector("#result .word")
-    expect(other.locator("#counts")).to_contain_text("1 decisions")
+    expect(other.locator("#counts")).to_contain_text("1 decision ")
     assert work.store.decided(text, "ann", "ner").accepted == accepted
     other.evaluate(
         "text => fetch('/api/annotation/decide', {method: 'POST', keepalive: true, "
@@ -336,8 +337,8 @@ class TestTeach:
         expect(page.locator("#taught")).to_contain_text(
             "Teach failed, and nothing changed", timeout=120_000
         )
-        shown = number(work, page)
-        decide_all(work.store, skip=lambda one: one == shown)
+        shown_first = number(work, page)
+        decide_all(work.store, skip=lambda one: one == shown_first)
         page.click("#teach")
         expect(page.locator("#taught")).to_contain_text("Teach: pass", timeout=120_000)
         expect(page.locator("#teach")).to_be_disabled()
@@ -345,9 +346,11 @@ class TestTeach:
         page.locator("#result .word").first.click()
         page.locator("#menu").get_by_role("button", name="Nothing here").click()
         saved(page)
+        assert number(work, page) == shown_first
         expect(page.locator("#taught")).to_contain_text("The new model is in use", timeout=120_000)
         expect(page.locator("#teach")).to_be_enabled()
         shoot(page, shots, "taught")
+        assert number(work, page) == shown_first
         assert (tmp_path / "names-model" / "meta.json").exists()
         with page.expect_download() as download:
             page.get_by_role("link", name=".spacy").click()

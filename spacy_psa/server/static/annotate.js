@@ -16,18 +16,25 @@ function fail(error) {
   at("error").hidden = !error;
 }
 
-// One request at a time: what is decided next is about what is shown.
-async function request(path, body, place) {
-  if (state.busy) return;
+// One request after the other. A decision while another is on its way would be about what is no
+// longer shown, so there is none.
+let last = Promise.resolve();
+function request(path, body, place) {
+  if (state.busy && path.endsWith("/decide")) return last;
+  last = last.then(() => perform(path, body, place));
+  return last;
+}
+
+async function perform(path, body, place) {
   if (!annotator()) { fail(new Error("Who annotates? Write a name above.")); at("annotator").focus(); return; }
-  state.busy = true;
+  state.busy = true; // until the text that it answers with is shown
+  at("status").textContent = "…";
   fail(null);
   try {
     const answer = await ask(path, { annotator: annotator(), ...body });
     count(answer.counts);
     if (answer.done && path.endsWith("/decide")) {
-      state.busy = false;
-      await request("/api/annotation/text", {});
+      await perform("/api/annotation/text", {});
       at("status").textContent = "Saved. The next text:";
       return;
     }
@@ -35,6 +42,7 @@ async function request(path, body, place) {
     show(answer, place);
     at("status").textContent = path.endsWith("/decide") ? "Saved." : "";
   } catch (error) {
+    at("status").textContent = "";
     fail(error);
   } finally {
     state.busy = false;
@@ -42,12 +50,13 @@ async function request(path, body, place) {
 }
 
 const next = () => request("/api/annotation/text", {});
+const again = () => request("/api/annotation/text", state.text ? { text: state.text.text } : {});
 const decide = (decisions, place) => request("/api/annotation/decide", { text: state.text.text, decisions }, place);
 
 function count({ texts, done, decisions, skipped }) {
   at("progress").max = texts;
   at("progress").value = done;
-  at("counts").textContent = `${done} of ${texts} texts done · ${decisions} decisions · ${skipped} skipped`;
+  at("counts").textContent = `${done} of ${texts} texts done · ${decisions} decision${decisions === 1 ? "" : "s"} · ${skipped} skipped`;
 }
 
 const isAccepted = (start, end, label) => state.text.accepted.some((one) =>
@@ -223,7 +232,7 @@ async function begin() {
       ...about.annotators.map((one) => make("option", {}, one)));
     links();
     count(about.counts);
-    watchTeach(about.teach, next);
+    watchTeach(about.teach, again);
     await next();
   } catch (error) {
     fail(error);
