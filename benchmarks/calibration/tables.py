@@ -35,7 +35,23 @@ def shift(records: Records) -> str:
     return table([*header, "mean confidence, precision: dev", "test", "record"], rows)
 
 
-TABLES = {"by_temperature": by_temperature, "shift": shift}
+def coverage(records: Records) -> str:
+    rows = [
+        [
+            f"{row['level']:g}",
+            f"{row['least']:.3g}",
+            f"{row['dev']:.3f}",
+            f"{row['test']:.3f}",
+            f"{row['set_size']:.2f}",
+            f"{row['mean']:.3f} ({row['least_of_halves']:.3f} to {row['most_of_halves']:.3f})",
+        ]
+        for row in records["coverage"]["results"]["levels"]
+    ]
+    header = ["promised", "least probability", "dev", "test", "spans for a gold one"]
+    return table([*header, "one half of test by the other: mean (range)"], rows)
+
+
+TABLES = {"by_temperature": by_temperature, "shift": shift, "coverage": coverage}
 
 
 def headline(records: Records) -> str:
@@ -50,4 +66,10 @@ def claims(records: Records) -> list[str]:
         for key, values in falls.items():
             values.add(f"{100 * (found['dev'][key] - found['test'][key]):.1f}")
     (confidence,), (precision,) = falls.values()
-    return [f"mean confidence falls by {confidence} points and precision by {precision}"]
+    found = records["coverage"]["results"]
+    (promised,) = (row for row in found["levels"] if row["level"] == 0.9)
+    return [
+        f"mean confidence falls by {confidence} points and precision by {precision}",
+        f"of a promised 0.9, {promised['test']:.3f} is observed on test data",
+        f"{found['halves']:,} times",
+    ]

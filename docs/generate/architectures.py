@@ -91,6 +91,7 @@ ENTRIES = {
     "spacy-psa.Softmax.v1": Entry(
         "model", "a log probability for each tag and token", _cite("Wei2020", "Table 9")
     ),
+    "spacy-psa.Ensemble.v1": Entry("model", "the mean of the log potentials of its models", ""),
     "spacy-psa.ChartParser.v1": Entry(
         "model", "a score for each label and span", _cite("Kitaev2018", "section 2.3")
     ),

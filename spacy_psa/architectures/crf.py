@@ -90,15 +90,15 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
     return sentencewise(tok2vec, head_layer(EMISSION, Emission))
 
 
-def find_head(model: Model) -> Model | None:
-    """Find the head of a chain component's model; None if it has none of this package.
+def find_heads(model: Model) -> list[Model]:
+    """Find the heads of a chain component's model, one of each model of an ensemble.
 
     Examples:
         >>> from thinc.api import Linear
-        >>> find_head(Linear(2, 2)) is None
-        True
+        >>> find_heads(Linear(2, 2))
+        []
     """
-    return next((node for node in model.walk() if node.name in (*HEADS, EMISSION)), None)
+    return [node for node in model.walk() if node.name in (*HEADS, EMISSION)]
 
 
 def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:

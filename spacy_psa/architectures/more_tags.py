@@ -7,7 +7,7 @@ from thinc.api import Model
 from thinc.shims.shim import Shim
 from torch import Tensor, nn
 
-from spacy_psa.architectures.crf import find_head
+from spacy_psa.architectures.crf import find_heads
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.structs.pair_chain import TagPairs
 
@@ -36,8 +36,14 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
         >>> ner.model.get_dim("nO"), ner.add_label("ORG"), ner.model.get_dim("nO")
         (5, 1, 9)
     """
-    head = find_head(model)
-    assert head is not None  # others are refused when they are initialized
+    for head in find_heads(model):
+        _widen(head, legal)
+    for node in model.walk():
+        if node.name in ("sentencewise", "ensemble"):
+            node.set_dim("nO", len(legal), force=True)
+
+
+def _widen(head: Model, legal: NDArray[numpy.bool_]) -> None:
     shim, count = shim_of(head), len(legal)
     old = shim.module
     cfg = {**shim.cfg, "labels": count}
@@ -50,8 +56,7 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
     shim.module.to(next(old.parameters()).device)
     Shim.global_id += 1
     shim.id = Shim.global_id  # an optimizer must not use what it knows of the smaller weights
-    for node in (head, model):
-        node.set_dim("nO", count, force=True)
+    head.set_dim("nO", count, force=True)
 
 
 def _pairs(module: nn.Module, cfg: dict) -> Tensor | None:

@@ -141,12 +141,15 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
     The layers that must get whole docs are computed once, in this call.
 
     Args:
-        model: a model that `sentencewise` made.
+        model: a model that `sentencewise` made, or an ensemble of such models.
         split: the docs with their sentences.
 
     Returns:
         A function from numbers of sentences to the arrays of these sentences.
     """
+    if model.name == "ensemble":
+        parts = [sentence_scores(layer, split) for layer in model.layers]
+        return lambda numbers: mean_scores([part(numbers) for part in parts])
     if not model.attrs["whole_docs"]:
         return lambda numbers: model.predict(split.sentences.chosen(numbers))
     tok2vec, head = model.layers
@@ -164,6 +167,11 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
         return arrays
 
     return predict
+
+
+def mean_scores(scores: list[list[Floats2d]]) -> list[Floats2d]:
+    """Compute the mean of the arrays of several models, sentence by sentence."""
+    return [sum(arrays[1:], arrays[0]) / len(arrays) for arrays in zip(*scores, strict=True)]
 
 
 def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:

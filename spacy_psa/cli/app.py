@@ -11,10 +11,12 @@ from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.assets import assets
 from spacy_psa.cli.benchmark import benchmark_app
 from spacy_psa.cli.calibrate import calibrate
+from spacy_psa.cli.compare import compare
 from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
 from spacy_psa.cli.describe import describe
+from spacy_psa.cli.ensemble import ensemble
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
 from spacy_psa.cli.export_annotations import export_annotations
@@ -23,6 +25,7 @@ from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
+from spacy_psa.cli.push import push
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
 from spacy_psa.cli.search import search
@@ -110,7 +113,10 @@ app.command()(trees)
 app.command()(serve)
 app.command()(export_annotations)
 app.command()(report)
+app.command()(compare)
+app.command()(ensemble)
 app.command()(describe)
+app.command()(push)
 app.command()(calibrate)
 app.command()(quantize)
 app.command()(evaluate_trees)

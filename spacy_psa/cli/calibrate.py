@@ -1,7 +1,6 @@
 """`spacy-psa calibrate`: fits the confidences of a pipeline to data."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -56,6 +55,13 @@ def calibrate(
     temperature: Annotated[
         float | None, typer.Option(help="Temperature to store instead of a fitted one.")
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of a temperature, find the sets that hold the truth with this "
+            "probability."
+        ),
+    ] = None,
     test: Annotated[
         Path | None, typer.Option(help="Gold documents to report on, too; not used for fitting.")
     ] = None,
@@ -78,13 +84,19 @@ def calibrate(
     Prints the expected calibration error (ECE), the Brier score and the area under the
     precision-recall curve (AUPR) of the confidences, before and after.
 
+    With --coverage 0.9, the temperature stays as it is, and the component (also a crf_tagger) gets
+    a threshold: a true span (or tag) of a new document is among those above it with a probability
+    of at least 0.9 (`prediction_sets`).
+
     \b
     Example:
       spacy-psa calibrate training/model-best dev.spacy --output calibrated
+      spacy-psa calibrate training/model-best dev.spacy --coverage 0.9
     """
     from spacy_psa.analysis.figures import check_matplotlib
     from spacy_psa.analysis.reliability import draw_reliability
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
+    from spacy_psa.cli.coverage import find_coverage, store_settings, upstream
     from spacy_psa.corpora.atomic import check_free
     from spacy_psa.loading import confident_pipe, load_pipeline
     from spacy_psa.pipeline.chain.temperature import COLDEST, HOTTEST
@@ -101,11 +113,22 @@ def calibrate(
     elif not Path(model).is_dir():
         raise InputError(f"{model}: is not a folder that can be changed; give --output FOLDER")
     nlp = load_pipeline(model, gpu_id)
-    component = confident_pipe(nlp, pipe)
     paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
+    if coverage is not None:
+        given = {"--temperature": temperature, "--figure": figure}
+        asked = [option for option, value in given.items() if value is not None]
+        if asked:
+            raise InputError(f"{asked[0]}: leave it out with --coverage")
+        chosen_pipe, record = find_coverage(nlp, model, pipe, paths, coverage)
+        if json_path is not None:
+            _write(record, json_path)
+        store_settings(nlp, chosen_pipe, output)
+        typer.echo(f"Written: {output or model}")
+        return
+    component = confident_pipe(nlp, pipe)
     data = {name: _read(nlp, component, path) for name, path in paths.items()}
     likelihoods = {
-        name: Likelihood(component, _upstream(nlp, component, examples))
+        name: Likelihood(component, upstream(nlp, component, examples))
         for name, examples in data.items()
     }
     former = component.temperature
@@ -123,7 +146,7 @@ def calibrate(
         draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
     if json_path is not None:
         _write(_record(nlp, model, component, paths, data, states), json_path)
-    _store(nlp, component, output)
+    store_settings(nlp, component, output)
     _print(states, fitted=temperature is None)
     typer.echo(f"Written: {output or model}")
 
@@ -143,18 +166,6 @@ def _gold(component: "SpanLabeler", examples: "list[Example]") -> int:
     return sum(len(list(component.reference_spans(eg.reference) or ())) for eg in examples)
 
 
-def _upstream(
-    nlp: "Language", component: "SpanLabeler", examples: "list[Example]"
-) -> "list[Example]":
-    """Give the examples with the annotation of the components before this one."""
-    from spacy.training import Example
-
-    before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
-    with nlp.select_pipes(enable=before):
-        docs = list(nlp.pipe(eg.predicted.copy() for eg in examples))
-    return [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
-
-
 def _measure(
     nlp: "Language", component: "SpanLabeler", examples: "list[Example]", bins: int
 ) -> "tuple[dict[str, float | None], list[Bin]]":
@@ -167,27 +178,6 @@ def _measure(
     predicted = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
     judged = judge(predicted, component.name, getattr(component, "spans_key", None))
     return summary(judged, bins), reliability(judged, bins)
-
-
-def _store(nlp: "Language", component: "SpanLabeler", output: Path | None) -> None:
-    """Store the settings of the component, the only part that differs from the loaded pipeline.
-
-    In place, one file is replaced. A new folder is a copy, which appears complete or not at all.
-    """
-    from tempfile import TemporaryDirectory
-
-    from spacy_psa.corpora.atomic import atomic_folder, atomic_path
-
-    with TemporaryDirectory() as folder:
-        component.to_disk(folder, exclude=["model", "vocab"])
-        cfg = Path(folder) / "cfg"
-        if output is None:
-            with atomic_path(nlp.path / component.name / "cfg") as temporary:
-                shutil.copyfile(cfg, temporary)
-            return
-        with atomic_folder(output) as temporary:
-            shutil.copytree(nlp.path, temporary, dirs_exist_ok=True)
-            shutil.copyfile(cfg, temporary / component.name / "cfg")
 
 
 def _record(

@@ -11,6 +11,8 @@ from spacy_psa.errors import InputError
 if TYPE_CHECKING:
     from spacy.language import Language
 
+REPORT = "report of `spacy-psa report`"
+CALIBRATION = "record of `spacy-psa calibrate`"
 WHAT = {
     "crf_ner": "named entities",
     "crf_chunker": "chunks",
@@ -35,23 +37,42 @@ def describe(
     description: Annotated[
         str, typer.Option(help="What the model is for; default: what its components find.")
     ] = "",
+    card: Annotated[
+        Path | None,
+        typer.Option(help="Card to write as Markdown, such as MODEL/README.md."),
+    ] = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSON of `spacy-psa calibrate --json`, for the card; may be repeated."),
+    ] = None,
+    intended_use: Annotated[
+        str, typer.Option(help="What the model is to be used for, for the card.")
+    ] = "",
 ) -> None:
-    """Write the meta data of a model's card.
+    """Write the meta data of a model, and its card.
 
-    `spacy package --meta-path META.json` makes of it the card of a package: description, licence,
-    author, data, and the scores of a report on test data in place of those of the training.
+    `spacy package --meta-path META.json` puts them into a package: description, licence, author,
+    data, and the scores of a report on test data in place of those of the training. The card has
+    scores by type, speed, calibration and intended use, too; `spacy package` and `spacy-psa push`
+    take it from MODEL/README.md.
 
     \b
     Example:
-      spacy-psa describe training/model-best meta.json --report metrics/ner.json --license MIT
+      spacy-psa describe training/model-best meta.json --report metrics/ner.json --license MIT \\
+          --card training/model-best/README.md
       python -m spacy package training/model-best packages --meta-path meta.json
     """
+    from spacy_psa.cli.model_card import model_card
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.loading import load_pipeline
 
     nlp = load_pipeline(model)
     meta = dict(nlp.meta)
-    scores = _scores(report) if report else meta.get("performance", {})
+    result = _read(report, REPORT, "scores", "speed", "test") if report else None
+    measured = [_read(path, CALIBRATION, "model", "data") for path in calibration or ()]
+    scores = meta.get("performance", {})
+    if result:
+        scores = {**result["scores"], "speed": result["speed"]["words_per_second"]}
     meta["performance"] = {name: s for name, s in scores.items() if not name.endswith("_loss")}
     source = {"name": data, "license": data_license, "author": "", "url": ""}
     given = {"license": license_, "author": author, "url": url}
@@ -59,13 +80,17 @@ def describe(
     meta["description"] = description or _description(nlp, data)
     if data:
         meta["sources"] = [source]
-    with atomic_path(output) as temporary:
-        text = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"
-        temporary.write_text(text, encoding="utf8")
+    written = {output: json.dumps(meta, indent=2, ensure_ascii=False) + "\n"}
+    if card:
+        factories = [nlp.get_pipe_meta(name).factory for name in nlp.pipe_names]
+        written[card] = model_card(meta, factories, result, measured, intended_use)
+    for path, text in written.items():
+        with atomic_path(path) as temporary:
+            temporary.write_text(text, encoding="utf8")
     missing = [key for key in ("license", "author") if not meta.get(key)]
     if missing:
         typer.echo(f"warning: {model}: no {' and no '.join(missing)} in the card", err=True)
-    typer.echo(f"Written: {output}")
+    typer.echo(f"Written: {', '.join(map(str, written))}")
 
 
 def _description(nlp: "Language", data: str) -> str:
@@ -83,11 +108,12 @@ def _description(nlp: "Language", data: str) -> str:
     return text + " Each prediction has an exact probability under the model (confidence = true)."
 
 
-def _scores(report: Path) -> dict[str, Any]:
+def _read(path: Path, what: str, *keys: str) -> dict[str, Any]:
     try:
-        result = json.loads(report.read_text(encoding="utf8"))
-        return {**result["scores"], "speed": result["speed"]["words_per_second"]}
+        result = json.loads(path.read_text(encoding="utf8"))
+        missing = [key for key in keys if not isinstance(result[key], dict)]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{report}: is no report of `spacy-psa report` ({error}); give its .json file"
-        ) from error
+        raise InputError(f"{path}: is no {what} ({error}); give its .json file") from error
+    if missing:
+        raise InputError(f"{path}: is no {what} (no {missing[0]}); give its .json file")
+    return dict(result)

@@ -106,12 +106,12 @@ def markdown(result: dict[str, Any], config: str) -> str:
     """
     model, test, speed = result["model"], result["test"], result["speed"]
     parts = [
-        f"# {_plain(model['path'])} on {_plain(test['path'])}",
+        f"# {plain(model['path'])} on {plain(test['path'])}",
         f"{test['documents']:,} documents, {test['words']:,} words. {_speed(speed)}",
-        _table(OVERALL, overall(result)),
+        markdown_table(OVERALL, overall(result)),
     ]
     if types := per_type(result):
-        parts += ["## By type", _table(PER_TYPE, types)]
+        parts += ["## By type", markdown_table(PER_TYPE, types)]
     if result["dev"]:
         best = result["best"]
         rows = [
@@ -120,13 +120,13 @@ def markdown(result: dict[str, Any], config: str) -> str:
         parts += [
             "## Development set while training",
             f"Best: {_percent(best['score'])} in epoch {best['epoch']}, step {best['step']}.",
-            _table(["Epoch", "Step", "Score"], rows),
+            markdown_table(["Epoch", "Step", "Score"], rows),
         ]
     parts += [
         "## Made by",
-        _table(["", "", ""], [[name, key, value] for name, key, value in _facts(result)]),
+        markdown_table(["", "", ""], [[name, key, value] for name, key, value in _facts(result)]),
         "## Data",
-        _table(["File", "MD5"], [[path, md5] for path, md5 in result["data"].items()]),
+        markdown_table(["File", "MD5"], [[path, md5] for path, md5 in result["data"].items()]),
         "## Config",
         f"```ini\n{config.strip()}\n```",
     ]
@@ -160,12 +160,13 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.2f}"
 
 
-def _table(header: list[str], rows: Rows) -> str:
+def markdown_table(header: list[str], rows: Rows) -> str:
+    """Write a table as Markdown, whatever is in its cells."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(_plain, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(plain, line)) + " |" for line in lines)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Write text so that Markdown shows it, whatever is in it."""
     return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
 

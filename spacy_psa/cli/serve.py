@@ -33,10 +33,14 @@ def serve(
         int, typer.Option(help="Texts that go through the model together.", min=1)
     ] = 64,
     gpu_id: Annotated[int, typer.Option(help="The GPU; -1 for the CPU.")] = -1,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Gold documents (.spacy): adds the view Compare of one or two models."),
+    ] = None,
     annotate: Annotated[
         Path | None,
         typer.Option(
-            help="File of decisions (SQLite), for the page Annotate; it is made if there is none."
+            help="File of decisions (SQLite): adds the view Annotate; it is made if there is none."
         ),
     ] = None,
     texts: Annotated[
@@ -50,14 +54,15 @@ def serve(
         Order, typer.Option(help="The text that comes first in Annotate.")
     ] = Order.entropy,
     seed: Annotated[int, typer.Option(help="Seed of the random order, and of Teach.")] = 0,
-    pipe: Annotated[
-        str | None, typer.Option(help="The component to annotate for, if there are several.")
-    ] = None,
     dev: Annotated[
         Path | None, typer.Option(help="Gold .spacy file or folder by which Teach measures.")
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="Gold .spacy file or folder that Teach mixes in.")
+        Path | None,
+        typer.Option(help="Training data: Compare says which words it has; Teach mixes it in."),
+    ] = None,
+    component: Annotated[
+        str | None, typer.Option(help="The component for Compare and Annotate.")
     ] = None,
 ) -> None:
     """
@@ -80,6 +85,7 @@ def serve(
         from spacy_psa.server.annotate import annotate_view
         from spacy_psa.server.annotate_plan import AnnotatePlan
         from spacy_psa.server.app import create_app
+        from spacy_psa.server.compare import compare_view
         from spacy_psa.server.models import ServedModel
         from spacy_psa.server.settings import Settings
     except ModuleNotFoundError as error:
@@ -95,16 +101,20 @@ def serve(
         raise InputError(
             f"--host {host} lets other machines ask this server: give a --token that they must show"
         )
+    if gold is None and annotate is None and (train or component):
+        raise InputError(
+            "--train and --component are for Compare and Annotate: give --gold or --annotate, too"
+        )
     plan = None
     if annotate is not None:
-        plan = AnnotatePlan(annotate, texts, annotator, order, seed, pipe, dev, train, gpu_id)
-    elif texts or dev or train:
-        raise InputError("--texts, --dev and --train are for Annotate: give --annotate FILE, too")
-    names = _names(models)
+        plan = AnnotatePlan(annotate, texts, annotator, order, seed, component, dev, train, gpu_id)
+    elif texts or dev:
+        raise InputError("--texts and --dev are for Annotate: give --annotate FILE, too")
+    names = model_names(models)
     with open_socket(host, port) as listening, ExitStack() as stack:
         store = plan and stack.enter_context(plan.open())
         served = [ServedModel(name, load_pipeline(path, gpu_id)) for name, path in names.items()]
-        views = []
+        views = [compare_view(served, gold, component, train)] if gold else []
         if plan and store:
             work = stack.enter_context(plan.work(store, served[0], next(iter(names.values()))))
             views.append(annotate_view(work))
@@ -122,7 +132,7 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _names(models: list[str]) -> dict[str, str]:
+def model_names(models: list[str]) -> dict[str, str]:
     """Give each model a name: that of its folder, with the folders before if two are equal."""
     paths = {model: Path(model).parts for model in dict.fromkeys(models)}
     for length in range(1, max(len(parts) for parts in paths.values()) + 1):

@@ -50,7 +50,7 @@ def bootstrap_interval(table: Table, resamples: int = RESAMPLES) -> tuple[float,
         >>> bootstrap_interval(sure, 200)
         (1.0, 1.0)
     """
-    return _interval(_resampled(table, resamples))
+    return interval(_resampled(table, resamples))
 
 
 def paired_interval(one: Table, other: Table, resamples: int = RESAMPLES) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def paired_interval(one: Table, other: Table, resamples: int = RESAMPLES) -> tup
         resamples: the number of draws; each takes the same sentences for both.
     """
     # The same seed of the draws gives the same sentences.
-    return _interval(_resampled(one, resamples) - _resampled(other, resamples))
+    return interval(_resampled(one, resamples) - _resampled(other, resamples))
 
 
 def sentence_p_value(one: Table, other: Table, resamples: int = RESAMPLES) -> float:
@@ -126,23 +126,45 @@ def seed_p_value(one: Sequence[float], other: Sequence[float]) -> float | None:
     return float((gaps >= observed - 1e-12).mean())
 
 
-def _resampled(table: Table, resamples: int) -> NDArray[numpy.float64]:
-    """(resamples,) `mean_f1` of sentences that are drawn with replacement."""
+def resampled_sums(table: Table, resamples: int = RESAMPLES) -> NDArray[numpy.float64]:
+    """Sum the counts of sentences that are drawn with replacement.
+
+    Args:
+        table: the counts; each draw takes the same sentences for all along its first axis.
+        resamples: the number of draws.
+
+    Returns:
+        (resamples, seeds, 3) sums.
+
+    Examples:
+        >>> resampled_sums(numpy.ones((1, 5, 3)), 2).tolist()
+        [[[5.0, 5.0, 5.0]], [[5.0, 5.0, 5.0]]]
+    """
     sentences = table.shape[1]
     generator, found = numpy.random.default_rng(0), []
     for size in _blocks(resamples, sentences):
         drawn = generator.multinomial(sentences, numpy.full(sentences, 1 / sentences), size)
-        sums = numpy.einsum("rn,snk->rsk", drawn, table, optimize=True)
-        found.append(f1(sums).mean(1))
+        found.append(numpy.einsum("rn,snk->rsk", drawn, table, optimize=True))
     return numpy.concatenate(found)
+
+
+def interval(values: NDArray[numpy.float64]) -> tuple[float, float]:
+    """Give the 95% percentile interval of draws.
+
+    Examples:
+        >>> [round(bound, 6) for bound in interval(numpy.arange(1001.0))]
+        [25.0, 975.0]
+    """
+    low, high = numpy.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _resampled(table: Table, resamples: int) -> NDArray[numpy.float64]:
+    """(resamples,) `mean_f1` of sentences that are drawn with replacement."""
+    return f1(resampled_sums(table, resamples)).mean(1)
 
 
 def _blocks(resamples: int, sentences: int) -> Iterator[int]:
     most = max(1, BLOCK // sentences)
     for begin in range(0, resamples, most):
         yield min(most, resamples - begin)
-
-
-def _interval(values: NDArray[numpy.float64]) -> tuple[float, float]:
-    low, high = numpy.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)

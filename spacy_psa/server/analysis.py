@@ -12,6 +12,8 @@ from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.sentences import sentence_bounds
 
@@ -80,6 +82,10 @@ def chain_rows(
         start = bounds[i][0]
         if start in after:  # the sentence has tokens
             found[i] = _sentence(pipe, after[start], start, k)
+            if (
+                pipe.coverage and given is analyses
+            ):  # the promise is for texts of which nothing is known
+                found[i]["sets"] = _sets(pipe, after[start], start)
             gain = after[start].log_partition - before[start].log_partition
             found[i]["evidence"] = math.exp(min(gain, 0.0))
         else:
@@ -122,6 +128,26 @@ def _sentence(pipe: SequenceLabeler, sentence: SentenceAnalyses, start: int, k: 
             ]
         answer["analyses"].append({"probability": math.exp(log_prob), "items": items})
     return answer
+
+
+def _sets(pipe: SequenceLabeler, sentence: SentenceAnalyses, start: int) -> Row:
+    """The spans or tags of which the true ones are with the probability that was promised."""
+    coverage = pipe.coverage
+    assert coverage is not None
+    if isinstance(pipe, SpanLabeler):
+        spans, values = SpanPosteriors(sentence.chain, pipe.scheme).above(coverage.least)
+        items = [
+            [start + s, start + e, pipe.scheme.labels[label], round(p, 5)]
+            for (_, s, e, label), p in zip(spans.tolist(), values.tolist())
+        ]
+    else:
+        assert isinstance(pipe, CRFTagger)
+        items = [
+            [start + i, start + i + 1, tag, round(p, 5)]
+            for i, row in enumerate(sentence.marginals.tolist())
+            for tag, p in pipe.tags_above(row, coverage.least)
+        ]
+    return {"level": coverage.level, "items": items}
 
 
 def _entropies(marginals: Any) -> Any:

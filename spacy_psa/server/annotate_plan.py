@@ -38,7 +38,7 @@ class AnnotatePlan:
     annotator: str | None = None
     order: Order = Order.entropy
     seed: int = 0
-    pipe: str | None = None
+    component: str | None = None
     dev: Path | None = None
     train: Path | None = None
     gpu_id: int = -1
@@ -72,7 +72,7 @@ class AnnotatePlan:
             InputError: if the model has no component of spans, or none that the decisions are
                 about; if a line of the texts cannot be read; if there is no text.
         """
-        pipe = confident_pipe(model.nlp, self.pipe)
+        pipe = confident_pipe(model.nlp, self.component, "--component")
         store.use(component_of(pipe))
         if self.texts is not None:
             store.add(read_texts(model.nlp, pipe.name, self.texts))

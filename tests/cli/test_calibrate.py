@@ -186,3 +186,37 @@ def test_nothing_half_written_is_left_where_the_copy_fails(model, dev, tmp_path,
     monkeypatch.setattr("spacy_psa.cli.calibrate.shutil.copytree", full)
     assert_one_error(run(model, dev, "--output", tmp_path / "new"), "new", "No space left")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.spacy", "model"]
+
+
+def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, tmp_path):
+    result = run(model, dev, "--coverage", 0.5, "--test", dev, "--json", tmp_path / "record.json")
+    assert result.exit_code == 0, result.output
+    ner = spacy.load(model).get_pipe("ner")
+    assert ner.coverage.level == 0.5 and ner.temperature == 1.0
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["coverage"]["least"] == ner.coverage.least
+    assert record["data"]["test"]["coverage"] >= 0.5
+    assert record["data"]["dev"] == record["data"]["test"]
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        (["--coverage", 0.999], "dev.spacy: a coverage of 0.999 needs at least 999 documents"),
+        (["--coverage", 90], "--coverage 90: take a number between 0 and 1"),
+        (["--coverage", 0.5, "--temperature", 2], "--temperature: leave it out with --coverage"),
+        (["--coverage", 0.5, "--pipe", "x"], "--pipe x: no such component; take ner"),
+    ],
+)
+def test_a_coverage_that_cannot_be_promised_is_one_error(model, dev, options, reason):
+    before = checksums([model])
+    assert_one_error(run(model, dev, *options), reason)
+    assert checksums([model]) == before
+
+
+def test_coverage_of_a_pipeline_without_such_a_component_is_one_error(dev, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "other")
+    reason = "no crf_ner, crf_chunker or crf_tagger among the components sentencizer"
+    assert_one_error(run(tmp_path / "other", dev, "--coverage", 0.5), reason)

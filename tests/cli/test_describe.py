@@ -1,6 +1,8 @@
 import json
 
+import pytest
 import spacy
+import srsly
 
 from tests.helpers.commands import assert_one_error, command
 
@@ -40,10 +42,50 @@ def test_losses_of_the_training_are_no_scores_and_what_is_missing_is_said(tmp_pa
     assert meta["performance"] == {"ents_f": 0.5}
 
 
+def test_the_card_has_scores_by_type_speed_calibration_and_what_it_is_for(trained, data, tmp_path):
+    model, card = tmp_path / "model", tmp_path / "model" / "README.md"
+    trained.to_disk(model)
+    report = command("report")(model, data, "--output", tmp_path / "report")
+    assert report.exit_code == 0, report.output
+    calibrate = command("calibrate")
+    for name, options in (("t", []), ("c", ["--coverage", 0.5])):
+        done = calibrate(model, data, "--json", tmp_path / f"{name}.json", *options)
+        assert done.exit_code == 0, done.output
+    measured = ["--calibration", tmp_path / "t.json", "--calibration", tmp_path / "c.json"]
+    given = ["--license", "CC BY 4.0", "--author", "Ada <ada@example.org>", "--data", "a|b"]
+    given += ["--intended-use", "Letters of the 19th century."]
+    report = ["--report", tmp_path / "report.json"]
+    result = run(model, tmp_path / "meta.json", "--card", card, *given, *measured, *report)
+    assert result.exit_code == 0, result.output
+    front, _, text = card.read_text().removeprefix("---\n").partition("---\n")
+    front = srsly.yaml_loads(front)
+    assert front["license"] == "cc-by-4.0" and front["language"] == ["en"]
+    assert "token-classification" in front["tags"]
+    (index,) = front["model-index"]
+    scores = {m["name"]: m["value"] for m in index["results"][0]["metrics"]}
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert scores["ents f1"] == pytest.approx(meta["performance"]["ents_f"], abs=1e-4)
+    for wanted in ("| ents | PER |", "words a second", "Letters of the 19th", "a&#124;b"):
+        assert wanted in text
+    assert "expected calibration error" in text and "prediction_sets" in text
+    assert "Ada &lt;ada@example.org&gt;" in text
+
+
+def test_without_figures_the_card_says_what_it_is_for(tmp_path):
+    spacy.blank("xx").to_disk(tmp_path / "model")
+    card = tmp_path / "README.md"
+    assert run(tmp_path / "model", tmp_path / "m.json", "--card", card).exit_code == 0
+    text = card.read_text()
+    assert "multilingual" in text and "text like its training data" in text
+    assert "Licence: not named" in text and "## Scores" not in text
+
+
 def test_a_report_that_is_none_is_one_error(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "model")
     (tmp_path / "report.json").write_text("{}")
     for name in ("report.json", "none.json"):
         result = run(tmp_path / "model", tmp_path / "m.json", "--report", tmp_path / name)
         assert_one_error(result, f"{name}: is no report")
+        other = run(tmp_path / "model", tmp_path / "m.json", "--calibration", tmp_path / name)
+        assert_one_error(other, f"{name}: is no record of `spacy-psa calibrate`")
     assert not (tmp_path / "m.json").exists()

@@ -56,3 +56,13 @@ def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
         finally:
             process.terminate()
         process.wait(60)
+
+
+def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "model")
+    result = serve(tmp_path / "model", "--train", "train.spacy")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "give --gold, too" in result.stderr
+    result = serve(tmp_path / "model", "--gold", tmp_path / "none.spacy", "--port", 0)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "model: no component for entities, chunks, tags" in result.stderr

@@ -1,5 +1,6 @@
 """Trials: pruning, equal scores, and going on after an interruption."""
 
+import os
 import time
 
 import pytest
@@ -133,7 +134,18 @@ def test_a_combination_that_cannot_be_trained_is_left_out_once_another_could(fol
     assert search.done == 2 and search.best.number == 0
 
 
-@pytest.mark.parametrize("name", ["a.journal", "sqlite:///{}/a.db"])
+POSTGRES = os.environ.get("SPACY_PSA_POSTGRES", "")  # the URL of an empty database
+no_postgres = pytest.mark.skipif(not POSTGRES, reason="SPACY_PSA_POSTGRES names no database")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.journal",
+        "sqlite:///{}/a.db",
+        pytest.param(POSTGRES, id="postgresql", marks=no_postgres),
+    ],
+)
 def test_several_processes_search_together_and_replace_one_that_is_killed(folder, tmp_path, name):
     alone = searched(folder, tmp_path / "alone.db", sampler="random", seed=5, startup=100)
     expected = [alone.step() for _ in range(5)]

@@ -308,7 +308,7 @@ def test_a_model_without_spans_or_with_several_components_is_one_error(tmp_path)
         annotating(blank, tmp_path).__enter__()
     two = random_nlp()
     two.add_pipe("crf_ner", name="other", config={"model": small_model()})
-    with pytest.raises(InputError, match="choose one with --pipe ner or other"):
+    with pytest.raises(InputError, match="choose one with --component ner or other"):
         annotating(two, tmp_path).__enter__()
 
 

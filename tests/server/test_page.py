@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 from playwright.sync_api import expect
 
+from spacy_psa.pipeline.coverage import Coverage
 from tests.helpers.served import TEXT
 
 HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
@@ -38,6 +39,22 @@ def test_a_text_shows_entities_with_probabilities_and_other_analyses(page, shots
     assert rows.count() == 5
     assert page.inner_text("#status") == "2 sentences"
     shoot(page, shots, "wide")
+
+
+def test_spans_of_which_the_true_ones_are_stand_below_a_sentence(page, served, shots):
+    ner = served.nlp.get_pipe("ner")
+    ner.coverage = Coverage(0.98, 0.001, 100)
+    try:
+        analyse(page)
+        sets = page.locator(".sets").first
+        sets.locator("summary").click()
+        expect(sets).to_contain_text("98% of true spans are among these")
+        (wanted, *_) = ner.prediction_sets([served.nlp.make_doc(TEXT)])
+        expect(sets.locator("tr").first).to_contain_text(wanted[0][0].text)
+        assert "PER" in sets.inner_text() and "%" in sets.inner_text()
+        shoot(page, shots, "sets")
+    finally:
+        ner.coverage = None
 
 
 def test_a_span_that_is_forbidden_goes_and_the_rest_follows(page, shots):

@@ -23,6 +23,7 @@ from spacy_psa.pipeline.chain.queries import ChainQueries, exact
 from spacy_psa.pipeline.chain.span_tags import LegalTransitions, Spans
 from spacy_psa.pipeline.chain.temperature import Tempered
 from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.coverage import Covered
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.ragged import batches_by_size, mask, pad
 from spacy_psa.sentences import Bounds, Sentences, SplitDocs
@@ -35,7 +36,7 @@ Answer = TypeVar("Answer")
 POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at most in prediction
 
 
-class ChainPredictor(StructuredPipe, ChainQueries, Tempered):
+class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
     """Predicts with a linear chain; `SequenceLabeler` also trains.
 
     A subclass has tags (`tags`), says which sequences of them are legal (`legal`), and reads

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.crf import find_head
+from spacy_psa.architectures.crf import find_heads
 from spacy_psa.errors import InputError
 
 MOST_PAIRS = 1_500_000
@@ -31,7 +31,7 @@ def scores_no_tags_as_input_error(name: str, model: Model) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        if find_head(model) is not None:
+        if find_heads(model):
             raise
         raise InputError(
             f"{name}: its model ({model.name}) does not score tags: take spacy-psa.CRF.v1 or "

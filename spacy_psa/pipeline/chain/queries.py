@@ -84,9 +84,19 @@ class ChainQueries(ABC):
         Returns:
             (tokens, K) float64; the columns are `tags`.
         """
-        parts = self.infer([doc], lambda chain: cut(tag_marginals(exact(chain)), chain.lengths))
-        rows = [numpy.zeros((0, len(self.tags))), *(part for _, part in parts[0])]
-        return numpy.concatenate(rows)
+        return self.marginals_batch([doc])[0]
+
+    def marginals_batch(self, docs: Iterable[Doc]) -> list[Marginals]:
+        """Compute P(tag | doc) for each token of several docs, which share batches of the model.
+
+        Returns:
+            For each doc, the output of `marginals`.
+        """
+        empty = numpy.zeros((0, len(self.tags)))
+        inferred = self.infer(
+            list(docs), lambda chain: cut(tag_marginals(exact(chain)), chain.lengths)
+        )
+        return [numpy.concatenate([empty, *(part for _, part in parts)]) for parts in inferred]
 
     def entropy(self, doc: Doc) -> float:
         """Compute the entropy of the distribution over the analyses of a doc, in nats.

@@ -169,10 +169,11 @@ class SequenceLabeler(Rehearsing, ChainPredictor, KeptSettings):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         with super()._all_or_nothing():
-            for setting in ("temperature", "changed"):
+            for setting in ("temperature", "coverage", "changed"):
                 self.cfg.pop(setting, None)  # the saved settings may have none
             yield
             self._checked_temperature(self.cfg.get("temperature", 1.0))
+            self._checked_coverage(self.cfg.get("coverage", (0.5, 0.0, 1)))
             self.take_changes()
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:

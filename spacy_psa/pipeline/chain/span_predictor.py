@@ -11,7 +11,7 @@ from spacy.tokens import Doc, Span
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.chain.chain_predictor import Allowed, ChainPredictor, Tags
-from spacy_psa.pipeline.chain.decoders import Decode
+from spacy_psa.pipeline.chain.decoders import Decode, make_decoder
 from spacy_psa.pipeline.chain.doc_analyses import Decoding
 from spacy_psa.pipeline.chain.doc_spans import conflict
 from spacy_psa.pipeline.chain.evidence import Known, Labels
@@ -193,6 +193,29 @@ class SpanPredictor(ChainPredictor):
                 if start <= span.start and span.end <= ends[start]:
                     found[i] = posterior(span.start - start, span.end - start, span.label_)
         return found
+
+    def prediction_sets(self, docs: Iterable[Doc]) -> list[list[tuple[Span, float]]]:
+        """Give the spans of which the true ones are with the probability of `coverage`.
+
+        In a new document, a true span that is drawn at random is among them with at least the
+        promised probability, if the document is like those that `calibrate --coverage` had. The
+        docs stay as they are. The evidence on them counts.
+
+        Args:
+            docs: the docs.
+
+        Returns:
+            For each doc, the spans with their probabilities, in order. They may overlap.
+
+        Raises:
+            InputError: if the component has no coverage.
+        """
+        docs = list(docs)
+        decoder = make_decoder("threshold", self._promised().least, scores=True, entropy=False)
+        return [
+            [(Span(doc, *span), p) for span, p in zip(found.spans, found.scores or [])]
+            for doc, found in zip(docs, decoder.predict(docs, self.infer, self.scheme))
+        ]
 
     def named(self, tags: Tags, start: int) -> list[Any]:
         return [(start + s, start + e, label) for s, e, label in self.scheme.decode(tags.tolist())]

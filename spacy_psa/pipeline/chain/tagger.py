@@ -264,6 +264,38 @@ class CRFTagger(SequenceLabeler):
             for parts in self.infer(list(docs), read)
         ]
 
+    def prediction_sets(self, docs: Iterable[Doc]) -> list[list[list[tuple[str, float]]]]:
+        """Give the tags of which the true one is with the probability of `coverage`.
+
+        In a new document, the set of a token that is drawn at random has the true tag with at least
+        the promised probability, if the document is like those that `calibrate --coverage` had.
+
+        Args:
+            docs: the docs. They stay as they are; the evidence on them counts.
+
+        Returns:
+            For each token of each doc, the tags with their probabilities, best first. The most
+            probable tag is always there.
+
+        Raises:
+            InputError: if the component has no coverage.
+        """
+        least = self._promised().least
+        return [
+            [self.tags_above(row, least) for row in marginals.tolist()]
+            for marginals in self.marginals_batch(docs)
+        ]
+
+    def tags_above(self, probabilities: list[float], least: float) -> list[tuple[str, float]]:
+        """Give the best tag, and the others with at least a probability, best first.
+
+        Args:
+            probabilities: (K,) of the tags of a token.
+            least: the least probability.
+        """
+        best, *rest = sorted(zip(self.tags, probabilities), key=lambda tag: -tag[1])
+        return [best, *(tag for tag in rest if tag[1] >= least)]
+
     def named(self, tags: Tags, start: int) -> list[Any]:
         return [self.tags[tag] for tag in tags]
 

@@ -182,7 +182,25 @@ function chain(entry, component, answer) {
     make("td", { dir: "auto" }, items.map(([s, e, label]) => `${textOf(entry, s, e)} (${label})`).join(", ") || "nothing")));
   const facts = `Best of all: ${percent(best.probability)} · entropy ${answer.entropy.toFixed(2)} nats`
     + (answer.evidence < 1 - 1e-9 ? ` · the evidence had ${percent(answer.evidence)}` : "");
-  return [words(view), make("details", {}, make("summary", {}, facts), make("table", {}, ...rows))];
+  const found = [words(view), make("details", {}, make("summary", {}, facts), make("table", {}, ...rows))];
+  if (answer.sets) found.push(sets(entry, component, answer.sets));
+  return found;
+}
+
+// What is true is among these with the probability that `calibrate --coverage` promised.
+function sets(entry, component, { level, items }) {
+  const places = new Map();
+  for (const [start, end, label, probability] of items) {
+    const key = `${start} ${end}`;
+    if (!places.has(key)) places.set(key, { text: textOf(entry, start, end), labels: [] });
+    places.get(key).labels.push([probability, label]);
+  }
+  const open = [...places.values()].filter(({ labels }) => component.kind === "spans" || labels.length > 1);
+  const rows = open.map(({ text, labels }) => make("tr", {}, make("td", { dir: "auto" }, text),
+    make("td", {}, labels.sort((a, b) => b[0] - a[0]).map(([p, label]) => `${label} ${percent(p)}`).join(" or "))));
+  const what = component.kind === "spans" ? "true spans are among these" : "true tags are the shown ones or one of these";
+  return make("details", { class: "sets" }, make("summary", {}, `${Math.round(level * 1000) / 10}% of ${what}: ${rows.length}`),
+    make("table", {}, ...rows));
 }
 
 function trees(entry, component, answer) {

@@ -1,0 +1,1 @@
+"""Whether asking for what the model is unsure of saves annotation."""

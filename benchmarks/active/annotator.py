@@ -1,0 +1,132 @@
+"""An annotator who knows the true entities, and gives away what is asked for."""
+
+from collections.abc import Iterable
+
+import numpy
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+
+
+class Annotator:
+    """Answers questions about a pool of sentences, and counts them.
+
+    A decision is one answer: an entity with its bounds and label, one token that is in no entity,
+    or "there is nothing else in this sentence".
+
+    Args:
+        gold: the sentences, each a doc with its entities.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.tokens import Span
+        >>> doc = Doc(spacy.blank("en").vocab, words=["Ada", "Lovelace", "left"])
+        >>> doc.ents = [Span(doc, 0, 2, "PER")]
+        >>> annotator = Annotator([doc])
+        >>> annotator.ask(0, 1)
+        (0, 2, 'PER')
+        >>> annotator.decisions, annotator.docs()[0][2].ent_iob_
+        (1, '')
+        >>> annotator.annotate(0)
+        >>> annotator.decisions, annotator.docs()[0][2].ent_iob_
+        (2, 'O')
+    """
+
+    def __init__(self, gold: list[Doc]):
+        self.gold = gold
+        self.decisions = 0
+        self._decided: dict[int, numpy.ndarray] = {}
+
+    @property
+    def seen(self) -> set[int]:
+        """The sentences that something was asked about."""
+        return set(self._decided)
+
+    @property
+    def tokens_seen(self) -> int:
+        """The tokens of these sentences: all of them were looked at."""
+        return sum(len(self.gold[i]) for i in self._decided)
+
+    @property
+    def tokens_decided(self) -> int:
+        """The tokens whose tag is known."""
+        return sum(int(decided.sum()) for decided in self._decided.values())
+
+    def annotate(self, i: int) -> None:
+        """Annotate a sentence in full: one decision for each entity, and one for the rest."""
+        decided = self._of(i)
+        new = [ent for ent in self.gold[i].ents if not decided[ent.start]]
+        self.decisions += len(new) + (not decided.all())
+        decided[:] = True
+
+    def ask(self, i: int, token: int) -> tuple[int, int, str]:
+        """Ask what a token is.
+
+        Returns:
+            The entity over the token: start, end, label; or the token alone with the label "".
+        """
+        decided = self._of(i)
+        entity = next((e for e in self.gold[i].ents if e.start <= token < e.end), None)
+        start, end, label = (
+            (entity.start, entity.end, entity.label_) if entity else (token, token + 1, "")
+        )
+        self.decisions += not decided[token]
+        decided[start:end] = True
+        return start, end, label
+
+    def docs(self) -> list[Doc]:
+        """Copies of the sentences seen, with what is known; the rest is missing."""
+        found = []
+        for i, decided in sorted(self._decided.items()):
+            doc = self.gold[i].copy()
+            known = [ent for ent in doc.ents if decided[ent.start]]
+            inside = {t for ent in known for t in range(ent.start, ent.end)}
+            outside = [doc[t : t + 1] for t in numpy.flatnonzero(decided) if int(t) not in inside]
+            doc.set_ents(known, outside=outside, default="missing")
+            found.append(doc)
+        return found
+
+    def _of(self, i: int) -> numpy.ndarray:
+        return self._decided.setdefault(i, numpy.zeros(len(self.gold[i]), dtype=bool))
+
+
+def ask_unsure(annotator: Annotator, i: int, pipe: SequenceLabeler, sure: float) -> None:
+    """Ask about the tokens of a sentence that the model is unsure of, the most unsure first.
+
+    Each answer is evidence for the rest of the sentence.
+
+    Args:
+        annotator: who answers.
+        i: the sentence.
+        pipe: the model.
+        sure: a token whose best tag has this probability is not asked for.
+    """
+    doc = bare(annotator.gold[i], pipe.vocab)
+    analyses = pipe.analyses(doc)
+    asked = numpy.zeros(len(doc), dtype=bool)
+    while True:
+        best = analyses.marginals.max(axis=1)
+        best[asked] = 1
+        token = int(best.argmin())
+        if best[token] >= sure:
+            # One answer at least, so that the sentence counts as seen.
+            if not asked.any():
+                annotator.ask(i, token)
+            return
+        start, end, label = annotator.ask(i, token)
+        asked[start:end] = True
+        known = {"require": [(start, end, label)]} if label else {"allow": {token: "O"}}
+        analyses = analyses.given(**known)
+
+
+def doubts(docs: Iterable[Doc], pipe: SequenceLabeler) -> list[float]:
+    """The entropy over the analyses of each sentence, in nats a token."""
+    words = [bare(doc, pipe.vocab) for doc in docs]
+    found = pipe.infer(words, lambda chain: chain.entropy.tolist())
+    return [sum(entropy for _, entropy in parts) / len(doc) for doc, parts in zip(words, found)]
+
+
+def bare(doc: Doc, vocab: Vocab) -> Doc:
+    """The words of a doc alone."""
+    return Doc(vocab, [token.text for token in doc], [bool(t.whitespace_) for t in doc])

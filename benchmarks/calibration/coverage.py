@@ -1,0 +1,97 @@
+"""Measure whether prediction sets hold the truth as often as they promise.
+
+Finds the threshold of each level on the development data, as `spacy-psa calibrate --coverage` does,
+and observes the coverage on test data. Then cuts the documents of the test data into halves many
+times, finds the threshold on one and observes the coverage on the other: there, the documents are
+exchangeable, as the promise asks.
+
+Results (kind "figures"): `model`; `halves`, the number of cuts; and `levels`, each with
+
+- `level`, and `least`, the threshold
+- `dev` and `test`, the observed coverage
+- `set_size`, spans in the sets of test data for each gold span
+- `mean`, `least_of_halves` and `most_of_halves`, the coverage of the halves
+"""
+
+import argparse
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from benchmarks.record import write_record
+from spacy_psa.analysis.conformal import (
+    least_probability,
+    observed_coverage,
+    truth_probabilities,
+)
+from spacy_psa.loading import load_pipeline
+from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.scoring.result import read_examples
+
+LEVELS = (0.8, 0.9, 0.95, 0.98, 0.99)
+
+
+def halved(documents: list[list[float]], level: float, halves: int, seed: int) -> list[float]:
+    """The coverage of one half of the documents by the threshold of the other, many times."""
+    draw = random.Random(seed)
+    documents = [items for items in documents if items]
+    found = []
+    for _ in range(halves):
+        draw.shuffle(documents)
+        middle = len(documents) // 2
+        least = least_probability(documents[:middle], level)
+        observed = observed_coverage(documents[middle:], least)
+        assert observed is not None
+        found.append(observed)
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.calibration.coverage",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("model", type=Path, metavar="MODEL", help="a pipeline with crf_ner")
+    found.add_argument("dev", type=Path, metavar="DEV.spacy")
+    found.add_argument("test", type=Path, metavar="TEST.spacy")
+    found.add_argument("--halves", type=int, default=1000, help="how many cuts (1000)")
+    found.add_argument("--seed", type=int, default=1, help="seed of the cuts (1)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    nlp = load_pipeline(str(given.model))
+    ner: Any = nlp.get_pipe("ner")
+    files = {"dev": given.dev, "test": given.test}
+    examples = {part: read_examples(nlp, path) for part, path in files.items()}
+    truths = {part: truth_probabilities(ner, found) for part, found in examples.items()}
+    gold = sum(map(len, truths["test"]))
+    levels = []
+    for level in LEVELS:
+        least = least_probability(truths["dev"], level)
+        ner.coverage = Coverage(level, least, len(truths["dev"]))
+        sets = ner.prediction_sets(example.predicted for example in examples["test"])
+        halves = halved(truths["test"], level, given.halves, given.seed)
+        levels.append(
+            {
+                "level": level,
+                "least": least,
+                **{part: observed_coverage(found, least) for part, found in truths.items()},
+                "set_size": sum(map(len, sets)) / gold,
+                "mean": float(numpy.mean(halves)),
+                "least_of_halves": min(halves),
+                "most_of_halves": max(halves),
+            }
+        )
+        print(levels[-1], flush=True)
+    results = {"model": given.model.parent.name, "halves": given.halves, "levels": levels}
+    write_record(given.out, "calibration", results, data=files.values(), seed=given.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""`spacy-psa ensemble`: several trained pipelines in one, by the mean of their log potentials."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+
+def ensemble(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Folders of pipelines, at least two.")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the component, if there are several.")
+    ] = None,
+) -> None:
+    """
+    Join trained pipelines into one that predicts with the mean of their log potentials.
+
+    The pipelines have the same component (crf_ner, crf_chunker or crf_tagger) with the same labels,
+    such as one config trained with several seeds. Everything stays exact: decoding, probabilities,
+    n-best, evidence. All else is taken from the first pipeline. It takes the time and the memory of
+    all models together.
+
+    \b
+    Example:
+      spacy-psa ensemble seed-1/model-best seed-2/model-best seed-3/model-best --output joined
+    """
+    from spacy_psa.corpora.atomic import atomic_folder, check_free
+    from spacy_psa.loading import load_pipeline
+
+    check_free(output)
+    if len(models) < 2:
+        raise InputError("give at least two models to join")
+    pipelines = {model: load_pipeline(model) for model in models}
+    joined = _join(pipelines, _name(next(iter(pipelines.values())), pipe))
+    with atomic_folder(output) as folder:
+        joined.to_disk(folder)
+    typer.echo(f"Written: {output}, of {len(models)} models")
+
+
+def _name(nlp: "Language", pipe: str | None) -> str:
+    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+
+    names = [name for name, found in nlp.pipeline if isinstance(found, SequenceLabeler)]
+    if pipe is not None and pipe not in names:
+        raise InputError(f"--pipe {pipe}: no such component; take {', '.join(names) or '(none)'}")
+    if pipe is None and len(names) != 1:
+        raise InputError(
+            f"the first pipeline has {len(names) or 'no'} components that can be joined "
+            f"({', '.join(names) or ', '.join(nlp.pipe_names)}): choose with --pipe"
+        )
+    return pipe or names[0]
+
+
+def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
+    from spacy.util import load_model_from_config
+
+    first = next(iter(pipelines.values()))
+    for model, nlp in pipelines.items():
+        _check_same(model, nlp, first, name)
+    config = first.config.copy()
+    members = {
+        f"m{i}": nlp.config["components"][name]["model"]
+        for i, nlp in enumerate(pipelines.values(), 1)
+    }
+    config["components"][name]["model"] = {"@architectures": "spacy-psa.Ensemble.v1", "*": members}
+    joined = load_model_from_config(config)
+    joined.vocab.from_bytes(first.vocab.to_bytes())
+    joined.meta.update({key: first.meta[key] for key in ("name", "version", "description")})
+    for own in first.pipe_names:
+        found: Any = first.get_pipe(own)
+        target: Any = joined.get_pipe(own)
+        if own != name:
+            if hasattr(found, "to_bytes"):
+                target.from_bytes(found.to_bytes())
+            continue
+        target.from_bytes(found.to_bytes(exclude=["model"]), exclude=["model"])
+        for part, nlp in zip(target.model.layers, pipelines.values()):
+            member: Any = nlp.get_pipe(name)
+            part.from_bytes(member.model.to_bytes())
+        target.model.set_dim("nO", target.model.layers[0].get_dim("nO"))
+    return joined
+
+
+def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> None:
+    """Check that a pipeline can be joined with the first."""
+    if name not in nlp.pipe_names:
+        raise InputError(f"{model}: has no component {name!r}")
+    pipe: Any = nlp.get_pipe(name)
+    other: Any = first.get_pipe(name)
+    if nlp.get_pipe_meta(name).factory != first.get_pipe_meta(name).factory:
+        raise InputError(f"{model}: {name} is another kind of component than in the first model")
+    if pipe.tags != other.tags:
+        raise InputError(
+            f"{model}: {name} has other labels or another scheme than in the first model: join "
+            "models of one task"
+        )
+    if any(hasattr(node, "upstream_name") for node in pipe.model.walk()):
+        raise InputError(
+            f"{model}: {name} listens to another component: train it with an encoder of its own"
+        )
+    if not _same_vectors(nlp, first):
+        raise InputError(f"{model}: has other word vectors than the first model")
+    text = nlp.make_doc("text")
+    shapes = [pipe.model.predict([text])[0].shape for pipe in (pipe, other)]
+    if shapes[0] != shapes[1]:
+        raise InputError(
+            f"{model}: {name} has other potentials than in the first model: one of them is of "
+            "version 0.1, or of another architecture"
+        )
+
+
+def _same_vectors(nlp: "Language", first: "Language") -> bool:
+    import numpy
+
+    one, other = nlp.vocab.vectors, first.vocab.vectors
+    keys = [sorted(vectors.key2row.items()) for vectors in (one, other)]
+    return keys[0] == keys[1] and numpy.array_equal(one.data, other.data)

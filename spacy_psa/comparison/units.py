@@ -1,0 +1,112 @@
+"""What is compared: the entities, the spans of a group or the tags that a component predicts."""
+
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.chunker import CRFChunker
+from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
+
+Unit = tuple[int, int, str]
+"""Start, end and label, over the tokens of a doc, of a sentence or of a corpus."""
+OWN = {CRFEntityRecognizer: "entities", CRFChunker: "chunks", CRFTagger: "tags"}
+ASSIGNED = {"doc.ents": "entities", "token.tag": "tags"}
+
+
+class Units(NamedTuple):
+    """A kind of units and where a doc has them.
+
+    Args:
+        kind: "entities", "chunks" or "tags".
+        key: the key of `doc.spans`, for chunks.
+
+    Examples:
+        >>> from spacy.vocab import Vocab
+        >>> doc = Doc(Vocab(), words=["Ada", "left"], tags=["NNP", "VBD"], ents=["B-PER", "O"])
+        >>> Units("entities").of(doc), Units("tags").of(doc)
+        ([(0, 1, 'PER')], [(0, 1, 'NNP'), (1, 2, 'VBD')])
+    """
+
+    kind: str
+    key: str = ""
+
+    def of(self, doc: Doc) -> list[Unit]:
+        """List the units of a doc, in order."""
+        if self.kind == "tags":
+            return [(t.i, t.i + 1, t.tag_) for t in doc if t.tag_ and not t.is_space]
+        spans = doc.ents if self.kind == "entities" else doc.spans.get(self.key, ())
+        return sorted({(span.start, span.end, span.label_) for span in spans})
+
+    def known(self, doc: Doc) -> NDArray[numpy.bool_]:
+        """Tell of each token of a gold doc whether it has such annotation, (n,)."""
+        if self.kind == "tags":
+            return numpy.array([bool(t.tag_) and not t.is_space for t in doc], dtype=bool)
+        if self.kind == "entities":
+            return numpy.array([t.ent_iob != 0 for t in doc], dtype=bool)
+        return numpy.full(len(doc), self.key in doc.spans)
+
+
+class Component(NamedTuple):
+    """A component of a pipeline and the units that it writes.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> _ = nlp.add_pipe("ner"), nlp.add_pipe("crf_tagger")
+        >>> find_component("model", nlp, None).name, find_component("model", nlp, "ner").units.kind
+        ('crf_tagger', 'entities')
+    """
+
+    name: str
+    pipe: Any
+    units: Units
+
+
+def find_component(
+    model: str, nlp: Language, name: str | None, kind: str | None = None
+) -> Component:
+    """Find the component of a pipeline that is compared.
+
+    Args:
+        model: the name of the pipeline, for errors.
+        nlp: the pipeline.
+        name: the name of the component; by default the first of this package, or else the first of
+            spaCy's. If `kind` is given, the component of this name need not be there.
+        kind: the kind of its units; None for any.
+
+    Raises:
+        InputError: if there is no such component, or it writes nothing that can be compared.
+    """
+    found = [Component(key, pipe, u) for key, pipe in nlp.pipeline if (u := _units(nlp, key, pipe))]
+    fitting = [one for one in found if kind in (None, one.units.kind)]
+    fitting.sort(key=lambda one: not isinstance(one.pipe, tuple(OWN)))
+    named = [one for one in fitting if one.name == name]
+    if not (named or fitting) or (name is not None and not named and kind is None):
+        wanted = (
+            f"--component {name}" if name and kind is None else kind or "entities, chunks, tags"
+        )
+        names = ", ".join(one.name for one in found) or "(none)"
+        raise InputError(
+            f"{model}: no component for {wanted}; the components that can be compared are {names}"
+        )
+    chosen = (named or fitting)[0]
+    if isinstance(chosen.pipe, SpanLabeler) and chosen.pipe.decoder.overlapping:
+        raise InputError(
+            f'{model}: {chosen.name} has decode = "threshold", whose spans overlap; set decode = '
+            '"viterbi"'
+        )
+    return chosen
+
+
+def _units(nlp: Language, name: str, pipe: Any) -> Units | None:
+    for own, kind in OWN.items():
+        if isinstance(pipe, own):
+            return Units(kind, getattr(pipe, "spans_key", ""))
+    assigned = nlp.get_pipe_meta(name).assigns
+    return next((Units(kind) for key, kind in ASSIGNED.items() if key in assigned), None)

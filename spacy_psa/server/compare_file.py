@@ -1,0 +1,82 @@
+"""A comparison as one HTML file that needs nothing else, with the scripts of the page."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+STATIC = Path(__file__).parent / "static"
+STYLES = ("style.css", "compare.css")
+SCRIPTS = (
+    "dom.js",
+    "compare_figures.js",
+    "compare_tables.js",
+    "compare_errors.js",
+    "compare_view.js",
+)
+"""Each after those that it imports."""
+START = """
+showComparison(document.getElementById("comparison"),
+  JSON.parse(document.getElementById("data").textContent));
+"""
+
+
+def comparison_page(report: dict[str, Any]) -> str:
+    """Make the page of a comparison.
+
+    Its policy allows its own script and style and nothing else: it loads nothing, and text of the
+    corpus cannot become a script.
+
+    Args:
+        report: as `Comparison.report` gives it.
+
+    Examples:
+        >>> page = comparison_page({"models": [{"name": "<b>"}], "gold": {"path": "test.spacy"}})
+        >>> "<b>" in page, "&lt;b&gt; on test.spacy" in page
+        (False, True)
+    """
+    style = "\n".join((STATIC / name).read_text(encoding="utf8") for name in STYLES)
+    script = "\n".join(map(_without_modules, SCRIPTS)) + START
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    names = " and ".join(model["name"] for model in report["models"])
+    title = html.escape(f"{names} on {report['gold']['path']}")
+    # In JSON, "<" is in strings only; escaped, it cannot end the element.
+    data = json.dumps(report, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta http-equiv="Content-Security-Policy" content="{policy}">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>{title}</title>
+  <style>{style}</style>
+</head>
+<body>
+  <header><h1>{title}</h1></header>
+  <main>
+    <noscript><p>This report needs JavaScript, which is in the file itself.</p></noscript>
+    <div id="comparison"></div>
+  </main>
+  <script type="application/json" id="data">{data}</script>
+  <script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def _without_modules(name: str) -> str:
+    """Read a script, as a part of a larger one: without imports and exports."""
+    text = (STATIC / name).read_text(encoding="utf8")
+    return re.sub(r"^export ", "", re.sub(r"^import .*;\n", "", text, flags=re.M), flags=re.M)
+
+
+def _hash(text: str) -> str:
+    """Give the source of a policy that allows an element with this text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

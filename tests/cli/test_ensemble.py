@@ -1,0 +1,57 @@
+"""`spacy-psa ensemble`: trained pipelines in one."""
+
+import numpy
+import pytest
+import spacy
+
+from tests.helpers.commands import assert_one_error, command
+from tests.helpers.pipelines import make_nlp, randomize, small_model, train
+
+run = command("ensemble")
+TEXT = "Ada Lovelace met Charles Babbage in London ."
+
+
+def saved(path, seed=1, model=None, **settings):
+    nlp = make_nlp(model, **settings)
+    train(nlp, steps=0)
+    randomize(nlp.get_pipe("ner"), seed)
+    nlp.add_pipe("sentencizer", first=True)
+    nlp.to_disk(path)
+    return path
+
+
+def test_the_joined_pipeline_has_the_mean_of_the_potentials(tmp_path):
+    paths = [saved(tmp_path / str(seed), seed) for seed in (1, 2, 3)]
+    result = run(*paths, "--output", tmp_path / "joined")
+    assert result.exit_code == 0, result.output
+    joined = spacy.load(tmp_path / "joined")
+    assert joined.pipe_names == ["sentencizer", "ner"]
+    doc = joined.make_doc(TEXT)
+    parts = [spacy.load(path).get_pipe("ner").model.predict([doc])[0] for path in paths]
+    scores = joined.get_pipe("ner").model.predict([doc])[0]
+    numpy.testing.assert_allclose(scores, sum(parts) / 3, atol=1e-4)
+    again = joined.from_bytes(joined.to_bytes())
+    assert again(TEXT).to_json() == joined(TEXT).to_json()
+
+
+@pytest.mark.parametrize(
+    "other, reason",
+    [
+        ({"scheme": "BIO"}, "other labels or another scheme"),
+        ({"model": small_model("softmax")}, "other potentials"),
+    ],
+)
+def test_models_that_do_not_fit_together_are_one_error(tmp_path, other, reason):
+    paths = saved(tmp_path / "a"), saved(tmp_path / "b", **other)
+    assert_one_error(run(*paths, "--output", tmp_path / "joined"), "b: ner has", reason)
+    assert not (tmp_path / "joined").exists()
+
+
+def test_what_cannot_be_joined_is_one_error(tmp_path):
+    one = saved(tmp_path / "a")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = "--output", tmp_path / "joined"
+    assert_one_error(run(one, *out), "give at least two models")
+    assert_one_error(run(one, tmp_path / "blank", *out), "blank: has no component 'ner'")
+    assert_one_error(run(tmp_path / "blank", one, *out), "has no components that can be joined")
+    assert_one_error(run(one, one, "--pipe", "x", *out), "--pipe x: no such component; take ner")
