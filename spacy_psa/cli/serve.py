@@ -103,7 +103,7 @@ def serve(
         )
     if gold is None and annotate is None and (train or component):
         raise InputError(
-            "--train and --component are for Compare and Annotate: give --gold or --annotate, too"
+            "--train and --component are for Compare and Annotate: give --gold, too, or --annotate"
         )
     plan = None
     if annotate is not None:

@@ -82,9 +82,8 @@ def chain_rows(
         start = bounds[i][0]
         if start in after:  # the sentence has tokens
             found[i] = _sentence(pipe, after[start], start, k)
-            if (
-                pipe.coverage and given is analyses
-            ):  # the promise is for texts of which nothing is known
+            # The promise is for texts of which nothing is known.
+            if pipe.coverage and given is analyses:
                 found[i]["sets"] = _sets(pipe, after[start], start)
             gain = after[start].log_partition - before[start].log_partition
             found[i]["evidence"] = math.exp(min(gain, 0.0))
