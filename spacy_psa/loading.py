@@ -74,12 +74,13 @@ def use_device(gpu_id: int) -> None:
             raise InputError(f"--gpu-id {gpu_id}: {error}") from error
 
 
-def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
+def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") -> "SpanLabeler":
     """Find a `crf_ner` or `crf_chunker` and make it write confidences.
 
     Args:
         nlp: the pipeline.
         name: the name of the component; None if the pipeline has only one.
+        option: the option that gives the name, for errors.
 
     Raises:
         InputError: if the pipeline has no such component, or has several and `name` is None.
@@ -96,10 +97,12 @@ def confident_pipe(nlp: "Language", name: str | None) -> "SpanLabeler":
         )
     if name is None and len(pipes) > 1:
         raise InputError(
-            f"several components have confidences: choose one with --pipe {' or '.join(pipes)}"
+            f"several components have confidences: choose one with {option} {' or '.join(pipes)}"
         )
     if name is not None and name not in pipes:
-        raise InputError(f"--pipe {name}: no such crf_ner or crf_chunker; take {', '.join(pipes)}")
+        raise InputError(
+            f"{option} {name}: no such crf_ner or crf_chunker; take {', '.join(pipes)}"
+        )
     pipe = pipes[name or next(iter(pipes))]
     register()
     pipe.confidence = True

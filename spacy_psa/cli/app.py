@@ -19,6 +19,7 @@ from spacy_psa.cli.describe import describe
 from spacy_psa.cli.ensemble import ensemble
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
+from spacy_psa.cli.export_annotations import export_annotations
 from spacy_psa.cli.init_config import init_config
 from spacy_psa.cli.init_corpus import init_corpus
 from spacy_psa.cli.jackknife import jackknife
@@ -111,6 +112,7 @@ app.command()(annotate)
 app.command()(parse)
 app.command()(trees)
 app.command()(serve)
+app.command()(export_annotations)
 app.command()(report)
 app.command()(compare)
 app.command()(ensemble)

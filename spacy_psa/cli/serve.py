@@ -1,10 +1,12 @@
 """`spacy-psa serve`: a page and an HTTP interface for trained pipelines."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from spacy_psa.active_learning.order import Order
 from spacy_psa.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -35,11 +37,32 @@ def serve(
         Path | None,
         typer.Option(help="Gold documents (.spacy): adds the view Compare of one or two models."),
     ] = None,
+    annotate: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of decisions (SQLite): adds the view Annotate; it is made if there is none."
+        ),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="Texts to annotate: one a line (.txt), JSON lines or .spacy."),
+    ] = None,
+    annotator: Annotated[
+        str | None, typer.Option(help="Your name; by default that of the system.")
+    ] = None,
+    order: Annotated[
+        Order, typer.Option(help="The text that comes first in Annotate.")
+    ] = Order.entropy,
+    seed: Annotated[int, typer.Option(help="Seed of the random order, and of Teach.")] = 0,
+    dev: Annotated[
+        Path | None, typer.Option(help="Gold .spacy file or folder by which Teach measures.")
+    ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="Training data, for Compare: which words were seen.")
+        Path | None,
+        typer.Option(help="Training data: Compare says which words it has; Teach mixes it in."),
     ] = None,
     component: Annotated[
-        str | None, typer.Option(help="The component that Compare looks at.")
+        str | None, typer.Option(help="The component for Compare and Annotate.")
     ] = None,
 ) -> None:
     """
@@ -48,13 +71,19 @@ def serve(
     The page takes corrections by clicks, and finds the best analysis that agrees with them. The
     same server annotates texts over HTTP: POST /api/annotate. /docs lists all of the interface.
 
+    With --annotate, the page Annotate asks about texts, the most useful first, saves each decision,
+    and trains the first model from them. The next start goes on where the last one ended.
+
     \b
     Example:
       spacy-psa serve training/model-best
+      spacy-psa serve training/model-best --annotate names.sqlite --texts texts.jsonl
     """
     try:
         import uvicorn
 
+        from spacy_psa.server.annotate import annotate_view
+        from spacy_psa.server.annotate_plan import AnnotatePlan
         from spacy_psa.server.app import create_app
         from spacy_psa.server.compare import compare_view
         from spacy_psa.server.models import ServedModel
@@ -72,12 +101,23 @@ def serve(
         raise InputError(
             f"--host {host} lets other machines ask this server: give a --token that they must show"
         )
-    if gold is None and (train or component):
-        raise InputError("--train and --component are for the view Compare: give --gold, too")
+    if gold is None and annotate is None and (train or component):
+        raise InputError(
+            "--train and --component are for Compare and Annotate: give --gold, too, or --annotate"
+        )
+    plan = None
+    if annotate is not None:
+        plan = AnnotatePlan(annotate, texts, annotator, order, seed, component, dev, train, gpu_id)
+    elif texts or dev:
+        raise InputError("--texts and --dev are for Annotate: give --annotate FILE, too")
     names = model_names(models)
-    with open_socket(host, port) as listening:
+    with open_socket(host, port) as listening, ExitStack() as stack:
+        store = plan and stack.enter_context(plan.open())
         served = [ServedModel(name, load_pipeline(path, gpu_id)) for name, path in names.items()]
         views = [compare_view(served, gold, component, train)] if gold else []
+        if plan and store:
+            work = stack.enter_context(plan.work(store, served[0], next(iter(names.values()))))
+            views.append(annotate_view(work))
         hosts = LOOPBACK if host in LOOPBACK else None
         settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
         shown = f"[{host}]" if ":" in host else host

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+INCORRECT = "incorrect_spans"
+"""The group of `doc.spans` with spans that are known to be wrong."""
+
 
 class Mark(NamedTuple):
     """A labelled stretch of a text, in characters; the end is excluded.
@@ -40,6 +43,10 @@ class MarkedText:
     """The parts of speech of the tokens."""
     complete: bool = True
     """Whether what is not marked is known to be no entity."""
+    missing: list[tuple[int, int]] = field(default_factory=list)
+    """Stretches of characters of which nothing is known."""
+    wrong: list[Mark] = field(default_factory=list)
+    """What is known to be no entity, or to have another label."""
 
 
 @dataclass
@@ -78,7 +85,7 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
 
     Blanks at the ends of a mark are left out. A mark that begins or ends inside a token becomes
     missing annotation, so that training does not take it for `O`. Of marks that overlap, the
-    longest is kept.
+    longest is kept. Marks that are wrong are in `doc.spans["incorrect_spans"]`.
 
     Args:
         nlp: the pipeline that makes tokens.
@@ -98,7 +105,12 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     doc, offsets = _tokens(nlp, marked)
     starts = {start: i for i, (start, _) in enumerate(offsets)}
     ends = {end: i + 1 for i, (_, end) in enumerate(offsets)}
-    found, unclear = [], []
+    found = []
+    unclear = [
+        doc[i : i + 1]
+        for i, (s, e) in enumerate(offsets)
+        if any(s < end and e > start for start, end in marked.missing)
+    ]
     for mark in marked.marks:
         start, end = _inner(marked.text, mark)
         what = f"{marked.text[max(mark.start, 0) : mark.end]!r} ({mark.label})"
@@ -117,8 +129,15 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
             unclear += [doc[i : i + 1] for i in touched]
     kept = _without_overlap(found, marked.place, misfits)
     taken = {i for span in kept for i in range(span.start, span.end)}
-    missing = [span for span in unclear if span.start not in taken]
+    missing = [doc[i : i + 1] for i in sorted({span.start for span in unclear} - taken)]
     doc.set_ents(kept, missing=missing, default="outside" if marked.complete else "missing")
+    wrong = [
+        Span(doc, starts[mark.start], ends[mark.end], mark.label)
+        for mark in marked.wrong
+        if mark.start in starts and mark.end in ends
+    ]
+    if wrong:
+        doc.spans[INCORRECT] = wrong
     return doc
 
 

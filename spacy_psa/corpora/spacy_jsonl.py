@@ -4,7 +4,9 @@
     {"text": "Ada left", "entities": [[0, 3, "PER"]]}
     ["Ada left", {"entities": [[0, 3, "PER"]]}]
 
-`spacy-psa annotate` writes the first, too. Tokens of `Doc.to_json` are kept, with their tags.
+`spacy-psa annotate` writes the first, too. `spacy-psa export-annotations` adds what nobody has
+decided ("missing": [[start, end], ...]) and what is known to be wrong ("incorrect", as "ents").
+Tokens of `Doc.to_json` are kept, with their tags.
 """
 
 from collections import Counter
@@ -38,7 +40,9 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
         key = next((key for key in KEYS if key in record), KEYS[0])
         marks = [_mark(item, place) for item in take(record, key, list, place)]
         offsets, tags = _tokens(record.get("tokens"), text)
-        yield MarkedText(place, text, marks, offsets, tags)
+        missing = [_stretch(item, place) for item in record.get("missing") or []]
+        wrong = [_mark(item, place) for item in record.get("incorrect") or []]
+        yield MarkedText(place, text, marks, offsets, tags, missing=missing, wrong=wrong)
 
 
 def _mark(item: Any, place: str) -> Mark:
@@ -46,6 +50,11 @@ def _mark(item: Any, place: str) -> Mark:
         item = dict(zip(("start", "end", "label"), item))
     start, end = (take(item, key, int, place) for key in ("start", "end"))
     return Mark(start, end, take(item, "label", str, place))
+
+
+def _stretch(item: Any, place: str) -> tuple[int, int]:
+    record = dict(zip(("start", "end"), item)) if isinstance(item, list) else item
+    return take(record, "start", int, place), take(record, "end", int, place)
 
 
 def _tokens(tokens: Any, text: str) -> tuple[list[tuple[int, int]] | None, list[str] | None]:

@@ -55,6 +55,25 @@ def chain_answer(
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
     given = analyses.given(**_arguments(pipe, evidence)) if evidence else analyses
+    return chain_rows(pipe, analyses, given, chosen, k)
+
+
+def chain_rows(
+    pipe: SequenceLabeler,
+    analyses: DocAnalyses,
+    given: DocAnalyses,
+    chosen: Iterable[int],
+    k: int,
+) -> dict[int, Row]:
+    """Read the answers for some sentences.
+
+    Args:
+        pipe: the component.
+        analyses: the analyses of the doc.
+        given: the same, given what is known.
+        chosen: the sentences to answer for.
+        k: number of analyses of a sentence.
+    """
     before = dict(zip(analyses.starts, analyses.sentences))
     after = dict(zip(given.starts, given.sentences))
     bounds = sentence_bounds(analyses.doc)
@@ -63,7 +82,8 @@ def chain_answer(
         start = bounds[i][0]
         if start in after:  # the sentence has tokens
             found[i] = _sentence(pipe, after[start], start, k)
-            if pipe.coverage and not evidence:  # the promise is for texts of which nothing is known
+            # The promise is for texts of which nothing is known.
+            if pipe.coverage and given is analyses:
                 found[i]["sets"] = _sets(pipe, after[start], start)
             gain = after[start].log_partition - before[start].log_partition
             found[i]["evidence"] = math.exp(min(gain, 0.0))

@@ -1,12 +1,14 @@
 """The pipelines of a server: rows of annotation, and the analyses of docs that a page looks at."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from spacy_psa.active_learning.tokens import Tokens
 from spacy_psa.annotation.rows import annotation
 from spacy_psa.errors import InputError
 from spacy_psa.memory import memory_zone
@@ -48,12 +50,20 @@ class ServedModel:
 
     def __init__(self, name: str, nlp: Language):
         self.name = name
-        self.nlp = nlp
-        self._scored: OrderedDict[str, _Scored] = OrderedDict()
+        self.replace(nlp)
+
+    def replace(self, nlp: Language) -> None:
+        """Put another pipeline in the place of the present one.
+
+        Args:
+            nlp: the pipeline. Its components of this package write confidences from now on.
+        """
         for _, pipe in nlp.pipeline:
             if isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
                 register()
                 pipe.confidence = True
+        self.nlp = nlp
+        self._scored: OrderedDict[str | Tokens, _Scored] = OrderedDict()
 
     @property
     def components(self) -> list[Row]:
@@ -94,14 +104,7 @@ class ServedModel:
         Raises:
             InputError: if the evidence contradicts itself, or names what is not there.
         """
-        with memory_zone(self.nlp):
-            scored = self._scored_text(text)
-            doc = Doc(
-                self.nlp.vocab,
-                words=scored.words,
-                spaces=scored.spaces,
-                sent_starts=scored.starts,
-            )
+        with self.scored(text) as (doc, scores):
             bounds = sentence_bounds(doc)
             names = {component["name"] for component in self.components}
             for one in evidence:
@@ -120,8 +123,7 @@ class ServedModel:
                 if isinstance(pipe, ConstituencyParser):
                     answers[name] = parser_answer(pipe, doc, own, chosen, k)
                 elif isinstance(pipe, SequenceLabeler):
-                    analyses = scored.analyses[name].on(doc)
-                    answers[name] = chain_answer(pipe, analyses, own, chosen, k)
+                    answers[name] = chain_answer(pipe, scores[name], own, chosen, k)
             return {
                 "sentences": [
                     {
@@ -176,11 +178,28 @@ class ServedModel:
                 )
             return {"components": found}
 
-    def _scored_text(self, text: str) -> _Scored:
+    @contextmanager
+    def scored(
+        self, text: str | Tokens, *, keep: bool = True
+    ) -> Iterator[tuple[Doc, dict[str, DocAnalyses]]]:
+        """Open a text with the analyses of each chain component; they end with the block.
+
+        Args:
+            text: the text, or its tokens.
+            keep: whether the scores are kept for the next question.
+        """
+        with memory_zone(self.nlp):
+            found = self._scored_text(text, keep)
+            doc = Doc(
+                self.nlp.vocab, words=found.words, spaces=found.spaces, sent_starts=found.starts
+            )
+            yield doc, {name: analyses.on(doc) for name, analyses in found.analyses.items()}
+
+    def _scored_text(self, text: str | Tokens, keep: bool) -> _Scored:
         if text in self._scored:
             self._scored.move_to_end(text)
             return self._scored[text]
-        doc = self.nlp.make_doc(text)
+        doc = self.nlp.make_doc(text) if isinstance(text, str) else text.doc(self.nlp.vocab)
         analyses = {}
         left = sum(isinstance(pipe, SequenceLabeler) for _, pipe in self.nlp.pipeline)
         for name, pipe in self.nlp.pipeline:
@@ -196,7 +215,8 @@ class ServedModel:
             [*sentence_starts(doc)],
             {name: found.on(None) for name, found in analyses.items()},
         )
-        self._scored[text] = scored
+        if keep:
+            self._scored[text] = scored
         while len(self._scored) > KEPT:
             self._scored.popitem(last=False)
         return scored

@@ -35,20 +35,20 @@ class ModelFolders:
         Raises:
             InputError: it cannot be written. The models that were there stay.
         """
-        new = self._beside(self.last, NEW)
+        new = beside(self.last, NEW)
         try:
             _remove(new)
             nlp.to_disk(new)
             sync_tree(new)
             if is_best:
-                copy = self._beside(self.best, NEW)
+                copy = beside(self.best, NEW)
                 _remove(copy)
                 shutil.copytree(new, copy)
                 sync_tree(copy)
-                self._replace(self.best)
-            self._replace(self.last)
+                replace(self.best, copy)
+            replace(self.last, new)
         except OSError as error:
-            for folder in (new, self._beside(self.best, NEW)):
+            for folder in (new, beside(self.best, NEW)):
                 shutil.rmtree(folder, ignore_errors=True)
             raise InputError(
                 f"{self.output}: the model cannot be written ({error.strerror or error}); the "
@@ -58,33 +58,41 @@ class ModelFolders:
     def repair(self) -> None:
         """Put back what a kill between two renames left aside, and remove the rest."""
         for model in (self.best, self.last):
-            if not model.exists() and self._beside(model, OLD).exists():
-                self._beside(model, OLD).rename(model)
+            if not model.exists() and beside(model, OLD).exists():
+                beside(model, OLD).rename(model)
             for suffix in (NEW, OLD):
-                _remove(self._beside(model, suffix))
+                _remove(beside(model, suffix))
 
     def remove(self) -> None:
         """Remove both models."""
         for model in (self.best, self.last):
-            for folder in (model, self._beside(model, NEW), self._beside(model, OLD)):
+            for folder in (model, beside(model, NEW), beside(model, OLD)):
                 _remove(folder)
 
-    @staticmethod
-    def _beside(model: Path, suffix: str) -> Path:
-        return model.with_name(f".{model.name}{suffix}")
 
-    def _replace(self, model: Path) -> None:
-        new, old = self._beside(model, NEW), self._beside(model, OLD)
-        if not model.exists():
-            new.rename(model)
-        elif exchange(new, model):
-            _remove(new)
-        else:
-            _remove(old)
-            model.rename(old)
-            new.rename(model)
-            _remove(old)
-        sync(self.output)
+def beside(model: Path, suffix: str) -> Path:
+    """Give the hidden name beside a model under which it is written or put aside."""
+    return model.with_name(f".{model.name}{suffix}")
+
+
+def replace(model: Path, new: Path) -> None:
+    """Put a folder in the place of a model, which is whole at any moment.
+
+    Args:
+        model: the folder of the model; it need not exist.
+        new: the folder beside that takes its name.
+    """
+    old = beside(model, OLD)
+    if not model.exists():
+        new.rename(model)
+    elif exchange(new, model):
+        _remove(new)
+    else:
+        _remove(old)
+        model.rename(old)
+        new.rename(model)
+        _remove(old)
+    sync(model.parent)
 
 
 def exchange(one: Path, other: Path) -> bool:

@@ -1,0 +1,230 @@
+"""Training of a component from decisions, from the weights that it has."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import fix_random_seed, minibatch, registry
+from thinc.api import Model
+
+from spacy_psa.corpora.marked_text import INCORRECT
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+
+EPOCHS = 10
+PATIENCE = 3
+"""Epochs without a better score after which training ends."""
+BATCH = 8
+STEPS = 16
+"""The least number of batches between two looks at the score; few texts are taken several times."""
+REPLAYED = 4
+"""Documents of other training data in an epoch for each one that was decided."""
+
+
+class Progress(NamedTuple):
+    """How far a training is.
+
+    Examples:
+        >>> Progress(2, 0.91, 0.9).epoch
+        2
+    """
+
+    epoch: int
+    """The number of epochs done."""
+    score: float
+    """The score on development data after it."""
+    before: float
+    """The score before the training."""
+
+
+class Taught(NamedTuple):
+    """What a training has reached.
+
+    Examples:
+        >>> Taught(0.9, 0.92).taken
+        True
+    """
+
+    before: float
+    """The score on development data before it."""
+    score: float
+    """The best score of an epoch."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether the new weights are taken: their score is not worse."""
+        return self.score >= self.before
+
+
+def teach(
+    nlp: Language,
+    name: str,
+    decided: Sequence[Doc],
+    dev: Sequence[Doc],
+    *,
+    replayed: Sequence[Doc] = (),
+    seed: int = 0,
+    told: Callable[[Progress], None] = lambda progress: None,
+) -> Taught:
+    """Train a component of a pipeline on docs that may be annotated in part.
+
+    The optimizer is that of the pipeline's config. The weights of the best epoch stay if they are
+    not worse on the development data than those before; else nothing changes.
+
+    Args:
+        nlp: the pipeline.
+        name: the name of the component, a `crf_ner` or `crf_chunker`. A tok2vec or transformer that
+            it listens to learns with it.
+        decided: docs with missing and wrong spans, as `reference_doc` makes them.
+        dev: gold docs to measure by. Predictions over missing tokens do not count.
+        replayed: other gold docs, of which each epoch takes some, against forgetting.
+        seed: of the order of the docs.
+        told: called after each epoch.
+
+    Raises:
+        InputError: if there is nothing to learn from or to measure by, a label is not known, the
+            loss is not a finite number, or another component listens to the same tok2vec.
+    """
+    if not decided:
+        raise InputError("Teach has no decided text to learn from: decide about some first")
+    if not dev:
+        raise InputError("Teach has no development data to measure by: give --dev")
+    trained = _trained(nlp, name)
+    measured = _predicted(nlp, name, trained, dev)
+    examples = _predicted(nlp, name, trained, decided)
+    others = _predicted(nlp, name, trained, replayed)
+    fix_random_seed(seed)
+    random = Random(seed)
+    settings = nlp.config.interpolate()["training"]
+    optimizer = registry.resolve({"optimizer": settings["optimizer"]})["optimizer"]
+    before = best = _score(nlp, name, trained, measured)
+    weights, since = _weights(nlp, trained), 0
+    first = weights
+    taken = False
+    with _with_wrong_spans(nlp.get_pipe(name)), nlp.select_pipes(enable=trained):
+        for epoch in range(1, EPOCHS + 1):
+            for part in _batches(examples, others, random):
+                losses = nlp.update(
+                    [_fresh(one) for one in part], sgd=optimizer, drop=settings["dropout"]
+                )
+                if not math.isfinite(sum(losses.values())):
+                    raise InputError(
+                        "the loss of Teach is not a finite number: lower the learn_rate in the "
+                        "model's config"
+                    )
+                optimizer.step_schedules()
+            score = _score(nlp, name, trained, measured)
+            told(Progress(epoch, score, before))
+            since = 0 if score > best else since + 1
+            if score >= best:
+                best, weights, taken = score, _weights(nlp, trained), True
+            if since == PATIENCE:
+                break
+    _restore(nlp, weights if taken else first)
+    return Taught(before, best if taken else score)
+
+
+def _batches(
+    examples: list[Example], others: list[Example], random: Random
+) -> Iterator[list[Example]]:
+    """Yield the batches of an epoch, in which each decided text is as often as another."""
+    chosen: list[Example] = []
+    while len(chosen) < BATCH * STEPS:
+        again = [*examples, *random.sample(others, min(len(others), REPLAYED * len(examples)))]
+        random.shuffle(again)
+        chosen += again
+    yield from minibatch(chosen, BATCH)
+
+
+def _trained(nlp: Language, name: str) -> list[str]:
+    """Find what learns: the component, and what it listens to."""
+    heard = {
+        other: {node.upstream_name for node in model.walk() if hasattr(node, "upstream_name")}
+        for other, pipe in nlp.pipeline
+        if isinstance(model := getattr(pipe, "model", None), Model)
+    }
+    earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
+    upstream = [
+        one
+        for one in earlier
+        if heard[name] & {one, "*"} and getattr(nlp.get_pipe(one), "listeners", None)
+    ]
+    sharing = [
+        other for other, names in heard.items() if other != name and names & {*upstream, "*"}
+    ]
+    if upstream and sharing:
+        raise InputError(
+            f"{name} shares {', '.join(upstream)} with {', '.join(sharing)}, which Teach would "
+            "change: give it one of its own (nlp.replace_listeners) and save the pipeline"
+        )
+    return [*upstream, name]
+
+
+def _predicted(
+    nlp: Language, name: str, trained: list[str], references: Iterable[Doc]
+) -> list[Example]:
+    """Make examples, with what the components before write and do not learn."""
+    earlier = nlp.pipeline[: nlp.pipe_names.index(name)]
+    found = []
+    for reference in references:
+        doc = _bare(reference)
+        for other, pipe in earlier:
+            if other not in trained:
+                doc = pipe(doc)
+        found.append(Example(doc, reference))
+    return found
+
+
+def _bare(reference: Doc) -> Doc:
+    known = reference.has_annotation("SENT_START")
+    return Doc(
+        reference.vocab,
+        words=[token.text for token in reference],
+        spaces=[bool(token.whitespace_) for token in reference],
+        sent_starts=[token.is_sent_start for token in reference] if known else None,
+    )
+
+
+def _fresh(example: Example) -> Example:
+    return Example(example.predicted.copy(), example.reference)
+
+
+def _score(nlp: Language, name: str, trained: list[str], examples: list[Example]) -> float:
+    """Compute the score by which spaCy chooses a model, for one component."""
+    fresh = [_fresh(example) for example in examples]
+    docs: Iterable[Doc] = (example.predicted for example in fresh)
+    for one in trained:
+        docs = nlp.get_pipe(one).pipe(docs, batch_size=64)  # type: ignore[attr-defined]
+    for example, doc in zip(fresh, docs, strict=True):
+        example.predicted = doc
+    weights = nlp.get_pipe_meta(name).default_score_weights or {}
+    scores = nlp.get_pipe(name).score(fresh)  # type: ignore[attr-defined]
+    return sum(float(scores.get(key) or 0) * weight for key, weight in weights.items() if weight)
+
+
+def _weights(nlp: Language, names: list[str]) -> dict[str, bytes]:
+    return {name: nlp.get_pipe(name).model.to_bytes() for name in names}  # type: ignore[attr-defined]
+
+
+def _restore(nlp: Language, weights: dict[str, bytes]) -> None:
+    for name, content in weights.items():
+        nlp.get_pipe(name).model.from_bytes(content)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _with_wrong_spans(pipe: Any) -> Iterator[None]:
+    """Let an entity recognizer read wrong spans while this block runs."""
+    if not isinstance(pipe, CRFEntityRecognizer):
+        yield
+        return
+    before = pipe.incorrect_spans_key
+    pipe.incorrect_spans_key = INCORRECT
+    try:
+        yield
+    finally:
+        pipe.incorrect_spans_key = before

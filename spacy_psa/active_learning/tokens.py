@@ -1,0 +1,78 @@
+"""The tokens and sentences of a text that people annotate."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_psa.sentences import sentence_starts
+
+STARTS = "token.is_sent_start"
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text, which decisions count; they do not change with the model.
+
+    Examples:
+        >>> import spacy
+        >>> tokens = Tokens.of(spacy.blank("en")("Ada left."))
+        >>> tokens.text, tokens.words
+        ('Ada left.', ('Ada', 'left', '.'))
+    """
+
+    words: tuple[str, ...]
+    spaces: tuple[bool, ...]
+    """Whether a space follows each word."""
+    starts: tuple[bool, ...]
+    """Whether a sentence begins with each word."""
+
+    @classmethod
+    def of(cls, doc: Doc) -> "Tokens":
+        """Read the tokens of a doc."""
+        return cls(
+            tuple(token.text for token in doc),
+            tuple(bool(token.whitespace_) for token in doc),
+            tuple(sentence_starts(doc)),
+        )
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return "".join(word + " " * space for word, space in zip(self.words, self.spaces))
+
+    def doc(self, vocab: Vocab) -> Doc:
+        """Make a doc with these tokens and sentences."""
+        return Doc(
+            vocab,
+            words=list(self.words),
+            spaces=list(self.spaces),
+            sent_starts=list[bool | int | None](self.starts),
+        )
+
+
+def split_into_sentences(nlp: Language, before: str, docs: Iterable[Doc]) -> Iterator[Doc]:
+    """Give docs the sentences that a component of a pipeline sees.
+
+    Args:
+        nlp: the pipeline.
+        before: the name of the component.
+        docs: the docs. Sentences that are on them stay.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> _ = nlp.add_pipe("sentencizer")
+        >>> ner = nlp.add_pipe("crf_ner")
+        >>> docs = [nlp.make_doc("Ada left. Bob stayed.")]
+        >>> [len(list(doc.sents)) for doc in split_into_sentences(nlp, "crf_ner", docs)]
+        [2]
+    """
+    earlier = nlp.pipeline[: nlp.pipe_names.index(before)]
+    splits = any(STARTS in nlp.get_pipe_meta(name).assigns for name, _ in earlier)
+    for doc in docs:
+        if splits and not doc.has_annotation("SENT_START"):
+            for _, pipe in earlier:
+                doc = pipe(doc)
+        yield doc

@@ -1,0 +1,46 @@
+"""`spacy-psa export-annotations`: from a file of decisions to training data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_psa.active_learning.export_format import ExportFormat
+
+
+def export_annotations(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE.sqlite", help="What `serve --annotate` has written.")
+    ],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write.")],
+    form: Annotated[
+        ExportFormat,
+        typer.Option(
+            "--format",
+            help="docbin (.spacy), jsonl (.jsonl), label-studio (.json) or doccano; auto goes by "
+            "the name.",
+        ),
+    ] = ExportFormat.auto,
+    annotator: Annotated[
+        str | None,
+        typer.Option(help="Whose decisions count; without it, those on which all agree."),
+    ] = None,
+) -> None:
+    """
+    Write what is decided in a file of `serve --annotate` as training data.
+
+    docbin and jsonl keep what nobody has decided as missing, and rejected spans as wrong. Label
+    Studio and doccano have no form for that: texts that are decided in part are left out for them,
+    and counted. Spans on which annotators disagree are left missing, and counted.
+
+    \b
+    Example:
+      spacy-psa export-annotations names.sqlite train.spacy
+    """
+    from spacy_psa.active_learning.export import export, resolve_export_format
+    from spacy_psa.active_learning.store import open_store
+
+    resolve_export_format(output, form)
+    with open_store(source, reading=True) as store:
+        counts = export(store, output, form, annotator)
+    typer.echo(f"{output}: {counts.summary}")

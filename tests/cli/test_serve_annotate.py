@@ -1,0 +1,127 @@
+"""`serve --annotate` and `export-annotations` as commands: bad input, and both in a row."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+import spacy
+
+from tests.helpers.decided import accept, complete, small_store
+from tests.helpers.pipelines import random_nlp
+
+COMMAND = [sys.executable, "-m", "spacy_psa"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model"
+    random_nlp().to_disk(path)
+    return path
+
+
+def run(*arguments):
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+
+def refused(*arguments):
+    """The one line of a command that exits with code 2."""
+    result = run(*arguments)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_texts_without_a_file_of_decisions_are_one_error(tmp_path):
+    told = refused("serve", "none", "--port", 0, "--texts", tmp_path / "texts.txt")
+    assert "give --annotate FILE" in told
+
+
+def test_a_file_that_is_no_database_is_one_error_before_a_model_is_opened(tmp_path):
+    (tmp_path / "names.sqlite").write_text("Ada left. " * 200)
+    told = refused("serve", "none", "--port", 0, "--annotate", tmp_path / "names.sqlite")
+    assert "is no file of decisions" in told
+
+
+def test_a_file_of_a_newer_version_is_one_error(tmp_path):
+    with small_store(tmp_path / "names.sqlite"):
+        pass
+    database = sqlite3.connect(tmp_path / "names.sqlite")
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    told = refused("serve", "none", "--port", 0, "--annotate", tmp_path / "names.sqlite")
+    assert "a newer version of spacy-psa wrote this file" in told
+
+
+def test_labels_that_the_model_does_not_know_are_one_error(tmp_path, model):
+    with small_store(tmp_path / "names.sqlite") as store:
+        store.decide(1, "ann", "ner", [accept(0, 1, "DATE")])
+    told = refused("serve", model, "--port", 0, "--annotate", tmp_path / "names.sqlite")
+    assert "labels that ner does not know, DATE" in told
+
+
+def test_a_model_without_spans_is_one_error(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    told = refused("serve", tmp_path / "blank", "--port", 0, "--annotate", tmp_path / "n.sqlite")
+    assert "no crf_ner or crf_chunker" in told
+
+
+def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_path, model):
+    file, texts = tmp_path / "names.sqlite", tmp_path / "texts.jsonl"
+    texts.write_text('{"text": "Ada met Bob", "id": 7}\n{"text": ""}\n{"text": "Ada met Bob"}\n')
+    options = ["--annotate", file, "--texts", texts, "--annotator", "ann", "--order", "random"]
+    command = [*COMMAND, "serve", str(model), "--port", "0", *map(str, options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stdout.readline().split()[0]
+
+            def ask(path, **body):
+                request = urllib.request.Request(
+                    f"{address}api/annotation/{path}",
+                    json.dumps({"annotator": "ann", **body}).encode(),
+                    {"Content-Type": "application/json"},
+                )
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+
+            assert ask("text")["counts"]["texts"] == 1
+            made = [
+                {"verdict": "accepted", "start": 0, "end": 1, "label": "PER"},
+                {"verdict": "complete", "start": 1, "end": 2},
+            ]
+            assert ask("decide", text=1, decisions=made)["accepted"] == [[0, 1, "PER"]]
+            told = refused("serve", model, "--port", 0, *options)
+            assert "another server has this file open" in told
+            result = run("export-annotations", file, tmp_path / "train.jsonl")
+            assert (result.returncode, "1 text with 1 span" in result.stdout) == (0, True)
+        finally:
+            process.kill()  # as a crash would
+        process.wait(60)
+    (row,) = map(json.loads, (tmp_path / "train.jsonl").read_text().splitlines())
+    assert row["ents"] == [{"start": 0, "end": 3, "label": "PER"}]
+    assert row["missing"] == [[8, 11]]
+    assert row["meta"] == {"id": 7}
+    assert run("export-annotations", file, tmp_path / "train.spacy").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("none.sqlite", ["train.spacy"], "there is no such file"),
+        ("names.sqlite", ["train.txt"], "cannot tell the format"),
+        ("names.sqlite", ["train.spacy", "--annotator", "eve"], "'eve' has decided nothing"),
+        ("names.sqlite", ["file/train.spacy"], "cannot be written"),
+    ],
+)
+def test_an_export_that_cannot_be_made_is_one_error(tmp_path, name, arguments, message):
+    with small_store(tmp_path / "names.sqlite") as store:
+        store.decide(1, "ann", "ner", [accept(0, 1, "PER"), complete(0, 4)])
+    (tmp_path / "file").write_text("")
+    out, *options = arguments
+    told = refused("export-annotations", tmp_path / name, tmp_path / out, *options)
+    assert message in told
+    assert not (tmp_path / "train.spacy").exists()
