@@ -178,9 +178,9 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
         rounds.append(row)
         saved = folder / "crf_ner"
         model = spacy.load(saved) if saved.exists() else None
-    write_record(
-        RESULTS / f"{strategy}-{seed}.json", "active", {"sure": SURE, "rounds": rounds}, seed=seed
-    )
+    files = [data / f"{part}.spacy" for part in ("train", "dev", "test")]
+    results = {"sure": SURE, "rounds": rounds}
+    write_record(RESULTS / f"{strategy}-{seed}.json", "active", results, data=files, seed=seed)
 
 
 def parser() -> argparse.ArgumentParser:

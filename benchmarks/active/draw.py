@@ -1,0 +1,72 @@
+"""Draw F1 against the number of decisions, for each way to ask, as a picture.
+
+usage: python -m benchmarks.active.draw [TARGET.svg]
+
+The default target is docs/pictures/active.svg, which the README shows.
+"""
+
+import argparse
+from pathlib import Path
+from statistics import mean
+
+from benchmarks.active.tables import STRATEGIES, SYSTEMS, by_round, scores
+from benchmarks.record import FOLDER, read_record
+from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
+
+TARGET = FOLDER.parent / "docs" / "pictures" / "active.svg"
+TITLES = {
+    "random": "random sentences",
+    "entropy": "unsure sentences",
+    "spans": "unsure words of unsure sentences",
+}
+
+
+def draw(target: Path) -> None:
+    """Draw the figure from the records."""
+    found = (FOLDER / "active" / "results").glob("*.json")
+    records = {path.stem: read_record(path) for path in found}
+    figure = new_figure(8.5, 4.5)
+    axes = figure.add_subplot()
+    for strategy, colour in zip(STRATEGIES, PALETTE):
+        rounds = by_round(records, strategy)
+        for system, style in zip(SYSTEMS, ("-", ":")):
+            points = [
+                (mean(row["decisions"] for row in rows), 100 * mean(scores(rows, system, "test")))
+                for rows in rounds
+                if scores(rows, system, "test")
+            ]
+            title = f"{TITLES[strategy]}{' (spaCy)' if system == 'spacy' else ''}"
+            if points:
+                axes.plot(*zip(*points), style, marker="o", color=colour, label=title)
+    for system, style in zip(SYSTEMS, ("-", ":")):
+        whole = [
+            value for rows in by_round(records, "all") for value in scores(rows, system, "test")
+        ]
+        if whole:
+            axes.axhline(100 * mean(whole), linestyle=style, color="#4a5568", linewidth=1)
+    axes.set_xlabel("decisions of an annotator")
+    axes.set_ylabel("F1 on the test set of CoNLL-2003")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(alpha=0.25)
+    axes.legend(loc="lower right", frameon=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    save_figure(figure, target)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.active.draw",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("target", nargs="?", type=Path, default=TARGET)
+    return found
+
+
+def main() -> None:
+    draw(parser().parse_args().target)
+
+
+if __name__ == "__main__":
+    main()
