@@ -38,12 +38,13 @@ def draw(target: Path) -> None:
             title = f"{TITLES[strategy]}{' (spaCy)' if system == 'spacy' else ''}"
             if points:
                 axes.plot(*zip(*points), style, marker="o", color=colour, label=title)
+    (rows,) = by_round(records, "all")
     for system, style in zip(SYSTEMS, ("-", ":")):
-        whole = [
-            value for rows in by_round(records, "all") for value in scores(rows, system, "test")
-        ]
+        whole = scores(rows, system, "test")
         if whole:
-            axes.axhline(100 * mean(whole), linestyle=style, color="#4a5568", linewidth=1)
+            title = f"all {rows[0]['sentences']:,} sentences: {rows[0]['decisions']:,} decisions"
+            where = {"linestyle": style, "color": "#4a5568", "linewidth": 1}
+            axes.axhline(100 * mean(whole), label=title if system == "crf_ner" else None, **where)
     axes.set_xlabel("decisions of an annotator")
     axes.set_ylabel("F1 on the test set of CoNLL-2003")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
