@@ -8,6 +8,7 @@ The default target is docs/pictures/active.svg, which the README shows.
 import argparse
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from benchmarks.active.tables import STRATEGIES, SYSTEMS, by_round, scores
 from benchmarks.record import FOLDER, read_record
@@ -43,7 +44,7 @@ def draw(target: Path) -> None:
         whole = scores(rows, system, "test")
         if whole:
             title = f"all {rows[0]['sentences']:,} sentences: {rows[0]['decisions']:,} decisions"
-            where = {"linestyle": style, "color": "#4a5568", "linewidth": 1}
+            where: dict[str, Any] = {"linestyle": style, "color": "#4a5568", "linewidth": 1}
             axes.axhline(100 * mean(whole), label=title if system == "crf_ner" else None, **where)
     axes.set_xlabel("decisions of an annotator")
     axes.set_ylabel("F1 on the test set of CoNLL-2003")
