@@ -43,7 +43,7 @@ def least_probability(documents: Iterable[Sequence[float]], level: float) -> flo
 
     Examples:
         >>> least_probability([[0.9], [0.8, 0.2], [0.7], [0.6]], level=0.6)
-        0.7
+        0.6
     """
     if not 0 < level < 1:
         raise ValueError(f"level is {level}: take a number between 0 and 1")

@@ -4,11 +4,13 @@ import io
 import json
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_psa.active_learning import teach_process
 from spacy_psa.active_learning.export import ExportCounts, decided_texts, reference_doc
 from spacy_psa.active_learning.store import open_store
 from spacy_psa.active_learning.teach_process import Lesson, run
@@ -228,9 +230,12 @@ def test_the_process_writes_lines_of_json_or_one_error(lesson, tmp_path):
     assert process(lesson.model_copy(update={"dev": dev}))[-1]["taken"]
     nlp = spacy.load(lesson.output)
     assert entities(nlp(TEXTS[5])) == [(0, 1, "PER")]
-    (error,) = process(lesson.model_copy(update={"model": str(tmp_path / "none")}))
-    assert "no pipeline to open" in error["error"]
     blocked = tmp_path / "file"
     blocked.write_text("")
     (error,) = process(lesson.model_copy(update={"output": blocked / "names-model"}))
     assert "cannot be written" in error["error"]
+
+
+def test_a_model_that_is_not_there_is_one_error(lesson, tmp_path):
+    with pytest.raises(InputError, match="no pipeline to open"):
+        teach_process.run(lesson.model_copy(update={"model": str(tmp_path / "none")}), StringIO())

@@ -183,7 +183,7 @@ def test_nothing_half_written_is_left_where_the_copy_fails(model, dev, tmp_path,
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("spacy_psa.cli.calibrate.shutil.copytree", full)
+    monkeypatch.setattr("spacy_psa.cli.coverage.shutil.copytree", full)
     assert_one_error(run(model, dev, "--output", tmp_path / "new"), "new", "No space left")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev.spacy", "model"]
 

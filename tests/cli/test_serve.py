@@ -10,11 +10,9 @@ import spacy
 
 from spacy_psa.errors import InputError
 from spacy_psa.server.listen import open_socket
+from tests.helpers.commands import command
 
-
-def serve(*arguments):
-    command = [sys.executable, "-m", "spacy_psa", "serve", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+serve = command("serve")
 
 
 def test_a_port_in_use_is_one_error():
@@ -25,7 +23,7 @@ def test_a_port_in_use_is_one_error():
         with pytest.raises(InputError, match=f"--port {port} cannot be opened"):
             open_socket("127.0.0.1", port)
         result = serve("nowhere", "--port", port)
-    assert result.returncode == 2
+    assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert f"--port {port} cannot be opened" in result.stderr
 
@@ -37,18 +35,18 @@ def test_an_address_of_another_machine_is_an_error():
 
 def test_other_machines_need_a_token():
     result = serve("nowhere", "--host", "0.0.0.0")
-    assert (result.returncode, "give a --token" in result.stderr) == (2, True)
+    assert (result.exit_code, "give a --token" in result.stderr) == (2, True)
 
 
 def test_a_model_that_is_not_there_is_one_error(tmp_path):
     result = serve(tmp_path / "none", "--port", 0)
-    assert (result.returncode, "no pipeline to open" in result.stderr) == (2, True)
+    assert (result.exit_code, "no pipeline to open" in result.stderr) == (2, True)
 
 
 def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "model")
-    command = [sys.executable, "-m", "spacy_psa", "serve", str(tmp_path / "model"), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    line = [sys.executable, "-m", "spacy_psa", "serve", str(tmp_path / "model"), "--port", "0"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().split()[0]
             with urllib.request.urlopen(f"{address}api/models", timeout=60) as answer:
@@ -61,8 +59,8 @@ def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
 def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "model")
     result = serve(tmp_path / "model", "--train", "train.spacy")
-    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "give --gold, too" in result.stderr
     result = serve(tmp_path / "model", "--gold", tmp_path / "none.spacy", "--port", 0)
-    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "model: no component for entities, chunks, tags" in result.stderr

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 import spacy
 
+from tests.helpers.commands import command
 from tests.helpers.decided import accept, complete, small_store
 from tests.helpers.pipelines import random_nlp
 
@@ -22,15 +23,14 @@ def model(tmp_path_factory):
     return path
 
 
-def run(*arguments):
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+def run(name, *arguments):
+    return command(name)(*arguments)
 
 
 def refused(*arguments):
     """The one line of a command that exits with code 2."""
     result = run(*arguments)
-    assert result.returncode == 2, result.stderr
+    assert result.exit_code == 2, result.stderr
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
     return result.stderr
@@ -74,8 +74,8 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
     file, texts = tmp_path / "names.sqlite", tmp_path / "texts.jsonl"
     texts.write_text('{"text": "Ada met Bob", "id": 7}\n{"text": ""}\n{"text": "Ada met Bob"}\n')
     options = ["--annotate", file, "--texts", texts, "--annotator", "ann", "--order", "random"]
-    command = [*COMMAND, "serve", str(model), "--port", "0", *map(str, options)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    line = [*COMMAND, "serve", str(model), "--port", "0", *map(str, options)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().split()[0]
 
@@ -97,7 +97,7 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
             told = refused("serve", model, "--port", 0, *options)
             assert "another server has this file open" in told
             result = run("export-annotations", file, tmp_path / "train.jsonl")
-            assert (result.returncode, "1 text with 1 span" in result.stdout) == (0, True)
+            assert (result.exit_code, "1 text with 1 span" in result.stdout) == (0, True)
         finally:
             process.kill()  # as a crash would
         process.wait(60)
@@ -105,7 +105,7 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
     assert row["ents"] == [{"start": 0, "end": 3, "label": "PER"}]
     assert row["missing"] == [[8, 11]]
     assert row["meta"] == {"id": 7}
-    assert run("export-annotations", file, tmp_path / "train.spacy").returncode == 0
+    assert run("export-annotations", file, tmp_path / "train.spacy").exit_code == 0
 
 
 @pytest.mark.parametrize(

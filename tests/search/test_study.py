@@ -150,13 +150,14 @@ def test_several_processes_search_together_and_replace_one_that_is_killed(folder
     alone = searched(folder, tmp_path / "alone.db", sampler="random", seed=5, startup=100)
     expected = [alone.step() for _ in range(5)]
     storage = name.format(tmp_path) if "://" in name else str(tmp_path / name)
-    processes = [
-        start_process(search_together, folder, storage, 5, killed_after)
-        for killed_after in (None, 1)
-    ]
-    for process in processes:
+    killed = start_process(search_together, folder, storage, 5, 1)
+    shared = searched(folder, storage, sampler="random", seed=5)
+    while killed.is_alive() and not shared.begun:  # else the other may do all of the work first
+        time.sleep(0.05)
+    other = start_process(search_together, folder, storage, 5, None)
+    for process in (killed, other):
         process.join()
-    assert [process.exitcode for process in processes] == [0, -9]
+    assert [killed.exitcode, other.exitcode] == [-9, 0]
     # The trial of the killed process may have begun after the other one had ended.
     search_together(folder, storage, 5, None)
     found = searched(folder, storage, sampler="random", seed=5)
