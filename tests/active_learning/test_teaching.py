@@ -4,13 +4,11 @@ import io
 import json
 import subprocess
 import sys
-from io import StringIO
 
 import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_psa.active_learning import teach_process
 from spacy_psa.active_learning.export import ExportCounts, decided_texts, reference_doc
 from spacy_psa.active_learning.store import open_store
 from spacy_psa.active_learning.teach_process import Lesson, run
@@ -238,4 +236,4 @@ def test_the_process_writes_lines_of_json_or_one_error(lesson, tmp_path):
 
 def test_a_model_that_is_not_there_is_one_error(lesson, tmp_path):
     with pytest.raises(InputError, match="no pipeline to open"):
-        teach_process.run(lesson.model_copy(update={"model": str(tmp_path / "none")}), StringIO())
+        run(lesson.model_copy(update={"model": str(tmp_path / "none")}), io.StringIO())
