@@ -2,13 +2,14 @@
 
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
 
@@ -74,6 +75,37 @@ def use_device(gpu_id: int) -> None:
             raise InputError(f"--gpu-id {gpu_id}: {error}") from error
 
 
+def find_pipe(
+    nlp: "Language", name: str | None, kind: type, what: str, option: str = "--pipe"
+) -> Any:
+    """Find the component of a kind.
+
+    Args:
+        nlp: the pipeline.
+        name: the name of the component; None if the pipeline has only one.
+        kind: the class of the component.
+        what: the factories of this kind in words, for errors.
+        option: the option that gives the name, for errors.
+
+    Raises:
+        InputError: if the pipeline has no such component, or has several and `name` is None.
+    """
+    pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, kind)}
+    if not pipes:
+        names = ", ".join(nlp.pipe_names) or "(none)"
+        raise InputError(
+            f"no {what} among the components {names}; this works for no others, so give another "
+            "pipeline"
+        )
+    if name is None and len(pipes) > 1:
+        raise InputError(
+            f"several components can be taken: choose one with {option} {' or '.join(pipes)}"
+        )
+    if name is not None and name not in pipes:
+        raise InputError(f"{option} {name}: no such {what}; take {', '.join(pipes)}")
+    return pipes[name or next(iter(pipes))]
+
+
 def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") -> "SpanLabeler":
     """Find a `crf_ner` or `crf_chunker` and make it write confidences.
 
@@ -83,27 +115,30 @@ def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") ->
         option: the option that gives the name, for errors.
 
     Raises:
-        InputError: if the pipeline has no such component, or has several and `name` is None.
+        InputError: as `find_pipe`.
     """
     from spacy_psa.pipeline.chain.extensions import register
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
-    pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, SpanLabeler)}
-    if not pipes:
-        names = ", ".join(nlp.pipe_names) or "(none)"
-        raise InputError(
-            f"no crf_ner or crf_chunker among the components {names}; this command works for no "
-            "others, so give another pipeline"
-        )
-    if name is None and len(pipes) > 1:
-        raise InputError(
-            f"several components have confidences: choose one with {option} {' or '.join(pipes)}"
-        )
-    if name is not None and name not in pipes:
-        raise InputError(
-            f"{option} {name}: no such crf_ner or crf_chunker; take {', '.join(pipes)}"
-        )
-    pipe = pipes[name or next(iter(pipes))]
+    pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker", option)
     register()
     pipe.confidence = True
+    return pipe
+
+
+def chain_pipe(nlp: "Language", name: str | None) -> "SequenceLabeler":
+    """Find a `crf_ner`, `crf_chunker` or `crf_tagger`.
+
+    Args:
+        nlp: the pipeline.
+        name: the name of the component; None if the pipeline has only one.
+
+    Raises:
+        InputError: as `find_pipe`.
+    """
+    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+
+    pipe: SequenceLabeler = find_pipe(
+        nlp, name, SequenceLabeler, "crf_ner, crf_chunker or crf_tagger"
+    )
     return pipe

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 Bounds = list[tuple[int, int]]
 """For each sentence, the index of its first token and the index after its last token."""
@@ -95,6 +96,29 @@ def sentence_starts(doc: Doc) -> list[bool]:
     """
     starts = {start for start, _ in sentence_bounds(doc)}
     return [token.i in starts for token in doc]
+
+
+def unannotated(doc: Doc, vocab: Vocab | None = None, *, sentences: bool = True) -> Doc:
+    """Copy the words and spaces of a doc, and its sentence boundaries if it has some.
+
+    Args:
+        doc: the doc.
+        vocab: the vocabulary of the copy; by default that of the doc.
+        sentences: whether sentence boundaries are copied.
+
+    Examples:
+        >>> doc = Doc(Vocab(), words=["Go", "on"], tags=["VB", "RP"], sent_starts=[True, True])
+        >>> copy = unannotated(doc)
+        >>> copy[0].tag_, len(list(copy.sents))
+        ('', 2)
+    """
+    known = sentences and doc.has_annotation("SENT_START")
+    return Doc(
+        doc.vocab if vocab is None else vocab,
+        words=[token.text for token in doc],
+        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+        sent_starts=[token.is_sent_start for token in doc] if known else None,
+    )
 
 
 def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None) -> Sentences:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy
 from spacy.tokens import Doc
-from spacy.vocab import Vocab
 
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.sentences import unannotated
 
 
 class Annotator:
@@ -102,7 +102,7 @@ def ask_unsure(annotator: Annotator, i: int, pipe: SequenceLabeler, sure: float)
         pipe: the model.
         sure: a token whose best tag has this probability is not asked for.
     """
-    doc = bare(annotator.gold[i], pipe.vocab)
+    doc = unannotated(annotator.gold[i], pipe.vocab, sentences=False)
     analyses = pipe.analyses(doc)
     asked = numpy.zeros(len(doc), dtype=bool)
     while True:
@@ -122,11 +122,6 @@ def ask_unsure(annotator: Annotator, i: int, pipe: SequenceLabeler, sure: float)
 
 def doubts(docs: Iterable[Doc], pipe: SequenceLabeler) -> list[float]:
     """The entropy over the analyses of each sentence, in nats a token."""
-    words = [bare(doc, pipe.vocab) for doc in docs]
+    words = [unannotated(doc, pipe.vocab, sentences=False) for doc in docs]
     found = pipe.infer(words, lambda chain: chain.entropy.tolist())
     return [sum(entropy for _, entropy in parts) / len(doc) for doc, parts in zip(words, found)]
-
-
-def bare(doc: Doc, vocab: Vocab) -> Doc:
-    """The words of a doc alone."""
-    return Doc(vocab, [token.text for token in doc], [bool(t.whitespace_) for t in doc])

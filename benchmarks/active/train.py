@@ -41,10 +41,11 @@ from spacy.training.loop import create_train_batches, train_while_improving
 from spacy.util import fix_random_seed, registry
 from thinc.api import Config
 
-from benchmarks.active.annotator import Annotator, ask_unsure, bare, doubts
+from benchmarks.active.annotator import Annotator, ask_unsure, doubts
 from benchmarks.record import write_record
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.sentences import unannotated
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -78,7 +79,7 @@ def config_of(system: str, data: Path, train: Path, steps: int, seed: int) -> Co
 
 def score(nlp: Language, docs: list[Doc]) -> dict[str, float]:
     """Precision, recall and F1 of a pipeline on docs."""
-    examples = [Example(bare(doc, nlp.vocab), doc) for doc in docs]
+    examples = [Example(unannotated(doc, nlp.vocab, sentences=False), doc) for doc in docs]
     found = nlp.evaluate(examples, batch_size=256)
     return {key: found[key] or 0.0 for key in KEYS}
 

@@ -16,6 +16,7 @@ from spacy_psa.active_learning.export_format import SUFFIXES, ExportFormat
 from spacy_psa.active_learning.store import AnnotationStore, Component, StoredText
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import write_docbin
+from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
 
@@ -130,14 +131,7 @@ def resolve_export_format(path: Path, wanted: ExportFormat) -> ExportFormat:
     Raises:
         InputError: if `wanted` is auto and the name does not tell the format.
     """
-    if wanted is not ExportFormat.auto:
-        return wanted
-    if path.suffix not in SUFFIXES:
-        raise InputError(
-            f"{path}: cannot tell the format from the name; give --format docbin, jsonl, "
-            "label-studio or doccano"
-        )
-    return SUFFIXES[path.suffix]
+    return format_of(path, wanted, SUFFIXES, "--format docbin, jsonl, label-studio or doccano")
 
 
 def export(

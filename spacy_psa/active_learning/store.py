@@ -4,16 +4,15 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock, Timeout
-
 from spacy_psa.active_learning.decisions import Decided, Decision
 from spacy_psa.active_learning.tokens import Tokens
+from spacy_psa.corpora.held_file import held
 from spacy_psa.errors import InputError
 
 VERSION = 1
@@ -326,24 +325,12 @@ def _held(path: Path, reading: bool) -> Iterator[None]:
     if reading:
         yield
         return
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise InputError(
-            f"{path}: another server has this file open: end it, or give another file"
-        ) from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(
-            f"{path}: its folder cannot be written ({reason}); give a file in another folder"
-        ) from error
-    try:
+    with held(
+        path.with_name(f".{path.name}.lock"),
+        f"{path}: another server has this file open: end it, or give another file",
+        f"{path}: its folder cannot be written ({{reason}}); give a file in another folder",
+    ):
         yield
-    finally:
-        with suppress(OSError):  # Windows removes no open file; it is in nobody's way
-            Path(lock.lock_file).unlink()
-        lock.release()
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:

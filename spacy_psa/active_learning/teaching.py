@@ -15,6 +15,8 @@ from thinc.api import Model
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.upstream import with_upstream
+from spacy_psa.sentences import unannotated
 
 EPOCHS = 10
 PATIENCE = 3
@@ -95,9 +97,10 @@ def teach(
     if not dev:
         raise InputError("Teach has no development data to measure by: give --dev")
     trained = _trained(nlp, name)
-    measured = _predicted(nlp, name, trained, dev)
-    examples = _predicted(nlp, name, trained, decided)
-    others = _predicted(nlp, name, trained, replayed)
+    measured, examples, others = (
+        with_upstream(nlp, name, (Example(unannotated(doc), doc) for doc in docs), without=trained)
+        for docs in (dev, decided, replayed)
+    )
     fix_random_seed(seed)
     random = Random(seed)
     settings = nlp.config.interpolate()["training"]
@@ -163,31 +166,6 @@ def _trained(nlp: Language, name: str) -> list[str]:
             "change: give it one of its own (nlp.replace_listeners) and save the pipeline"
         )
     return [*upstream, name]
-
-
-def _predicted(
-    nlp: Language, name: str, trained: list[str], references: Iterable[Doc]
-) -> list[Example]:
-    """Make examples, with what the components before write and do not learn."""
-    earlier = nlp.pipeline[: nlp.pipe_names.index(name)]
-    found = []
-    for reference in references:
-        doc = _bare(reference)
-        for other, pipe in earlier:
-            if other not in trained:
-                doc = pipe(doc)
-        found.append(Example(doc, reference))
-    return found
-
-
-def _bare(reference: Doc) -> Doc:
-    known = reference.has_annotation("SENT_START")
-    return Doc(
-        reference.vocab,
-        words=[token.text for token in reference],
-        spaces=[bool(token.whitespace_) for token in reference],
-        sent_starts=[token.is_sent_start for token in reference] if known else None,
-    )
 
 
 def _fresh(example: Example) -> Example:

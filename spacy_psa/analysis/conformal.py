@@ -18,11 +18,9 @@ import numpy
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.queries import exact
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
-from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
-from spacy_psa.sentences import document_numbers, sentence_bounds
+from spacy_psa.sentences import document_numbers
 
 
 def least_probability(documents: Iterable[Sequence[float]], level: float) -> float:
@@ -102,17 +100,10 @@ def truth_probabilities(pipe: SequenceLabeler, examples: Sequence[Example]) -> l
 
 
 def _of_spans(pipe: SpanLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
-    docs = [example.predicted for example in examples]
-    inferred = pipe.infer(docs, lambda chain: sentence_posteriors(exact(chain), pipe.scheme))
-    for example, parts in zip(examples, inferred, strict=True):
-        ends = dict(sentence_bounds(example.predicted))
-        gold, _ = pipe.gold_spans(example)
-        values = []
-        for start, end, label in gold:
-            known = label in pipe.labels
-            within = [part for part in parts if part[0] <= start and end <= ends[part[0]]]
-            values += [of(start - s, end - s, label) for s, of in within if known] or [0.0]
-        missed = len(list(pipe.reference_spans(example.reference) or ())) - len(gold)
+    gold = [pipe.gold_spans(example)[0] for example in examples]
+    found = pipe.posterior_batch((example.predicted for example in examples), gold)
+    for example, values in zip(examples, found, strict=True):
+        missed = len(list(pipe.reference_spans(example.reference) or ())) - len(values)
         yield values + [0.0] * missed
 
 

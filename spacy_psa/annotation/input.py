@@ -26,6 +26,7 @@ from spacy_psa.annotation.tokenized import (
     sentence_records,
     tokens_doc,
 )
+from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.corpora.lines import BOM
 from spacy_psa.errors import InputError
 
@@ -80,19 +81,11 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
         >>> resolve_format(Path("texts.jsonl.gz"), InputFormat.auto).value
         'jsonl'
     """
-    if wanted is not InputFormat.auto:
-        return wanted
-    if str(path) == "-":
-        return InputFormat.text
-    suffix = (path.with_suffix("") if _gzipped(path) else path).suffix.lower()
-    if suffix == ".parquet":
+    name = path.with_suffix("") if _gzipped(path) else path
+    if wanted is InputFormat.auto and name.suffix.lower() == ".parquet":
         raise InputError(f"{path}: Parquet is read with --engine ray; give it, too")
-    if suffix not in SUFFIXES:
-        raise InputError(
-            f"{path}: cannot tell the format from the name; "
-            "give --input-format text, jsonl, spacy, tokens or conll"
-        )
-    return SUFFIXES[suffix]
+    choices = "--input-format text, jsonl, spacy, tokens or conll"
+    return format_of(path, wanted, SUFFIXES, choices, name.suffix)
 
 
 @contextmanager
@@ -270,19 +263,16 @@ def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
 
 def _bare(doc: "Doc") -> "Doc":
     """Copy words, spaces, sentences and the user data of the document; no other annotation."""
-    from spacy.tokens import Doc
+    from spacy_psa.sentences import unannotated
 
-    sentences = doc.has_annotation("SENT_START")
-    return Doc(
-        doc.vocab,
-        words=[token.text for token in doc],
-        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
-        sent_starts=[token.is_sent_start for token in doc] if sentences else None,
-        # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans
-        # have a start; they are annotation.
-        user_data={
+    copy = unannotated(doc)
+    # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans have a
+    # start; they are annotation.
+    copy.user_data.update(
+        {
             key: value
             for key, value in doc.user_data.items()
             if not (isinstance(key, tuple) and key[2:3] != (None,))
-        },
+        }
     )
+    return copy

@@ -96,10 +96,11 @@ def calibrate(
     from spacy_psa.analysis.figures import check_matplotlib
     from spacy_psa.analysis.reliability import draw_reliability
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
-    from spacy_psa.cli.coverage import find_coverage, store_settings, upstream
+    from spacy_psa.cli.coverage import find_coverage, store_settings
     from spacy_psa.corpora.atomic import check_free
     from spacy_psa.loading import confident_pipe, load_pipeline
     from spacy_psa.pipeline.chain.temperature import COLDEST, HOTTEST
+    from spacy_psa.pipeline.upstream import with_upstream
 
     # First the checks that take no time.
     if temperature is not None and not COLDEST <= temperature <= HOTTEST:
@@ -128,7 +129,7 @@ def calibrate(
     component = confident_pipe(nlp, pipe)
     data = {name: _read(nlp, component, path) for name, path in paths.items()}
     likelihoods = {
-        name: Likelihood(component, upstream(nlp, component, examples))
+        name: Likelihood(component, with_upstream(nlp, component.name, examples))
         for name, examples in data.items()
     }
     former = component.temperature

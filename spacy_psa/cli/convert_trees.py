@@ -83,7 +83,6 @@ def ptb(
     style = replace(PENN, labels=labels.value, merge_same=not x_over_x)
     chosen = parse_sections(sections) if sections else None
     repairs: Counter[str] = Counter()
-    _check(target)
     docs = read_docs(source, vocab_of(lang), repairs, chosen, style)
     _write(source, target, docs, repairs, quotes, spaces)
 
@@ -114,7 +113,6 @@ def brackets(
 
     style = replace(AS_IS, labels=labels.value, merge_same=not x_over_x)
     repairs: Counter[str] = Counter()
-    _check(target)
     docs = read_bracket_docs(source, vocab_of(lang), repairs, style, one_a_line=not indented)
     _write(source, target, docs, repairs, quotes, spaces)
 
@@ -141,7 +139,6 @@ def spmrl(
 
     style = replace(SPMRL, labels=labels.value, merge_same=not x_over_x)
     repairs: Counter[str] = Counter()
-    _check(target)
     _write(source, target, read_docs(source, vocab_of(lang), repairs, style), repairs)
 
 
@@ -172,7 +169,6 @@ def ctb(
     style = replace(PENN, labels=labels.value, merge_same=not x_over_x)
     chosen = parse_numbers(files, "--files", LAST) if files else None
     repairs: Counter[str] = Counter()
-    _check(target)
     _write(source, target, read_docs(source, vocab_of(lang), repairs, chosen, style), repairs)
 
 
@@ -205,15 +201,8 @@ def export(
 
     chosen = parse_numbers(sentences, "--sentences", LAST) if sentences else None
     repairs: Counter[str] = Counter()
-    _check(target)
     docs = read_docs(source, vocab_of(lang), repairs, chosen, labels.value, discontinuous.value)
     _write(source, target, docs, repairs)
-
-
-def _check(target: Path) -> None:
-    from spacy_psa.corpora.docbin import check_docbin_path
-
-    check_docbin_path(target)
 
 
 def _write(

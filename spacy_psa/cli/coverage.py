@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import srsly
 import typer
 
 from spacy_psa.errors import InputError
@@ -40,17 +41,22 @@ def find_coverage(
         observed_coverage,
         truth_probabilities,
     )
+    from spacy_psa.loading import chain_pipe
     from spacy_psa.pipeline.coverage import Coverage
+    from spacy_psa.pipeline.upstream import with_upstream
     from spacy_psa.scoring.provenance import checksums, command, commit, machine, versions
     from spacy_psa.scoring.result import read_examples
 
     if not 0 < level < 1:
         raise InputError(f"--coverage {level:g}: take a number between 0 and 1, such as 0.9")
-    pipe = _pipe(nlp, name)
-    data = {part: read_examples(nlp, path) for part, path in paths.items()}
+    pipe = chain_pipe(nlp, name)
+    data = {
+        part: with_upstream(nlp, pipe.name, read_examples(nlp, path))
+        for part, path in paths.items()
+    }
     truths = {}
     for part, examples in data.items():
-        found = truth_probabilities(pipe, upstream(nlp, pipe, examples))
+        found = truth_probabilities(pipe, examples)
         truths[part] = [items for items in found if items]
         if not truths[part]:
             raise InputError(
@@ -61,7 +67,7 @@ def find_coverage(
         least = least_probability(truths["dev"], level)
     except InputError as error:
         raise InputError(f"{paths['dev']}: {error}") from error
-    least = math.floor(least * 1e9) / 1e9  # saved settings have 9 decimals; less only adds to sets
+    least = _as_saved(least)
     pipe.coverage = Coverage(level, least, len(truths["dev"]))
     parts: dict[str, Any] = {
         part: {
@@ -69,7 +75,7 @@ def find_coverage(
             "documents": len(documents),
             "items": sum(map(len, documents)),
             "coverage": observed_coverage(documents, least),
-            "set_size": _set_size(pipe, upstream(nlp, pipe, data[part])),
+            "set_size": _set_size(pipe, data[part]),
         }
         for part, documents in truths.items()
     }
@@ -90,23 +96,11 @@ def find_coverage(
     }
 
 
-def _pipe(nlp: "Language", name: str | None) -> "SequenceLabeler":
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-
-    pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)}
-    if not pipes:
-        names = ", ".join(nlp.pipe_names) or "(none)"
-        raise InputError(
-            f"no crf_ner, crf_chunker or crf_tagger among the components {names}: --coverage works "
-            "for no others, so give another pipeline"
-        )
-    if name is None and len(pipes) > 1:
-        raise InputError(
-            f"several components have sets: choose one with --pipe {' or '.join(pipes)}"
-        )
-    if name is not None and name not in pipes:
-        raise InputError(f"--pipe {name}: no such component; take {', '.join(pipes)}")
-    return pipes[name or next(iter(pipes))]
+def _as_saved(least: float) -> float:
+    """Give a number that saved settings, which have 9 decimals, keep; less only adds to sets."""
+    billionths = math.floor(least * 1e9)
+    read = [srsly.json_loads(srsly.json_dumps(n / 1e9)) for n in (billionths, billionths - 1)]
+    return read[0] if read[0] <= least else max(0.0, read[1])
 
 
 def _set_size(pipe: Any, examples: "list[Example]") -> float | None:
@@ -139,18 +133,6 @@ def _print(pipe: Any, parts: dict[str, Any]) -> None:
         f"{coverage.level:g}, in documents like those of dev. The least probability in a set is "
         f"{coverage.least:.6g}."
     )
-
-
-def upstream(
-    nlp: "Language", component: "SequenceLabeler", examples: "list[Example]"
-) -> "list[Example]":
-    """Give the examples with the annotation of the components before this one."""
-    from spacy.training import Example
-
-    before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
-    with nlp.select_pipes(enable=before):
-        docs = list(nlp.pipe(eg.predicted.copy() for eg in examples))
-    return [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
 
 
 def store_settings(nlp: "Language", component: "SequenceLabeler", output: Path | None) -> None:

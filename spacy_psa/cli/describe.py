@@ -13,12 +13,6 @@ if TYPE_CHECKING:
 
 REPORT = "report of `spacy-psa report`"
 CALIBRATION = "record of `spacy-psa calibrate`"
-WHAT = {
-    "crf_ner": "named entities",
-    "crf_chunker": "chunks",
-    "crf_tagger": "parts of speech",
-    "constituency_parser": "constituency trees",
-}
 
 
 def describe(
@@ -94,6 +88,8 @@ def describe(
 
 
 def _description(nlp: "Language", data: str) -> str:
+    from spacy_psa.cli.model_card import WHAT
+
     found = []
     for name in nlp.pipe_names:
         factory = nlp.get_pipe_meta(name).factory

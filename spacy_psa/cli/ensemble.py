@@ -33,30 +33,17 @@ def ensemble(
       spacy-psa ensemble seed-1/model-best seed-2/model-best seed-3/model-best --output joined
     """
     from spacy_psa.corpora.atomic import atomic_folder, check_free
-    from spacy_psa.loading import load_pipeline
+    from spacy_psa.loading import chain_pipe, load_pipeline
 
     check_free(output)
     if len(models) < 2:
         raise InputError("give at least two models to join")
     pipelines = {model: load_pipeline(model) for model in models}
-    joined = _join(pipelines, _name(next(iter(pipelines.values())), pipe))
+    first = next(iter(pipelines.values()))
+    joined = _join(pipelines, chain_pipe(first, pipe).name)
     with atomic_folder(output) as folder:
         joined.to_disk(folder)
     typer.echo(f"Written: {output}, of {len(models)} models")
-
-
-def _name(nlp: "Language", pipe: str | None) -> str:
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-
-    names = [name for name, found in nlp.pipeline if isinstance(found, SequenceLabeler)]
-    if pipe is not None and pipe not in names:
-        raise InputError(f"--pipe {pipe}: no such component; take {', '.join(names) or '(none)'}")
-    if pipe is None and len(names) != 1:
-        raise InputError(
-            f"the first pipeline has {len(names) or 'no'} components that can be joined "
-            f"({', '.join(names) or ', '.join(nlp.pipe_names)}): choose with --pipe"
-        )
-    return pipe or names[0]
 
 
 def _join(pipelines: "dict[str, Language]", name: str) -> "Language":

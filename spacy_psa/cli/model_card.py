@@ -7,12 +7,14 @@ import srsly
 
 from spacy_psa.cli.report import OVERALL, PER_TYPE, markdown_table, overall, per_type, plain
 
-TASKS = {
-    "crf_ner": "token-classification",
-    "crf_chunker": "token-classification",
-    "crf_tagger": "token-classification",
-    "constituency_parser": "token-classification",
+WHAT = {
+    "crf_ner": "named entities",
+    "crf_chunker": "chunks",
+    "crf_tagger": "parts of speech",
+    "constituency_parser": "constituency trees",
 }
+"""What the components of this package find."""
+TASK = "token-classification"
 USE = (
     "It is for text like its training data. On text of another kind it finds less, and its "
     "probabilities fit less: measure it on some of your own documents first."
@@ -41,6 +43,7 @@ def model_card(
         en_names 1.0.0
     """
     name = f"{meta['lang']}_{meta['name']}"
+    scores = overall(dict(report)) if report else []
     parts = [
         f"# {name} {meta['version']}",
         plain(str(meta.get("description", ""))),
@@ -57,7 +60,7 @@ def model_card(
             "## Scores",
             f"On {test['documents']:,} documents ({test['words']:,} words) that it was not trained "
             "or chosen on, in percent:",
-            markdown_table(OVERALL, overall(dict(report))),
+            markdown_table(OVERALL, scores),
         ]
         if types := per_type(dict(report)):
             parts.append(markdown_table(PER_TYPE, types))
@@ -72,8 +75,9 @@ def model_card(
         parts += ["## Confidence", *sure]
     parts += ["## Intended use and limits", plain(intended_use) if intended_use else USE]
     who = ", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key))
-    parts += ["## Author and licence", f"{plain(who) or 'Not named.'}\n\nLicence: {_license(meta)}"]
-    return _front(meta, name, factories, report) + "\n\n".join(parts) + "\n"
+    licence = plain(str(meta.get("license") or "not named"))
+    parts += ["## Author and licence", f"{plain(who) or 'Not named.'}\n\nLicence: {licence}"]
+    return _front(meta, name, factories, report, scores) + "\n\n".join(parts) + "\n"
 
 
 def _source(source: Mapping[str, Any]) -> str:
@@ -99,35 +103,31 @@ def _confidence(found: Mapping[str, Any]) -> str:
     )
 
 
-def _license(meta: Mapping[str, Any]) -> str:
-    return plain(str(meta.get("license") or "not named"))
-
-
 def _front(
     meta: Mapping[str, Any],
     name: str,
     factories: Sequence[str],
     report: Mapping[str, Any] | None,
+    scores: Sequence[Sequence[str]],
 ) -> str:
-    tasks = dict.fromkeys(TASKS[factory] for factory in factories if factory in TASKS)
-    front: dict[str, Any] = {"tags": ["spacy", "spacy-psa", *tasks], "library_name": "spacy"}
+    tags = ["spacy", "spacy-psa", *([TASK] if WHAT.keys() & set(factories) else [])]
+    front: dict[str, Any] = {"tags": tags, "library_name": "spacy"}
     front["language"] = [meta["lang"] if meta["lang"] != "xx" else "multilingual"]
     if meta.get("license"):
         front["license"] = meta["license"].replace(" ", "-").lower()
     if report:
-        metrics = [
-            {"name": f"{row} {kind}", "type": kind, "value": float(value) / 100}
-            for row, *values in overall(dict(report))
-            for kind, value in zip(("precision", "recall", "f1"), values)
-            if all(values)
-        ]
-        metrics += [
-            {"name": row, "type": "accuracy", "value": float(values[-1]) / 100}
-            for row, *values in overall(dict(report))
-            if not all(values)
-        ]
-        task = {"type": "token-classification", "name": "annotation"}
+        spans, accuracies = [], []
+        for row, *values in scores:
+            if all(values):
+                spans += [
+                    {"name": f"{row} {kind}", "type": kind, "value": float(value) / 100}
+                    for kind, value in zip(("precision", "recall", "f1"), values)
+                ]
+            else:
+                accuracy = float(values[-1]) / 100
+                accuracies.append({"name": row, "type": "accuracy", "value": accuracy})
+        task = {"type": TASK, "name": "annotation"}
         data = {"name": report["test"]["path"], "type": "test"}
-        result = {"task": task, "dataset": data, "metrics": metrics}
+        result = {"task": task, "dataset": data, "metrics": [*spans, *accuracies]}
         front["model-index"] = [{"name": name, "results": [result]}]
     return f"---\n{srsly.yaml_dumps(front)}---\n"

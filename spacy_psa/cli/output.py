@@ -14,6 +14,7 @@ from spacy_psa.cli.conll_writer import ConllWriter
 from spacy_psa.cli.docbin_writer import DocBinWriter
 from spacy_psa.cli.html_writer import HtmlWriter
 from spacy_psa.cli.jsonl_writer import JsonlWriter
+from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.errors import InputError
 
 
@@ -60,14 +61,8 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
         >>> resolve_format(Path("page.html"), OutputFormat.auto).value
         'html'
     """
-    form: OutputFormat | None = wanted
-    if wanted is OutputFormat.auto:
-        form = OutputFormat.jsonl if str(path) == "-" else SUFFIXES.get(path.suffix.lower())
-    if form is None:
-        raise InputError(
-            f"{path}: cannot tell the format from the name; "
-            "give --format jsonl, spacy, conll or html"
-        )
+    suffix = ".jsonl" if str(path) == "-" else path.suffix
+    form = format_of(path, wanted, SUFFIXES, "--format jsonl, spacy, conll or html", suffix)
     if form is OutputFormat.parquet:
         raise InputError(f"{path}: Parquet is written with --engine ray; give it, too")
     return form

@@ -13,7 +13,7 @@ from spacy_psa.cli.docbin_writer import DocBinWriter
 from spacy_psa.cli.jsonl_writer import JsonlWriter
 from spacy_psa.cli.output import open_output
 from spacy_psa.cli.tree_pictures import SvgWriter, check_drawing
-from spacy_psa.errors import InputError
+from spacy_psa.corpora.format_by_name import format_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -53,14 +53,8 @@ def resolve_tree_format(path: Path, wanted: TreeFormat) -> TreeFormat:
         >>> resolve_tree_format(Path("trees.mrg"), TreeFormat.auto).value
         'indented'
     """
-    form: TreeFormat | None = wanted
-    if wanted is TreeFormat.auto:
-        form = SUFFIXES.get("" if str(path) == "-" else path.suffix.lower())
-    if form is None:
-        raise InputError(
-            f"{path}: cannot tell the format from the name; "
-            "give --format brackets, indented, jsonl, svg or spacy"
-        )
+    choices = "--format brackets, indented, jsonl, svg or spacy"
+    form = format_of(path, wanted, SUFFIXES, choices)
     if form is TreeFormat.svg:
         check_drawing(path, "give another --format")
     return form

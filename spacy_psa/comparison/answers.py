@@ -1,10 +1,11 @@
 """What a pipeline says of a gold corpus: its units, and the exact probability of any unit."""
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -13,12 +14,10 @@ from spacy_psa.comparison.gold import Gold
 from spacy_psa.comparison.units import Component, Unit
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.doc_spans import same_tokens
-from spacy_psa.pipeline.chain.queries import cut, exact, tag_marginals
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
-from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
 from spacy_psa.scoring.result import read_examples
-from spacy_psa.sentences import document_batches, sentence_bounds
+from spacy_psa.sentences import document_batches, unannotated
 
 BATCH = 4000
 """The least number of tokens in a batch; few enough for a server to do other work between."""
@@ -89,23 +88,21 @@ class Answers:
         """
         begin, end = self._starts[batch : batch + 2]
         docs, pipe = self._batches[batch], self.component.pipe
-        found = dict.fromkeys((unit for unit in asked if begin <= unit[0] < end), 0.0)
+        starts = numpy.cumsum([begin, *map(len, docs)]).tolist()
+        by_doc: list[list[Unit]] = [[] for _ in docs]
+        for unit in asked:
+            if begin <= unit[0] < end:
+                by_doc[bisect(starts, unit[0]) - 1].append(unit)
+        moved = [[(s - at, e - at, label) for s, e, label in u] for u, at in zip(by_doc, starts)]
         if isinstance(pipe, SpanLabeler):
-            parts = pipe.infer(docs, lambda chain: sentence_posteriors(exact(chain), pipe.scheme))
+            values = pipe.posterior_batch(docs, moved)
         else:
-            parts = pipe.infer(docs, lambda chain: cut(tag_marginals(exact(chain)), chain.lengths))
-        labels = {label: i for i, label in enumerate(pipe.labels)}
-        places = _places(docs, parts, begin)
-        for start, stop, label in found:
-            answer, first, last = places[start]
-            if stop > last or label not in labels:
-                continue
-            if isinstance(pipe, SpanLabeler):
-                value = answer(start - first, stop - first, label)
-            else:
-                value = answer[start - first, labels[label]]
-            found[start, stop, label] = float(value)
-        return found
+            values = [
+                [_of_tag(rows[start], label, pipe.tags) for start, _, label in units]
+                for rows, units in zip(pipe.marginals_batch(docs), moved, strict=True)
+            ]
+        pairs = zip(by_doc, values, strict=True)
+        return {unit: p for units, found in pairs for unit, p in zip(units, found, strict=True)}
 
     def _check(self, docs: list[Doc], start: int, end: int, does: str) -> None:
         """Check that docs have the words of a part of the corpus."""
@@ -135,19 +132,10 @@ def _of_gold_words(example: Example) -> Doc:
     """Give the doc to predict, with the words of the reference."""
     if same_tokens(example):
         return example.predicted
-    reference = example.reference
-    words = [token.text for token in reference]
-    spaces = [bool(token.whitespace_) for token in reference]
-    return Doc(reference.vocab, words=words, spaces=spaces, user_data=example.predicted.user_data)
+    doc = unannotated(example.reference, sentences=False)
+    doc.user_data.update(example.predicted.user_data)
+    return doc
 
 
-def _places(docs: list[Doc], parts: list[Any], at: int) -> dict[int, tuple[Any, int, int]]:
-    """Find for each token the answer of its sentence, and the sentence's bounds in the corpus."""
-    found = {}
-    for doc, answers in zip(docs, parts, strict=True):
-        ends = dict(sentence_bounds(doc))
-        for start, answer in answers:
-            for i in range(start, ends[start]):
-                found[at + i] = (answer, at + start, at + ends[start])
-        at += len(doc)
-    return found
+def _of_tag(row: NDArray[numpy.float64], tag: str, tags: Sequence[str]) -> float:
+    return float(row[tags.index(tag)]) if tag in tags else 0.0

@@ -10,17 +10,22 @@ constituent around it. A tree that is still discontinuous is left out or raised.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.archives import open_files
-from spacy_psa.corpora.lines import BLANKS, decode_lines
-from spacy_psa.corpora.projective import is_discontinuous, lower_punctuation, raise_blocks, yields
+from spacy_psa.corpora.lines import BLANKS
+from spacy_psa.corpora.projective import (
+    is_discontinuous,
+    lower_punctuation,
+    path_up,
+    raise_blocks,
+    yields,
+)
 from spacy_psa.corpora.tree_style import Labels
-from spacy_psa.corpora.treebank_files import tree_docs
+from spacy_psa.corpora.treebank_files import open_documents, tree_docs
 from spacy_psa.corpora.trees import ROOTS, Parsed
 from spacy_psa.errors import InputError
 
@@ -79,9 +84,9 @@ def read_docs(
     def trees() -> Iterator[tuple[str, Parsed]]:
         found = False
         what = ".export or .negra files"
-        for name, stream in open_files(source, lambda path: path.endswith(ENDINGS), what):
-            document = PurePosixPath(name.removesuffix(".gz")).stem
-            lines = decode_lines(name, (line.rstrip() + b"\n" for line in stream), counts)
+        for name, document, lines in open_documents(
+            source, lambda path: path.endswith(ENDINGS), what, counts
+        ):
             for line, number, rows in read_rows(name, lines):
                 found = True
                 if sentences is not None and number not in sentences:
@@ -159,7 +164,7 @@ def _parsed(
         if below[i] and not (above[i] == len(above) and row.tag in (*ROOTS, ROOT_LABEL)):
             plain = labels == "bare" or row.function == NO_FUNCTION
             label = row.tag if plain else f"{row.tag}-{row.function}"
-            found.append((min(below[i]), max(below[i]) + 1, _depth(above, i), label))
+            found.append((min(below[i]), max(below[i]) + 1, len(path_up(above, i)), label))
     # In preorder: the higher of two constituents with the same words comes first.
     found.sort(key=lambda span: (span[0], -span[1], span[2]))
     spans = [(start, end, label) for start, end, _, label in found]
@@ -186,10 +191,3 @@ def _above(place: str, tokens: list[Row], nodes: list[Row]) -> list[int]:
         if node < root:
             raise InputError(f"{place}: {row.form} stands above itself; correct the sentence")
     return above
-
-
-def _depth(above: list[int], node: int) -> int:
-    depth = 0
-    while node < len(above):
-        node, depth = above[node], depth + 1
-    return depth

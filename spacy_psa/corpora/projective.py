@@ -24,6 +24,20 @@ def yields(above: Sequence[int], words: int) -> list[set[int]]:
     return found
 
 
+def path_up(above: Sequence[int], node: int) -> list[int]:
+    """Give the nodes above a node, the lowest first, up to the root.
+
+    Examples:
+        >>> path_up([3, 4, 3, 4], 0)
+        [3, 4]
+    """
+    found = []
+    while node < len(above):
+        node = above[node]
+        found.append(node)
+    return found
+
+
 def is_discontinuous(above: Sequence[int], words: int) -> bool:
     """Tell whether the words below a node do not stand side by side.
 
@@ -57,8 +71,8 @@ def lower_punctuation(above: Sequence[int], words: Sequence[str]) -> list[int]:
         if i in marks and before is not None:
             after = next((j for j in range(i + 1, len(words)) if j not in marks), None)
             if after is not None:
-                around = set(_path(lowered, before))
-                lowered[i] = next(node for node in _path(lowered, after) if node in around)
+                around = set(path_up(lowered, before))
+                lowered[i] = next(node for node in path_up(lowered, after) if node in around)
         if i not in marks:
             before = i
     return lowered
@@ -81,7 +95,7 @@ def raise_blocks(above: Sequence[int], words: int, heads: Collection[int]) -> li
         [4, 4, 3, 4]
     """
     raised = list(above)
-    depths = {node: len(_path(above, node)) for node in range(words, len(above))}
+    depths = {node: len(path_up(above, node)) for node in range(words, len(above))}
     for node in sorted(depths, key=lambda node: -depths[node]):
         below = yields(raised, words)  # those of the children are continuous already
         children = [i for i in range(len(above)) if raised[i] == node and below[i]]
@@ -104,12 +118,3 @@ def raise_blocks(above: Sequence[int], words: int, heads: Collection[int]) -> li
                 for child in block if block is not stays else []:
                     raised[child] = above[node]
     return raised
-
-
-def _path(above: Sequence[int], node: int) -> list[int]:
-    """Give the nodes above a node, the lowest first, up to the root."""
-    found = []
-    while node < len(above):
-        node = above[node]
-        found.append(node)
-    return found

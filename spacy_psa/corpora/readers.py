@@ -12,6 +12,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.lines import describe_repairs
+from spacy_psa.sentences import unannotated
 
 Reader = Callable[[Language], Iterable[Example]]
 
@@ -39,8 +40,7 @@ def make_reader(
     def read(nlp: Language) -> Iterator[Example]:
         repairs: Counter[str] = Counter()
         for doc in islice(docs(nlp.vocab, repairs), limit or None):
-            spaces = None if doc.has_unknown_spaces else [bool(t.whitespace_) for t in doc]
-            yield Example(Doc(nlp.vocab, words=[t.text for t in doc], spaces=spaces), doc)
+            yield Example(unannotated(doc, nlp.vocab, sentences=False), doc)
         if repairs:
             warnings.warn(describe_repairs(path, repairs), stacklevel=2)
 

@@ -38,12 +38,30 @@ def read_tree_files(
     Raises:
         InputError: if there are no such files, or if one does not contain bracketed trees.
     """
+    for name, document, lines in open_documents(source, wanted, what, repairs):
+        for _, parsed in read_trees(name, without_markup(name, lines), repairs, style):
+            yield document, parsed
+
+
+def open_documents(
+    source: Path, wanted: Callable[[str], bool], what: str, repairs: Counter[str]
+) -> Iterator[tuple[str, str, Lines]]:
+    """Open the files of a treebank in turn; yield name, document and numbered lines of each.
+
+    Args:
+        source: a folder, an archive or a single file.
+        wanted: tells by its path whether a file of a folder or an archive is read.
+        what: what `wanted` looks for, for the error message.
+        repairs: counts the repaired lines.
+
+    Raises:
+        InputError: if there are no such files.
+    """
     for name, stream in open_files(source, wanted, what):
         document = PurePosixPath(name.removesuffix(".gz")).stem
         # Blanks at the end of a line belong to the format, so they are not counted as repairs.
-        lines = decode_lines(name, (line.rstrip() + b"\n" for line in stream), repairs)
-        for _, parsed in read_trees(name, without_markup(name, lines), repairs, style):
-            yield document, parsed
+        stripped = (line.rstrip() + b"\n" for line in stream)
+        yield name, document, decode_lines(name, stripped, repairs)
 
 
 def tree_docs(vocab: Vocab, trees: Iterable[tuple[str, Parsed]]) -> Iterator[Doc]:

@@ -18,7 +18,7 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-from spacy_psa.sentences import sentence_bounds, sentence_starts
+from spacy_psa.sentences import sentence_bounds
 from spacy_psa.server.analysis import Evidence, chain_answer, parser_answer
 
 KEPT = 8  # texts whose scores are kept
@@ -28,9 +28,7 @@ Row = dict[str, Any]
 class _Scored(NamedTuple):
     """A text that the chain components have scored, without a doc: docs end with their zone."""
 
-    words: list[str]
-    spaces: list[bool]
-    starts: list[bool | int | None]
+    tokens: Tokens
     analyses: dict[str, DocAnalyses]
 
 
@@ -190,9 +188,7 @@ class ServedModel:
         """
         with memory_zone(self.nlp):
             found = self._scored_text(text, keep)
-            doc = Doc(
-                self.nlp.vocab, words=found.words, spaces=found.spaces, sent_starts=found.starts
-            )
+            doc = found.tokens.doc(self.nlp.vocab)
             yield doc, {name: analyses.on(doc) for name, analyses in found.analyses.items()}
 
     def _scored_text(self, text: str | Tokens, keep: bool) -> _Scored:
@@ -209,12 +205,8 @@ class ServedModel:
             # What comes after the last of them changes nothing but the sentences.
             if left or not isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
                 doc = pipe(doc)
-        scored = _Scored(
-            [token.text for token in doc],
-            [bool(token.whitespace_) for token in doc],
-            [*sentence_starts(doc)],
-            {name: found.on(None) for name, found in analyses.items()},
-        )
+        without_doc = {name: found.on(None) for name, found in analyses.items()}
+        scored = _Scored(Tokens.of(doc), without_doc)
         if keep:
             self._scored[text] = scored
         while len(self._scored) > KEPT:

@@ -19,6 +19,7 @@ from thinc.api import Config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.errors import InputError
+from spacy_psa.sentences import unannotated
 from spacy_psa.training.config import initialize
 from spacy_psa.training.loop import train
 from spacy_psa.training.model_folders import ModelFolders
@@ -134,16 +135,7 @@ def predict_tags(nlp: Language, docs: Sequence[Doc]) -> Iterator[list[str]]:
     Raises:
         InputError: if the pipeline predicts none.
     """
-    bare = (
-        Doc(
-            nlp.vocab,
-            words=[token.text for token in doc],
-            spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
-            sent_starts=[bool(token.is_sent_start) for token in doc],
-        )
-        for doc in docs
-    )
-    for doc in nlp.pipe(bare):
+    for doc in nlp.pipe(unannotated(doc, nlp.vocab) for doc in docs):
         if len(doc) and not doc.has_annotation("TAG"):
             raise InputError(
                 f"the components {', '.join(nlp.pipe_names)} predict no parts of speech; give the "

@@ -205,7 +205,10 @@ def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, 
         (["--coverage", 0.999], "dev.spacy: a coverage of 0.999 needs at least 999 documents"),
         (["--coverage", 90], "--coverage 90: take a number between 0 and 1"),
         (["--coverage", 0.5, "--temperature", 2], "--temperature: leave it out with --coverage"),
-        (["--coverage", 0.5, "--pipe", "x"], "--pipe x: no such component; take ner"),
+        (
+            ["--coverage", 0.5, "--pipe", "x"],
+            "--pipe x: no such crf_ner, crf_chunker or crf_tagger; take ner",
+        ),
     ],
 )
 def test_a_coverage_that_cannot_be_promised_is_one_error(model, dev, options, reason):

@@ -7,7 +7,8 @@ pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed"
 from huggingface_hub import constants
 
 from tests.helpers.commands import assert_one_error, command
-from tests.helpers.hub import Hub, running
+from tests.helpers.hub import Hub
+from tests.helpers.serving import running
 
 run = command("push")
 
@@ -15,7 +16,7 @@ run = command("push")
 @pytest.fixture
 def hub(monkeypatch):
     hub = Hub()
-    with running(hub) as address:
+    with running(hub.app()) as address:
         hub.address = address
         monkeypatch.setattr(constants, "ENDPOINT", address)
         yield hub
@@ -81,6 +82,6 @@ def test_what_cannot_be_pushed_is_one_error_and_nothing_arrives(hub, model, tmp_
 
 
 def test_a_hub_that_cannot_be_reached_is_one_error(model, monkeypatch):
-    with running(Hub()) as address:
+    with running(Hub().app()) as address:
         monkeypatch.setattr(constants, "ENDPOINT", address)
     assert_one_error(push(model), "ada/en_names: the hub did not take")

@@ -3,13 +3,8 @@
 import base64
 import hashlib
 import json
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -98,20 +93,3 @@ class Hub:
         name = f"{request.path_params['a']}/{request.path_params['b']}"
         url = f"{self.address}/{name}/commit/1"
         return JSONResponse({"commitUrl": url, "commitOid": "1", "success": True})
-
-
-@contextmanager
-def running(hub: Hub) -> Iterator[str]:
-    """The address of a hub that runs in a thread."""
-    config = uvicorn.Config(hub.app(), port=0, log_level="warning")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started and thread.is_alive():
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()

@@ -2,18 +2,15 @@
 
 import os
 import shutil
-import threading
-import time
 from pathlib import Path
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from spacy_psa.server.app import create_app
-from spacy_psa.server.listen import open_socket
 from spacy_psa.server.models import ServedModel
 from tests.helpers.served import served_pipeline
+from tests.helpers.serving import running
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -32,15 +29,8 @@ def client(served):
 @pytest.fixture(scope="session")
 def address(served):
     """The address of a server that runs in a thread."""
-    listening = open_socket("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app([served]), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started and thread.is_alive():
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with running(create_app([served])) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")  # while it is open, its event loop runs in the thread of the tests

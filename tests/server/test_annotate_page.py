@@ -6,9 +6,10 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 from playwright.sync_api import expect
 
 from spacy_psa.active_learning.decisions import Decided
-from tests.helpers.annotating import SPOKEN, annotating, running
+from tests.helpers.annotating import SPOKEN, annotating
 from tests.helpers.decided import decide_all, dev_file
 from tests.helpers.pipelines import TEXTS, random_nlp
+from tests.helpers.serving import running
 
 HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
 

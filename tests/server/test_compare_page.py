@@ -1,10 +1,6 @@
 """The view Compare and the report, in a real browser: the same scripts on a page and in a file."""
 
-import threading
-import time
-
 import pytest
-import uvicorn
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 import spacy
@@ -13,10 +9,10 @@ from playwright.sync_api import expect
 from spacy_psa.server.app import create_app
 from spacy_psa.server.compare import compare_view
 from spacy_psa.server.compare_file import comparison_page
-from spacy_psa.server.listen import open_socket
 from spacy_psa.server.models import ServedModel
 from tests.helpers.compared import GOLD, compared, rules, write_gold
 from tests.helpers.pipelines import MARKED
+from tests.helpers.serving import running
 
 RULES = {"Ada": "PER", "Bob": "LOC", "Leeds": "LOC", "Acme": "ORG", "towns": "ORG", "onerror": "X"}
 MORE = ["<img src=x onerror=document.title='bad'> <b>[Ada|PER]</b>", "ذهب [بوب|PER] إلى [ليدز|LOC]"]
@@ -52,15 +48,8 @@ def server(nlps, gold):
     """The address of a server with the view."""
     models = [ServedModel(*item) for item in nlps.items()]
     app = create_app(models, views=[compare_view(models, gold, None, gold)])
-    listening = open_socket("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started and thread.is_alive():
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    with running(app) as address:
+        yield address
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """How probable each labelled span is: exact posteriors of spans under a linear chain."""
 
-from collections.abc import Callable
+from bisect import bisect
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -166,6 +167,38 @@ def sentence_posteriors(chain: LinearChain, scheme: SpanScheme) -> list[Posterio
         return float(posteriors.of(row, start, end, scheme.label_index(name)))
 
     return [partial(posterior, row) for row in range(len(chain.lengths))]
+
+
+def posteriors_of(
+    sentences: Sequence[tuple[int, int, Posterior]],
+    spans: Iterable[tuple[int, int, str]],
+    labels: Collection[str],
+) -> list[float]:
+    """Look up the posteriors of spans of a doc.
+
+    Args:
+        sentences: the first token of each sentence, the token after its last, and its function from
+            `sentence_posteriors`; in order.
+        spans: start, end and label, over the tokens of the doc.
+        labels: the labels of the scheme.
+
+    Returns:
+        The probability of each span; 0 if it crosses the bounds of a sentence, or has no such
+        label.
+
+    Examples:
+        >>> posteriors_of([(0, 2, lambda *span: 0.5)], [(0, 2, "PER"), (1, 3, "PER")], ["PER"])
+        [0.5, 0.0]
+    """
+    starts = [start for start, _, _ in sentences]
+    found = []
+    for start, end, label in spans:
+        value, place = 0.0, bisect(starts, start) - 1
+        if place >= 0 and label in labels:
+            first, last, posterior = sentences[place]
+            value = posterior(start - first, end - first, label) if end <= last else 0.0
+        found.append(value)
+    return found
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Evidence on the spans of a doc, and questions to the distribution over them."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy
@@ -19,7 +19,7 @@ from spacy_psa.pipeline.chain.own_predictions import is_own
 from spacy_psa.pipeline.chain.queries import exact
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_evidence import SpanEvidence, allowed_by
-from spacy_psa.pipeline.chain.span_posteriors import sentence_posteriors
+from spacy_psa.pipeline.chain.span_posteriors import posteriors_of, sentence_posteriors
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
@@ -185,13 +185,29 @@ class SpanPredictor(ChainPredictor):
                     f"{self.name}: {span.text!r} has the label {span.label_!r}, which is not "
                     f"among the labels {', '.join(self.labels)}"
                 )
-        (parts,) = self.infer([doc], lambda chain: sentence_posteriors(exact(chain), self.scheme))
-        ends = dict(sentence_bounds(doc))
-        found = numpy.zeros(len(spans))
-        for i, span in enumerate(spans):
-            for start, posterior in parts:
-                if start <= span.start and span.end <= ends[start]:
-                    found[i] = posterior(span.start - start, span.end - start, span.label_)
+        asked = [(span.start, span.end, span.label_) for span in spans]
+        return numpy.array(self.posterior_batch([doc], [asked])[0])
+
+    def posterior_batch(
+        self, docs: Iterable[Doc], spans: Iterable[Sequence[tuple[int, int, str]]]
+    ) -> list[list[float]]:
+        """Compute the probabilities of spans of several docs, which share batches of the model.
+
+        Args:
+            docs: the docs; the evidence on them counts.
+            spans: for each doc, any spans: start, end and label, over its tokens.
+
+        Returns:
+            For each doc, the probability of each span. It is 0 for a span that crosses the bounds
+            of a sentence, or has a label that the component does not know.
+        """
+        docs = list(docs)
+        inferred = self.infer(docs, lambda chain: sentence_posteriors(exact(chain), self.scheme))
+        found = []
+        for doc, parts, asked in zip(docs, inferred, spans, strict=True):
+            ends = dict(sentence_bounds(doc))
+            sentences = [(start, ends[start], posterior) for start, posterior in parts]
+            found.append(posteriors_of(sentences, asked, self.labels))
         return found
 
     def prediction_sets(self, docs: Iterable[Doc]) -> list[list[tuple[Span, float]]]:

@@ -1,0 +1,46 @@
+"""A file that one process holds at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from spacy_psa.errors import InputError
+
+
+@contextmanager
+def held(lock: Path, busy: str, unwritable: str) -> Iterator[None]:
+    """Hold a lock while this block runs; the system lets it go if the process is killed.
+
+    Args:
+        lock: the file of the lock; its folder is made if it does not exist. It is gone at the end.
+        busy: the error if another process holds it.
+        unwritable: the error if it cannot be made; `{reason}` in it becomes the reason.
+
+    Raises:
+        InputError: if another process holds it, or it cannot be made.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     place = Path(folder) / ".lock"
+        ...     with held(place, "in use", "no place: {reason}"):
+        ...         inside = place.exists()
+        ...     inside, place.exists()
+        (True, False)
+    """
+    file = FileLock(lock)
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(busy) from error
+    except OSError as error:
+        raise InputError(unwritable.replace("{reason}", str(error.strerror or error))) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes no open file; it is in nobody's way
+            lock.unlink()
+        file.release()
