@@ -13,6 +13,9 @@ from spacy_psa.errors import check_choice, check_sizes, naming
 from spacy_psa.modules.span_scores import Sides, SpanScores
 from spacy_psa.modules.tag_scores import TagScores
 
+SPAN_SCORES = "span_scores"
+SPANS_AND_TAGS = "spans_and_tags"
+
 
 def chart_parser(
     tok2vec: Model[list[Doc], list[Floats2d]],
@@ -63,7 +66,7 @@ def chart_parser(
         check_choice("sides", sides, Sides)
     boundaries = has_boundaries(tok2vec)
     of_spans = {"hidden": hidden, "boundaries": boundaries, "sides": sides}
-    spans = head_layer("span_scores", SpanScores, of_spans)
+    spans = head_layer(SPAN_SCORES, SpanScores, of_spans)
     if tag_hidden is None:
         return sentencewise(tok2vec, spans)
     of_tags = {"hidden": tag_hidden, "boundaries": boundaries}
@@ -75,7 +78,7 @@ def chart_parser(
 
 def _beside(spans: Model, tags: Model) -> Model:
     """Put two heads over the same vectors; the arrays of the first head come first."""
-    return Model("spans_and_tags", _forward, init=_init, layers=[spans, tags], dims={"nO": None})
+    return Model(SPANS_AND_TAGS, _forward, init=_init, layers=[spans, tags], dims={"nO": None})
 
 
 def _forward(

@@ -102,23 +102,31 @@ class StructuredPipe(TrainablePipe, ABC):
         return list(self.labels)
 
     def add_label(self, label: str) -> int:
-        """Add a label; this is possible until the model is initialized.
+        """Add a label, also to a trained component, where it is improbable until it is learned.
 
         Returns:
             1 if the label is new, 0 if the component has it already.
 
         Raises:
-            ValueError: if the label is not a string, or if it is new and the model has weights.
+            ValueError: if the label is not a string.
         """
         if not isinstance(label, str):
             raise ValueError(Errors.E187)
         if label in self.labels:
             return 0
-        if self.model.has_dim("nO"):
-            raise ValueError(Errors.E922.format(name=self.name, nO=self.model.get_dim("nO")))
         self.cfg["labels"].append(label)
         self.vocab.strings.add(label)
+        if self.model.has_dim("nO"):
+            try:
+                self.widen_model()
+            except Exception:
+                self.cfg["labels"].pop()
+                raise
         return 1
+
+    @abstractmethod
+    def widen_model(self) -> None:
+        """Let the trained model score a label that was added; it is improbable until learned."""
 
     def initialize(
         self,

@@ -17,7 +17,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.crf import score_legal_pairs
-from spacy_psa.architectures.more_tags import add_tags
+from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import check_choice, naming
 from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor, Tags
@@ -126,21 +126,8 @@ class SequenceLabeler(Rehearsing, ChainPredictor, KeptSettings):
             without missing tags is legal.
         """
 
-    def add_label(self, label: str) -> int:
-        """Add a label, also to a trained component, where it is improbable until it is learned.
-
-        Returns:
-            1 if the label is new, 0 if the component has it already.
-
-        Raises:
-            ValueError: if the label is not a string.
-        """
-        if not isinstance(label, str) or label in self.labels or not self.model.has_dim("nO"):
-            return super().add_label(label)
-        self.cfg["labels"].append(label)
-        self.vocab.strings.add(label)
+    def widen_model(self) -> None:
         add_tags(self.model, self.legal()[0])
-        return 1
 
     def initialize(
         self,

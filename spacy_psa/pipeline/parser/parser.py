@@ -10,6 +10,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from spacy_psa.architectures.more_labels import add_span_labels
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.factory import component_factory
@@ -191,6 +192,9 @@ class ConstituencyParser(TreePredictor):
                 self.vocab.strings.add(tag)
             self.model.get_ref("tags").set_dim("nO", len(self.tags))
         super().initialize(get_examples, nlp=nlp, labels=labels)
+
+    def widen_model(self) -> None:
+        add_span_labels(self.model, self.outputs)
 
     def find_labels(self, examples: Iterable[Example]) -> list[str]:
         at_root: Counter[str] = Counter()

@@ -1,4 +1,6 @@
-"""Gives the trained head of a chain component more tags; what it knows stays."""
+"""Gives the trained head of a component more labels; what it knows stays."""
+
+from typing import Any
 
 import numpy
 import torch
@@ -7,12 +9,13 @@ from thinc.api import Model
 from thinc.shims.shim import Shim
 from torch import Tensor, nn
 
+from spacy_psa.architectures.chart import SPAN_SCORES, SPANS_AND_TAGS
 from spacy_psa.architectures.crf import find_heads
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.structs.pair_chain import TagPairs
 
 IMPROBABLE = -5.0
-"""The score of a new tag, or of a pair with one, before it is learned."""
+"""The score of a new label or tag, or of a pair with one, before it is learned."""
 
 
 def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
@@ -36,21 +39,61 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
         >>> ner.model.get_dim("nO"), ner.add_label("ORG"), ner.model.get_dim("nO")
         (5, 1, 9)
     """
+    pairs = TagPairs(legal)
     for head in find_heads(model):
-        _widen(head, legal)
+        numbers = torch.stack([pairs.previous, pairs.tag], 1)
+        more = {} if shim_of(head).cfg.get("pairs") is None else {"pairs": numbers.tolist()}
+        _widen(head, len(legal), more)
+    _set_outputs(model, len(legal))
+
+
+def add_span_labels(model: Model, count: int) -> None:
+    """Append labels to those that a trained chart parser scores.
+
+    The scores of the other labels stay as they are. The new labels are improbable until they are
+    learned: the null label, which says that there is no constituent, has the score 0.
+
+    Args:
+        model: the model of a component, as `chart_parser` makes it.
+        count: the number of labels, new ones included.
+
+    Raises:
+        ValueError: if the model has no head of `ChartParser.v1`.
+
+    Examples:
+        >>> import spacy
+        >>> nlp = spacy.blank("en")
+        >>> parser = nlp.add_pipe(
+        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
+        ... )
+        >>> _ = parser.add_label("S")
+        >>> optimizer = nlp.initialize()
+        >>> parser.model.get_dim("nO"), parser.add_label("NP"), parser.model.get_dim("nO")
+        (1, 1, 2)
+    """
+    heads = [node for node in model.walk() if node.name == SPAN_SCORES]
+    if not heads:
+        raise ValueError(
+            "only the head of spacy-psa.ChartParser.v1 takes labels after its initialization: "
+            "initialize the model again"
+        )
+    for head in heads:
+        _widen(head, count, {})
+    _set_outputs(model, count)
+
+
+def _set_outputs(model: Model, count: int) -> None:
     for node in model.walk():
-        if node.name in ("sentencewise", "ensemble"):
-            node.set_dim("nO", len(legal), force=True)
+        if node.name in ("sentencewise", "ensemble", SPANS_AND_TAGS):
+            node.set_dim("nO", count, force=True)
 
 
-def _widen(head: Model, legal: NDArray[numpy.bool_]) -> None:
-    shim, count = shim_of(head), len(legal)
+def _widen(head: Model, count: int, more: dict[str, Any]) -> None:
+    """Build the module of a head anew for `count` labels, with the old weights in their places."""
+    shim = shim_of(head)
     old = shim.module
-    cfg = {**shim.cfg, "labels": count}
+    cfg = {**shim.cfg, "labels": count, **more}
     before = _pairs(old, shim.cfg)
-    if shim.cfg.get("pairs") is not None:
-        pairs = TagPairs(legal)
-        cfg["pairs"] = torch.stack([pairs.previous, pairs.tag], 1).tolist()
     shim.build(**cfg)
     _copy(old, shim.module, before, _pairs(shim.module, cfg))
     shim.module.to(next(old.parameters()).device)
