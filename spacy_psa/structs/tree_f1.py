@@ -6,15 +6,23 @@ p(c) is the probability that the constituent c is in the true tree T*. This is t
 expected numbers of right constituents and of all. Dinkelbach 1967 gives its maximum by CKY over
 2 p(c) - λ, where λ is the F1 of the best tree so far: each round finds a better tree, and the round
 that finds none has found the best.
+
+A label of the chart may be a chain of several constituents. Of the labels with equally many, the
+one with the most expected right constituents is the best whatever λ is: CKY needs no others.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
+
+BLOCK = 2**14
+"""The spans whose labels are compared at once."""
 
 
 @torch.no_grad()
@@ -37,35 +45,78 @@ def best_expected_f1(dist: SpanTree, parts: Tensor) -> tuple[list[Tree], Tensor]
         >>> best_expected_f1(dist, torch.ones(1, 1))
         ([[(0, 2, 1), (0, 1, 1), (1, 2, 1)]], tensor([0.8177], dtype=torch.float64))
     """
-    parts = parts.to(dist.labelled.device, torch.float64)
-    marginals = dist.span_marginals.double()
-    right = marginals @ parts @ parts.T  # (S, L - 1): expected right constituents of each choice
+    device = dist.labelled.device
+    parts = parts.to(device, torch.float64)
     size = parts.sum(1)
-    sentence = dist._cells.sentence.to(right.device)
-    gold = right.new_zeros(len(dist.lengths)).index_add(0, sentence, marginals @ size)
-    legal = dist.labelled > -torch.inf
+    choices, gold = _choices(dist, parts, size)
+    sentence = dist._cells.sentence.to(device)
+    null = torch.zeros_like(dist.null, dtype=torch.float64)
+    null = null.masked_fill(dist.null == -torch.inf, -torch.inf)
     trees = dist.argmax
-    f1 = _expected_f1(dist, trees, right, size, gold)
+    owner, cells, label = _constituents(dist, trees, dist.labelled.shape[1])
+    right = dist.span_marginals[cells].double() @ parts @ parts.T
+    f1 = _expected_f1(owner, right.gather(1, label[:, None])[:, 0], size[label], gold)
     while True:
-        scores = (2 * right - f1[sentence, None] * size).masked_fill(~legal, -torch.inf)
-        null = torch.zeros_like(dist.null, dtype=torch.float64)
-        null = null.masked_fill(dist.null == -torch.inf, -torch.inf)
+        scores = 2 * choices.right - f1[sentence, None] * choices.size
         better = dist._with(scores, null).argmax
-        reached = _expected_f1(dist, better, right, size, gold)
+        owner, cells, group = _constituents(dist, better, len(choices.size))
+        reached = _expected_f1(owner, choices.right[cells, group], choices.size[group], gold)
         gain = reached > f1 + 1e-12
         if not gain.any():
             return trees, f1.cpu()
-        trees = [new if up else old for new, old, up in zip(better, trees, gain.tolist())]
+        trees = [
+            [(i, j, int(choices.label[dist._cells.at(b, i, j), k - 1]) + 1) for i, j, k in new]
+            if up
+            else old
+            for b, (new, old, up) in enumerate(zip(better, trees, gain.tolist(), strict=True))
+        ]
         f1 = torch.where(gain, reached, f1)
 
 
-def _expected_f1(
-    dist: SpanTree, trees: list[Tree], right: Tensor, size: Tensor, gold: Tensor
-) -> Tensor:
-    sentence, cells, labels = dist._cells.nodes(trees, dist.labelled.shape[1] + 1)
-    known = labels > 0
-    owner, at = sentence[known].to(right.device), labels[known].to(right.device) - 1
+class _Choices(NamedTuple):
+    """The labels that a best tree may have: of those of one size, the best of each span."""
+
+    right: Tensor
+    """(S, K) float64, the expected right constituents of the label; -inf where none is legal."""
+    label: Tensor
+    """(S, K) int64, the label, from 0."""
+    size: Tensor
+    """(K,) float64, the constituents in the label."""
+
+
+def _choices(dist: SpanTree, parts: Tensor, size: Tensor) -> tuple[_Choices, Tensor]:
+    """Find the choices of each span, and E|T*| of each sentence, (B,).
+
+    Spans are taken block by block, so that nothing of the size (S, L - 1) is made.
+    """
+    marginals = dist.span_marginals
+    sizes, group = size.unique(return_inverse=True)
+    right = marginals.new_empty((len(marginals), len(sizes)), dtype=torch.float64)
+    label = torch.empty_like(right, dtype=torch.int64)
+    gold = right.new_zeros(len(dist.lengths))
+    sentence = dist._cells.sentence.to(right.device)
+    for rows in torch.arange(len(marginals), device=right.device).split(BLOCK):
+        block = marginals[rows].double()
+        gold.index_add_(0, sentence[rows], block @ size)
+        expected = (block @ parts @ parts.T).masked_fill(dist.labelled[rows].isneginf(), -torch.inf)
+        for k in range(len(sizes)):
+            members = (group == k).nonzero()[:, 0]
+            best = expected[:, members].max(1)
+            right[rows, k], label[rows, k] = best.values, members[best.indices]
+    return _Choices(right, label, sizes), gold
+
+
+def _constituents(dist: SpanTree, trees: list[Tree], labels: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Give the sentence, the cell and the label, from 0, of each constituent."""
+    sentence, cells, label = dist._cells.nodes(trees, labels + 1)
+    known = label > 0
+    device = dist.labelled.device
+    return sentence[known].to(device), cells[known].to(device), label[known].to(device) - 1
+
+
+def _expected_f1(owner: Tensor, right: Tensor, size: Tensor, gold: Tensor) -> Tensor:
+    """Compute the expected F1 of the trees with these constituents, (B,)."""
     zero = torch.zeros_like(gold)
-    matched = zero.index_add(0, owner, right[cells[known].to(right.device), at])
-    sizes = zero.index_add(0, owner, size[at])
+    matched = zero.index_add(0, owner, right)
+    sizes = zero.index_add(0, owner, size)
     return torch.where(sizes + gold > 0, 2 * matched / (sizes + gold).clamp(min=1e-300), 1.0)
