@@ -35,6 +35,7 @@ _METHODS = {
     "finish_update": "optimizer",
 }
 _FUNCTIONS = (SplitDocs.__init__, split_sentences, sentence_bounds)
+_OUTSIDE = "spacy_psa.performance."  # what makes the profile is not in it
 _WRAPPERS = ("thinc.model", "torch.nn.modules.module")  # they stand around each layer
 
 
@@ -119,6 +120,8 @@ class Rooms:
             name = self._names.get(code)
             if name is None:
                 name = self._names[code] = _name(frame)
+            if name.startswith(_OUTSIDE):
+                break
             if name:
                 functions.append(name)
             if code in self._rooms:

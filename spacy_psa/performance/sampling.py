@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType
-from typing import Any, TypeVar
+from types import FrameType
+from typing import TypeVar
 
 from spacy_psa.errors import InputError
 
