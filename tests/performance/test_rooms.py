@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spacy_psa.modules.chain_potentials import LabelPair
-from spacy_psa.modules.char_cnn import CharCNN
+from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.performance.rooms import REST, Rooms
 from spacy_psa.pipeline.chain.decoders import ViterbiDecoder
@@ -36,7 +36,7 @@ def noted(trained, monkeypatch):
 
         monkeypatch.setattr(owner, name, watched)
 
-    for module in (LabelPair, CharCNN, PSABiLSTM):
+    for module in (LabelPair, CharBiLSTM, PSABiLSTM):
         watch(module, "forward")
     watch(ViterbiDecoder, "read")
     watch(CRFEntityRecognizer, "write")
@@ -51,7 +51,7 @@ def test_annotation_has_rooms(trained, noted):
     with rooms.marked():
         list(trained.pipe(TEXTS))
     assert found == {
-        "CharCNN.forward": {"embedding"},
+        "CharBiLSTM.forward": {"embedding"},
         "PSABiLSTM.forward": {"encoder"},
         "LabelPair.forward": {"potentials"},
         "ViterbiDecoder.read": {"inference"},
@@ -65,8 +65,8 @@ def test_training_has_rooms_forward_and_backward(trained, noted):
     with rooms.marked():
         trained.update(make_examples(trained), sgd=trained.resume_training())
     assert found == {
-        "CharCNN.forward": {"embedding"},
-        "CharCNN.forward backward": {"embedding"},
+        "CharBiLSTM.forward": {"embedding"},
+        "CharBiLSTM.forward backward": {"embedding"},
         "PSABiLSTM.forward": {"encoder"},
         "PSABiLSTM.forward backward": {"encoder"},
         "LabelPair.forward": {"potentials"},
