@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+import numpy
+from numpy.typing import NDArray
+from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -28,6 +31,11 @@ class Sentences(list[Doc]):
     def chosen(self, places: Iterable[int]) -> "Sentences":
         """Select the sentences at `places`, in the order of `places`."""
         return Sentences(self[i] for i in places)
+
+    @cached_property
+    def words(self) -> NDArray[numpy.uint64]:
+        """The hashes of the words of all sentences, one sentence after the other."""
+        return numpy.concatenate([sentence.to_array(ORTH) for sentence in self])
 
 
 class SplitDocs:

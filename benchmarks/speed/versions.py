@@ -24,22 +24,29 @@ UNITS = ("words", "steps")
 
 
 class Worker:
-    """A version in a process of its own, which stays open between rounds."""
+    """A row in a process of its own, which stays open between rounds.
 
-    def __init__(self, python: str, arguments: list[str]) -> None:
-        command = [python, str(WORKER), *arguments]
+    Args:
+        command: its command line; for each line of its input, the process does its work once and
+            prints the rates as a JSON object.
+        environment: its environment; None for that of this process.
+    """
+
+    def __init__(self, command: list[str], environment: dict[str, str] | None = None) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, text=True, env=environment
+        )
 
     def run(self) -> dict[str, float]:
-        """Annotate the words and take the steps once."""
+        """Do the work once."""
         assert self.process.stdin is not None and self.process.stdout is not None
         print("run", file=self.process.stdin, flush=True)
         for line in self.process.stdout:
             if line.startswith("{"):
                 found: dict[str, float] = json.loads(line)
                 return found
-        raise RuntimeError("version_worker.py ended; its error is above")
+        raise RuntimeError("the process ended; its error is above")
 
     def end(self) -> None:
         """End the process."""
@@ -48,7 +55,7 @@ class Worker:
 
 def compare(pythons: dict[str, str], arguments: list[str], repeats: int) -> dict[str, Any]:
     """Run the versions in turn, `repeats` times after a first one that does not count."""
-    workers = {name: Worker(python, arguments) for name, python in pythons.items()}
+    workers = {name: Worker([python, str(WORKER), *arguments]) for name, python in pythons.items()}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
     for number in range(repeats + 1):
         for name in list(workers)[:: -1 if number % 2 else 1]:

@@ -15,6 +15,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.bridge.layers import shim_of
+from spacy_psa.sentences import Sentences
 
 Embedder = Model[list[Doc], list[Floats2d]]
 TABLE_NAMES = {"rows": "num_embeddings"}  # names in models of version 0.1
@@ -39,11 +40,13 @@ def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[s
         >>> [words[i] for i in index], sizes
         (['a', 'rose', 'is', 'a', 'rose'], [5])
     """
-    keys = [doc.to_array([attribute]).reshape(-1) for doc in docs]
-    sizes = [len(k) for k in keys]
-    distinct, index = numpy.unique(numpy.concatenate(keys), return_inverse=True)
+    if attribute == "ORTH" and isinstance(docs, Sentences):
+        keys = docs.words  # several embedders ask for them
+    else:
+        keys = numpy.concatenate([doc.to_array([attribute]).reshape(-1) for doc in docs])
+    distinct, index = numpy.unique(keys, return_inverse=True)
     strings = next(iter(docs)).vocab.strings
-    return [strings[key] for key in distinct.tolist()], index, sizes
+    return [strings[key] for key in distinct.tolist()], index, list(map(len, docs))
 
 
 def by_distinct_word(

@@ -26,6 +26,7 @@ from spacy_psa.cli.jackknife import jackknife
 from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.prepare import prepare
+from spacy_psa.cli.profile import profile
 from spacy_psa.cli.push import push
 from spacy_psa.cli.quantize import quantize
 from spacy_psa.cli.report import report
@@ -100,6 +101,7 @@ init_app.command("config")(init_config)
 debug_app = typer.Typer(name="debug", help="Look into data.", no_args_is_help=True)
 debug_app.callback()(lambda: None)
 debug_app.command("data")(debug_data)
+benchmark_app.command("profile")(profile)
 
 app.add_typer(init_app)
 app.add_typer(convert_app)

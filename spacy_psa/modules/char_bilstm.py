@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
+from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.ragged import pad
@@ -76,11 +77,16 @@ class CharBiLSTM(nn.Module):
             characters: (C,) int64, the embedding row of each character, one word after the other.
             lengths: (M,) int64, the number of characters of each word, at least 1.
         """
-        x = self.dropout(self.embed(characters))
-        if self.pool == "final":
-            word = self.lstm.final(x, lengths)
+        few = len(characters) >= self.embed.num_embeddings
+        if self.pool == "final" and few and not (self.training or torch.is_grad_enabled()):
+            # The products with the vector of a character are computed once.
+            word = self.lstm.final(Distinct.of(self.embed.weight, characters), lengths)
+        elif self.pool == "final":
+            word = self.lstm.final(self.dropout(self.embed(characters)), lengths)
         else:
-            word = max_over_characters(self.lstm(x, lengths), lengths)
+            word = max_over_characters(
+                self.lstm(self.dropout(self.embed(characters)), lengths), lengths
+            )
         return self.output_dropout(self.project(word))
 
 

@@ -45,6 +45,20 @@ class Distinct:
         if wide and not torch.is_grad_enabled() and x.device.type == "cpu":
             self._find(x)
 
+    @classmethod
+    def of(cls, rows: Tensor, place: Tensor) -> "Distinct":
+        """Take rows that are known to be distinct, and the row of each place.
+
+        Examples:
+            >>> Distinct.of(torch.tensor([[5.0], [6.0]]), torch.tensor([1, 0, 1])).spread(
+            ...     torch.tensor([[7.0], [8.0]])
+            ... ).flatten()
+            tensor([8., 7., 8.])
+        """
+        made = cls.__new__(cls)
+        made.rows, made.place = rows, place
+        return made
+
     def spread(self, found: Tensor) -> Tensor:
         """Copy a result for `rows` (M, k) to each row of x: (N, k)."""
         return found if self.place is None else found.index_select(0, self.place)

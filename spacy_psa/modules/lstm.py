@@ -86,14 +86,14 @@ class BiLSTM(nn.Module):
             x = self.output_dropout(_run(layer, x, packing))
         return x
 
-    def final(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def final(self, x: Tensor | Distinct, lengths: Tensor) -> Tensor:
         """Encode each sentence by the last state of each direction: x (N, nI) -> (B, 2 * hidden).
 
         It runs the first layer only, without dropout. A character encoder reads words this way.
         """
         packing = Packing(lengths)
         forward, backward = _packed(self.layers[0], x, packing)
-        last = packing.last.to(x.device)
+        last = packing.last.to(forward.device)
         return torch.cat([forward[last], backward[last]], -1)
 
 
@@ -109,13 +109,19 @@ def _run(layer: nn.Module, x: Tensor, packing: Packing) -> Tensor:
     return out.flatten(1)
 
 
-def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+def _packed(layer: nn.Module, x: Tensor | Distinct, packing: Packing) -> tuple[Tensor, Tensor]:
     """Compute the states of both directions in packed order, (N, H) each.
 
     Step t of the backward direction has read the last t + 1 tokens. x is (N, I), or (2, N, I) if
     each direction reads an input of its own.
     """
-    index = torch.stack([packing.forward, packing.backward]).to(x.device)
+    index = torch.stack([packing.forward, packing.backward])
+    if isinstance(x, Distinct):
+        if isinstance(layer, nn.LSTM) and x.rows.device.type == "cpu":
+            out = _annotated(layer, [x, x], index, packing.sizes)
+            return out[0], out[1]
+        x = x.spread(x.rows)
+    index = index.to(x.device)
     if isinstance(layer, Int8LSTM):
         out = layer.packed(x, index, packing.sizes)
         return out[0], out[1]
@@ -134,12 +140,18 @@ def _packed(layer: nn.Module, x: Tensor, packing: Packing) -> tuple[Tensor, Tens
 
 
 def _on_cpu(layer: nn.LSTM, x: Tensor, index: Tensor, sizes: list[int]) -> Tensor:
-    w_ih, w_hh, bias = direction_weights(layer)
     if torch.is_grad_enabled():
+        w_ih, w_hh, bias = direction_weights(layer)
         own = x if x.dim() == 3 else (x, x)
         inputs = torch.stack([own[d].index_select(0, index[d]) for d in (0, 1)])
         return Recurrence.apply(inputs, *w_ih, *w_hh, *bias, sizes)
     both = [Distinct(x)] * 2 if x.dim() == 2 else [Distinct(own) for own in x]
+    return _annotated(layer, both, index, sizes)
+
+
+def _annotated(layer: nn.LSTM, both: list[Distinct], index: Tensor, sizes: list[int]) -> Tensor:
+    """Compute the states without training, from the inputs of both directions."""
+    w_ih, w_hh, bias = direction_weights(layer)
     readers = [
         once.reader(partial(_enter, w, b)) for once, w, b in zip(both, w_ih, bias, strict=True)
     ]
@@ -150,7 +162,8 @@ def _on_cpu(layer: nn.LSTM, x: Tensor, index: Tensor, sizes: list[int]) -> Tenso
     def again(d: int, h: Tensor, out: Tensor) -> None:
         out.addmm_(h, w_hh[d].t())
 
-    return states(x.new_empty(index.shape[1], 0), layer.hidden_size, sizes, enter, again)
+    rows = both[0].rows.new_empty(index.shape[1], 0)
+    return states(rows, layer.hidden_size, sizes, enter, again)
 
 
 def _enter(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:

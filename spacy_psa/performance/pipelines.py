@@ -92,15 +92,23 @@ class Annotation:
         self.nlp = nlp
         self.sentences = sentences
 
-    def run(self) -> Timing:
-        """Annotate the words once."""
-        docs = [Doc(self.nlp.vocab, words=words) for words in self.sentences]
+    def docs(self) -> list[Doc]:
+        """Make new docs of the words, and drop the caches."""
         for _, pipe in self.nlp.pipeline:
             for cache in caches(pipe.model) if hasattr(pipe, "model") else ():
                 cache.forget()
+        return [Doc(self.nlp.vocab, words=words) for words in self.sentences]
+
+    def annotate(self, docs: list[Doc]) -> None:
+        """Annotate docs."""
+        for _ in self.nlp.pipe(docs):
+            pass
+
+    def run(self) -> Timing:
+        """Annotate the words once."""
+        docs = self.docs()
         with stopwatch(sum(map(len, docs))) as timings:
-            for _ in self.nlp.pipe(docs):
-                pass
+            self.annotate(docs)
         return timings[0]
 
 
@@ -138,9 +146,13 @@ class Training:
         """Take the steps once."""
         batches = self.batches()
         with stopwatch(len(batches)) as timings:
-            for batch in batches:
-                self.step(batch)
+            self.take(batches)
         return timings[0]
+
+    def take(self, batches: list[list[Example]]) -> None:
+        """Take a training step with each batch."""
+        for batch in batches:
+            self.step(batch)
 
     def step(self, batch: list[Example]) -> None:
         """Take one training step with a batch of examples."""

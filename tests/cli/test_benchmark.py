@@ -1,4 +1,4 @@
-"""`spacy-psa benchmark speed` in a process of its own, since it pins processors."""
+"""`spacy-psa benchmark` in a process of its own, since it pins processors."""
 
 import json
 import subprocess
@@ -7,9 +7,9 @@ import sys
 import pytest
 
 
-def run(*arguments):
-    command = [sys.executable, "-m", "spacy_psa", "benchmark", "speed", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+def run(*arguments, command="speed"):
+    line = [sys.executable, "-m", "spacy_psa", "benchmark", command, *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True)
 
 
 def test_rows_stand_side_by_side_in_a_table_a_record_and_a_figure(trained_path, data, tmp_path):
@@ -35,3 +35,18 @@ def test_training_without_data_is_one_line(trained_path, data, tmp_path):
     done = run(data, trained_path, "--section", "training", "--output", tmp_path / "speed")
     assert done.returncode == 2 and "give --train" in done.stderr
     assert not (tmp_path / "speed.json").exists()
+
+
+def test_a_profile_is_tables_a_record_and_flame_graphs(trained_path, data, tmp_path):
+    done = run(
+        trained_path, data, "--train", data, "--words", 50, "--steps", 2, "--batch", 2,
+        "--repeats", 1, "--output", tmp_path / "profile", command="profile",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "profile.json").read_text(encoding="utf8"))
+    assert record["annotation"]["amount"] == 50 and record["training"]["amount"] == 2
+    assert record["training"]["rooms"]["optimizer"] > 0
+    assert "### Training" in (tmp_path / "profile.md").read_text(encoding="utf8")
+    for part in ("annotation", "training"):
+        assert (tmp_path / f"profile-{part}.svg").read_text(encoding="utf8").startswith("<svg")
+        assert (tmp_path / f"profile-{part}.folded").read_text(encoding="utf8")

@@ -112,7 +112,7 @@ class ViterbiDecoder(SpanDecoder):
     """
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
-        spans = [scheme.decode(tags.tolist()) for tags in chain.argmax]
+        spans = scheme.decode_batch(chain.argmax)
         if not self.scores:
             return self._finish(chain, spans, [None] * len(spans))
         posteriors = SpanPosteriors(chain, scheme)
@@ -245,6 +245,8 @@ def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
     Args:
         parts: the first token and the prediction of each sentence.
     """
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
     spans = [(start + s, start + e, label) for start, part in parts for s, e, label in part.spans]
     scores = [score for _, part in parts for score in part.scores or ()]
     entropies = [part.entropy for _, part in parts if part.entropy is not None]

@@ -164,14 +164,16 @@ class CRFEntityRecognizer(SpanLabeler):
         return [span for span in spans if span[2]], missing
 
     def evidence(self, doc: Doc) -> tuple[list[Span], Allowed]:
+        if not doc.has_annotation("ENT_IOB"):
+            return [], numpy.zeros(len(doc), dtype=bool)
         iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
         begins = iob == BEGIN
         spans = list(doc.ents) if begins.any() else []
         return spans, begins & (kind == 0)
 
     def write(self, doc: Doc, spans: list[Span], outside: Allowed) -> None:
-        blocked = [doc[i : i + 1] for i in numpy.flatnonzero(outside).tolist()]
-        doc.set_ents(spans, blocked=blocked)
+        known = numpy.flatnonzero(outside).tolist() if numpy.count_nonzero(outside) else []
+        doc.set_ents(spans, blocked=[doc[i : i + 1] for i in known])
 
     def reference_spans(self, reference: Doc) -> Iterable[Span] | None:
         return reference.ents if reference.has_annotation("ENT_IOB") else None

@@ -6,6 +6,7 @@ spaCy keeps these when it splits and joins docs. If user data is lost, as in a D
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
@@ -40,11 +41,12 @@ def set_own(name: str, doc: Doc, items: Iterable[Span | Token]) -> None:
         (True, False)
     """
     begin = f"{name}:predicted:"
-    for key in list(doc.user_data):
+    notes: Any = doc.user_data
+    for key in list(notes):
         if isinstance(key, tuple) and len(key) == 4 and str(key[1]).startswith(begin):
-            del doc.user_data[key]
+            del notes[key]
     for item in items:
-        doc.user_data[_key(name, item)] = True  # type: ignore[index]
+        notes[_key(name, item)] = True
 
 
 def _key(name: str, item: Span | Token) -> Key:

@@ -224,38 +224,41 @@ class SpanLabeler(SequenceLabeler, SpanPredictor):
         """Write the predictions of `predict` beside the evidence on the docs."""
         decoder = self.decoder
         for doc, predicted in zip(docs, scores, strict=True):
-            values = predicted.scores or [0.0] * len(predicted.spans)
-            confidences = {
-                Span(doc, *span): value for span, value in zip(predicted.spans, values, strict=True)
-            }
+            spans = [Span(doc, *span) for span in predicted.spans]
+            values = predicted.scores or [0.0] * len(spans)
             if decoder.overlapping:
-                set_own(self.name, doc, confidences)
+                set_own(self.name, doc, spans)
             else:
-                confidences = self._beside_evidence(doc, confidences)
+                spans, values = self._beside_evidence(doc, spans, values)
             if decoder.scores:
-                self._write_scores(doc, confidences)
+                self._write_scores(doc, spans, values)
             if decoder.entropy and self.uncertainty:
                 doc._.set(self.uncertainty, predicted.entropy)
 
-    def _beside_evidence(self, doc: Doc, confidences: dict[Span, float]) -> dict[Span, float]:
+    def _beside_evidence(
+        self, doc: Doc, spans: list[Span], values: list[float]
+    ) -> tuple[list[Span], list[float]]:
         """Write the predicted spans and the evidence.
 
         Returns:
-            Both in order, with their probabilities.
+            Both in order, and their probabilities.
         """
         held, outside = self.held(doc)
-        taken = {i for span in held for i in range(span.start, span.end)}
-        confidences = {s: value for s, value in confidences.items() if s.start not in taken}
-        set_own(self.name, doc, confidences)
-        confidences.update(dict.fromkeys(held, 1.0))  # evidence is certain
-        ordered = sorted(confidences, key=lambda span: span.start)
-        self.write(doc, ordered, outside)
-        return {span: confidences[span] for span in ordered}
+        if held:
+            taken = {i for span in held for i in range(span.start, span.end)}
+            free = [(s, value) for s, value in zip(spans, values) if s.start not in taken]
+            set_own(self.name, doc, [span for span, _ in free])
+            both = [*free, *((span, 1.0) for span in held)]  # evidence is certain
+            both.sort(key=lambda pair: pair[0].start)
+            spans, values = [span for span, _ in both], [value for _, value in both]
+        else:  # they are in order
+            set_own(self.name, doc, spans)
+        self.write(doc, spans, outside)
+        return spans, values
 
-    def _write_scores(self, doc: Doc, confidences: dict[Span, float]) -> None:
-        attrs = {"scores": numpy.array(list(confidences.values()))}
-        group = SpanGroup(doc, name=self.name, attrs=attrs, spans=list(confidences))
-        doc.spans[self.name] = group
+    def _write_scores(self, doc: Doc, spans: list[Span], values: list[float]) -> None:
+        attrs = {"scores": numpy.array(values)}
+        doc.spans[self.name] = SpanGroup(doc, name=self.name, attrs=attrs, spans=spans)
 
     # Training
 

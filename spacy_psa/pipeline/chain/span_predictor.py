@@ -71,11 +71,11 @@ class SpanPredictor(ChainPredictor):
         if self.overwrite:
             return [], numpy.zeros(len(doc), dtype=bool)
         spans, outside = self.evidence(doc)
-        return [span for span in spans if not is_own(self.name, span)], outside
+        return [span for span in spans if not is_own(self.name, span)] if spans else [], outside
 
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
         held, known = self.held(doc)
-        if not held and not known.any():
+        if not held and not numpy.count_nonzero(known):
             return [None] * len(bounds)
         fault = conflict(held)
         if fault is not None:
@@ -106,6 +106,8 @@ class SpanPredictor(ChainPredictor):
 
     def grouped(self, doc: Doc) -> dict[str, Any]:
         keys = {"require": self.required_spans_key, "forbid": self.forbidden_spans_key}
+        if not any(keys.values()):
+            return {}
         groups = {side: list(doc.spans.get(key or "") or ()) for side, key in keys.items()}
         return groups if any(groups.values()) else {}
 

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 TagFormat = Literal["BIOES", "BIO"]
 Spans = list[tuple[int, int, str]]
@@ -126,6 +128,42 @@ class SpanScheme:
             if prefix and prefix in "BS":
                 start = i
         return spans
+
+    def decode_batch(self, sequences: Sequence[Tensor]) -> list[Spans]:
+        """Decode the spans of many legal tag sequences, as `decode` does, in one pass.
+
+        Args:
+            sequences: the tags of each sentence, (n,) int64.
+
+        Returns:
+            The spans of each sentence.
+
+        Examples:
+            >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+            >>> scheme.decode_batch([torch.tensor([0, 1, 2]), torch.tensor([1])])
+            [[(1, 3, 'PER')], [(0, 1, 'PER')]]
+        """
+        found: list[Spans] = [[] for _ in sequences]
+        if not found:
+            return found
+        tags = torch.cat(list(sequences)).cpu().numpy()
+        ends = numpy.cumsum([len(tags) for tags in sequences])
+        # The tags of a label begin with B, the last one in BIOES is S.
+        place = (tags - 1) % len(self.prefixes)
+        opens = (tags > 0) & ((place == 0) | (place == self.prefixes.find("S")))
+        closes = (tags == 0) | opens
+        closes[ends[:-1][ends[:-1] < len(tags)]] = True
+        bounds = numpy.append(numpy.flatnonzero(closes), len(tags))
+        starts = numpy.flatnonzero(opens)
+        stops = bounds[numpy.searchsorted(bounds, starts, side="right")]
+        rows = numpy.searchsorted(ends, starts, side="right")
+        first = (ends - [len(tags) for tags in sequences])[rows]
+        labels = (tags[starts] - 1) // len(self.prefixes)
+        for row, start, stop, label in zip(
+            rows.tolist(), (starts - first).tolist(), (stops - first).tolist(), labels.tolist()
+        ):
+            found[row].append((start, stop, self.labels[label]))
+        return found
 
     def legal(self) -> LegalTransitions:
         """Give the legal transitions.

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,3 +95,14 @@ def test_label_that_ends_like_another_is_told_apart(kind):
     inside = {label: scheme.tag("I", label) for label in scheme.labels}
     for a, b in itertools.product(scheme.labels, repeat=2):
         assert moves[scheme.tag("B", a), inside[b]] == (a == b)
+
+
+@pytest.mark.parametrize("tag_format", ["BIOES", "BIO"])
+def test_a_batch_is_decoded_as_its_sentences_are(tag_format):
+    scheme = SpanScheme(["PER", "ORG"], tag_format)
+    generator = torch.Generator().manual_seed(0)
+    sentences = [
+        torch.randint(len(scheme.tags), (n,), generator=generator) for n in (1, 2, 3, 1, 30, 40)
+    ]
+    assert scheme.decode_batch(sentences) == [scheme.decode(s.tolist()) for s in sentences]
+    assert scheme.decode_batch([]) == []

@@ -1,0 +1,124 @@
+"""Time a pipeline on one and two threads, and in two processes, in turn.
+
+Each row has a process of its own, which opens the pipeline once. A round annotates all texts of
+--data in each row; every other round takes the rows in the opposite order, and the first does not
+count. The texts are strings, so their tokenizing is part of the time, as is the start of the
+further processes.
+
+- `1 thread` and `2 threads`: `nlp.pipe(texts)`, with torch limited to that number
+- `default`: `nlp.pipe(texts)`, as torch sets itself up
+- `2 processes`: `nlp.pipe(texts, n_process=2)`, as torch sets itself up
+
+Results (kind "figures"): `words`, the words of a round; `rows` {batch_tokens: {row: {`words`:
+[words a second of each round, by the clock], `ratio`: the median over rounds of its rate to that
+of `1 thread`}}}.
+"""
+
+import argparse
+import os
+import sys
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.record import FOLDER, write_record
+from benchmarks.speed.versions import Worker
+
+ROWS = {"1 thread": (1, 1), "2 threads": (2, 1), "default": (0, 1), "2 processes": (0, 2)}
+"""The threads (0 for torch's own number) and the processes of each row."""
+
+
+def here(model: str, data: str, words: int, batch_tokens: int, row: str) -> None:
+    """Annotate the texts for each line of the input, and print words a second as JSON."""
+    import json
+    import time
+
+    import spacy
+    import torch
+    from spacy.vocab import Vocab
+
+    from spacy_psa.architectures.word_cache import caches
+    from spacy_psa.corpora.docbin import read_docbin
+
+    threads, processes = ROWS[row]
+    if threads:
+        torch.set_num_threads(threads)
+    nlp = spacy.load(model)
+    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "batch_tokens")]
+    for pipe in pipes:
+        pipe.batch_tokens = batch_tokens
+    texts, count = [], 0
+    for doc in cycle(list(read_docbin(Path(data), Vocab()))):
+        if count >= words:
+            break
+        texts.append(" ".join(token.text for token in doc))
+        count += len(doc)
+    for _ in sys.stdin:
+        for pipe in pipes:
+            for cache in caches(pipe.model):
+                cache.forget()
+        start = time.perf_counter()
+        found = sum(len(doc) for doc in nlp.pipe(texts, n_process=processes))
+        print(json.dumps({"words": found / (time.perf_counter() - start)}), flush=True)
+
+
+def measure(arguments: list[str], rounds: int) -> dict[str, Any]:
+    """Run the rows in turn, `rounds` times after a first one that does not count."""
+    own = {key: value for key, value in os.environ.items() if not key.endswith("NUM_THREADS")}
+    command = [sys.executable, "-m", "benchmarks.speed.cores", "--here", *arguments]
+    workers = {row: Worker([*command, row], own) for row in ROWS}
+    found: dict[str, list[float]] = {row: [] for row in ROWS}
+    for number in range(rounds + 1):
+        for row in list(ROWS)[:: -1 if number % 2 else 1]:
+            rate = workers[row].run()["words"]
+            print(number, row, round(rate), flush=True)
+            if number:
+                found[row].append(rate)
+    for worker in workers.values():
+        worker.end()
+    return {
+        row: {
+            "words": rates,
+            "ratio": median(rate / one for rate, one in zip(rates, found["1 thread"])),
+        }
+        for row, rates in found.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.cores",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", help="name of the record")
+    parser.add_argument("model", help="folder of a pipeline")
+    parser.add_argument("--data", required=True, type=Path, help="documents with the texts")
+    parser.add_argument("--words", type=int, default=100_000, help="words of a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--batch-tokens", type=int, nargs="+", default=[4_000, 32_000],
+        help="tokens that go through the model together; the second is a batch as for a GPU",
+    )  # fmt: skip
+    options = parser.parse_args()
+    rows = {}
+    for batch_tokens in options.batch_tokens:
+        print(f"batch_tokens = {batch_tokens}", flush=True)
+        arguments = [options.model, str(options.data), str(options.words), str(batch_tokens)]
+        rows[str(batch_tokens)] = measure(arguments, options.rounds)
+    write_record(
+        FOLDER / "speed" / "results" / f"{options.name}.json",
+        "speed",
+        {"words": options.words, "rows": rows},
+        data=[options.data],
+        note="By the clock, on an otherwise idle machine.",
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--here"]:
+        model, data, words, batch_tokens, row = sys.argv[2:]
+        here(model, data, int(words), int(batch_tokens), row)
+    else:
+        main()
