@@ -56,6 +56,11 @@ ENTRIES = {
     "spacy-psa.CharNgramCNN.v1": Entry(
         "embed", "kernels * longest", _cite("Li2019", "section 3.1")
     ),
+    "spacy-psa.CharSentenceBiLSTM.v1": Entry(
+        "embed",
+        "4 * hidden if project is None else project",
+        "Bohnet et al. 2018 (Meta-BiLSTM), section 3.1",
+    ),
     "spacy-psa.CharConcat.v1": Entry(
         "embed", "2 * letters * width", _cite("Kitaev2018", "section 5")
     ),

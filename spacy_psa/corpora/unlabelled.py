@@ -53,7 +53,9 @@ def _docs(path: Path, nlp: Language) -> Iterator[Doc]:
             for line in lines:
                 yield nlp.make_doc(line.strip())
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}); check the file") from error
+        raise InputError(
+            f"{path}: cannot be read as UTF-8 text ({error}); check the file"
+        ) from error
 
 
 def _plain(doc: Doc) -> Doc:

@@ -125,9 +125,7 @@ class Distilling(ChainPredictor):
         backprop([(1 - share) * own + share * other for own, other in zip(gradients, others)])
         return (1 - share) * loss + share * distance
 
-    def _distance(
-        self, told: LinearChain, scores: list[Floats2d]
-    ) -> tuple[float, list[Floats2d]]:
+    def _distance(self, told: LinearChain, scores: list[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Compute the cross entropy with the teacher, and its gradient by each array of scores."""
         xp = self.model.ops.xp
         sizes = [len(array) for array in scores]
