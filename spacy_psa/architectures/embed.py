@@ -85,8 +85,8 @@ def word_embed(
     Raises:
         InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`;
             if `word_dropout` is not from 0 to 1; if `trainable` is False although `replace_rare` is
-            True or `pretrained` is False. On use, if the pretrained vectors have another width, or if there are none and `trainable`
-            is False.
+            True or `pretrained` is False. On use, if the pretrained vectors have another width, or
+            if there are none and `trainable` is False.
 
     Examples:
         >>> import spacy

@@ -16,11 +16,11 @@ class CharIntNet(nn.Module):
     """Encodes words by a deep stack of convolutions over characters: C characters -> (M, width).
 
     It is IntNet (Xin et al. 2018): the characters of a word keep their places through all layers,
-    and each block reads the output of all before it. The first layer has filters of several sizes over
-    the embeddings. Each block then narrows what it reads to `growth` numbers for each character, by
-    filters of size 1, and widens it again by filters of several sizes, whose output is put beside
-    what the block has read. ReLU follows each convolution. The word's vector has the largest value
-    of each number over the characters.
+    and each block reads the output of all before it. The first layer has filters of several sizes
+    over the embeddings. Each block then narrows what it reads to `growth` numbers for each
+    character, by filters of size 1, and widens it again by filters of several sizes, whose output
+    is put beside what the block has read. ReLU follows each convolution. The word's vector has the
+    largest value of each number over the characters.
 
     The sizes below are choices of this package. There is no batch normalisation, so that a word has
     the same vector whatever stands beside it in a batch, in training too.

@@ -18,16 +18,16 @@ def distill(
 ) -> Callable[[Language], None]:
     """Build the callback `distill.v1`, with which a component learns from a trained one.
 
-    It is for [initialize.after_init]; `spacy-psa distill` writes it there. The loss of a sentence is
-    (1 - weight) times the negative log likelihood of its annotation, plus weight times the cross
+    It is for [initialize.after_init]; `spacy-psa distill` writes it there. The loss of a sentence
+    is (1 - weight) times the negative log likelihood of its annotation, plus weight times the cross
     entropy of the teacher's and the student's distributions over analyses (Hinton et al. 2015).
     Text without annotation has the second part alone; see `WithUnlabelled.v1`.
 
     The teacher is needed in training alone: the trained pipeline does not hold it.
 
     Args:
-        teacher: the folder of a trained pipeline, such as `spacy-psa ensemble` writes, or the name of
-            a package. Its component must have the labels and the scheme of the student.
+        teacher: the folder of a trained pipeline, such as `spacy-psa ensemble` writes, or the name
+            of a package. Its component must have the labels and the scheme of the student.
         weight: how much the teacher counts beside the annotation, from 0 to 1.
         pipe: the name of the component in both pipelines; None if each has one `crf_*` component.
         also: a further callback, called before; such as `check_dev_labels.v1`.

@@ -1,6 +1,7 @@
 """Distillation: learning what another, trained component says (Hinton et al. 2015)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from spacy.language import Language
@@ -47,7 +48,9 @@ class Teacher:
             raise InputError(f"the teacher has no component {name!r} of a chain; take a crf_* one")
         self.pipe = pipe
         self.vocab = nlp.vocab
-        self.before = [pipes[other] for other in nlp.pipe_names[: nlp.pipe_names.index(name)]]
+        self.before: list[Any] = [
+            pipes[other] for other in nlp.pipe_names[: nlp.pipe_names.index(name)]
+        ]
 
     def distribution(self, docs: Sequence[Doc]) -> LinearChain:
         """Give the distribution over the legal tag sequences, at the teacher's temperature.
@@ -60,7 +63,8 @@ class Teacher:
         """
         own = [_copied(doc, self) for doc in docs]
         for pipe in self.before:
-            own = list(pipe.pipe(own, batch_size=len(own)))
+            whole = hasattr(pipe, "pipe")  # a function has none
+            own = list(pipe.pipe(own, batch_size=len(own))) if whole else [*map(pipe, own)]
         scores = [array for array in self.pipe._potentials(own) if len(array)]
         return self.pipe._legal_chain(scores, [Known()] * len(scores))
 
@@ -136,8 +140,8 @@ class Distilling(ChainPredictor):
                 "leave the component that sets them out of the teacher's pipeline"
             )
         flat = xp2torch(xp.concatenate(scores)).clone().requires_grad_()
-        losses = cross_entropy(told, self.scored_chain(flat, lengths))  # type: ignore[attr-defined]
-        loss = losses.mean() if self.reduction == "mean" else losses.sum()  # type: ignore[attr-defined]
+        losses = cross_entropy(told, self.scored_chain(flat, lengths))
+        loss = losses.mean() if self.reduction == "mean" else losses.sum()
         loss.backward()
         assert flat.grad is not None
         ends = torch.tensor(sizes).cumsum(0)[:-1].tolist()

@@ -118,7 +118,7 @@ def test_a_teacher_reads_its_own_vectors_and_what_stands_before_it():
 def test_other_sentences_other_labels_and_wrong_weights_are_errors():
     teacher, nlp = made(), made()
     ner = nlp.get_pipe("ner")
-    with pytest.raises(InputError, match="weight is 1.5: take a number from 0 to 1"):
+    with pytest.raises(InputError, match=r"weight is 1\.5: take a number from 0 to 1"):
         ner.learn_from(Teacher(teacher, "ner"), weight=1.5)
     with pytest.raises(InputError, match="no component 'x' of a chain"):
         Teacher(teacher, "x")
