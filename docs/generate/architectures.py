@@ -46,10 +46,20 @@ ENTRIES = {
         f"{_cite('Wei2020', 'section 5.2')}; {_cite('Yan2019', 'section 6.1')}",
     ),
     "spacy-psa.CharCNN.v1": Entry("embed", "project", _cite("Yan2019", "section 6.1")),
+    "spacy-psa.CharIntNet.v1": Entry(
+        "embed",
+        "kernels + growth * blocks for each of its kernel_widths",
+        "Xin et al. 2018 (IntNet)",
+    ),
     "spacy-psa.CharTransformer.v1": Entry("embed", "project", _cite("Yan2019", "section 6.1")),
     "spacy-psa.CharAdaTrans.v1": Entry("embed", "project", _cite("Yan2019", "section 3.1")),
     "spacy-psa.CharNgramCNN.v1": Entry(
         "embed", "kernels * longest", _cite("Li2019", "section 3.1")
+    ),
+    "spacy-psa.CharSentenceBiLSTM.v1": Entry(
+        "embed",
+        "4 * hidden if project is None else project",
+        "Bohnet et al. 2018 (Meta-BiLSTM), section 3.1",
     ),
     "spacy-psa.CharConcat.v1": Entry(
         "embed", "2 * letters * width", _cite("Kitaev2018", "section 5")

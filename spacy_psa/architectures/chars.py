@@ -1,8 +1,8 @@
 """Embedders that read the characters of a word: Model[List[Doc], List[Floats2d]].
 
-`CharBiLSTM.v1`, `CharCNN.v1`, `CharTransformer.v1`, `CharAdaTrans.v1` and `CharNgramCNN.v1` take
-their settings and defaults from the module of the same name in `spacy_psa.modules`. All but
-`CharNgramCNN.v1` also have these settings:
+`CharBiLSTM.v1`, `CharCNN.v1`, `CharIntNet.v1`, `CharTransformer.v1`, `CharAdaTrans.v1` and
+`CharNgramCNN.v1` take their settings and defaults from the module of the same name in
+`spacy_psa.modules`. All but `CharNgramCNN.v1` also have these settings:
 
 - `rows`: capacity for distinct characters of the training data (default 500). All other characters
   are the unknown one, row 0.
@@ -50,6 +50,7 @@ from spacy_psa.errors import check_rates, check_sizes, naming
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
+from spacy_psa.modules.char_intnet import CharIntNet
 from spacy_psa.modules.lookup import Lookup
 
 CACHE = 20_000  # words; 16 MB for vectors of 200 numbers
@@ -131,6 +132,14 @@ char_cnn = _character_encoder(CharCNN, {"kernels": "filters", "kernel_width": "k
 
 It has the settings of `CharCNN`, with `kernels` for `filters` and `kernel_width` for
 `kernel_size`, and the settings above.
+"""
+char_intnet = _character_encoder(
+    CharIntNet, {"kernels": "filters", "kernel_widths": "kernel_sizes"}
+)
+"""`CharIntNet.v1`: dense convolutions over the characters, without down-sampling (Xin et al. 2018).
+
+It has the settings of `CharIntNet`, with `kernels` for `filters` and `kernel_widths` for
+`kernel_sizes`, and the settings above.
 """
 char_transformer = _character_encoder(CharTransformer, FFN)
 """`CharTransformer.v1`: a Transformer layer over the characters (Yan2019 section 6.1).

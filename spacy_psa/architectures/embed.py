@@ -26,7 +26,7 @@ from spacy_psa.architectures.distinct_words import (
 from spacy_psa.architectures.rare_words import RareWords
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import InputError, check_choice, check_sizes, naming
+from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.initialization import uniform
 from spacy_psa.modules.word_table import WordTable
 
@@ -45,6 +45,7 @@ def word_embed(
     replace_rare: bool = False,
     spread: float | None = None,
     pretrained: bool = True,
+    word_dropout: float = 0.0,
 ) -> Embedder:
     """Build `WordEmbed.v1`: pretrained word vectors, fine-tuned, and vectors for words without one.
 
@@ -74,15 +75,18 @@ def word_embed(
             1 / sqrt(width).
         pretrained: False learns all vectors and leaves the pretrained ones aside, for a pipeline
             in which another component needs them.
+        word_dropout: share of the tokens that training reads as the unknown word, drawn anew each
+            time, whatever their count. It trains the vector of unknown words, and lets the model
+            rely on characters and context. `training.dropout` does not change it.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
         InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`;
-            if `trainable` is False although `replace_rare` is True or `pretrained` is False. On
-            use, if the pretrained vectors have another width, or if there are none and `trainable`
-            is False.
+            if `word_dropout` is not from 0 to 1; if `trainable` is False although `replace_rare` is
+            True or `pretrained` is False. On use, if the pretrained vectors have another width, or
+            if there are none and `trainable` is False.
 
     Examples:
         >>> import spacy
@@ -97,10 +101,12 @@ def word_embed(
         check_sizes(width=width)
         check_sizes(least=0, rows=rows)
         check_choice("without_vector", without_vector, WithoutVector)
+        check_rates(word_dropout=word_dropout)
     if not trainable and (replace_rare or not pretrained):
         raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
     if not trainable:
-        return Model("word_embed", _forward_pretrained, dims={"nO": width}, attrs={"lower": lower})
+        attrs = {"lower": lower, "word_dropout": word_dropout}
+        return Model("word_embed", _forward_pretrained, dims={"nO": width}, attrs=attrs)
     model: Embedder = Model(
         "word_embed",
         _forward_words,
@@ -113,6 +119,7 @@ def word_embed(
             "zero_digits": zero_digits,
             "without_vector": without_vector,
             "rare": RareWords() if replace_rare else None,
+            "word_dropout": word_dropout,
             "init_std": spread,
             "pretrained": pretrained,
             "meet": _meet_words,
@@ -158,13 +165,23 @@ def concat_embed(*layers: Embedder) -> Embedder:
 
 
 def _forward_words(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    rare = model.attrs["rare"]
-    if rare is None or not is_train or not any(len(doc) for doc in docs):
-        return by_distinct_word(model, docs, is_train, embed_forms)
+    return _forward_with_unknown(model, docs, is_train, embed_forms)
+
+
+def _forward_with_unknown(model: Model, docs: list[Doc], is_train: bool, embed: Callable) -> Any:
+    """Embed words by `embed`; in training, some tokens as the unknown word where it is set."""
+    rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
+    random = is_train and (rare is not None or rate)
+    if not random or not any(len(doc) for doc in docs):
+        return by_distinct_word(model, docs, is_train, embed)
     words, index, sizes = distinct_words(docs)
-    unknown = rare.draw(docs, _normal_forms(model, words), index, sizes)
+    unknown = numpy.zeros(len(index), dtype=bool)
+    if rare is not None:
+        unknown |= rare.draw(docs, _normal_forms(model, words), index, sizes)
+    if rate:
+        unknown |= numpy.random.random(len(index)) < rate
     index[unknown] = len(words)
-    vectors, embed_backprop = embed_forms(model, docs, [*words, UNKNOWN], is_train)
+    vectors, embed_backprop = embed(model, docs, [*words, UNKNOWN], is_train)
     return hand_out(model, vectors, embed_backprop, index, sizes)
 
 
@@ -176,7 +193,7 @@ def _meet_words(model: Model, docs: list[Doc]) -> Tensor:
 
 
 def _forward_pretrained(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_pretrained)
+    return _forward_with_unknown(model, docs, is_train, _embed_pretrained)
 
 
 def embed_forms(

@@ -16,6 +16,7 @@ from spacy_psa.cli.configure import configure
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.debug_data import debug_data
 from spacy_psa.cli.describe import describe
+from spacy_psa.cli.distill import distill
 from spacy_psa.cli.ensemble import ensemble
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.experiment import experiment_app
@@ -127,7 +128,7 @@ app.command()(assets)
 app.command()(prepare)
 app.command()(merge_config)
 app.command()(configure)
-for command in (jackknife, search, train):  # which take settings of a config as options
+for command in (distill, jackknife, search, train):  # which take settings of a config as options
     app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
         command
     )

@@ -2,12 +2,15 @@
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.config import initialize, read_training_config
+
+if TYPE_CHECKING:
+    from thinc.api import Config
 
 
 def train(
@@ -53,13 +56,48 @@ def train(
       spacy-psa train config.cfg --output training --resume \\
           --paths.train train.spacy --paths.dev dev.spacy
     """
+    settings = read_training_config(config, ctx.args)
+    _import(code)
+    run(
+        config,
+        settings,
+        output,
+        resume=resume,
+        save_every=save_every,
+        skip_bad_loss=skip_bad_loss,
+        gpu_id=gpu_id,
+    )
+
+
+def run(
+    config: Path,
+    settings: "Config",
+    output: Path,
+    *,
+    resume: bool = False,
+    save_every: int = 0,
+    skip_bad_loss: bool = False,
+    gpu_id: int = -1,
+) -> None:
+    """Train what a config says, alone or in the processes of torchrun, and tell where it is.
+
+    Args:
+        config: the file of the config, for errors.
+        settings: the config with its overrides.
+        output: the folder for the pipelines and checkpoints.
+        resume: whether to continue from the last checkpoint.
+        save_every: steps between further checkpoints.
+        skip_bad_loss: whether to leave out steps whose loss is not finite.
+        gpu_id: the number of the GPU; -1 for the CPU.
+
+    Raises:
+        InputError: if it cannot be trained.
+    """
     from spacy_psa.loading import use_device
     from spacy_psa.training import loop
     from spacy_psa.training.evaluations import ENDS, no_evaluation
     from spacy_psa.training.processes import local_gpu, started_by_torchrun
 
-    settings = read_training_config(config, ctx.args)
-    _import(code)
     gpu_id = local_gpu(gpu_id)
     use_device(gpu_id)
     with started_by_torchrun(gpu=gpu_id >= 0) as processes:

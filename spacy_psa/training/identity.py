@@ -8,7 +8,8 @@ from typing import Any
 from spacy_psa.scoring.provenance import checksums
 
 BLOCKS = ("nlp", "components", "corpora", "initialize", "training")
-FILES = ("path", "vectors", "vocab_data", "init_tok2vec")  # settings that name files or folders
+# Settings that name files or folders.
+FILES = ("path", "vectors", "vocab_data", "init_tok2vec", "teacher")
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:

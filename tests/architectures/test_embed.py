@@ -325,3 +325,34 @@ def test_width_is_the_sum_and_one_embedder_stands_alone_and_none_is_an_error():
     assert concat_embed(layer, char_bilstm(hidden=5)).get_dim("nO") == WIDTH + 10
     with pytest.raises(InputError, match="at least one"):
         concat_embed()
+
+
+# Word dropout
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_a_share_of_the_tokens_is_the_unknown_word_in_training_alone(trainable):
+    vocab = vocab_with(["rose", "is"])
+    model = built(word_embed, WIDTH, trainable=trainable, word_dropout=0.25)
+    docs = docs_of(vocab, *["rose is rose is"] * 500)
+    numpy.random.seed(0)
+    arrays, _ = model.begin_update(docs)
+    unknown = numpy.array([[not row.any() for row in array] for array in arrays])
+    assert unknown.mean() == pytest.approx(0.25, abs=0.03)
+    assert (unknown[:, 0] ^ unknown[:, 2]).any()  # tokens, not all of one word
+    assert all(row.any() for array in model.predict(docs) for row in array)
+
+
+def test_dropped_words_train_the_unknown_word():
+    model = built(word_embed, WIDTH, word_dropout=1.0)
+    (array,), backprop = model.begin_update(docs_of(Vocab(), "a b"))
+    backprop([numpy.ones_like(array)])
+    gradient = table(model).grad
+    assert (gradient[0] == 2).all() and not gradient[1:].any()
+    model.finish_update(SGD(0.1, grad_clip=0.0, L2=0.0))
+    assert (model.predict(docs_of(Vocab(), "new"))[0] != 0).all()
+
+
+def test_a_wrong_rate_of_word_dropout_is_an_error():
+    with pytest.raises(InputError, match=r"WordEmbed\.v1: word_dropout is 1\.5"):
+        word_embed(WIDTH, word_dropout=1.5)

@@ -15,6 +15,7 @@ TENER_CHARACTERS: dict[str, dict[str, Any]] = {
     "CharBiLSTM": {"width": 4, "hidden": 3},
     "CharBiLSTM, max": {"width": 6, "hidden": 4, "project": 5, "pool": "max"},
     "CharCNN": {"width": 6, "kernels": 5, "project": 4},
+    "CharIntNet": {"width": 4, "kernels": 3, "growth": 2, "blocks": 1, "kernel_widths": [2, 3]},
     "CharTransformer": {"width": 6, "heads": 3, "inner": 5, "project": 4},
     "CharAdaTrans": {"width": 12, "heads": 3, "inner": 5, "project": 4},
 }

@@ -6,27 +6,8 @@ import torch
 from spacy.training import Example
 from thinc.api import Model, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats2d
-from torch import Tensor
 
-from spacy_psa.structs.chain import LinearChain
-
-
-def cross_entropy(
-    teacher: LinearChain, asked: Tensor, student: LinearChain, scores: Tensor
-) -> Tensor:
-    """Compute the cross entropy of two chains, summed over their sentences.
-
-    It is the expected negative log probability of an analysis under the student, if the teacher
-    draws it; its gradient is the difference of the expected counts of the two.
-
-    Args:
-        teacher: the distribution to keep to; it must have been made from `asked`.
-        asked: the scores of the teacher, which require a gradient.
-        student: the distribution that learns, made from `scores`.
-        scores: its scores, in the same form as `asked`.
-    """
-    (expected,) = torch.autograd.grad(teacher.log_partition.sum(), asked)
-    return student.log_partition.sum() - (expected * scores).sum()
+from spacy_psa.structs.cross_entropy import cross_entropy
 
 
 class Rehearsing:
@@ -93,11 +74,12 @@ class Rehearsing:
         xp = self.model.ops.xp
         sizes = [len(array) for array in scores]
         lengths = torch.tensor([size for size in sizes if size])
-        teacher, student = (
-            xp2torch(xp.concatenate(arrays)).clone().requires_grad_() for arrays in (asked, scores)
-        )
-        chains = [self.scored_chain(flat, lengths) for flat in (teacher, student)]  # type: ignore[attr-defined]
-        loss = cross_entropy(chains[0], teacher, chains[1], student) / len(lengths)
+        teacher, student = (xp2torch(xp.concatenate(arrays)).clone() for arrays in (asked, scores))
+        chains = [
+            self.scored_chain(flat, lengths)  # type: ignore[attr-defined]
+            for flat in (teacher, student.requires_grad_())
+        ]
+        loss = cross_entropy(*chains).mean()
         loss.backward()
         assert student.grad is not None
         ends = torch.tensor(sizes).cumsum(0)[:-1].tolist()

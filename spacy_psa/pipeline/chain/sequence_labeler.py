@@ -21,6 +21,7 @@ from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import check_choice, naming
 from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor, Tags
+from spacy_psa.pipeline.chain.distillation import Distilling
 from spacy_psa.pipeline.chain.fitting_model import (
     check_number_of_pairs,
     check_shapes,
@@ -37,7 +38,7 @@ Reduction = Literal["mean", "sum"]
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class SequenceLabeler(Rehearsing, ChainPredictor, KeptSettings):
+class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
     """Base class of the components that give each token one of K tags by a linear chain.
 
     A subclass has tags (`tags`) and says which sequences of them are legal (`legal`), finds labels

@@ -1,0 +1,86 @@
+"""The callback that gives a component in training a trained one as its teacher."""
+
+from collections.abc import Callable
+
+import spacy
+from spacy.language import Language
+
+from spacy_psa.errors import InputError, check_rates, naming
+from spacy_psa.pipeline.chain.distillation import Teacher
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+
+
+def distill(
+    teacher: str,
+    weight: float = 0.5,
+    pipe: str | None = None,
+    also: Callable[[Language], None] | None = None,
+) -> Callable[[Language], None]:
+    """Build the callback `distill.v1`, with which a component learns from a trained one.
+
+    It is for [initialize.after_init]; `spacy-psa distill` writes it there. The loss of a sentence
+    is (1 - weight) times the negative log likelihood of its annotation, plus weight times the cross
+    entropy of the teacher's and the student's distributions over analyses (Hinton et al. 2015).
+    Text without annotation has the second part alone; see `WithUnlabelled.v1`.
+
+    The teacher is needed in training alone: the trained pipeline does not hold it.
+
+    Args:
+        teacher: the folder of a trained pipeline, such as `spacy-psa ensemble` writes, or the name
+            of a package. Its component must have the labels and the scheme of the student.
+        weight: how much the teacher counts beside the annotation, from 0 to 1.
+        pipe: the name of the component in both pipelines; None if each has one `crf_*` component.
+        also: a further callback, called before; such as `check_dev_labels.v1`.
+
+    Returns:
+        A function of the pipeline. It raises InputError if the teacher cannot teach the student.
+
+    Raises:
+        InputError: if the weight is not from 0 to 1.
+    """
+    with naming("distill.v1"):
+        check_rates(weight=weight)
+
+    def attach(nlp: Language) -> None:
+        if also is not None:
+            also(nlp)
+        try:
+            told = spacy.load(teacher)
+        except Exception as error:  # each kind of file has its own errors
+            raise InputError(
+                f"{teacher}: the teacher cannot be opened ({str(error).partition('. ')[0]}); give "
+                "the folder of a trained pipeline"
+            ) from error
+        found = Teacher(told, labeler_name(told, pipe, teacher))
+        student = nlp.get_pipe(labeler_name(nlp, pipe, "the config"))
+        student.learn_from(found, weight)  # type: ignore[attr-defined]
+
+    return attach
+
+
+def labeler_name(nlp: Language, name: str | None, where: str) -> str:
+    """Find the name of a pipeline's component of a chain.
+
+    Args:
+        nlp: the pipeline.
+        name: the name that the user gives; None to take the only one.
+        where: where the pipeline is from, for errors.
+
+    Raises:
+        InputError: if there is no such component, or if there are several and `name` is None.
+
+    Examples:
+        >>> nlp = spacy.blank("en")
+        >>> _ = nlp.add_pipe("crf_tagger")
+        >>> labeler_name(nlp, None, "the config")
+        'crf_tagger'
+    """
+    names = [own for own, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+    shown = ", ".join(names) or "(none)"
+    if name is not None and name not in names:
+        raise InputError(f"{where}: has no crf_* component {name!r}; it has {shown}")
+    if name is None and len(names) != 1:
+        raise InputError(
+            f"{where}: has not one crf_* component but {len(names)} ({shown}): choose with --pipe"
+        )
+    return name or names[0]

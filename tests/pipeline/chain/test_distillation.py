@@ -1,0 +1,144 @@
+"""A component that learns from what another one says."""
+
+import numpy
+import pytest
+import torch
+from spacy.training import Example
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.distillation import Teacher
+from tests.helpers.pipelines import (
+    MARKED,
+    TEXTS,
+    hash_embed,
+    make_examples,
+    make_nlp,
+    randomize,
+    small_encoder,
+    small_model,
+    train,
+)
+
+
+def made(model=None, seed=1, **settings):
+    nlp = make_nlp(model, **settings)
+    train(nlp, steps=0)
+    randomize(nlp.get_pipe("ner"), seed)
+    return nlp
+
+
+def without_annotation(nlp, texts=TEXTS):
+    docs = [nlp.make_doc(text) for text in texts]
+    return [Example(doc, doc.copy()) for doc in docs]
+
+
+def distance(told, said):
+    """How far the marginals of two pipelines are from each other."""
+    total = 0.0
+    for text in TEXTS:
+        one, other = (
+            nlp.get_pipe("ner").distribution([nlp.make_doc(text)]).marginals for nlp in (told, said)
+        )
+        total += float((one - other).abs().mean())
+    return total
+
+
+@pytest.mark.parametrize(
+    ("teaches", "learns"),
+    [("label_pair", "transition"), ("softmax", "label_pair"), ("label_pair", "softmax")],
+)
+def test_the_loss_is_that_of_the_annotation_and_that_of_all_analyses(teaches, learns):
+    teacher, nlp = made(small_model(teaches), seed=1), made(small_model(learns), seed=2)
+    ner = nlp.get_pipe("ner")
+    examples = make_examples(nlp, ["[Ada|PER] left", "He left [Bath|LOC]"])
+    plain = ner.update(examples)["ner"]
+    ner.learn_from(Teacher(teacher, "ner"), weight=0.25)
+    loss = ner.update(examples)["ner"]
+    docs = [eg.predicted for eg in examples]
+    told, expected = teacher.get_pipe("ner").distribution(docs), 0.0
+    flat = torch.from_numpy(numpy.concatenate(ner.model.predict(docs)))
+    said = ner.scored_chain(flat, told.lengths)
+    for row in range(2):
+        one = torch.tensor([row])
+        for log_prob, tags in told.select(one).kbest(13**3)[0]:
+            expected -= numpy.exp(log_prob) * float(said.select(one).log_prob([tags])) / 2
+    assert loss == pytest.approx(0.75 * plain + 0.25 * expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("learns", ["label_pair", "transition"])
+def test_a_student_comes_to_say_what_the_teacher_says_without_annotation(learns):
+    teacher = make_nlp()
+    train(teacher, 25)
+    model = small_model(learns, encoder=small_encoder("BiLSTM"), embed=hash_embed())
+    nlp = made(model, seed=3)
+    before = distance(teacher, nlp)
+    nlp.get_pipe("ner").learn_from(Teacher(teacher, "ner"))
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.02
+    for _ in range(40):
+        nlp.update(without_annotation(nlp), sgd=optimizer)
+    assert distance(teacher, nlp) < 0.3 * before
+
+
+def test_the_gradient_is_that_of_the_loss():
+    teacher, nlp = made(seed=1), made(seed=2)
+    ner = nlp.get_pipe("ner")
+    ner.learn_from(Teacher(teacher, "ner"), weight=1.0)
+    examples = without_annotation(nlp, TEXTS[:3])
+    module = ner.model.get_ref("head").shims[0].module
+    ner.update(examples)
+    weights = next(module.parameters())
+    gradient = weights.grad.clone()
+    step = 1e-2 * gradient / gradient.norm()
+    losses = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            weights += sign * step
+        losses.append(ner.update(examples)["ner"])
+        with torch.no_grad():
+            weights -= sign * step
+    change = (losses[0] - losses[1]) / 2
+    assert change == pytest.approx(float((gradient * step).sum()), rel=1e-2)
+
+
+def test_a_teacher_reads_its_own_vectors_and_what_stands_before_it():
+    teacher = made(seed=1)
+    for word in ("Ada", "left"):
+        teacher.vocab.set_vector(word, numpy.ones(8, dtype="float32"))
+    doc = made(seed=2).make_doc("Ada left . He left .")
+    teacher.add_pipe("sentencizer", first=True)
+    told = Teacher(teacher, "ner").distribution([doc])
+    own = teacher.make_doc(doc.text)
+    teacher.get_pipe("sentencizer")(own)
+    expected = teacher.get_pipe("ner").distribution([own])
+    assert told.lengths.tolist() == [3, 3]
+    torch.testing.assert_close(told.marginals, expected.marginals)
+
+
+def test_other_sentences_other_labels_and_wrong_weights_are_errors():
+    teacher, nlp = made(), made()
+    ner = nlp.get_pipe("ner")
+    with pytest.raises(InputError, match=r"weight is 1\.5: take a number from 0 to 1"):
+        ner.learn_from(Teacher(teacher, "ner"), weight=1.5)
+    with pytest.raises(InputError, match="no component 'x' of a chain"):
+        Teacher(teacher, "x")
+    other = made(scheme="BIO")
+    with pytest.raises(InputError, match=r"initialize\.components\.ner\.labels"):
+        ner.learn_from(Teacher(other, "ner"))
+    teacher.add_pipe("sentencizer", first=True)
+    ner.learn_from(Teacher(teacher, "ner"))
+    with pytest.raises(InputError, match="other sentences than the student"):
+        ner.update(without_annotation(nlp, ["Ada left . He left ."]))
+
+
+def test_docs_without_tokens_pass_and_the_teacher_is_not_saved():
+    teacher, nlp = made(seed=1), made(seed=2)
+    before = nlp.to_bytes()
+    ner = nlp.get_pipe("ner")
+    ner.learn_from(Teacher(teacher, "ner"))
+    assert nlp.to_bytes() == before
+    losses = ner.update([*without_annotation(nlp, ["", "Ada left"]), *make_examples(nlp, MARKED)])
+    assert losses["ner"] > 0
+    assert ner.update(without_annotation(nlp, [""]))["ner"] == 0
+    ner.learn_from(None)
+    assert ner.update(without_annotation(nlp, ["Ada left"]))["ner"] == pytest.approx(0, abs=1e-5)

@@ -1,0 +1,81 @@
+"""The cross entropy of two chains against all sequences."""
+
+import itertools
+
+import numpy
+import pytest
+import torch
+
+from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.cross_entropy import cross_entropy
+from spacy_psa.structs.pair_chain import PairChain, TagPairs
+
+LENGTHS = torch.tensor([3, 1])
+PAIRS = TagPairs(numpy.array([[True, False, True], [True, True, True], [False, True, True]]))
+
+
+def dense(seed):
+    random = torch.Generator().manual_seed(seed)
+    potentials = torch.randn(2, 3, 3, 3, generator=random, dtype=torch.float64)
+    return potentials.requires_grad_()
+
+
+def flat(seed):
+    random = torch.Generator().manual_seed(seed)
+    potentials = torch.randn(4, len(PAIRS), generator=random, dtype=torch.float64)
+    return potentials.requires_grad_()
+
+
+def by_enumeration(teacher, student):
+    found = []
+    for row, length in enumerate(LENGTHS.tolist()):
+        total = torch.tensor(0.0, dtype=torch.float64)
+        one = torch.tensor([row])
+        for tags in itertools.product(range(3), repeat=length):
+            values = [torch.tensor(tags)]
+            weight = teacher.select(one).log_prob(values).exp()[0]
+            if weight > 0:
+                total = total - weight.detach() * student.select(one).log_prob(values)[0]
+        found.append(total)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("teaches", ["dense", "pairs"])
+@pytest.mark.parametrize("learns", ["dense", "pairs"])
+def test_it_is_the_sum_over_all_sequences_and_so_is_its_gradient(teaches, learns):
+    make = {
+        "dense": lambda x: LinearChain(x, LENGTHS),
+        "pairs": lambda x: PairChain(x, LENGTHS, PAIRS),
+    }
+    draw = {"dense": dense, "pairs": flat}
+    legal = torch.zeros(3, 3, dtype=torch.bool)
+    legal[PAIRS.previous, PAIRS.tag] = True
+    teacher = make[teaches](draw[teaches](1)).constrain(transitions=legal)
+    scores = draw[learns](2)
+    student = make[learns](scores)
+    got, expected = cross_entropy(teacher, student), by_enumeration(teacher, student)
+    torch.testing.assert_close(got, expected)
+    gradients = [torch.autograd.grad(loss.sum(), scores)[0] for loss in (got, expected)]
+    torch.testing.assert_close(*gradients)
+    assert gradients[0].any()
+
+
+def test_of_a_chain_with_itself_it_is_the_entropy_and_no_gradient():
+    scores = dense(3)
+    chain = LinearChain(scores, LENGTHS)
+    loss = cross_entropy(chain, chain)
+    torch.testing.assert_close(loss, chain.entropy)
+    (gradient,) = torch.autograd.grad(loss.sum(), scores)
+    torch.testing.assert_close(gradient, torch.zeros_like(gradient))
+
+
+def test_it_is_infinite_where_the_student_excludes_what_the_teacher_says():
+    teacher = LinearChain(dense(1), LENGTHS)
+    student = LinearChain(dense(2), LENGTHS).constrain(start=torch.tensor([True, True, False]))
+    assert (cross_entropy(teacher, student) == torch.inf).all()
+
+
+def test_other_sentences_are_an_error():
+    one, other = (LinearChain(dense(1), torch.tensor(lengths)) for lengths in ([3, 1], [3, 2]))
+    with pytest.raises(ValueError, match="give both the same"):
+        cross_entropy(one, other)
