@@ -17,10 +17,10 @@ from spacy_psa import kernels
 from spacy_psa.errors import InputError
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.idcnn import DilatedConvolution
-from spacy_psa.modules.int8_product import Int8Product
+from spacy_psa.modules.int8_product import LEAST_ROWS, Int8Product
 from spacy_psa.modules.recurrence import direction_weights, states
 
-BLOCK_ROWS = 256
+BLOCK_NUMBERS = 2**18
 LEAST_WORK = 100
 
 Rounding = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -41,15 +41,36 @@ def to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
         >>> q, scale
         (tensor([[127, -32]], dtype=torch.int8), tensor([0.0079]))
     """
-    x = x.contiguous()
+    q, scale = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
+    _round_rows(x, q, scale)
+    return q, scale
+
+
+def _round_rows(x: Tensor, q: Tensor, scale: Tensor) -> None:
+    """Round x (M, d) to the first rows of q (M or more, d), with `scale` (M,)."""
     if x.device.type == "cpu" and kernels.available():
         from spacy_psa.kernels import int8
 
-        q, scale = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
-        int8.to_int8(x.numpy(), q.numpy(), scale.numpy())
-        return q, scale
+        x = x if x.stride(1) == 1 else x.contiguous()
+        int8.to_int8(_flat(x).numpy(), x.stride(0), q.numpy(), scale.numpy())
+        return
     largest = x.abs().amax(1).clamp(min=1e-12)
-    return torch.round(x * (127 / largest)[:, None]).to(torch.int8), largest / 127
+    q[: len(x)] = torch.round(x * (127 / largest)[:, None])
+    torch.div(largest, 127, out=scale)
+
+
+def _flat(rows: Tensor) -> Tensor:
+    """View the memory of rows, which may be parts of wider rows, without a copy."""
+    size = (len(rows) - 1) * rows.stride(0) + rows.shape[1] if len(rows) else 0
+    return rows.as_strided((size,), (1,))
+
+
+def _multiply(x: Tensor, weight: Tensor, product: Int8Product) -> tuple[Tensor, Tensor]:
+    """Return rounded x (M, d) times the transpose of weight (k, d), and the scales of x's rows."""
+    q = x.new_empty(product.places(len(x)), x.shape[1], dtype=torch.int8)
+    scale = x.new_empty(len(x))
+    _round_rows(x, q, scale)
+    return product(q, weight)[: len(x)], scale
 
 
 def add_product(
@@ -73,8 +94,7 @@ def add_product(
         >>> torch.allclose(out, torch.full((17, 8), 9.0))
         True
     """
-    q, rows = to_int8(x)
-    found = product(q, weight)
+    found, rows = _multiply(x, weight, product)
     if kernels.available():
         from spacy_psa.kernels import int8
 
@@ -83,11 +103,12 @@ def add_product(
     return out.addcmul_(found.float(), rows[:, None] * scale)
 
 
-def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor, product: Int8Product) -> Tensor:
+def affine(
+    x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor, product: Int8Product, out: Tensor
+) -> Tensor:
     """Compute the product of x and int8 weights, plus a bias.
 
-    It works on `BLOCK_ROWS` rows at a time, so that what it computes stays in the processor's
-    cache.
+    It works on some rows at a time, so that what it computes stays in the processor's cache.
 
     Args:
         x: (M, d) float32.
@@ -95,30 +116,36 @@ def affine(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor, product: Int8
         scale: (k,), the scale of each row of the weights.
         bias: (k,) float32.
         product: what multiplies by these weights.
+        out: (M, k) float32, which is filled. Its rows may be parts of wider rows.
 
     Returns:
-        (M, k) float32.
+        `out`.
 
     Examples:
         >>> x, (weight, scale) = torch.ones(17, 8), to_int8(torch.ones(8, 8))
-        >>> out = affine(x, weight, scale, torch.ones(8), Int8Product())
+        >>> out = affine(x, weight, scale, torch.ones(8), Int8Product(), torch.empty(17, 8))
         >>> torch.allclose(out, torch.full((17, 8), 9.0))
         True
     """
-    out = x.new_empty(len(x), len(weight))
-    for start in range(0, len(x), BLOCK_ROWS):
-        stop = start + BLOCK_ROWS
-        q, rows = to_int8(x[start:stop])
-        found = product(q, weight)
+    block = _block_rows(len(weight))
+    for start in range(0, len(x), block):
+        found, rows = _multiply(x[start : start + block], weight, product)
+        part = out[start : start + block]
         if kernels.available():
             from spacy_psa.kernels import int8
 
             int8.scale_and_shift(
-                found.numpy(), rows.numpy(), scale.numpy(), bias.numpy(), out[start:stop].numpy()
-            )
+                found.numpy(), rows.numpy(), scale.numpy(), bias.numpy(),
+                _flat(part).numpy(), out.stride(0),
+            )  # fmt: skip
         else:
-            out[start:stop] = bias + found.float() * (rows[:, None] * scale)
+            torch.addcmul(bias, found.float(), rows[:, None] * scale, out=part)
     return out
+
+
+def _block_rows(outputs: int) -> int:
+    """Give the rows of which a product with so many columns stays in the cache."""
+    return max(1, BLOCK_NUMBERS // outputs // LEAST_ROWS) * LEAST_ROWS
 
 
 class Int8Linear(nn.Module):
@@ -145,7 +172,13 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layer to x (..., d) float32 -> (..., k). There are no gradients."""
-        return self._affine(_on_cpu(x).flatten(0, -2)).unflatten(0, x.shape[:-1])
+        rows = x.flatten(0, -2)
+        out = x.new_empty(len(rows), self.out_features, dtype=torch.float32)
+        return self.write(rows, out).unflatten(0, x.shape[:-1])
+
+    def write(self, x: Tensor, out: Tensor) -> Tensor:
+        """Apply the layer to x (M, d), write the result to `out` (M, k) float32 and return it."""
+        return affine(_on_cpu(x), self.weight, self.scale, self.bias, self.product, out)
 
     def _round(self, matrix: Tensor, bias: Tensor | None, rounding: Rounding) -> None:
         weight, scale = rounding(matrix)
@@ -154,9 +187,6 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", torch.zeros(len(weight)) if bias is None else bias.clone())
         self.out_features, self.in_features = weight.shape
         self.product = Int8Product()
-
-    def _affine(self, rows: Tensor) -> Tensor:
-        return affine(rows, self.weight, self.scale, self.bias, self.product)
 
 
 class Int8Convolution(Int8Linear):
@@ -184,10 +214,11 @@ class Int8Convolution(Int8Linear):
         """Convolve x (N, nI), with `near` as `neighbours` gives it -> (N, filters)."""
         x = torch.cat([_on_cpu(x), x.new_zeros(1, x.shape[1])])
         out = x.new_empty(len(near), self.out_features)
-        for start in range(0, len(near), BLOCK_ROWS):
-            rows = near[start : start + BLOCK_ROWS]
+        block = _block_rows(self.out_features)
+        for start in range(0, len(near), block):
+            rows = near[start : start + block]
             columns = x.index_select(0, rows.flatten()).view(len(rows), -1)
-            out[start : start + BLOCK_ROWS] = self._affine(columns)
+            self.write(columns, out[start : start + block])
         return out
 
 
@@ -242,7 +273,8 @@ class Int8LSTM(nn.Module):
 
     def _enter(self, d: int, x: Tensor) -> Tensor:
         weight, scale = self._weights(f"ih_{d}")
-        return affine(x, weight, scale, self.get_buffer(f"bias_{d}"), self.products[f"ih_{d}"])
+        bias, product = self.get_buffer(f"bias_{d}"), self.products[f"ih_{d}"]
+        return affine(x, weight, scale, bias, product, x.new_empty(len(x), len(bias)))
 
     def _weights(self, name: str) -> tuple[Tensor, Tensor]:
         return self.get_buffer(f"w_{name}"), self.get_buffer(f"scale_{name}")

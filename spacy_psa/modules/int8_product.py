@@ -28,6 +28,16 @@ class Int8Product:
     def __init__(self) -> None:
         self._packed: tuple[tuple[int, int], Tensor] | None = None
 
+    def places(self, rows: int) -> int:
+        """Give the number of rows that a matrix should have to hold `rows` rows.
+
+        oneDNN prepares a product for each number of rows, which takes longer than the product. So
+        the number is rounded up, and what stands in the further rows does not matter.
+        """
+        if rows < LEAST_ROWS or not packs():
+            return rows
+        return -(-rows // LEAST_ROWS) * LEAST_ROWS
+
     def __call__(self, rows: Tensor, weight: Tensor) -> Tensor:
         """Multiply rows (M, d) int8 by the transpose of weight (k, d) int8 -> (M, k).
 
