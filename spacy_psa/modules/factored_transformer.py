@@ -390,7 +390,9 @@ class FactoredTransformer(nn.Module):
             )
         if self.boundaries:
             return y
-        return y[with_boundaries(lengths, x.device) < len(x)]
+        # Counted on the CPU: on a GPU, it would wait to learn how many rows there are.
+        words = (with_boundaries(lengths) < len(x)).nonzero()[:, 0]
+        return y.index_select(0, words.to(x.device))
 
 
 def _check_rates(attention_dropout: float, relu_dropout: float, residual_dropout: float) -> None:
