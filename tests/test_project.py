@@ -57,9 +57,10 @@ def test_each_step_needs_what_a_step_before_it_makes(project, corpus, task):
             within = any(dep == path or dep.startswith(f"{path}/") for path in made)
             assert there or within, f"{step['name']} needs {dep}"
         made += step.get("outputs", [])
-    assert {f"training/{corpus}/model-best", f"metrics/{corpus}.md", f"metrics/{corpus}.json"} <= {
-        *made
-    }
+    for output in ("model-best", "model-int8"):
+        assert f"training/{corpus}/{output}" in made
+    for output in (f"{corpus}.md", f"{corpus}.json", f"{corpus}-int8.md", f"{corpus}-int8.json"):
+        assert f"metrics/{output}" in made
 
 
 @pytest.mark.parametrize("corpus", LAYOUTS)
@@ -87,7 +88,7 @@ def test_commands_of_ours_take_the_options_that_the_project_gives(project, corpu
                 assert context.params["log"] == Path(f"training/{corpus}/log.jsonl")
             if name == "train":
                 assert context.params["resume"]
-    assert seen == {"assets", "prepare", "configure", "train", "report"}
+    assert seen == {"assets", "prepare", "configure", "train", "report", "quantize"}
 
 
 SMALL = [

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError
-from spacy_psa.modules.int8 import quantize
+from spacy_psa.modules.initialization import WithoutDraws
+from spacy_psa.modules.int8 import quantize, quantize_like
 
 FORMAT = 2  # of the saved bytes; the first format has no number
 
@@ -34,7 +35,7 @@ class TorchShim(Shim):
 
     Attributes:
         cfg: the keyword arguments for `make`.
-        int8: whether the weights are rounded to 8 bits; such a model can only annotate.
+        int8: whether weights are rounded to 8 bits; such a model can only annotate.
 
     Examples:
         >>> shim = TorchShim(nn.Linear, {"out_features": 2})
@@ -89,9 +90,8 @@ class TorchShim(Shim):
         self._model = self.make(**self.cfg).to(get_torch_default_device())
 
     def quantize(self) -> None:
-        """Round the weights of linear layers and LSTMs to 8 bits, for annotation on a CPU."""
-        quantize(self.module)
-        self.int8 = True
+        """Round the weights of large layers to 8 bits, for annotation on a CPU."""
+        self.int8 = quantize(self.module) > 0
 
     def __call__(
         self, inputs: tuple[Tensor, ...], is_train: bool
@@ -219,9 +219,10 @@ class TorchShim(Shim):
         module = None
         if state is not None:
             try:
-                module = self.make(**settings)
+                with WithoutDraws():
+                    module = self.make(**settings)
                 if int8:
-                    quantize(module)
+                    quantize_like(module, state)
                 module.load_state_dict(state)
             except (RuntimeError, TypeError) as error:
                 raise InputError(

@@ -1,5 +1,6 @@
 """`spacy-psa quantize`: a pipeline with weights in int8, and its accuracy and speed."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,25 +23,31 @@ def quantize(
         Path | None,
         typer.Option(help="Gold documents, a .spacy file, to compare both pipelines on."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the pipeline in OUT, if there is one.")
+    ] = False,
 ) -> None:
     """Store the weights of a pipeline in int8.
 
-    The weights of linear layers and LSTMs are rounded to 8 bits, for annotation on a CPU; word
-    vectors and embeddings stay as they are. The pipeline in OUT is smaller, and faster if the
-    processor multiplies in int8 (VNNI, AMX). spacy.load opens it like any other. It cannot be
-    trained or used on a GPU.
+    The weights of large linear layers, LSTMs and dilated convolutions are rounded to 8 bits, for
+    annotation on a CPU. Word vectors, embeddings and small layers, such as those of character
+    encoders, stay as they are: they would become slower. The pipeline in OUT is smaller, and faster
+    if the processor multiplies in int8 (VNNI, AMX). spacy.load opens it like any other. It cannot
+    be trained or used on a GPU.
 
-    If --data is given, scores and speed are printed with both weights.
+    One line says how many weights are in int8, and what is not. If --data is given, scores and
+    speed are printed with both weights.
 
     \b
     Example:
       spacy-psa quantize training/model-best model-int8 --data dev.spacy
     """
-    from spacy_psa.corpora.atomic import atomic_folder, check_free
+    from spacy_psa.corpora.atomic import atomic_folder, check_free, replaced_pipeline
     from spacy_psa.loading import load_pipeline
     from spacy_psa.scoring.result import read_examples
 
-    check_free(output)
+    if not (overwrite and (output / "meta.json").is_file()):
+        check_free(output)
     nlp = load_pipeline(model)
     shims = _shims(nlp, model)
     examples = [] if data is None else read_examples(nlp, data)
@@ -48,10 +55,11 @@ def quantize(
     for shim in shims:
         shim.quantize()
     after = _measure(nlp, examples) if examples else {}
-    with atomic_folder(output) as folder:
+    with (replaced_pipeline if overwrite else atomic_folder)(output) as folder:
         nlp.to_disk(folder)
     if examples:
         _print(before, after)
+    typer.echo(_told(nlp, shims))
     typer.echo(f"Written: {output}")
 
 
@@ -72,9 +80,41 @@ def _shims(nlp: "Language", model: str) -> list[Any]:
             f"{model}: none of its components ({', '.join(nlp.pipe_names) or 'there are none'}) "
             "has weights of spacy-psa; give another pipeline"
         )
-    if all(shim.int8 for shim in found.values()):
+    if any(shim.int8 for shim in found.values()):
         raise InputError(f"{model}: has its weights in int8 already; give the original pipeline")
     return list(found.values())
+
+
+def _told(nlp: "Language", shims: list[Any]) -> str:
+    """Say in one line what is in int8, and what is not."""
+    import torch
+
+    from spacy_psa.modules.int8 import left_in_float32
+
+    modules = [shim.module for shim in shims]
+    rounded = sum(b.numel() for m in modules for b in m.buffers() if b.dtype == torch.int8)
+    left: Counter[str] = Counter()
+    for module in modules:
+        left.update(left_in_float32(module))
+    kinds = [f"{kind} {number:,}" for kind, number in left.most_common()]
+    kinds += [f"all of {name}, which is not of spacy-psa" for name in _others(nlp)]
+    why = "" if rounded else " (no layer is large enough to gain)"
+    return f"In int8: {rounded:,} weights{why}. As they were: {', '.join(kinds) or 'none'}."
+
+
+def _others(nlp: "Language") -> list[str]:
+    """Name the components with weights that are not of spacy-psa."""
+    from spacy_psa.bridge.shim import TorchShim
+
+    return [
+        name
+        for name, pipe in nlp.pipeline
+        for node in [getattr(pipe, "model", None)]
+        if any(
+            each.param_names or any(not isinstance(shim, TorchShim) for shim in each.shims)
+            for each in getattr(node, "walk", list)()
+        )
+    ]
 
 
 def _measure(nlp: "Language", examples: list[Any]) -> Figures:

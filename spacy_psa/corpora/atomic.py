@@ -61,6 +61,35 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def replaced_pipeline(path: Path) -> Iterator[Path]:
+    """Yield an empty temporary folder that replaces the pipeline at `path`, if there is one.
+
+    If the block raises an error, the temporary folder is removed and the former pipeline stays.
+
+    Raises:
+        InputError: if something else than a pipeline is at `path`, or if writing fails.
+    """
+    if not (path / "meta.json").is_file():
+        with atomic_folder(path) as folder:
+            yield folder
+        return
+    temporary, former = _beside(path), _beside(path)
+    with unwritable_as_input_error(path):
+        try:
+            temporary.mkdir()
+            _copy_permissions(path, temporary)
+            yield temporary
+            sync_tree(temporary)
+            os.replace(path, former)
+            os.replace(temporary, path)
+        finally:
+            if former.exists() and not path.exists():
+                os.replace(former, path)
+            for left in (temporary, former):
+                shutil.rmtree(left, ignore_errors=True)
+
+
 def check_free(path: Path) -> None:
     """Check that `path` does not exist or is an empty folder.
 

@@ -35,13 +35,22 @@ def _round(x: Array, factor: Any, q: Array) -> None:
 
 
 @_compiled
-def to_int8(x: Array, q: Array, scale: Array) -> None:
-    """Round x (M, d) float32 to q (M, d) int8 with scale (M,): x = q · scale to half a step."""
+def to_int8(x: Array, stride: int, q: Array, scale: Array) -> None:
+    """Round x (M, d) float32 to q (M, d) int8 with scale (M,): x = q · scale to half a step.
+
+    Args:
+        x: (…,), the memory of the rows from the first on; row i begins at i · stride.
+        stride: numbers from the beginning of a row to the next, d or more.
+        q: (M or more, d) int8, of which M rows are changed.
+        scale: (M,) float32, which is changed.
+    """
     bits = x.view(np.int32)
-    for row in range(len(x)):
-        largest = max(_largest(bits[row]), _LEAST)
+    for row in range(len(scale)):
+        begin = row * stride
+        end = begin + q.shape[1]
+        largest = max(_largest(bits[begin:end]), _LEAST)
         scale[row] = largest / _MOST
-        _round(x[row], _MOST / largest, q[row])
+        _round(x[begin:end], _MOST / largest, q[row])
 
 
 @_compiled
@@ -71,7 +80,20 @@ def _shifted(row: Array, scale: Any, columns: Array, bias: Array, out: Array) ->
 
 
 @_compiled
-def scale_and_shift(product: Array, scale: Array, columns: Array, bias: Array, out: Array) -> None:
-    """Fill out (M, k) with bias (k,) + product times the scales, see `add_scaled`."""
-    for row in range(len(out)):
-        _shifted(product[row], scale[row], columns, bias, out[row])
+def scale_and_shift(
+    product: Array, scale: Array, columns: Array, bias: Array, out: Array, stride: int
+) -> None:
+    """Fill rows with bias (k,) + product (M, k) times the scales, see `add_scaled`.
+
+    Args:
+        product: (M or more, k) int32 or float32.
+        scale: (M,), the scales of the rows.
+        columns: (k,), the scales of the columns.
+        bias: (k,).
+        out: (…,) float32, the memory of the rows from the first on; row i begins at i · stride.
+        stride: numbers from the beginning of a row to the next, k or more.
+    """
+    width = len(bias)
+    for row in range(len(scale)):
+        begin = row * stride
+        _shifted(product[row], scale[row], columns, bias, out[begin : begin + width])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacy_psa.errors import InputError, SettingError, check_choice, check_rates, check_sizes
+from spacy_psa.modules.int8 import Int8Linear
 from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
 from spacy_psa.ragged import positions, with_boundaries
@@ -34,11 +35,19 @@ class SplitLinear(nn.Module):
     def __init__(self, input_width: int, output_width: int, bias: bool = True) -> None:
         super().__init__()
         halves = (nn.Linear(input_width // 2, output_width // 2, bias=bias) for _ in range(2))
+        self.content: nn.Module
+        self.position: nn.Module
         self.content, self.position = halves
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (N, input_width) -> (N, output_width)."""
         content, position = x.chunk(2, -1)
+        if isinstance(self.content, Int8Linear) and isinstance(self.position, Int8Linear):
+            width = self.content.out_features
+            out = x.new_empty(len(x), 2 * width, dtype=torch.float32)
+            self.content.write(content, out[:, :width])
+            self.position.write(position, out[:, width:])
+            return out
         return torch.cat([self.content(content), self.position(position)], -1)
 
 
@@ -381,7 +390,9 @@ class FactoredTransformer(nn.Module):
             )
         if self.boundaries:
             return y
-        return y[with_boundaries(lengths, x.device) < len(x)]
+        # Counted on the CPU: on a GPU, it would wait to learn how many rows there are.
+        words = (with_boundaries(lengths) < len(x)).nonzero()[:, 0]
+        return y.index_select(0, words.to(x.device))
 
 
 def _check_rates(attention_dropout: float, relu_dropout: float, residual_dropout: float) -> None:

@@ -128,7 +128,11 @@ class DilatedConvolution(nn.Module):
         """Convolve x (N, nI), with `near` as `neighbours` gives it -> (N, filters)."""
         outside = x.new_zeros(1, x.shape[1])
         columns = torch.cat([x, outside]).index_select(0, near.flatten()).view(len(x), -1)
-        return F.linear(columns, self.weight.transpose(1, 2).flatten(1), self.bias)
+        return F.linear(columns, self.matrix(), self.bias)
+
+    def matrix(self) -> Tensor:
+        """Give the weights as the matrix of that product, (filters, kernel_size * nI)."""
+        return self.weight.transpose(1, 2).flatten(1)
 
 
 def neighbours(lengths: Tensor, kernel_size: int, dilation: int) -> Tensor:

@@ -1,8 +1,10 @@
 """Random values at which weights start."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 Layer = TypeVar("Layer", nn.Linear, nn.Conv1d)
 
@@ -36,7 +38,6 @@ def uniform(vectors: Tensor, init_std: float | None = None) -> Tensor:
         The filled tensor.
 
     Examples:
-        >>> import torch
         >>> float(uniform(torch.empty(1000, 3)).abs().max()) <= 1.0
         True
     """
@@ -76,3 +77,28 @@ def glorot_all(module: nn.Module) -> None:
             nn.init.xavier_uniform_(parameter.data[:, None])
         else:
             nn.init.zeros_(parameter)
+
+
+class WithoutDraws(TorchFunctionMode):
+    """A context in which weights get no random values, for modules whose weights are loaded next.
+
+    Large models are loaded faster in it.
+
+    Examples:
+        >>> state = torch.random.get_rng_state()
+        >>> with WithoutDraws():
+        ...     layer = nn.Linear(300, 200)
+        >>> torch.equal(state, torch.random.get_rng_state())
+        True
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _FILLS:
+            return args[0] if args else (kwargs or {})["tensor"]
+        if func is torch.randn:
+            func = torch.empty
+        return func(*args, **(kwargs or {}))
+
+
+_FILLS = {nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_}
+_FILLS |= {Tensor.uniform_, Tensor.normal_}

@@ -119,8 +119,9 @@ class PositionAwareAttention(PositionBias):
         with torch.no_grad():
             _, _, w, table, _ = parts
             spread = 2 * w.abs().sum() + (table.amax(1) - table.amin(1)).max()
-            share = float(self.shares()[0])
-            return reach(share, float(spread), self.window, longest, w.dtype)
+            # Both at once: on a GPU, reading a number waits for all that was asked before.
+            share, spread = torch.stack([self.shares()[0], spread]).tolist()
+            return reach(share, spread, self.window, longest, w.dtype)
 
 
 def reach(share: float, spread: float, window: int, longest: int, dtype: torch.dtype) -> int:

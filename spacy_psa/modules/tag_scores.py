@@ -41,5 +41,5 @@ class TagScores(nn.Module):
             last = torch.cumsum(lengths, 0) - 1
             keep = torch.ones(len(y), dtype=torch.bool)
             keep[last] = keep[last - lengths + 1] = False
-            y = y[keep.to(y.device)]
+            y = y.index_select(0, keep.nonzero()[:, 0].to(y.device))
         return self.label(torch.relu(self.norm(self.inner(y))))

@@ -1,0 +1,168 @@
+"""Measure what weights in int8 bring, beside the same weights in float32: speed, loading, scores.
+
+Each ROW is NAME=MODEL, where MODEL is a trained pipeline or a config. A config is initialized with
+TRAIN and not trained: the time does not depend on the weights. Both forms annotate the same
+documents of DATA in turn, and every second round takes them backwards. The ratio is that of two
+neighbouring runs, so that what disturbs the machine disturbs both.
+
+Results (kind "figures"): `documents`, `words`, `threads`, `repeats`; `rows`, {NAME: {"float32",
+"int8": a summary of `spacy_psa.performance.timing` in words a second; "loads": {"float32", "int8"},
+the same in `spacy.load` a second; "ratio": the median of int8 / float32 in words a second of the
+processor; "loading_ratio": the median of the time of int8 / float32; "int8_weights" and
+"float32_weights": their numbers; "scores": null for a config, else {"float32", "int8"}: the scores
+of `nlp.evaluate` that are numbers}}.
+"""
+
+import argparse
+import tempfile
+import warnings
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from benchmarks.parser_speed.measure import opened
+from benchmarks.record import write_record
+from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwatch, summary
+from spacy_psa.scoring.result import read_examples
+
+
+def shims(nlp: Language) -> list[TorchShim]:
+    """The torch modules of spacy-psa in a pipeline, each once."""
+    found = {
+        id(shim): shim
+        for _, pipe in nlp.pipeline
+        for node in getattr(getattr(pipe, "model", None), "walk", list)()
+        for shim in node.shims
+        if isinstance(shim, TorchShim)
+    }
+    return list(found.values())
+
+
+def weights(nlp: Language) -> dict[str, int]:
+    """How many weights are in int8, and how many are not."""
+    tensors = [b for s in shims(nlp) for b in s.module.buffers() if b.dtype == torch.int8]
+    others = [p for s in shims(nlp) for p in s.module.parameters()]
+    return {
+        "int8_weights": sum(t.numel() for t in tensors),
+        "float32_weights": sum(p.numel() for p in others),
+    }
+
+
+class Annotation:
+    """`nlp.pipe` over the same documents."""
+
+    def __init__(self, name: str, nlp: Language, texts: list[list[str]]):
+        self.name, self.nlp, self.texts = name, nlp, texts
+
+    def run(self) -> Timing:
+        docs = [Doc(self.nlp.vocab, words=words) for words in self.texts]
+        with stopwatch(sum(map(len, self.texts))) as timings:
+            for _ in self.nlp.pipe(docs):
+                pass
+        return timings[0]
+
+
+class Loading:
+    """`spacy.load`."""
+
+    def __init__(self, name: str, path: Path):
+        self.name, self.path = name, path
+
+    def run(self) -> Timing:
+        with stopwatch(1) as timings:
+            spacy.load(self.path)
+        return timings[0]
+
+
+def between(timed: dict[str, list[Timing]]) -> float:
+    """The median of the processor time of float32 over that of int8, run by run."""
+    pairs = zip(timed["float32"], timed["int8"], strict=True)
+    return round(median(one.cpu_seconds / other.cpu_seconds for one, other in pairs), 3)
+
+
+def scores(nlp: Language, data: Path, documents: int) -> dict[str, float]:
+    examples = read_examples(nlp, data)[:documents]
+    return {
+        key: round(value, 6)
+        for key, value in nlp.evaluate(examples).items()
+        if isinstance(value, float) and not key.startswith(("token", "speed"))
+    }
+
+
+def measure(path: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Measure one row."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {form: Path(folder) / form for form in ("float32", "int8")}
+        nlp = opened(path, given.train)
+        nlp.to_disk(paths["float32"])
+        for shim in shims(nlp):
+            shim.quantize()
+        nlp.to_disk(paths["int8"])
+        found: dict[str, Any] = weights(nlp)
+        nlps = {form: spacy.load(place) for form, place in paths.items()}
+        texts = [
+            [token.text for token in doc]
+            for doc in islice(read_docbin(given.data, nlp.vocab), given.documents)
+        ]
+        timed = alternate([Annotation(form, nlps[form], texts) for form in paths], given.repeats)
+        loads = alternate([Loading(form, place) for form, place in paths.items()], given.repeats)
+    found |= {form: summary(timings) for form, timings in timed.items()}
+    found["ratio"], found["loading_ratio"] = between(timed), round(1 / between(loads), 3)
+    found["loads"] = {form: summary(timings) for form, timings in loads.items()}
+    trained = not path.endswith(".cfg")
+    found["scores"] = (
+        {form: scores(each, given.data, given.documents) for form, each in nlps.items()}
+        if trained
+        else None
+    )
+    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.int8",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("rows", nargs="+", metavar="NAME=MODEL", help="a pipeline, or a config")
+    found.add_argument("--train", type=Path, help="training data to initialize a config with")
+    found.add_argument("--documents", type=int, default=10**9, help="documents of DATA (all)")
+    found.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
+    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    return found
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    given = parser().parse_args()
+    pin_threads(given.threads)
+    rows = {}
+    for row in given.rows:
+        name, _, path = row.partition("=")
+        found = rows[name] = measure(path, given)
+        words = [found[form]["per_cpu_second"]["median"] for form in ("float32", "int8")]
+        told = f"{name}: {words[0]:,.0f} words/s, int8 {words[1]:,.0f}, {found['ratio']:.2f} ×"
+        print(f"{told}, loading {found['loading_ratio']:.2f} × the time", flush=True)
+    texts = list(islice(read_docbin(given.data, spacy.blank("en").vocab), given.documents))
+    figures = {
+        "documents": len(texts),
+        "words": sum(map(len, texts)),
+        "threads": given.threads,
+        "repeats": given.repeats,
+        "rows": rows,
+    }
+    write_record(given.out, "speed", figures, data=[given.data])
+
+
+if __name__ == "__main__":
+    main()
