@@ -51,7 +51,7 @@ class Profile(NamedTuple):
         """
         own: Counter[tuple[str, str]] = Counter()
         for place, seconds in self.seconds.items():
-            own[place.functions[-1] if place.functions else "", place.room] += seconds  # type: ignore[assignment]
+            own[place.functions[-1] if place.functions else "", place.room] += seconds
         return [(name, room, seconds) for (name, room), seconds in own.most_common()]
 
     def to_dict(self) -> dict[str, Any]:
