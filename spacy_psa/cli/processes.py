@@ -24,8 +24,9 @@ def in_processes(
 ) -> Generator[Result, None, None]:
     """Yield the result for each argument, in order, as `map` does.
 
-    Each process has its own copy of the function. Arguments are taken as they are needed, with a
-    few ahead. Close the generator to end the processes before the last argument.
+    Each process has its own copy of the function and one thread of torch. Arguments are taken as
+    they are needed, with a few ahead. Close the generator to end the processes before the last
+    argument.
 
     Args:
         function: the function, which can be pickled.
@@ -62,8 +63,13 @@ _function: Callable[[Any], Any]
 
 
 def _start(function: Callable[[Any], Any]) -> None:
+    import torch
+
     global _function
     _function = function
+    torch.set_num_threads(
+        1
+    )  # as many processes as cores, and torch's threads do not survive a fork
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the first process to handle
     Thread(target=_end_with_parent, daemon=True).start()
 

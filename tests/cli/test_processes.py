@@ -110,3 +110,19 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def threads(number):
+    import torch
+
+    return torch.get_num_threads()
+
+
+def test_each_process_has_one_thread():
+    import torch
+
+    torch.set_num_threads(2)
+    try:
+        assert list(in_processes(threads, [0, 1], 2)) == [1, 1]
+    finally:
+        torch.set_num_threads(1)

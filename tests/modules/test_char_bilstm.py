@@ -79,3 +79,12 @@ def test_the_sizes_of_the_paper_are_the_defaults():
     assert module.embed.weight.shape == (5, 30)
     assert module.output_width == 200
     assert encode_words(module, [[1, 2], [3]]).shape == (2, 200)
+
+
+def test_annotation_gives_the_same_where_characters_are_many():
+    module = encoder().eval()
+    words = [[1, 2, 3], [4], [2, 0], [5, 6, 7, 8], [1, 1, 1]]
+    assert sum(map(len, words)) >= module.embed.num_embeddings
+    with torch.no_grad():
+        got, expected = encode_words(module, words), word_by_word(module, words)
+    torch.testing.assert_close(got, expected, **EXACT)
