@@ -86,22 +86,26 @@ def measure(arguments: list[str], rounds: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
         prog="python -m benchmarks.speed.cores",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", help="name of the record")
-    parser.add_argument("model", help="folder of a pipeline")
-    parser.add_argument("--data", required=True, type=Path, help="documents with the texts")
-    parser.add_argument("--words", type=int, default=100_000, help="words of a round")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
+    found.add_argument("name", help="name of the record")
+    found.add_argument("model", help="folder of a pipeline")
+    found.add_argument("--data", required=True, type=Path, help="documents with the texts")
+    found.add_argument("--words", type=int, default=100_000, help="words of a round")
+    found.add_argument("--rounds", type=int, default=5)
+    found.add_argument(
         "--batch-tokens", type=int, nargs="+", default=[4_000, 32_000],
         help="tokens that go through the model together; the second is a batch as for a GPU",
     )  # fmt: skip
-    options = parser.parse_args()
+    return found
+
+
+def main() -> None:
+    options = parser().parse_args()
     rows = {}
     for batch_tokens in options.batch_tokens:
         print(f"batch_tokens = {batch_tokens}", flush=True)

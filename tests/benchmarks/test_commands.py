@@ -22,8 +22,8 @@ SCRIPTS = sorted(
     path
     for path in FOLDER.rglob("*.py")
     if 'if __name__ == "__main__"' in path.read_text(encoding="utf8")
-    # Other scripts run these, two of them in the environments of Flair and of other versions.
-    and path.name not in ("flair_worker.py", "version_worker.py", "user.py")
+    # Other scripts run these, most of them in the environments of Flair, SuPar and other versions.
+    and path.name not in ("flair_worker.py", "supar_worker.py", "version_worker.py", "user.py")
 )
 
 
@@ -75,10 +75,18 @@ def test_a_script_has_help_and_names_itself(path, capsys, monkeypatch):
     assert script.__doc__.splitlines()[0] in told
 
 
-def test_the_worker_for_flair_has_help_without_flair():
-    script = FOLDER / "speed" / "flair_worker.py"
-    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True)
-    assert done.returncode == 0 and "FOLDER THREADS" in done.stdout
+@pytest.mark.parametrize(
+    "script, usage",
+    [
+        ("speed/flair_worker.py", "FOLDER THREADS"),
+        ("parser_speed/supar_worker.py", "TREES.json THREADS PARAMETERS"),
+    ],
+)
+def test_the_worker_for_a_peer_has_help_without_the_peer(script, usage):
+    done = subprocess.run(
+        [sys.executable, FOLDER / script, "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and usage in done.stdout
 
 
 @pytest.mark.parametrize("name", ["benchmarks.record", "benchmarks.tables"])
