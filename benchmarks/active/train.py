@@ -19,7 +19,8 @@ the same vectors) learns from the same answers, as far as it can use them.
 The record benchmarks/active/results/STRATEGY-SEED.json has `sure` and `rounds`, each with `share`
 (asked for, of all tokens), `sentences`, `tokens_seen`, `tokens_decided`, `decisions`, and for each
 system `dev` and `test` (`ents_p`, `ents_r`, `ents_f`), `steps` and `seconds` of its training. What
-is done is kept in training/active, so that the command goes on where it was.
+is done is kept in training/active, so that the command goes on where it was. A record also has what
+was trained by earlier commands.
 """
 
 import argparse
@@ -160,9 +161,9 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
         }
         words = share * sum(map(len, gold))
         steps = max(50, round(PASSES / math.sqrt(share) * words / BATCH_WORDS))
-        for system in systems:
+        for system in SYSTEMS:
             kept, saved = folder / f"{system}.json", folder / system
-            if not kept.exists():
+            if system in systems and not kept.exists():
                 started = time.perf_counter()
                 nlp = train(config_of(system, data, asked, steps, seed), held["dev"])
                 found: dict[str, Any] = {
@@ -174,8 +175,9 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
                     nlp.to_disk(saved)
                 with atomic_path(kept) as path:
                     srsly.write_json(path, found)
-            row[system] = srsly.read_json(kept)
-            print(strategy, seed, share, system, row["decisions"], row[system], flush=True)
+            if kept.exists():
+                row[system] = srsly.read_json(kept)
+                print(strategy, seed, share, system, row["decisions"], row[system], flush=True)
         rounds.append(row)
         saved = folder / "crf_ner"
         model = spacy.load(saved) if saved.exists() else None

@@ -108,7 +108,8 @@ class StructuredPipe(TrainablePipe, ABC):
             1 if the label is new, 0 if the component has it already.
 
         Raises:
-            ValueError: if the label is not a string.
+            ValueError: if the label is not a string, or if the model is initialized and cannot take
+                more labels.
         """
         if not isinstance(label, str):
             raise ValueError(Errors.E187)
@@ -124,9 +125,13 @@ class StructuredPipe(TrainablePipe, ABC):
                 raise
         return 1
 
-    @abstractmethod
     def widen_model(self) -> None:
-        """Let the trained model score a label that was added; it is improbable until learned."""
+        """Let the trained model score a label that was added; it is improbable until learned.
+
+        Raises:
+            ValueError: if the model cannot take labels after its initialization.
+        """
+        raise ValueError(Errors.E922.format(name=self.name, nO=self.model.get_dim("nO")))
 
     def initialize(
         self,
