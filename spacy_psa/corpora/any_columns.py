@@ -14,7 +14,13 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.columns import Row, column_spans
-from spacy_psa.corpora.lines import BLANKS, read_lines, split_columns
+from spacy_psa.corpora.lines import (
+    BLANKS,
+    DOCSTART,
+    marks_documents,
+    read_lines,
+    split_columns,
+)
 from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.tag_schemes import SCHEMES, Span, TagScheme, detect_scheme
 from spacy_psa.errors import InputError
@@ -45,9 +51,9 @@ class Columns(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """The rows of one sentence, and the number of its document, from 1 (1 without -DOCSTART-)."""
+    """The rows of one sentence, and the number of its document, from 1; None without -DOCSTART-."""
 
-    document: int
+    document: int | None
     rows: list[Row]
 
 
@@ -69,14 +75,16 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
         InputError: if a line has not as many columns as the first, or the file has no sentences.
     """
     rows: list[Row] = []
-    document, first = 0, None
+    document = 1 if marks_documents(path) else None
+    begun, first = False, None
     for number, text in read_lines(path, repairs):
-        boundary = text.startswith("-DOCSTART-")
+        boundary = text.startswith(DOCSTART)
         if boundary or not text.strip():
             if rows:
-                yield Sentence(max(document, 1), rows)
-                rows = []
-            document += boundary
+                yield Sentence(document, rows)
+                rows, begun = [], True
+            if boundary and begun and document is not None:
+                document, begun = document + 1, False
             continue
         if first is None:
             if _begins_as_comment(text) and len(BLANKS.split(text)) != 2:
@@ -95,7 +103,7 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
             )
         rows.append(Row(number, columns))
     if rows:
-        yield Sentence(max(document, 1), rows)
+        yield Sentence(document, rows)
     if first is None:
         raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
 
@@ -160,8 +168,9 @@ def read_docs(
     """Yield one `Doc` for each sentence.
 
     Parts of speech are in `token.tag_`, entities in `doc.ents`, chunks in `doc.spans["chunks"]`,
-    and the number of the document, from 1, in `doc.user_data["document"]`. In IOB2, an `I-` that
-    begins a span is an error; `resolve_schemes` would have found IOB1.
+    and the number of the document, from 1, in `doc.user_data["document"]` if the file has
+    `-DOCSTART-` lines. In IOB2, an `I-` that begins a span is an error; `resolve_schemes` would
+    have found IOB1.
 
     Args:
         path: the file, plain or .gz.
@@ -187,7 +196,8 @@ def read_docs(
         tags = None if columns.tag is None else [row.columns[columns.tag] for row in rows]
         words = [row.columns[columns.word] for row in rows]
         doc = make_doc(vocab, words, tags, ents, **groups)
-        doc.user_data["document"] = document
+        if document is not None:
+            doc.user_data["document"] = document
         yield doc
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.lines import read_lines, split_columns
+from spacy_psa.corpora.lines import DOCSTART, marks_documents, read_lines, split_columns
 from spacy_psa.corpora.readers import Reader, make_reader
 from spacy_psa.corpora.tag_schemes import (
     SCHEMES,
@@ -38,9 +38,9 @@ class Row(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """The rows of one sentence, and the number of its document, from 1 (1 without -DOCSTART-)."""
+    """The rows of one sentence, and the number of its document, from 1; None without -DOCSTART-."""
 
-    document: int
+    document: int | None
     rows: list[Row]
 
 
@@ -55,14 +55,16 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
         InputError: if a line does not have four columns, or the file has no sentences.
     """
     rows: list[Row] = []
-    document, found = 0, False
+    document = 1 if marks_documents(path) else None
+    begun = found = False
     for number, text in read_lines(path, repairs):
-        boundary = text.startswith("-DOCSTART-")
+        boundary = text.startswith(DOCSTART)
         if boundary or not text:
             if rows:
-                yield Sentence(max(document, 1), rows)
-                rows = []
-            document += boundary
+                yield Sentence(document, rows)
+                rows, begun = [], True
+            if boundary and begun and document is not None:
+                document, begun = document + 1, False
             continue
         columns = split_columns(text, len(COLUMNS), repairs)
         if len(columns) != len(COLUMNS):
@@ -74,7 +76,7 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
         rows.append(Row(number, *columns))
         found = True
     if rows:
-        yield Sentence(max(document, 1), rows)
+        yield Sentence(document, rows)
     if not found:
         raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
 
@@ -99,8 +101,8 @@ def read_docs(
     """Yield one `Doc` for each sentence.
 
     The part of speech is in `token.tag_`, entities in `doc.ents`, chunks in `doc.spans["chunks"]`,
-    and the number of the document, from 1, in `doc.user_data["document"]`. Chunks are read as IOB1,
-    which reads legal IOB2 tags correctly too.
+    and the number of the document, from 1, in `doc.user_data["document"]` if the file has
+    `-DOCSTART-` lines. Chunks are read as IOB1, which reads legal IOB2 tags correctly too.
 
     Args:
         path: the file, plain or .gz.
@@ -122,7 +124,8 @@ def read_docs(
             sent_starts=[i == 0 for i in range(len(rows))],
         )
         doc.spans["chunks"] = [Span(doc, *chunk) for chunk in chunks]
-        doc.user_data["document"] = document
+        if document is not None:
+            doc.user_data["document"] = document
         yield doc
 
 

@@ -14,6 +14,8 @@ from spacy_psa.errors import InputError
 BOM = b"\xef\xbb\xbf"
 BLANKS = re.compile(r"[ \t]+")  # str.split() would also split a word at a no-break space
 LATIN = "line(s) read as Latin-1"
+DOCSTART = "-DOCSTART-"
+"""What the line between two documents begins with, in files of columns."""
 LONGEST = 2**24
 """The greatest length of a line, in bytes.
 
@@ -152,6 +154,18 @@ def decode_lines(
             text = body.decode("latin1")
             repairs[LATIN] += 1
         yield number, text
+
+
+def marks_documents(path: Path) -> bool:
+    """Tell whether a file of columns says where its documents begin; this may read all of it.
+
+    Args:
+        path: the file, plain or .gz.
+
+    Raises:
+        InputError: as `read_lines`.
+    """
+    return any(text.startswith(DOCSTART) for _, text in read_lines(path, Counter()))
 
 
 def split_columns(text: str, count: int, repairs: Counter[str]) -> list[str]:

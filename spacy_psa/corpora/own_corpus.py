@@ -84,7 +84,7 @@ def _read(file: OwnFile, nlp: Language, corpus: OwnCorpus) -> Iterator[Source]:
         schemes = any_columns.resolve_schemes(file.path, columns)
         corpus.told.append(f"{file.path}: columns: {columns}{_named(schemes)}")
         for doc in any_columns.read_docs(file.path, nlp.vocab, columns, schemes, repairs):
-            yield Source((str(file.path), doc.user_data["document"]), doc)
+            yield Source((str(file.path), doc.user_data.get("document", 0)), doc)
     else:
         corpus.told.append(f"{file.path}: {file.format}")
         for number, doc in enumerate(_docs(file, nlp, corpus.misfits, repairs)):

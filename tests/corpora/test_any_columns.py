@@ -7,6 +7,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
 from spacy_psa.corpora.conll import read_docs as read_four_columns
+from spacy_psa.corpora.documents import join_documents
 from spacy_psa.corpora.find_columns import find_columns
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
@@ -60,6 +61,17 @@ def test_documents_are_numbered_by_docstart(write, vocab):
     docs, _ = read(write(text), vocab, ner=1)
     assert [doc.user_data["document"] for doc in docs] == [1, 1, 2]
     assert [len(list(doc.sents)) for doc in docs] == [1, 1, 1]
+
+
+def test_documents_may_also_end_with_docstart(write, vocab):
+    docs, _ = read(write("a O\n\nb B-X\n\n-DOCSTART- O\n\nc O\n\n-DOCSTART- O\n"), vocab, ner=1)
+    assert [doc.user_data["document"] for doc in docs] == [1, 1, 2]
+
+
+def test_sentences_of_a_file_without_docstart_are_of_no_document(write, vocab):
+    docs, _ = read(write("a O\n\nb B-X\n"), vocab, ner=1)
+    assert [doc.user_data for doc in docs] == [{}, {}]
+    assert [len(doc) for doc in join_documents(docs)] == [1, 1]
 
 
 def test_comments_before_a_sentence_are_left_out_and_counted(write, vocab):

@@ -58,9 +58,15 @@ def test_docstart_lines_are_no_sentences_even_without_empty_lines(write, vocab):
     assert [(doc[0].text, doc.user_data["document"]) for doc in docs] == [("a", 1), ("b", 2)]
 
 
-def test_a_file_without_docstart_is_one_document(write, vocab):
+def test_sentences_of_a_file_without_docstart_are_of_no_document(write, vocab):
     docs, _ = read(write("a X O O\n\nb X O O"), vocab)
-    assert [doc.user_data["document"] for doc in docs] == [1, 1]
+    assert [doc.user_data for doc in docs] == [{}, {}]
+
+
+def test_documents_may_also_end_with_docstart(write, vocab):
+    text = "a X O O\n\nb X O O\n\n-DOCSTART- O\n\n-DOCSTART- O\n\nc X O O\n\n-DOCSTART- O\n"
+    docs, _ = read(write(text), vocab)
+    assert [doc.user_data["document"] for doc in docs] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
