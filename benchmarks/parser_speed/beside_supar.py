@@ -16,16 +16,18 @@ import json
 import subprocess
 import tempfile
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
+from spacy.vocab import Vocab
 
 from benchmarks.parser_speed.measure import Whole
 from benchmarks.record import write_record
-from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.performance.pipelines import Training
 from spacy_psa.performance.timing import Row, Timing, alternate, pin_threads, summary
 from spacy_psa.pipeline.parser.constituents import gold_trees
@@ -96,6 +98,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
     found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
     found.add_argument("--steps", type=int, default=8, help="training steps of a run (8)")
+    found.add_argument("--sentences", type=int, help="the first of DATA; all, if not given")
     found.add_argument("--batch", type=int, default=50, help="sentences of a step (50)")
     return found
 
@@ -110,15 +113,17 @@ def main() -> None:
     hidden: dict[str, int] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        data = folder / "data.spacy"
+        write_docbin(islice(read_docbin(given.data, Vocab()), given.sentences), data)
         for config in given.configs:
             name = Path(config).stem
             for precision in given.precision or ["float32", "bfloat16"]:
-                nlp = opened(config, given.data, precision)
+                nlp = opened(config, data, precision)
                 row = f"{name}, {precision}"
                 sizes[row] = parameters(nlp)
-                texts = trees(given.data, nlp)
+                texts = trees(data, nlp)
                 parsing.append(named(Whole(nlp, [words for words, _ in texts]), row))
-                training.append(Training(row, nlp, given.data, given.steps, given.batch))
+                training.append(Training(row, nlp, data, given.steps, given.batch))
             file = folder / f"{name}.json"
             file.write_text(json.dumps(texts), encoding="utf8")
             process = stack.enter_context(

@@ -103,9 +103,11 @@ def main() -> None:
         every = sum(parameter.numel() for parameter in model.parameters())
         return every - model.word_embed.weight.numel()
 
-    hidden = 400
-    if PARAMETERS:
-        hidden = min(range(50, 1201, 50), key=lambda width: abs(size_of(made(width)) - PARAMETERS))
+    def miss(width: int) -> int:
+        with torch.device("meta"):  # without storage and starting weights
+            return abs(size_of(made(width)) - PARAMETERS)
+
+    hidden = min(range(50, 1201, 50), key=miss) if PARAMETERS else 400
     model = made(hidden)
     print(json.dumps({"parameters": size_of(model), "hidden": hidden}), flush=True)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)

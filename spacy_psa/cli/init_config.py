@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spacy_psa.cli.recipes import CONFIGS, RECIPES, Recipe
+from spacy_psa.cli.recipes import CONFIGS, Recipe, choose
 from spacy_psa.errors import InputError
 from spacy_psa.training.layers import fit_epochs
 
 if TYPE_CHECKING:
+    from spacy.language import Language
     from thinc.api import Config
 
 LEAST = 100
@@ -57,7 +58,8 @@ def init_config(
     """Write a training config for your corpus.
 
     Epochs, patience, evaluations and schedules of OUT.cfg are counted for the number of training
-    examples. OUT.cfg trains as it is, with the command that is printed.
+    examples. OUT.cfg trains as it is, with the command that is printed. Entities of fewer than
+    75,000 words are learned by a config for little data, whatever counts most.
 
     \b
     Example:
@@ -87,8 +89,10 @@ def make_config(
     Raises:
         InputError: if there is no such config, or the corpus does not fit it.
     """
+    nlp = _blank(lang)
+    words = _check(nlp, task.value, train, dev)
     aim = "base" if base is not None else optimize.value
-    recipe = RECIPES.get((task.value, aim))  # type: ignore[arg-type]
+    recipe = choose(task.value, aim, words, vectors is not None)  # type: ignore[arg-type]
     if recipe is None:
         raise InputError(
             f"--base {base}: there is no config of a {task.value} over a transformer; leave it out"
@@ -105,7 +109,7 @@ def make_config(
         config["components"]["sentencizer"] = {"factory": "sentencizer"}
         # Scores of sentences choose no model.
         config["training"]["score_weights"].update(sents_f=None, sents_p=None, sents_r=None)
-    examples, words = _count(config, task.value, lang)
+    examples = _count_examples(config, nlp)
     passes = count_steps(config["training"], recipe.evaluations, examples, words)
     changed = "".join(f", {key} = {value}" for key, value in recipe.changes.items())
     counted = f"counted for {examples:,} training examples: {passes}"
@@ -201,27 +205,38 @@ def _set_width(section: dict[str, Any], width: int) -> int:
     return found + sum(_set_width(s, width) for s in section.values() if isinstance(s, dict))
 
 
-def _count(config: "Config", task: str, lang: str) -> tuple[int, int]:
-    """Count the training examples and their words, and check that they are annotated."""
+def _blank(lang: str) -> "Language":
     import spacy
-    from spacy.util import registry
 
+    try:
+        return spacy.blank(lang)
+    except ImportError as error:
+        raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error
+
+
+def _check(nlp: "Language", task: str, train: Path, dev: Path) -> int:
+    """Check that the data is annotated for a task, and count the words of the training data."""
     from spacy_psa.corpora.corpus_check import LAYERS
     from spacy_psa.corpora.docbin import read_docbin
 
     layer = {"ner": "entities", "chunker": "chunks", "tagger": "parts of speech"}
     read = LAYERS[layer.get(task, "constituents")]
-    try:
-        nlp = spacy.blank(lang)
-    except ImportError as error:
-        raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error
-    for part in ("train", "dev"):
-        docs = read_docbin(Path(config["paths"][part]), nlp.vocab)
-        if not any(read(doc) for doc in docs):
+    words = {}
+    for path in (train, dev):
+        annotated, words[path] = False, 0
+        for doc in read_docbin(path, nlp.vocab):
+            annotated = annotated or bool(read(doc))
+            words[path] += len(doc)
+        if not annotated:
             raise InputError(
-                f"{config['paths'][part]}: has nothing to learn a {task} from; give another --task "
-                "or other data"
+                f"{path}: has nothing to learn a {task} from; give another --task or other data"
             )
+    return words[train]
+
+
+def _count_examples(config: "Config", nlp: "Language") -> int:
+    """Count the training examples that the reader of a config makes."""
+    from spacy.util import registry
+
     corpora = registry.resolve({"corpora": config.interpolate()["corpora"]})["corpora"]
-    sizes = [len(example.reference) for example in corpora["train"](nlp)]
-    return sum(size > 0 for size in sizes), sum(sizes)
+    return sum(len(example.reference) > 0 for example in corpora["train"](nlp))

@@ -97,13 +97,13 @@ def _told(nlp: "Language", shims: list[Any]) -> str:
     for module in modules:
         left.update(left_in_float32(module))
     kinds = [f"{kind} {number:,}" for kind, number in left.most_common()]
-    kinds += [f"all of {name}, which is not of spacy-psa" for name in _others(nlp)]
+    kinds += [f"layers of {name} that are not of spacy-psa" for name in _others(nlp)]
     why = "" if rounded else " (no layer is large enough to gain)"
     return f"In int8: {rounded:,} weights{why}. As they were: {', '.join(kinds) or 'none'}."
 
 
 def _others(nlp: "Language") -> list[str]:
-    """Name the components with weights that are not of spacy-psa."""
+    """Name the components with layers that are not of spacy-psa."""
     from spacy_psa.bridge.shim import TorchShim
 
     return [

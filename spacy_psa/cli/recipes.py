@@ -48,3 +48,33 @@ RECIPES: dict[tuple[Task, Aim], Recipe] = {
     ("parser", "base"): Recipe("parser/transformer.cfg", evaluations=4),
 }
 """A config for each task and aim; `base` is a pretrained transformer."""
+
+FEW_WORDS = 75_000
+"""Training data of fewer words, about 5,000 sentences, is learned from by `SMALL`."""
+SMALL: dict[tuple[Task, bool], Recipe] = {
+    ("ner", False): Recipe("ner/small.cfg"),
+    ("ner", True): Recipe("ner/small_vectors.cfg"),
+}
+"""A config for each task and whether there are word vectors (benchmarks/small_data)."""
+
+
+def choose(task: Task, aim: Aim, words: int, vectors: bool) -> Recipe | None:
+    """Choose a config.
+
+    Args:
+        task: what is learned.
+        aim: what counts most, or "base" for a pretrained transformer.
+        words: the words of the training data.
+        vectors: whether there are word vectors.
+
+    Returns:
+        The config, or None if there is none for this task and aim.
+
+    Examples:
+        >>> choose("ner", "accuracy", words=200_000, vectors=True).config
+        'ner/best.cfg'
+        >>> choose("ner", "accuracy", words=20_000, vectors=True).config
+        'ner/small_vectors.cfg'
+    """
+    small = SMALL.get((task, vectors)) if words < FEW_WORDS and aim != "base" else None
+    return small or RECIPES.get((task, aim))

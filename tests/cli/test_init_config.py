@@ -8,6 +8,7 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
 
+from spacy_psa.cli import recipes
 from spacy_psa.cli.init_config import LEAST, count_steps
 from spacy_psa.cli.recipes import CONFIGS, RECIPES
 from tests.helpers.commands import assert_one_error, command
@@ -26,13 +27,16 @@ def files(tmp_path_factory):
     return ["--train", folder / "train.spacy", "--dev", folder / "dev.spacy"]
 
 
+@pytest.mark.parametrize("few", [0, recipes.FEW_WORDS])
 @pytest.mark.parametrize(("task", "aim"), RECIPES)
-def test_each_choice_gives_a_config_that_is_whole(files, tmp_path, task, aim):
+def test_each_choice_gives_a_config_that_is_whole(files, tmp_path, monkeypatch, task, aim, few):
+    monkeypatch.setattr(recipes, "FEW_WORDS", few)
+    chosen = recipes.choose(task, aim, words=1, vectors=False)
     choice = ["--base", "bert"] if aim == "base" else ["--optimize", aim]
     out = tmp_path / "new" / "config.cfg"
     result = run(out, *files, "--task", task, *choice)
     assert result.exit_code == 0, result.output
-    assert f"configs/{RECIPES[task, aim].config}" in result.stdout
+    assert f"configs/{chosen.config}" in result.stdout
     assert f"Next: spacy-psa train {out} --output training" in result.stdout
     config = load_config(out).interpolate()
     assert config["paths"]["train"] == str(files[1])
@@ -63,6 +67,27 @@ def test_a_small_corpus_has_as_many_updates_as_one_of_a_thousand_sentences(examp
     assert training["eval_frequency"] == counted and training["patience"] == 15 * counted
     assert training["optimizer"]["learn_rate"]["steps_per_epoch"] == counted
     assert 60 * counted <= training["max_epochs"] * epoch < 60 * counted + epoch
+
+
+@pytest.mark.parametrize("aim", ["accuracy", "efficiency", "memory"])
+@pytest.mark.parametrize(
+    ("vectors", "words", "config"),
+    [
+        (False, recipes.FEW_WORDS - 1, "ner/small.cfg"),
+        (True, recipes.FEW_WORDS - 1, "ner/small_vectors.cfg"),
+        (True, recipes.FEW_WORDS, None),
+        (False, recipes.FEW_WORDS, None),
+    ],
+)
+def test_entities_of_a_small_corpus_have_a_config_of_their_own(aim, vectors, words, config):
+    found = recipes.choose("ner", aim, words, vectors)
+    assert found.config == config if config else found is RECIPES["ner", aim]
+
+
+def test_a_transformer_and_other_tasks_have_one_config_for_any_size():
+    for task, aim in RECIPES:
+        if task != "ner" or aim == "base":
+            assert recipes.choose(task, aim, 1, False) is RECIPES[task, aim]
 
 
 def test_it_trains_as_it_is(files, tmp_path, monkeypatch):

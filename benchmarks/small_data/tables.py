@@ -1,0 +1,78 @@
+"""The tables on the page of this experiment, and the numbers in its text."""
+
+from typing import Any, NamedTuple
+
+from benchmarks.active.tables import scores, spread
+from benchmarks.tables import Records, file_link, table
+
+CORPORA = {"wnut17": "WNUT-17", "wikigold": "Wikigold", "conll2003": "CoNLL-2003"}
+SYSTEMS = {"ours": "ours", "efficiency": "spaCy, efficiency", "accuracy": "spaCy, accuracy"}
+
+
+class Cell(NamedTuple):
+    """The rows of one size of sample, one of each seed."""
+
+    corpus: str
+    vectors: bool
+    size: str
+    rows: list[dict[str, Any]]
+
+
+def cells(records: Records) -> list[Cell]:
+    """All sizes of samples, those of a corpus together."""
+    found: dict[tuple[str, bool, str], list[dict[str, Any]]] = {}
+    for name, record in sorted(records.items()):
+        corpus, *vectors, _ = name.split("-")
+        for size, row in record["results"]["samples"].items():
+            found.setdefault((corpus, bool(vectors), size), []).append(row)
+    order = [(corpus, vectors) for corpus in CORPORA for vectors in (False, True)]
+    return [Cell(*key, rows) for place in order for key, rows in found.items() if key[:2] == place]
+
+
+def curves(records: Records) -> str:
+    parts = [(system, part) for system in SYSTEMS for part in ("dev", "test")]
+    there = cells(records)
+    columns = [
+        (system, part)
+        for system, part in parts
+        if any(scores(cell.rows, system, part) for cell in there)
+    ]
+    body = [
+        [
+            CORPORA[cell.corpus],
+            "GloVe" if cell.vectors else "none",
+            cell.size if cell.size == "all" else f"{int(cell.size):,}",
+            str(len(cell.rows)),
+            *(spread(scores(cell.rows, *column)) for column in columns),
+        ]
+        for cell in there
+    ]
+    header = ["corpus", "vectors", "sentences", "seeds"]
+    return table(header + [f"{SYSTEMS[system]}, {part} F1" for system, part in columns], body)
+
+
+def runs(records: Records) -> str:
+    return table(["run", "record"], [[name, file_link(name)] for name in sorted(records)])
+
+
+TABLES = {"curves": curves, "runs": runs}
+
+
+def wins(records: Records, part: str) -> tuple[int, int]:
+    """How many of all samples ours is at or above spaCy on, and how many there are."""
+    pairs = [
+        (row["ours"][part]["ents_f"], row["efficiency"][part]["ents_f"])
+        for cell in cells(records)
+        for row in cell.rows
+        if "efficiency" in row
+    ]
+    return sum(one >= other for one, other in pairs), len(pairs)
+
+
+def headline(records: Records) -> str:
+    won, of = wins(records, "test")
+    return f"test F1 at or above that of spaCy's `ner` on {won} of {of} samples"
+
+
+def claims(records: Records) -> list[str]:
+    return ["{} of {} samples on test data".format(*wins(records, "test"))]

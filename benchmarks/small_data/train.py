@@ -1,0 +1,177 @@
+"""Train recognizers on samples of a corpus: our quickstart's config beside spaCy's, for as long.
+
+CORPUS is a folder with `train.spacy`, `dev.spacy`, `test.spacy` and `vectors`, as the project's
+`convert` makes it. A sample is drawn from the training sentences by the seed; smaller samples are
+parts of larger ones. The systems:
+
+- `ours`: the config that `spacy-psa init config` writes for the sample, trained to its end
+- `efficiency`, `accuracy`: spaCy's `ner` by the config of `spacy init config --optimize ...`,
+  trained for the processor time that `ours` took, and evaluated every 50 steps
+
+The time of evaluations does not count. Development data chooses among the evaluations of a
+training; test data is scored once. With --vectors, all systems read the vectors of the corpus.
+
+The record benchmarks/small_data/results/CORPUS-SEED.json, or CORPUS-vectors-SEED.json, has
+`samples`: {sentences: {`words`: of the sample, and for each system `dev` and `test` (`ents_p`,
+`ents_r`, `ents_f`), `steps` and `seconds` of the training}}. What is done is kept in
+training/small_data, and a record also has what earlier commands trained.
+"""
+
+import argparse
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import spacy
+import srsly
+from spacy.cli.init_config import init_config
+from spacy.language import Language
+from spacy.schemas import ConfigSchemaTraining
+from spacy.tokens import Doc
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import create_train_batches, train_while_improving
+from spacy.util import fix_random_seed, registry
+from thinc.api import Config
+
+from benchmarks.active.train import score
+from benchmarks.record import write_record
+from spacy_psa.cli.init_config import TaskChoice, make_config
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
+
+RESULTS = Path(__file__).parent / "results"
+SYSTEMS = ("ours", "efficiency", "accuracy")
+SIZES = (100, 300, 1000, 3000, 0)
+"""Sentences of a sample; 0 for all."""
+
+
+def config_of(system: str, train: Path, dev: Path, vectors: Path | None, seed: int) -> Config:
+    """The config that a user gets from the quickstart of a system."""
+    if system == "ours":
+        config, _ = make_config(TaskChoice.ner, train, dev, str(vectors) if vectors else None)
+    else:
+        config = init_config(lang="en", pipeline=["ner"], optimize=system, gpu=False)
+        embed = config["components"]["tok2vec"]["model"]["embed"]
+        embed["include_static_vectors"] = vectors is not None
+        config["initialize"]["vectors"] = str(vectors) if vectors else None
+        config["training"].update(eval_frequency=50, patience=0, max_steps=0)
+        config["paths"]["train"], config["paths"]["dev"] = str(train), str(dev)
+    config["system"]["seed"] = seed
+    return config
+
+
+def learn(
+    config: Config, dev: list[Doc], limit: float | None
+) -> tuple[Language, dict[str, Any], dict[str, Any]]:
+    """Train as `spacy train` does, for at most `limit` seconds of processor time.
+
+    Returns:
+        The pipeline with the weights of its best evaluation, the scores of that evaluation, and the
+        `steps` and `seconds` of the training.
+    """
+    fix_random_seed(config["system"]["seed"])
+    nlp = init_nlp(config)
+    whole = nlp.config.interpolate()
+    training = registry.resolve(whole["training"], schema=ConfigSchemaTraining)
+    corpus = registry.resolve(whole["corpora"])["train"]
+    evaluating = 0.0
+
+    def evaluate() -> tuple[float, dict[str, float]]:
+        nonlocal evaluating
+        started = time.process_time()
+        found = score(nlp, dev)
+        evaluating += time.process_time() - started
+        return found["ents_f"], found
+
+    steps = train_while_improving(
+        nlp,
+        training["optimizer"],
+        create_train_batches(nlp, corpus, training["batcher"], training["max_epochs"]),
+        evaluate,
+        dropout=training["dropout"],
+        eval_frequency=training["eval_frequency"],
+        accumulate_gradient=1,
+        patience=training["patience"],
+        max_steps=training["max_steps"],
+        exclude=[],
+        annotating_components=[],
+        before_update=None,
+    )
+    best, scores, seconds = b"", {}, 0.0
+    started = time.process_time()
+    for _, info, is_best in steps:
+        if is_best:
+            best, scores = nlp.to_bytes(exclude=["vocab", "tokenizer"]), info["other_scores"]
+        seconds = time.process_time() - started - evaluating
+        if limit is not None and seconds > limit and scores:
+            break
+    nlp.from_bytes(best, exclude=["vocab", "tokenizer"])
+    return nlp, scores, {"steps": info["step"], "seconds": round(seconds, 1)}
+
+
+def sample(docs: list[Doc], size: int, seed: int) -> list[Doc]:
+    """Draw sentences, in the order of the corpus; a smaller sample is a part of a larger one."""
+    order = list(range(len(docs)))
+    random.Random(seed).shuffle(order)
+    return [docs[i] for i in sorted(order[: size or len(docs)])]
+
+
+def run(corpus: Path, size: int, seed: int, vectors: bool, systems: list[str]) -> dict[str, Any]:
+    """Train the systems on one sample, where that is not done yet."""
+    name = f"{corpus.name}{'-vectors' * vectors}"
+    folder = Path("training", "small_data", f"{name}-{seed}", str(size))
+    folder.mkdir(parents=True, exist_ok=True)
+    vocab = spacy.blank("en").vocab
+    docs = sample([d for d in read_docbin(corpus / "train.spacy", vocab) if len(d)], size, seed)
+    train = folder / "train.spacy"
+    write_docbin(docs, train)
+    held = {part: read_docbin(corpus / f"{part}.spacy", vocab) for part in ("dev", "test")}
+    row: dict[str, Any] = {"words": sum(map(len, docs))}
+    for system in SYSTEMS:
+        kept = folder / f"{system}.json"
+        if system in systems and not kept.exists():
+            given = corpus / "vectors" if vectors else None
+            config = config_of(system, train, corpus / "dev.spacy", given, seed)
+            limit = None if system == "ours" else row["ours"]["seconds"]
+            nlp, scores, found = learn(config, held["dev"], limit)
+            found["dev"] = {key: scores[key] for key in ("ents_p", "ents_r", "ents_f")}
+            found["test"] = score(nlp, held["test"])
+            with atomic_path(kept) as path:
+                srsly.write_json(path, found)
+        if kept.exists():
+            row[system] = srsly.read_json(kept)
+            print(name, seed, size, system, row[system], flush=True)
+    return row
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.small_data.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
+    found.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sentences; 0 for all")
+    found.add_argument("--seed", type=int, default=1)
+    found.add_argument("--vectors", action="store_true", help="with the vectors of the corpus")
+    found.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    samples = {
+        str(size or "all"): run(given.corpus, size, given.seed, given.vectors, given.systems)
+        for size in given.sizes
+    }
+    name = f"{given.corpus.name}{'-vectors' * given.vectors}-{given.seed}"
+    parts = ["train", "dev", "test"]
+    data = [given.corpus / f"{part}.spacy" for part in parts]
+    write_record(
+        RESULTS / f"{name}.json", "small_data", {"samples": samples}, data=data, seed=given.seed
+    )
+
+
+if __name__ == "__main__":
+    main()
