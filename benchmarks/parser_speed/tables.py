@@ -45,7 +45,23 @@ def long_table(records: Records) -> str:
     return table(["", "tokens", "seconds", "MB more than before"], rows)
 
 
-TABLES = {"main": main_table, "long": long_table}
+def supar_table(records: Records) -> str:
+    results = records["beside_supar"]["results"]
+    body = []
+    other = ""
+    for row in reversed(results["parsing"]):
+        other = row if row.startswith("SuPar") else other
+        cells = []
+        for part in ("parsing", "training"):
+            rows = results[part]
+            mine, theirs = (rows[name]["per_second"]["median"] for name in (row, other))
+            cells += [rate(mine) if part == "parsing" else f"{mine:.2f}", f"{mine / theirs:.2f}"]
+        body.append([row, f"{results['sizes'][row] / 1e6:.1f}", *cells])
+    header = ["", "million parameters", "sentences a second", "× SuPar"]
+    return table([*header, "training steps a second", "× SuPar"], body[::-1])
+
+
+TABLES = {"main": main_table, "long": long_table, "supar": supar_table}
 
 
 def headline(records: Records) -> str:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy
 import pytest
 from spacy.tokens import DocBin
+from spacy.training.initialize import init_nlp
 from spacy.vectors import Vectors
 from thinc.api import Adam
 from typer.testing import CliRunner
@@ -22,6 +23,7 @@ from benchmarks.partial_annotation.train import as_outside, hide
 from benchmarks.record import FOLDER, explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
 from benchmarks.reliability.text import read_report
+from benchmarks.small_data.train import config_of, sample
 from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
@@ -296,3 +298,20 @@ def test_outcomes_of_damaged_files_are_counted_by_mutation():
         found = mutations.measure("brackets", 12)
     counts = [count for each in found["outcomes"].values() for count in each.values()]
     assert sum(counts) == found["files"] == 12 and found["bad"] == []
+
+
+def test_a_small_sample_is_a_part_of_a_larger_one_and_drawn_by_the_seed():
+    sentences = [f"sentence {i}" for i in range(50)]
+    few, more = sample(sentences, 5, 1), sample(sentences, 20, 1)
+    assert len(few) == 5 and set(few) < set(more)
+    assert more == sorted(more, key=sentences.index)
+    assert sample(sentences, 5, 2) != few == sample(sentences, 5, 1)
+    assert sample(sentences, 0, 1) == sentences
+
+
+@pytest.mark.parametrize("system", ["ours", "efficiency", "accuracy"])
+def test_small_samples_are_learned_by_the_quickstart_of_each_system(system, gold):
+    config = config_of(system, gold, gold, None, 7)
+    nlp = init_nlp(config)
+    assert nlp.has_pipe("ner") and nlp.config["system"]["seed"] == 7
+    assert config_of(system, gold, gold, None, 8) != config
