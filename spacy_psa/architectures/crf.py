@@ -13,6 +13,7 @@ from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentence
 from spacy_psa.bridge.layers import head_layer, shim_of
 from spacy_psa.errors import check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
+from spacy_psa.modules.precision import Precision
 from spacy_psa.structs.pair_chain import TagPairs
 
 Potentials = Literal["label_pair", "transition"]
@@ -21,7 +22,11 @@ EMISSION = "emission"
 """The name of the head of `Softmax.v1`; `HEADS` has those of `CRF.v1`."""
 
 
-def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "label_pair") -> Model:
+def crf(
+    tok2vec: Model[list[Doc], list[Floats2d]],
+    potentials: Potentials = "label_pair",
+    precision: Precision = "float32",
+) -> Model:
     """Build `CRF.v1`, which gives the log potentials of a linear chain over K tags.
 
     Args:
@@ -29,14 +34,15 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "lab
         potentials: "label_pair" has a weight vector for each pair of tags (Wei2020 Eq. 2).
             "transition" is the sum of an emission and a transition score, and is smaller for many
             tags. See `spacy_psa.modules.chain_potentials`.
+        precision: "float32", or "bfloat16" for the product of vectors and weights in it.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K * K) for each sentence; its nO
         is K. After `score_legal_pairs` the array is (tokens, P).
 
     Raises:
-        InputError: if there are no such `potentials`, or if `tok2vec` gives rows for START and
-            STOP (`boundaries = true`).
+        InputError: if there are no such `potentials` or `precision`, or if `tok2vec` gives rows for
+            START and STOP (`boundaries = true`).
 
     Examples:
         >>> import spacy
@@ -54,23 +60,28 @@ def crf(tok2vec: Model[list[Doc], list[Floats2d]], potentials: Potentials = "lab
     """
     with naming("CRF.v1"):
         check_choice("potentials", potentials, Potentials)
+        check_choice("precision", precision, Precision)
     check_one_row_a_token("CRF.v1", tok2vec)
-    return sentencewise(tok2vec, head_layer(potentials, HEADS[potentials]))
+    return sentencewise(
+        tok2vec, head_layer(potentials, HEADS[potentials], {"precision": precision})
+    )
 
 
-def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
+def softmax(tok2vec: Model[list[Doc], list[Floats2d]], precision: Precision = "float32") -> Model:
     """Build `Softmax.v1`, which gives the log probabilities of K tags for each token alone.
 
     It is model 5 of Wei2020 Table 9.
 
     Args:
         tok2vec: gives a vector for each token.
+        precision: "float32", or "bfloat16" for the product of vectors and weights in it.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K) for each sentence; its nO is K.
 
     Raises:
-        InputError: if `tok2vec` gives rows for START and STOP (`boundaries = true`).
+        InputError: if there is no such `precision`, or if `tok2vec` gives rows for START and STOP
+            (`boundaries = true`).
 
     Examples:
         >>> import spacy
@@ -86,8 +97,10 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]]) -> Model:
         >>> model.predict([doc])[0].shape
         (3, 5)
     """
+    with naming("Softmax.v1"):
+        check_choice("precision", precision, Precision)
     check_one_row_a_token("Softmax.v1", tok2vec)
-    return sentencewise(tok2vec, head_layer(EMISSION, Emission))
+    return sentencewise(tok2vec, head_layer(EMISSION, Emission, {"precision": precision}))
 
 
 def find_heads(model: Model) -> list[Model]:

@@ -23,6 +23,7 @@ from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import check_sizes, naming
 from spacy_psa.modules.document_memory import DocumentMemory, Scoring
 from spacy_psa.modules.occurrences import nearest_occurrences
+from spacy_psa.modules.precision import Precision
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import document_numbers, split_sentences
 
@@ -36,6 +37,7 @@ def document_memory(
     width: int = 128,
     scoring: Scoring = "attention",
     dropout: float = 0.3,
+    precision: Precision = "float32",
 ) -> Model:
     """Build `DocumentMemory.v1`, which lets a token see the other occurrences of its word.
 
@@ -53,6 +55,8 @@ def document_memory(
         width: the width of queries, keys and values.
         scoring: "attention", or "mean" to weigh all occurrences alike.
         dropout: dropout rate on what a token takes from the others.
+        precision: "float32", or "bfloat16" for the products of the memory in it. `tok2vec` has its
+            own.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
@@ -73,7 +77,12 @@ def document_memory(
         >>> model.initialize(X=[doc]).predict([doc])[0].shape
         (6, 8)
     """
-    settings = {"width": width, "scoring": scoring, "dropout": dropout}
+    settings = {
+        "width": width,
+        "scoring": scoring,
+        "dropout": dropout,
+        "precision": precision,
+    }
     with naming("DocumentMemory.v1"):
         check_sizes(occurrences=occurrences)
         on_meta(DocumentMemory, input_width=1, **settings)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from spacy_psa.modules.precision import Precision, multiplier
+
 
 class _Pairs(nn.Module):
     """What the heads for pairs of tags have in common: which pairs they score.
@@ -58,6 +60,7 @@ class LabelPair(_Pairs):
         labels: K, the number of tags.
         pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs. Weights start
             as they would for all pairs.
+        precision: "float32", or "bfloat16" to multiply by the weights in it.
 
     Examples:
         >>> head = LabelPair(input_width=16, labels=5)
@@ -65,8 +68,15 @@ class LabelPair(_Pairs):
         torch.Size([7, 25])
     """
 
-    def __init__(self, input_width: int, labels: int, pairs: Sequence[Sequence[int]] | None = None):
+    def __init__(
+        self,
+        input_width: int,
+        labels: int,
+        pairs: Sequence[Sequence[int]] | None = None,
+        precision: Precision = "float32",
+    ):
         super().__init__(labels, pairs)
+        self.precision: Precision = precision
         self.pair = nn.Linear(input_width, labels * labels)
         self.start = nn.Linear(input_width, labels)
         # Glorot's rule with fan-out K, not K * K: each pair of labels has a vector of its own.
@@ -83,7 +93,8 @@ class LabelPair(_Pairs):
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         first = (torch.cumsum(lengths, 0) - lengths).to(z.device)
-        return self.place_start(self.pair(z), self.start(z[first]), first)
+        pair, start = (multiplier(layer, self.precision) for layer in (self.pair, self.start))
+        return self.place_start(pair(z), start(z[first]), first)
 
 
 class EmissionTransition(_Pairs):
@@ -99,6 +110,7 @@ class EmissionTransition(_Pairs):
         input_width: d, the width of the token vectors.
         labels: K, the number of tags.
         pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs.
+        precision: "float32", or "bfloat16" to multiply by the weights in it.
 
     Examples:
         >>> head = EmissionTransition(input_width=16, labels=5)
@@ -106,8 +118,15 @@ class EmissionTransition(_Pairs):
         torch.Size([7, 25])
     """
 
-    def __init__(self, input_width: int, labels: int, pairs: Sequence[Sequence[int]] | None = None):
+    def __init__(
+        self,
+        input_width: int,
+        labels: int,
+        pairs: Sequence[Sequence[int]] | None = None,
+        precision: Precision = "float32",
+    ):
         super().__init__(labels, pairs)
+        self.precision: Precision = precision
         self.emission = nn.Linear(input_width, labels)
         self.transition = nn.Parameter(torch.empty(labels, labels))
         self.start = nn.Parameter(torch.zeros(labels))
@@ -119,7 +138,7 @@ class EmissionTransition(_Pairs):
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         ends = torch.cumsum(lengths, 0).to(z.device)
-        emission = self.emission(z)
+        emission = multiplier(self.emission, self.precision)(z)
         emission = emission.index_put((ends - 1,), self.end, accumulate=True)
         first = ends - lengths.to(z.device)
         if self.kept is None:  # the tags need not be looked up
@@ -137,6 +156,7 @@ class Emission(nn.Module):
     Args:
         input_width: d, the width of the token vectors.
         labels: K, the number of tags.
+        precision: "float32", or "bfloat16" to multiply by the weights in it.
 
     Examples:
         >>> head = Emission(input_width=16, labels=5)
@@ -145,12 +165,13 @@ class Emission(nn.Module):
         True
     """
 
-    def __init__(self, input_width: int, labels: int):
+    def __init__(self, input_width: int, labels: int, precision: Precision = "float32"):
         super().__init__()
+        self.precision: Precision = precision
         self.emission = nn.Linear(input_width, labels)
         nn.init.xavier_uniform_(self.emission.weight)
         nn.init.zeros_(self.emission.bias)
 
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute log p(y | z) from z (N, d) of sentences of `lengths` (B,) -> (N, K)."""
-        return torch.log_softmax(self.emission(z), -1)
+        return torch.log_softmax(multiplier(self.emission, self.precision)(z), -1)

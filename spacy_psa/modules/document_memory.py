@@ -5,6 +5,7 @@ little about a name, another sentence of the document may say more.
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.kernels import available
 from spacy_psa.modules.initialization import glorot
+from spacy_psa.modules.precision import Precision, multiplier
 
 Scoring = Literal["attention", "mean"]
 BLOCK_ROWS = 1024
@@ -35,9 +37,11 @@ class DocumentMemory(nn.Module):
         scoring: "attention" as above, or "mean": all occurrences count alike, α_ij is 1 / their
             number.
         dropout: dropout rate on a_i.
+        precision: "float32", or "bfloat16" to multiply by Q, K, V, W and U in it.
 
     Raises:
-        InputError: for an unknown `scoring`, a width below 1, and a rate that is not from 0 to 1.
+        InputError: for an unknown `scoring` or `precision`, a width below 1, and a rate that is not
+            from 0 to 1.
 
     Examples:
         >>> memory = DocumentMemory(input_width=6, width=4)
@@ -54,12 +58,15 @@ class DocumentMemory(nn.Module):
         width: int = 128,
         scoring: Scoring = "attention",
         dropout: float = 0.3,
+        precision: Precision = "float32",
     ):
         super().__init__()
         check_sizes(input_width=input_width, width=width)
         check_choice("scoring", scoring, Scoring)
+        check_choice("precision", precision, Precision)
         check_rates(dropout=dropout)
         self.scoring = scoring
+        self.precision: Precision = precision
         self.query = glorot(nn.Linear(input_width, width))
         self.key = glorot(nn.Linear(input_width, width))
         self.value = glorot(nn.Linear(input_width, width))
@@ -87,19 +94,21 @@ class DocumentMemory(nn.Module):
         if fast and not torch.is_grad_enabled() and available():
             return self._annotate(x, rows, others)
         own = x.index_select(0, rows)
-        query = self.query(own)
-        weights = self._weights(query, self.key(own), others)
-        found = torch.bmm(weights[:, None], self.value(own)[others.clamp(min=0)])[:, 0]
-        added = self.dropout(torch.tanh(self.project(found)))
-        gate = torch.sigmoid(self.gate(torch.cat([query, found], 1)))
+        query, key, value, project, gate_of = self._multipliers()
+        asked = query(own)
+        weights = self._weights(asked, key(own), others)
+        found = torch.bmm(weights[:, None], value(own)[others.clamp(min=0)])[:, 0]
+        added = self.dropout(torch.tanh(project(found)))
+        gate = torch.sigmoid(gate_of(torch.cat([asked, found], 1)))
         return x.index_copy(0, rows, torch.lerp(added, own, gate))
 
     def _annotate(self, x: Tensor, rows: Tensor, others: Tensor) -> Tensor:
         """Compute what `forward` does, some rows at a time, so that they stay in the cache."""
         from spacy_psa.kernels.document_memory import attend, mix
 
-        layers = self.query, self.key, self.value
-        query, key, value = (x.new_empty(len(rows), layer.out_features) for layer in layers)
+        *layers, project, gate_of = self._multipliers()
+        width = self.query.out_features
+        query, key, value = (x.new_empty(len(rows), width) for _ in layers)
         blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
         for block in blocks:
             own = x.index_select(0, rows[block])
@@ -110,9 +119,13 @@ class DocumentMemory(nn.Module):
             found = torch.empty_like(query[block])
             tensors = query[block], key, value, others[block]
             attend(*(t.numpy() for t in tensors), self.scoring == "mean", found.numpy())
-            added, gate = self.project(found), self.gate(torch.cat([query[block], found], 1))
+            added, gate = project(found), gate_of(torch.cat([query[block], found], 1))
             mix(added.numpy(), gate.numpy(), rows[block].numpy(), mixed.numpy())
         return mixed
+
+    def _multipliers(self) -> list[Callable[[Tensor], Tensor]]:
+        layers = self.query, self.key, self.value, self.project, self.gate
+        return [multiplier(layer, self.precision) for layer in layers]
 
     def _weights(self, query: Tensor, key: Tensor, others: Tensor) -> Tensor:
         """Give the weight of each occurrence: (R, m), (R, m), (R, k) int64 -> (R, k)."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from spacy_psa.errors import SettingError, check_rates, check_sizes
+from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
+from spacy_psa.modules.precision import Precision, affine
 from spacy_psa.ragged import positions
 
 
@@ -38,10 +38,12 @@ class IDCNN(nn.Module):
         input_dropout: dropout rate before the first convolution (Yan2019 gives none).
         block_dropout: dropout rate between two applications of the block (Yan2019 gives none).
         output_dropout: dropout rate after the last one (Yan2019's "fc dropout": 0.4).
+        precision: "float32", or "bfloat16" for products in it, see
+            `spacy_psa.modules.precision.products`.
 
     Raises:
-        InputError: for a size or dilation below 1, a dropout rate that is not from 0 to 1, and an
-            even `kernel_size`.
+        InputError: for a size or dilation below 1, a dropout rate that is not from 0 to 1, an even
+            `kernel_size`, and an unknown precision.
 
     Examples:
         >>> encoder = IDCNN(input_width=100, filters=200)
@@ -60,8 +62,10 @@ class IDCNN(nn.Module):
         input_dropout: float = 0.0,
         block_dropout: float = 0.0,
         output_dropout: float = 0.4,
+        precision: Precision = "float32",
     ) -> None:
         super().__init__()
+        check_choice("precision", precision, Precision)
         check_sizes(filters=filters, kernel_size=kernel_size, iterations=iterations)
         check_rates(
             input_dropout=input_dropout, block_dropout=block_dropout, output_dropout=output_dropout
@@ -72,10 +76,11 @@ class IDCNN(nn.Module):
             raise SettingError("dilations", list(dilations), "take numbers of 1 or more")
         self.output_width = filters
         self.iterations = iterations
-        self.input = DilatedConvolution(input_width, filters, kernel_size, 1)
+        self.input = DilatedConvolution(input_width, filters, kernel_size, 1, precision)
         nn.init.xavier_uniform_(self.input.weight, nn.init.calculate_gain("relu"))
         nn.init.constant_(self.input.bias, 0.01)
-        block = [DilatedConvolution(filters, filters, kernel_size, d) for d in dilations]
+        sizes = filters, filters, kernel_size
+        block = [DilatedConvolution(*sizes, dilation, precision) for dilation in dilations]
         for convolution in block:
             nn.init.dirac_(convolution.weight)
             nn.init.zeros_(convolution.bias)
@@ -110,6 +115,7 @@ class DilatedConvolution(nn.Module):
         filters: number of filters, and width of the output.
         kernel_size: tokens that a filter sees; an odd number.
         dilation: distance between these tokens.
+        precision: "float32", or "bfloat16" for the product in it.
 
     Examples:
         >>> convolution = DilatedConvolution(input_width=8, filters=4, kernel_size=3, dilation=2)
@@ -118,9 +124,17 @@ class DilatedConvolution(nn.Module):
         torch.Size([7, 4])
     """
 
-    def __init__(self, input_width: int, filters: int, kernel_size: int, dilation: int) -> None:
+    def __init__(
+        self,
+        input_width: int,
+        filters: int,
+        kernel_size: int,
+        dilation: int,
+        precision: Precision = "float32",
+    ) -> None:
         super().__init__()
         self.kernel_size, self.dilation = kernel_size, dilation
+        self.precision: Precision = precision
         self.weight = nn.Parameter(torch.empty(filters, input_width, kernel_size))
         self.bias = nn.Parameter(torch.empty(filters))
 
@@ -128,7 +142,7 @@ class DilatedConvolution(nn.Module):
         """Convolve x (N, nI), with `near` as `neighbours` gives it -> (N, filters)."""
         outside = x.new_zeros(1, x.shape[1])
         columns = torch.cat([x, outside]).index_select(0, near.flatten()).view(len(x), -1)
-        return F.linear(columns, self.matrix(), self.bias)
+        return affine(columns, self.matrix(), self.bias, self.precision)
 
     def matrix(self) -> Tensor:
         """Give the weights as the matrix of that product, (filters, kernel_size * nI)."""

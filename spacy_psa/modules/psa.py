@@ -5,7 +5,7 @@ bias of Wei2020 (the journal version) and of Wei2019 (the arXiv version).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -17,6 +17,7 @@ from spacy_psa.kernels import available
 from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.initialization import glorot_all
 from spacy_psa.modules.position_bias import PositionBias, look_up
+from spacy_psa.modules.precision import Precision, multiplier
 from spacy_psa.ragged import mask, pad, unpad
 
 Activation = Literal["tanh", "relu", "sigmoid"]
@@ -42,10 +43,11 @@ class PositionAwareAttention(PositionBias):
         width: d, the width of the input and of the output.
         activation: σ, "tanh", "relu" or "sigmoid". The papers do not name it; tanh is the function
             of the additive attention that they cite.
+        precision: "float32", or "bfloat16" for the products W1 x and W2 x in it.
         bias: the settings of Ψ, see `PositionBias`.
 
     Raises:
-        InputError: for an unknown activation or version, and a width or window below 1.
+        InputError: for an unknown activation, precision or version, and a width or window below 1.
 
     Examples:
         >>> attention = PositionAwareAttention(width=16, window=5)
@@ -56,10 +58,19 @@ class PositionAwareAttention(PositionBias):
         torch.Size([2, 4, 4])
     """
 
-    def __init__(self, width: int, *, activation: Activation = "tanh", **bias: Any) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        activation: Activation = "tanh",
+        precision: Precision = "float32",
+        **bias: Any,
+    ) -> None:
         super().__init__(width, **bias)
         check_choice("activation", activation, Activation)
+        check_choice("precision", precision, Precision)
         self.activation = activation
+        self.precision: Precision = precision
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width, bias=False)
         self.score = nn.Parameter(torch.empty(width))
@@ -109,7 +120,8 @@ class PositionAwareAttention(PositionBias):
     def _parts(self, x: Distinct, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Compute A and C (N, d), w (d,), and the `tables` of Ψ for all rows."""
         table, distance = self.tables(x.rows, longest)
-        a, c, table = (x.spread(t) for t in (self.query(x.rows), self.key(x.rows), table))
+        query, key = (multiplier(layer, self.precision) for layer in (self.query, self.key))
+        a, c, table = (x.spread(t) for t in (query(x.rows), key(x.rows), table))
         return a, c, self.score, table, distance
 
     def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
@@ -295,6 +307,7 @@ class ContextFusion(nn.Module):
     Args:
         width: d, the width of the input and of the output.
         dropout: dropout rate on s, the "output of self-attention" (Wei2020: 0.2).
+        precision: "float32", or "bfloat16" for the products of the layer in it.
         attention: the settings of `PositionAwareAttention`.
 
     Raises:
@@ -307,10 +320,18 @@ class ContextFusion(nn.Module):
         torch.Size([7, 16])
     """
 
-    def __init__(self, width: int, *, dropout: float = 0.2, **attention: Any) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        dropout: float = 0.2,
+        precision: Precision = "float32",
+        **attention: Any,
+    ) -> None:
         super().__init__()
         check_rates(dropout=dropout)
-        self.attention = PositionAwareAttention(width, **attention)
+        self.precision: Precision = precision
+        self.attention = PositionAwareAttention(width, precision=precision, **attention)
         self.dropout = nn.Dropout(dropout)
         self.inner = nn.Linear(width, width)
         self.outer = nn.Linear(width, width, bias=False)
@@ -324,29 +345,46 @@ class ContextFusion(nn.Module):
         """Transform x (N, d) of sentences of `lengths` (B,) -> x~ (N, d)."""
         once = Distinct(x)
         s = self.dropout(self.attention(x, lengths, once))
+        parts = self._multipliers()
         if torch.is_grad_enabled():
-            gate, context = self._gate(s, self.gate_input(x))
+            gate, context = _gate(parts, s, parts.gate_input(x))
             return torch.lerp(context, x, gate)
         # Some rows at a time, so that they stay in the processor's cache. x~ replaces s.
-        entered = once.reader(self.gate_input)
+        entered = once.reader(parts.gate_input)
         for rows in torch.arange(len(x), device=x.device).split(BLOCK_ROWS):
             block, of_input = s[rows[0] : rows[-1] + 1], x.new_empty(len(rows), x.shape[1])
             entered(rows, of_input)
-            gate, context = self._gate(block, of_input)
+            gate, context = _gate(parts, block, of_input)
             torch.lerp(context, x[rows[0] : rows[-1] + 1], gate, out=block)
         return s
 
     def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
         """Return the attention (Wei2020 Fig. 6) and the gate (Wei2020 Table 13) of a batch."""
         s = self.dropout(self.attention(x, lengths))
-        gate, _ = self._gate(s, self.gate_input(x))
+        parts = self._multipliers()
+        gate, _ = _gate(parts, s, parts.gate_input(x))
         return Fusion(self.attention.weights(x, lengths), gate)
 
-    def _gate(self, s: Tensor, of_input: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the gate λ and s~ from the attention's output s (N, d) and from Wf1 x (N, d)."""
-        context = _tanh(self.outer(_tanh(self.inner(s))))
-        hidden = _tanh(of_input + self.gate_context(context))
-        return torch.sigmoid(self.gate(hidden)), context
+    def _multipliers(self) -> "_Multipliers":
+        layers = self.inner, self.outer, self.gate_input, self.gate_context, self.gate
+        return _Multipliers(*(multiplier(layer, self.precision) for layer in layers))
+
+
+class _Multipliers(NamedTuple):
+    """The linear layers of a `ContextFusion`, as functions."""
+
+    inner: Callable[[Tensor], Tensor]
+    outer: Callable[[Tensor], Tensor]
+    gate_input: Callable[[Tensor], Tensor]
+    gate_context: Callable[[Tensor], Tensor]
+    gate: Callable[[Tensor], Tensor]
+
+
+def _gate(parts: _Multipliers, s: Tensor, of_input: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the gate λ and s~ from the attention's output s (N, d) and from Wf1 x (N, d)."""
+    context = _tanh(parts.outer(_tanh(parts.inner(s))))
+    hidden = _tanh(of_input + parts.gate_context(context))
+    return torch.sigmoid(parts.gate(hidden)), context
 
 
 def _tanh(x: Tensor) -> Tensor:

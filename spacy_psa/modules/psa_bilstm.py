@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.position_bias import Version
+from spacy_psa.modules.precision import Precision
 from spacy_psa.modules.psa import Activation, ContextFusion
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 
@@ -51,10 +52,12 @@ class PSABiLSTM(nn.Module):
             before or after the attention layer below.
         lstm_output_dropout: dropout rate right after a BiLSTM (Wei2020: 0.55).
         attention_dropout: dropout rate on the output of the attention (Wei2020: 0.2).
+        precision: "float32", or "bfloat16" for products in it, see
+            `spacy_psa.modules.precision.products`.
 
     Raises:
-        InputError: for an unknown slot, position, version or activation, for a dropout rate that
-            is not from 0 to 1, and if `hidden` or `window` is below 1.
+        InputError: for an unknown slot, position, version, activation or precision, for a dropout
+            rate that is not from 0 to 1, and if `hidden` or `window` is below 1.
 
     Examples:
         >>> import torch
@@ -82,12 +85,14 @@ class PSABiLSTM(nn.Module):
         lstm_input_dropout: float = 0.55,
         lstm_output_dropout: float = 0.55,
         attention_dropout: float = 0.2,
+        precision: Precision = "float32",
     ):
         super().__init__()
         check_sizes(hidden=hidden, window=window)
         check_choice("position", position, Position)
         check_choice("version", version, Version)
         check_choice("activation", activation, Activation)
+        check_choice("precision", precision, Precision)
         check_rates(input_dropout=input_dropout, lstm_input_dropout=lstm_input_dropout)
         check_rates(lstm_output_dropout=lstm_output_dropout, attention_dropout=attention_dropout)
         attention: dict[str, Any] = {
@@ -99,6 +104,7 @@ class PSABiLSTM(nn.Module):
             "use_mask": use_mask,
             "use_token_bias": use_token_bias,
             "use_gaussian": use_gaussian,
+            "precision": precision,
         }
         width = input_width
         self.input_dropout = nn.Dropout(input_dropout)
@@ -114,6 +120,7 @@ class PSABiLSTM(nn.Module):
                     hidden,
                     input_dropout=lstm_input_dropout,
                     output_dropout=lstm_output_dropout,
+                    precision=precision,
                 )
                 self.slots.append(layer)
                 width = layer.output_width

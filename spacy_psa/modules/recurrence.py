@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from spacy_psa import kernels
+from spacy_psa.modules.precision import Precision, Weight, add_product, filled, product
 
 BLOCK_ROWS = 2048
 
@@ -66,45 +67,49 @@ class Recurrence(torch.autograd.Function):
         w_hh0, w_hh1: (4H, H) each, the weights of the states
         bias0, bias1: (4H,) each
         sizes: sentences at each step, see `Packing`
+        precision: "float32", or "bfloat16" to multiply in it, forward and backward
 
     and returns the states (2, N, H). Gates are in torch's order: input, forget, cell, output.
+    Weights, sums and gates stay in the type of x with both precisions.
 
     Examples:
         >>> packing, lstm = Packing(torch.tensor([2, 3])), nn.LSTM(4, 6, bidirectional=True)
         >>> x = torch.randn(5, 4)
         >>> inputs = torch.stack([x[packing.forward], x[packing.backward]])
         >>> w_ih, w_hh, bias = direction_weights(lstm)
-        >>> Recurrence.apply(inputs, *w_ih, *w_hh, *bias, packing.sizes).shape
+        >>> Recurrence.apply(inputs, *w_ih, *w_hh, *bias, packing.sizes, "float32").shape
         torch.Size([2, 5, 6])
     """
 
     @staticmethod
-    def forward(ctx, x, w_ih0, w_ih1, w_hh0, w_hh1, bias0, bias1, sizes):  # type: ignore[no-untyped-def]
+    def forward(  # type: ignore[no-untyped-def]
+        ctx, x, w_ih0, w_ih1, w_hh0, w_hh1, bias0, bias1, sizes, precision: Precision
+    ):
         w_ih, w_hh, bias = (w_ih0, w_ih1), (w_hh0, w_hh1), (bias0, bias1)
         total, hidden = x.shape[1], w_hh0.shape[1]
         gates = x.new_empty(2, total, 4, hidden)
         flat = gates.view(2, total, 4 * hidden)
+        enter, again = ([Weight(w, precision) for w in two] for two in (w_ih, w_hh))
         for d in (0, 1):
-            torch.addmm(bias[d], x[d], w_ih[d].t(), out=flat[d])
+            flat[d] = bias[d]
+            add_product(x[d], enter[d].of(total).t(), flat[d])
         cells, squashed, out = (x.new_empty(2, total, hidden) for _ in range(3))
-        transposed = [w.t() for w in w_hh]
         step, _ = _steps(x)
         for start, size, before in _places(sizes):
             if before >= 0:
                 for d in (0, 1):
-                    flat[d, start : start + size].addmm_(
-                        out[d, before : before + size], transposed[d]
-                    )
+                    states, gate = out[d, before : before + size], flat[d, start : start + size]
+                    add_product(states, again[d].of(size).t(), gate)
             step(gates, cells, squashed, out, start, size, before)
-        ctx.save_for_backward(x, *w_ih, *w_hh, gates, cells, squashed, out)
-        ctx.sizes = sizes
+        ctx.save_for_backward(x, gates, cells, squashed, out)
+        ctx.weights, ctx.sizes, ctx.precision = (enter, again), sizes, precision
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_out):  # type: ignore[no-untyped-def]
-        x, w_ih0, w_ih1, w_hh0, w_hh1, gates, cells, squashed, out = ctx.saved_tensors
-        w_ih, w_hh, sizes = (w_ih0, w_ih1), (w_hh0, w_hh1), ctx.sizes
+        x, gates, cells, squashed, out = ctx.saved_tensors
+        (enter, again), sizes, precision = ctx.weights, ctx.sizes, ctx.precision
         total, hidden = out.shape[1:]
         d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)
         d_gates = torch.empty_like(gates)
@@ -115,19 +120,24 @@ class Recurrence(torch.autograd.Function):
             step(gates, cells, squashed, d_hidden, d_cell, d_gates, start, size, before)
             if before >= 0:
                 for d in (0, 1):
-                    d_hidden[d, before : before + size].addmm_(
-                        flat[d, start : start + size], w_hh[d]
-                    )
-        d_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        if d_x is not None:
-            for d in (0, 1):
-                torch.mm(flat[d], w_ih[d], out=d_x[d])
-        d_ih = [flat[d].t() @ x[d] for d in (0, 1)]
+                    earlier = d_hidden[d, before : before + size]
+                    add_product(flat[d, start : start + size], again[d].of(size), earlier)
+        d_bias = flat.sum(1)
+        d_x = None
+        if ctx.needs_input_grad[0]:
+            d_x = torch.stack([product(flat[d], enter[d].of(total)) for d in (0, 1)])
         first = sizes[0]  # no rows come before the rows of the first step
         previous = torch.cat([torch.arange(b, b + size) for _, size, b in places[1:]] or [_NONE])
-        d_hh = [flat[d, first:].t() @ out[d, previous] for d in (0, 1)]
-        d_bias = flat.sum(1)
-        return d_x, *d_ih, *d_hh, d_bias[0], d_bias[1], None
+        d_ih = [_outer(flat[d], x[d], precision) for d in (0, 1)]
+        d_hh = [_outer(flat[d, first:], out[d, previous], precision) for d in (0, 1)]
+        return d_x, *d_ih, *d_hh, d_bias[0], d_bias[1], None, None
+
+
+def _outer(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
+    """Compute aᵀ b, the gradient of weights: (N, k), (N, d) -> (k, d)."""
+    if precision == "float32":
+        return a.t() @ b
+    return (filled(a).t() @ filled(b)).to(a.dtype)
 
 
 _NONE = torch.empty(0, dtype=torch.int64)

@@ -11,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from spacy_psa.errors import SettingError, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
+from spacy_psa.modules.precision import Precision, multiplier
 from spacy_psa.ragged import mask, pad, unpad
 
 
@@ -56,10 +57,12 @@ class SelfAttentiveBiLSTM(nn.Module):
             features" and does not say where. Here, as in the authors' code, these are the
             inputs and the states of the BiLSTM; the attention has no dropout.
         output_dropout: dropout rate after each layer of the BiLSTM (Li2019: 0.35, as above).
+        precision: "float32", or "bfloat16" for products with weights in it, see
+            `spacy_psa.modules.precision.products`.
 
     Raises:
-        InputError: for a size below 1, for a dropout rate that is not from 0 to 1, and if `heads`
-            does not divide 2 * hidden.
+        InputError: for a size below 1, for a dropout rate that is not from 0 to 1, for an unknown
+            precision, and if `heads` does not divide 2 * hidden.
 
     Examples:
         >>> encoder = SelfAttentiveBiLSTM(input_width=100, hidden=50)
@@ -77,6 +80,7 @@ class SelfAttentiveBiLSTM(nn.Module):
         separate: bool = True,
         input_dropout: float = 0.35,
         output_dropout: float = 0.35,
+        precision: Precision = "float32",
     ):
         super().__init__()
         check_sizes(hidden=hidden, heads=heads)
@@ -90,7 +94,9 @@ class SelfAttentiveBiLSTM(nn.Module):
             separate=separate,
             input_dropout=input_dropout,
             output_dropout=output_dropout,
+            precision=precision,
         )
+        self.precision: Precision = precision
         self.heads = heads
         # Each projection holds the matrices of all heads, one below the other.
         self.query, self.key, self.value = (nn.Linear(d, d, bias=False) for _ in range(3))
@@ -126,9 +132,10 @@ class SelfAttentiveBiLSTM(nn.Module):
 
     def _project(self, h: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Compute queries, keys and values (B, m, n, d_c), and which keys are real (B, 1, 1, n)."""
-        padded = pad(h, lengths)
         query, key, value = (
-            projection(padded).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            pad(multiplier(projection, self.precision)(h), lengths)
+            .unflatten(-1, (self.heads, -1))
+            .transpose(1, 2)
             for projection in (self.query, self.key, self.value)
         )
         return query, key, value, mask(lengths, h.device)[:, None, None]
