@@ -8,6 +8,8 @@ NAME is one of:
 
 - `memory`: configs/ner/best.cfg as it is.
 - `sentences`: the same without its memory.
+- `bfloat16`: the config as it is, with all products of the encoder, the memory and the head in
+  bfloat16.
 """
 
 import argparse
@@ -22,7 +24,9 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("memory", "sentences")
+NAMES = ("memory", "sentences", "bfloat16")
+PARTS = ("", "tok2vec.", "tok2vec.tok2vec.encode.")
+"""The head, the memory and the encoder in the model of the config."""
 
 
 def without_memory(path: Path) -> None:
@@ -38,7 +42,10 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "documents", f"{name}-{seed}")
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    run("spacy_psa", "merge-config", "configs/ner/best.cfg", settings, config, "--log", log)
+    precision = "bfloat16" if name == "bfloat16" else "float32"
+    precisions = [f"components.ner.model.{part}precision={precision}" for part in PARTS]
+    base = "configs/ner/best.cfg"
+    run("spacy_psa", "merge-config", base, settings, config, *precisions, "--log", log)
     if name == "sentences":
         without_memory(config)
     paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"
