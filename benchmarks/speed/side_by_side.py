@@ -32,7 +32,7 @@ from spacy_psa.performance.pipelines import (
     Annotation,
     Training,
     named_rows,
-    open_pipeline,
+    open_pipelines,
     read_words,
 )
 from spacy_psa.performance.tables import markdown
@@ -213,9 +213,7 @@ def main() -> None:
     }
     pin_threads(given.threads)
     given.sentences = read_words(given.data, given.words)
-    nlps = {
-        name: open_pipeline(path, given.train, given.vectors) for name, path in given.paths.items()
-    }
+    nlps = open_pipelines(given.paths, given.train, given.vectors)
     settings = {
         "threads": given.threads,
         "repeats": given.repeats,

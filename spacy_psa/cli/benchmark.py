@@ -96,7 +96,7 @@ def speed(
         Annotation,
         Training,
         named_rows,
-        open_pipeline,
+        open_pipelines,
         read_words,
     )
     from spacy_psa.performance.timing import pin_threads
@@ -108,7 +108,7 @@ def speed(
         raise InputError("--section training: needs training data; give --train TRAIN.spacy")
     pin_threads(threads)
     sentences = read_words(data, words)
-    nlps = {name: open_pipeline(path, train, vectors) for name, path in paths.items()}
+    nlps = open_pipelines(paths, train, vectors)
     saved = {name: path for name, path in paths.items() if not path.endswith(".cfg")}
     found: dict[str, Any] = {}
     if Section.annotation in wanted:

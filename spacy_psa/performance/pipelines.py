@@ -1,6 +1,6 @@
 """Pipelines to time: opening them, reading words, annotating and training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
@@ -62,12 +62,30 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
     """
     if not path.endswith(".cfg"):
         return load_pipeline(path)
+    _check_config(path, train)
+    paths = {"paths.train": str(train), "paths.dev": str(train), "paths.vectors": vectors}
+    return init_nlp(load_config(path, overrides=paths, interpolate=False))
+
+
+def open_pipelines(
+    paths: Mapping[str, str], train: Path | None, vectors: str | None
+) -> dict[str, Language]:
+    """Open pipelines by their names, as `open_pipeline` does.
+
+    Raises:
+        InputError: as of `open_pipeline`; for a config that is missing, before the first is opened.
+    """
+    for path in paths.values():
+        if path.endswith(".cfg"):
+            _check_config(path, train)
+    return {name: open_pipeline(path, train, vectors) for name, path in paths.items()}
+
+
+def _check_config(path: str, train: Path | None) -> None:
     if train is None:
         raise InputError(f"{path}: a config needs training data to be initialized; give --train")
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such config; check the path")
-    paths = {"paths.train": str(train), "paths.dev": str(train), "paths.vectors": vectors}
-    return init_nlp(load_config(path, overrides=paths, interpolate=False))
 
 
 class Annotation:

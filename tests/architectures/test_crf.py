@@ -9,7 +9,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.architectures.crf import crf, softmax
 from spacy_psa.errors import InputError
-from tests.helpers.layers import learns_everywhere
+from tests.helpers.layers import learns_everywhere, module_of
 from tests.helpers.pipelines import TEXTS, small_model
 
 K = 5
@@ -43,6 +43,21 @@ def test_head_gives_potentials_for_each_token_of_each_doc(make, options, width):
     arrays = model.predict(docs)
     assert [array.shape for array in arrays] == [(len(doc), width) for doc in docs]
     assert model.get_ref("head").get_dim("nO") == K
+
+
+@pytest.mark.parametrize(("make", "name"), [(crf, "CRF.v1"), (softmax, "Softmax.v1")])
+def test_precision_is_that_of_the_head_and_is_kept(make, name, monkeypatch):
+    monkeypatch.setattr("spacy_psa.modules.precision.ROWS", 4)  # these docs are short
+    model, docs = built(make, precision="bfloat16")
+    found = model.predict(docs)
+    assert module_of(model.get_ref("head")).precision == "bfloat16"
+    exact, _ = built(make)
+    exact.from_bytes(model.to_bytes())
+    numpy.testing.assert_array_equal(
+        numpy.concatenate(exact.predict(docs)), numpy.concatenate(found)
+    )
+    with pytest.raises(InputError, match=f"{name}: precision is 'half'"):
+        make(model.get_ref("tok2vec"), precision="half")
 
 
 def test_softmax_gives_log_probabilities():

@@ -29,6 +29,12 @@ FACTORED = {
     "relu_dropout": 0.0,
     "residual_dropout": 0.0,
 }
+PSA = {
+    "hidden": 8,
+    "lstm_input_dropout": 0.0,
+    "lstm_output_dropout": 0.0,
+    "attention_dropout": 0.0,
+}
 ENCODERS = {
     "Transformer": SMALL,
     "TENER": {**SMALL, "key_relative_bias": True},
@@ -37,6 +43,7 @@ ENCODERS = {
     "FactoredTransformer": {**FACTORED, "window": 3},
     "FactoredTransformer, plain": {**FACTORED, "factored": False},
     "FactoredTransformer, bfloat16": {**FACTORED, "precision": "bfloat16"},
+    "PSABiLSTM, bfloat16": {**PSA, "precision": "bfloat16"},
 }
 
 
@@ -46,7 +53,8 @@ def block(name, **options):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_a_pipeline_learns_sentences_and_keeps_them(name):
+def test_a_pipeline_learns_sentences_and_keeps_them(name, monkeypatch):
+    monkeypatch.setattr("spacy_psa.modules.precision.ROWS", 4)  # these sentences are short
     model = small_model(encoder=block(name, **ENCODERS[name]))
     nlp = make_nlp(model)
     assert nlp.get_pipe("ner").model.get_ref("tok2vec").get_dim("nO") == 16
