@@ -231,6 +231,26 @@ def int8(records: Records) -> str:
     return table(["weights in int8", "test F1", "record"], body)
 
 
+def bfloat16(records: Records) -> str:
+    """Each system in both precisions, beside its own float32."""
+    parts = [
+        section(records, "bfloat16", "annotation"),
+        section(records, "bfloat16", "training"),
+        section(records, "bfloat16-50", "training"),
+    ]
+    body = []
+    for name in parts[0]:
+        cells = [name]
+        for rows in parts:
+            own = ratio(rows, name, name.removesuffix("-bfloat16"), "per_cpu_second")
+            cells += [number(rows[name]["per_cpu_second"]["median"]), f"{own:.2f}"]
+        body.append(cells)
+    header = ["", "words a second", "× float32"]
+    for batch in (10, 50):
+        header += [f"steps a second, batches of {batch}", "× float32"]
+    return table(header, body)
+
+
 TABLES = {
     "annotation": annotation,
     "training": training,
@@ -239,6 +259,7 @@ TABLES = {
     "encoders": encoders,
     "aims": aims,
     "int8": int8,
+    "bfloat16": bfloat16,
     "products": products,
     "exactness": exactness,
     "first_document": first_document,
