@@ -5,7 +5,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
-from enum import Enum
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from spacy_psa.annotation.records import Record
 from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
 from spacy_psa.annotation.writer import Writer
+from spacy_psa.cli.engines import Engine
 from spacy_psa.cli.output import OutputFormat, OutputTags, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
 from spacy_psa.cli.processes import in_processes
@@ -27,13 +27,6 @@ from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-
-
-class Engine(str, Enum):
-    """What the processes run on."""
-
-    local = "local"
-    ray = "ray"
 
 
 def annotate(

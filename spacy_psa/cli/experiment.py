@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.annotate import Engine
+from spacy_psa.cli.engines import Engine, make_starter
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy_psa.experiments.record import Record
-    from spacy_psa.experiments.runner import Engine as Starter
     from spacy_psa.experiments.runner import Job
 
 experiment_app = typer.Typer(
@@ -75,11 +74,7 @@ def run(
     from spacy_psa.experiments.plan import read_plan
     from spacy_psa.experiments.runner import make_jobs, run_jobs
 
-    if jobs == 0 or jobs < -1:
-        raise InputError(f"--jobs {jobs}: give a number of trainings, or -1 for one per core")
-    if address is not None and engine is Engine.local:
-        raise InputError(f"--address {address}: give --engine ray, too")
-    starter = _starter(engine, jobs, address, [str(gpu_id), str(save_every)])
+    starter = make_starter(engine, jobs, address, [str(gpu_id), str(save_every)])
     read = read_plan(plan)
     folder = out or Path("experiments", read.name)
     found = make_jobs(read, folder)
@@ -177,23 +172,6 @@ def describe(record: "Record") -> str:
     if record.tested is not None:
         told += f", test {100 * record.tested.scores.get(record.metric, 0.0):.2f}"
     return f"{told} (epoch {record.best.epoch})"
-
-
-def _starter(engine: Engine, jobs: int, address: str | None, options: list[str]) -> "Starter":
-    from functools import partial
-
-    if engine is Engine.local:
-        from spacy_psa.experiments.processes import run_locally
-        from spacy_psa.scoring.provenance import machine
-
-        return partial(run_locally, options=options, jobs=jobs if jobs > 0 else machine()["cores"])
-    try:
-        from spacy_psa.experiments.ray_tasks import run_on_ray
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise InputError("--engine ray needs Ray: pip install 'spacy-psa[ray]'") from error
-    return partial(run_on_ray, options=options, jobs=jobs, address=address)
 
 
 def _print(records: "list[Record]") -> None:

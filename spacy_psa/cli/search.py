@@ -1,19 +1,23 @@
 """`spacy-psa search`: finds the best settings of a config with Optuna."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spacy_psa.cli.engines import Engine, cores, make_starter
 from spacy_psa.errors import InputError
 from spacy_psa.training.config import read_training_config
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
     from thinc.api import Config
+
+    from spacy_psa.experiments.runner import Engine as Starter
+    from spacy_psa.search.study import Search
 
 
 class SamplerChoice(str, Enum):
@@ -38,7 +42,7 @@ def search(
         str | None,
         typer.Option(
             help="SQLite file of the search, or a NAME.journal, or the URL of a database; "
-            "default: OUTPUT.db."
+            "default: OUTPUT.db, or OUTPUT.journal for several trainings at a time."
         ),
     ] = None,
     sampler: Annotated[
@@ -51,6 +55,16 @@ def search(
         int, typer.Option(min=1, help="Number of complete trainings before any is ended early.")
     ] = 5,
     gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
+    jobs: Annotated[
+        int, typer.Option(help="Number of trainings at a time; -1 for one per core.")
+    ] = 1,
+    engine: Annotated[
+        Engine, typer.Option(help="local, or ray for tasks on this machine or a cluster.")
+    ] = Engine.local,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
+    ] = None,
 ) -> None:
     """Search for the settings with the best dev score.
 
@@ -62,9 +76,10 @@ def search(
     is interrupted, the same command continues it. Search spaces of the TENER paper are in
     configs/search.
 
-    Several processes search together if they run the same command: on one machine or a shared
-    folder with --storage NAME.journal, elsewhere with the URL of a database. --trials counts the
-    trainings of all.
+    With --jobs, several trainings run at a time, each in a process of one thread; with --engine
+    ray on the machines of a cluster, which need a shared folder. Processes also search together if
+    they run the same command: on one machine or a shared folder with --storage NAME.journal,
+    elsewhere with the URL of a database. --trials counts the trainings of all.
 
     \b
     Example:
@@ -83,15 +98,30 @@ def search(
             "spacy-psa search needs Optuna: pip install 'spacy-psa[search]'"
         ) from error
 
+    several = engine is Engine.ray or jobs != 1
+    held = storage or str(output.with_name(f"{output.name}.{'journal' if several else 'db'}"))
+    if engine is Engine.ray and not ("://" in held or held.endswith(".journal")):
+        raise InputError(
+            f"--storage {held}: machines cannot share it; give NAME.journal, or the URL of a "
+            "database"
+        )
+    words = [*map(str, (config, space, "--output", output, "--trials", trials, "--storage", held))]
+    words += ["--sampler", sampler.value, "--seed", str(seed), "--startup", str(startup)]
+    words += ["--gpu-id", str(gpu_id), *context.args]
+    starter = make_starter(engine, jobs, address, words, "spacy_psa.cli.search_worker")
     settings = read_training_config(config, context.args)
     found = read_space(space)
     check_names(found, settings, space)
-    use_device(gpu_id)
-    held = storage or str(output.with_name(f"{output.name}.db"))
+    if not several:
+        use_device(gpu_id)
     run = Search(settings, found, held, sampler.value, seed, startup, gpu_id)
     with _progress(trials) as (advance, watch):
         advance(run.done)
         before = run.best
+        if several:
+            count = min(jobs if jobs > 0 else cores(), trials - run.begun)
+            _search_together(run, starter, _folders(output, count), advance)
+            use_device(gpu_id)  # for what is left, such as the trial of a process that was killed
         while (trial := run.step(watch, limit=trials)) is not None:
             advance(run.done)
             typer.echo(_line(trial))
@@ -108,6 +138,28 @@ def search(
         return
     _write(run.settled(best.params), output)
     typer.echo(f"Best of {run.done}: {_line(best)}\nWritten: {output}")
+
+
+def _folders(output: Path, count: int) -> list[Path]:
+    """Make a folder for each process; it has what the process prints."""
+    folders = [output.with_name(f"{output.name}.jobs") / str(i + 1) for i in range(count)]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folders
+
+
+def _search_together(
+    run: "Search", starter: "Starter", folders: list[Path], advance: Callable[[int], None]
+) -> None:
+    """Search in several processes, and tell each trial that ends."""
+    told = {trial.number for trial in run.ended}
+    with closing(starter(folders)) as rounds:
+        for _ in rounds:
+            for trial in run.ended:
+                if trial.number not in told:
+                    told.add(trial.number)
+                    typer.echo(_line(trial))
+            advance(run.done)
 
 
 def _write(config: "Config", path: Path) -> None:

@@ -8,15 +8,14 @@ record. It ends at once when its standard input is closed, as it is when the pro
 has ended.
 """
 
-import os
 import sys
 import time
 import traceback
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.errors import InputError
+from spacy_psa.experiments.processes import end_with_starter
 from spacy_psa.experiments.record import (
     FILE,
     Evaluation,
@@ -138,18 +137,11 @@ def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
     )
 
 
-def _end_with_starter() -> None:
-    """End this process when its standard input is closed."""
-    while os.read(0, 1):  # not sys.stdin, whose lock would be held when this process ends
-        pass
-    os._exit(1)
-
-
 def main(folder: str, gpu_id: str, save_every: str) -> None:
     """Run the job of a folder; what it prints goes to standard output."""
     import torch
 
-    Thread(target=_end_with_starter, daemon=True).start()
+    end_with_starter()
     torch.set_num_threads(1)
     record = run_job(Path(folder), int(gpu_id), int(save_every))
     print(record.reason or "finished")

@@ -1,4 +1,4 @@
-"""Runs of a plan as processes of one thread each, some at a time."""
+"""Processes of one thread each, some at a time; each has a folder, such as that of a run."""
 
 import os
 import subprocess
@@ -7,8 +7,11 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
+JOB = "spacy_psa.experiments.job"
+"""The module that trains one run of a plan."""
 OUTPUT = "output.txt"
 TICK = 0.25
 """Seconds between two looks at the processes."""
@@ -24,16 +27,17 @@ class Ended(NamedTuple):
 
 
 def run_locally(
-    folders: Sequence[Path], options: Sequence[str], jobs: int
+    folders: Sequence[Path], options: Sequence[str], jobs: int, module: str = JOB
 ) -> Generator[list[Ended], None, None]:
     """Yield, again and again, the processes that have ended since the last time, perhaps none.
 
     Close the generator to end all processes.
 
     Args:
-        folders: the folders of the runs.
-        options: the arguments of `job` after the folder.
+        folders: the folders of the processes.
+        options: the arguments of the module after the folder.
         jobs: the number of processes at a time.
+        module: what the processes run.
     """
     waiting = deque(folders)
     running: dict[Path, subprocess.Popen[bytes]] = {}
@@ -41,7 +45,7 @@ def run_locally(
         while waiting or running:
             while waiting and len(running) < jobs:
                 folder = waiting.popleft()
-                running[folder] = start(folder, options)
+                running[folder] = start(folder, options, module=module)
             time.sleep(TICK)
             ended = [Ended(folder, code) for folder, code in _polled(running) if code is not None]
             for each in ended:
@@ -53,15 +57,18 @@ def run_locally(
             process.wait()
 
 
-def start(folder: Path, options: Sequence[str], place: Path | None = None) -> "subprocess.Popen":
-    """Start the process of a run; it ends when this one ends, however that happens.
+def start(
+    folder: Path, options: Sequence[str], place: Path | None = None, module: str = JOB
+) -> "subprocess.Popen":
+    """Start a process; if it calls `end_with_starter`, it ends when this one ends.
 
     Args:
-        folder: the folder of the run, to which its output is written, too.
-        options: the arguments of `job` after the folder.
+        folder: the folder of the process, to which its output is written, too.
+        options: the arguments of the module after the folder.
         place: the folder in which it works; None for that of this process.
+        module: what the process runs, with the folder as its first argument.
     """
-    command = [sys.executable, "-m", "spacy_psa.experiments.job", str(folder), *options]
+    command = [sys.executable, "-m", module, str(folder), *options]
     with open((place or Path()) / folder / OUTPUT, "ab") as output:
         return subprocess.Popen(
             command,
@@ -71,6 +78,20 @@ def start(folder: Path, options: Sequence[str], place: Path | None = None) -> "s
             cwd=place,
             env={**os.environ, **ONE_THREAD},
         )
+
+
+def end_with_starter() -> None:
+    """Let this process end when the one that started it has ended, however that happens.
+
+    Then its standard input is closed.
+    """
+    Thread(target=_end_without_input, daemon=True).start()
+
+
+def _end_without_input() -> None:
+    while os.read(0, 1):  # not sys.stdin, whose lock would be held when this process ends
+        pass
+    os._exit(1)
 
 
 def _polled(

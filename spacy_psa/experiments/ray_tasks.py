@@ -1,4 +1,4 @@
-"""Runs of a plan as tasks of Ray, on this machine or on a cluster with a shared folder."""
+"""Processes as tasks of Ray, on this machine or on a cluster with a shared folder."""
 
 from collections import deque
 from collections.abc import Generator, Sequence
@@ -9,33 +9,38 @@ import ray
 from ray.exceptions import RayError
 
 from spacy_psa.cluster import ray_cluster
-from spacy_psa.experiments.processes import Ended, start
+from spacy_psa.experiments.processes import JOB, Ended, start
 
 RETRIES = 3
-"""How often a run is tried again whose worker was killed; it goes on from its checkpoint."""
+"""How often a process whose worker was killed is started again."""
 TICK = 0.5
 """Seconds between two looks at the tasks."""
 
 
 @ray.remote(num_cpus=1, max_retries=RETRIES)
-def _train(folder: Path, options: Sequence[str], place: Path) -> int:
-    """Wait for the process of a run, and give its exit code."""
-    return int(start(folder, options, place).wait())
+def _wait(folder: Path, options: Sequence[str], place: Path, module: str) -> int:
+    """Wait for a process, and give its exit code."""
+    return int(start(folder, options, place, module).wait())
 
 
 def run_on_ray(
-    folders: Sequence[Path], options: Sequence[str], jobs: int, address: str | None = None
+    folders: Sequence[Path],
+    options: Sequence[str],
+    jobs: int,
+    address: str | None = None,
+    module: str = JOB,
 ) -> Generator[list[Ended], None, None]:
-    """Yield, again and again, the runs that have ended since the last time, perhaps none.
+    """Yield, again and again, the processes that have ended since the last time, perhaps none.
 
     Close the generator to end all tasks.
 
     Args:
-        folders: the folders of the runs; relative ones are below the current folder, which every
-            machine of the cluster must have.
-        options: the arguments of `job` after the folder.
+        folders: the folders of the processes; relative ones are below the current folder, which
+            every machine of the cluster must have.
+        options: the arguments of the module after the folder.
         jobs: the number of tasks at a time; -1 for all cores.
         address: the address of a Ray cluster; None starts Ray on this machine.
+        module: what the processes run.
 
     Raises:
         InputError: if there is no such cluster.
@@ -47,7 +52,7 @@ def run_on_ray(
             while waiting or running:
                 while waiting and len(running) < most:
                     folder = waiting.popleft()
-                    running[_train.remote(folder, options, Path.cwd())] = folder
+                    running[_wait.remote(folder, options, Path.cwd(), module)] = folder
                 done, _ = ray.wait([*running], num_returns=len(running), timeout=TICK)
                 yield [Ended(running.pop(task), _code(task)) for task in done]
         finally:

@@ -80,6 +80,16 @@ class Search:
         return ended - _uncounted(trials)
 
     @property
+    def ended(self) -> list[FrozenTrial]:
+        """The trials that were trained to their end, pruned, or cannot be trained, in order."""
+        return [
+            trial
+            for trial in self.study.get_trials(deepcopy=False)
+            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
+            or "error" in trial.user_attrs
+        ]
+
+    @property
     def begun(self) -> int:
         """The number of trials that have ended or are under way, in this process or another."""
         trials = self.study.get_trials(deepcopy=False)

@@ -71,6 +71,34 @@ def test_more_trials_go_on_with_the_search(whole, folder, tmp_path):
     assert more.stdout.splitlines()[0].startswith("trial 3: ")
 
 
+@pytest.mark.parametrize("words", [["--jobs", 2], ["--engine", "ray", "--jobs", 2]], ids=str)
+def test_several_trainings_at_a_time_find_what_one_finds(whole, folder, tmp_path, words):
+    if "ray" in words:
+        pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    alone, path = whole
+    words = ["--output", tmp_path / "best.cfg", "--sampler", "random", "--seed", 3, *words]
+    result = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
+    assert result.exit_code == 0, result.output
+    lines, expected = result.stdout.splitlines(), alone.stdout.splitlines()
+    assert sorted(lines[:3]) == sorted(expected[:3])
+    assert lines[3:] == [expected[3], f"Written: {tmp_path / 'best.cfg'}"]
+    assert (tmp_path / "best.cfg").read_text() == (path / "best.cfg").read_text()
+    printed = [file.read_text() for file in tmp_path.glob("best.cfg.jobs/*/output.txt")]
+    assert len(printed) == 2 and all("Best of" in text for text in printed)
+    again = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
+    assert again.stdout.splitlines() == lines[3:]  # nothing is left to train
+
+
+def test_what_killed_processes_leave_is_trained_by_the_command(
+    whole, folder, tmp_path, monkeypatch
+):
+    """The starter has run no process: it is as if all had been killed at once."""
+    monkeypatch.setattr("spacy_psa.cli.engines.run_locally", lambda *_, **__: (i for i in [[]]))
+    words = ["--output", tmp_path / "best.cfg", "--sampler", "random", "--seed", 3, "--jobs", 2]
+    result = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
+    assert result.stdout.splitlines()[:4] == whole[0].stdout.splitlines()[:4]
+
+
 def test_a_first_combination_that_cannot_be_trained_is_the_error(folder, tmp_path):
     words = ["--output", tmp_path / "best.cfg", *override_words(folder)]
     words[words.index("--paths.train") + 1] = "none.spacy"
@@ -106,6 +134,12 @@ def test_a_file_that_is_no_search_is_an_error(folder, tmp_path):
             "an override names a setting that it does not have",
         ),
         (["base.cfg", "space.toml", "--gpu-id", "99"], "--gpu-id 99"),
+        (["base.cfg", "space.toml", "--jobs", "0"], "--jobs 0: give a number of trainings"),
+        (["base.cfg", "space.toml", "--address", "auto"], "give --engine ray, too"),
+        (
+            ["base.cfg", "space.toml", "--engine", "ray", "--storage", "best.db"],
+            "--storage best.db: machines cannot share it; give NAME.journal",
+        ),
     ],
 )
 def test_bad_arguments_give_one_line_and_code_2(folder, tmp_path, monkeypatch, words, reason):
