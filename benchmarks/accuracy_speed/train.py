@@ -15,6 +15,7 @@ from pathlib import Path
 from spacy.cli.init_config import init_config
 
 from benchmarks.accuracy_speed.systems import OWN
+from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import FOLDER, save_record
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
@@ -30,7 +31,9 @@ def train(kind: str, seed: int) -> None:
     config = init_config(lang="en", pipeline=["ner"], optimize=kind, gpu=False)
     config["paths"]["train"] = str(CORPUS / "train.spacy")
     config["paths"]["dev"] = str(CORPUS / "dev.spacy")
-    config["paths"]["vectors"] = str(CORPUS / "vectors") if kind == "accuracy" else None
+    if kind == "accuracy":
+        vectors = cased_vectors(CORPUS / "vectors", Path("training/spacy-vectors"))
+        config["paths"]["vectors"] = str(vectors)
     config["initialize"]["vectors"] = "${paths.vectors}"
     config["system"]["seed"] = seed
     config["training"]["logger"] = {

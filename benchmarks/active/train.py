@@ -43,6 +43,7 @@ from spacy.util import fix_random_seed, registry
 from thinc.api import Config
 
 from benchmarks.active.annotator import Annotator, ask_unsure, doubts
+from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import write_record
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
@@ -72,7 +73,10 @@ def config_of(system: str, data: Path, train: Path, steps: int, seed: int) -> Co
         rate = config["training"]["optimizer"]["learn_rate"]
         rate["total_steps"], rate["warmup_steps"] = steps, min(300, steps // 10)
     config["training"].update(max_steps=steps, eval_frequency=math.ceil(steps / 4), patience=0)
-    config["initialize"]["vectors"] = str(data / "vectors")
+    vectors = data / "vectors"
+    if system == "spacy":
+        vectors = cased_vectors(vectors, Path("training/active/cased-vectors"))
+    config["initialize"]["vectors"] = str(vectors)
     config["paths"]["train"], config["paths"]["dev"] = str(train), str(data / "dev.spacy")
     config["system"]["seed"] = seed
     return config

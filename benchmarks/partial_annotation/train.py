@@ -36,6 +36,7 @@ from spacy.cli.train import train
 from spacy.tokens import Doc
 from thinc.api import Config
 
+from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import read_record, save_record
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
@@ -141,8 +142,11 @@ def run(
         if system == "spacy_ner"
         else crf_config(experiment["sentences"], arguments.epochs)
     )
+    vectors = arguments.vectors
+    if system == "spacy_ner":
+        vectors = cased_vectors(vectors, arguments.work / "cased-vectors")
     config["paths"].update(
-        train=str(folder / "train.spacy"), dev=str(arguments.dev), vectors=str(arguments.vectors)
+        train=str(folder / "train.spacy"), dev=str(arguments.dev), vectors=str(vectors)
     )
     config["system"]["seed"] = arguments.seed
     config["training"]["logger"] = {

@@ -1,0 +1,68 @@
+"""Draw test F1 against the words of the training data, for each corpus, as a picture.
+
+usage: python -m benchmarks.small_data.draw [TARGET.svg]
+
+The default target is docs/pictures/small_data.svg.
+"""
+
+import argparse
+from pathlib import Path
+from statistics import mean
+
+from benchmarks.active.tables import scores
+from benchmarks.record import FOLDER, read_record
+from benchmarks.small_data.tables import CORPORA, cells
+from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
+
+TARGET = FOLDER.parent / "docs" / "pictures" / "small_data.svg"
+LINES = {
+    ("ours", True): ("spacy-psa, GloVe", "-", PALETTE[0]),
+    ("efficiency", True): ("spaCy, GloVe", ":", PALETTE[0]),
+    ("ours", False): ("spacy-psa", "-", PALETTE[1]),
+    ("efficiency", False): ("spaCy", ":", PALETTE[1]),
+}
+
+
+def draw(target: Path) -> None:
+    """Draw the figure from the records."""
+    results = (FOLDER / "small_data" / "results").glob("*.json")
+    there = cells({path.stem: read_record(path) for path in results})
+    figure = new_figure(10.0, 3.6)
+    panels = figure.subplots(1, len(CORPORA))
+    for axes, (corpus, title) in zip(panels, CORPORA.items()):
+        for (system, vectors), (label, style, colour) in LINES.items():
+            points = sorted(
+                (mean(row["words"] for row in cell.rows), 100 * mean(found))
+                for cell in there
+                if (cell.corpus, cell.vectors) == (corpus, vectors)
+                and (found := scores(cell.rows, system, "test"))
+            )
+            axes.plot(*zip(*points), style, marker="o", markersize=4, color=colour, label=label)
+        axes.set_title(title, fontsize=10)
+        axes.set_xscale("log")
+        axes.set_xlabel("words of training data")
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.25)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    panels[0].set_ylabel("F1 on test data")
+    panels[0].legend(loc="upper left", frameon=False, fontsize=8)
+    save_figure(figure, target)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.small_data.draw",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("target", nargs="?", type=Path, default=TARGET)
+    return found
+
+
+def main() -> None:
+    draw(parser().parse_args().target)
+
+
+if __name__ == "__main__":
+    main()
