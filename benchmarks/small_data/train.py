@@ -8,9 +8,10 @@ parts of larger ones. The systems:
 - `efficiency`, `accuracy`: spaCy's `ner` by the config of `spacy init config --optimize ...`,
   trained for the processor time that `ours` took, and evaluated every 50 steps
 
-spaCy looks vectors up by the exact text, so it gets those of lower-cased words for capitalised ones,
-too (`benchmarks.cased_vectors`). The time of evaluations does not count. Development data chooses among the evaluations of a
+The time of evaluations does not count. Development data chooses among the evaluations of a
 training; test data is scored once. With --vectors, all systems read the vectors of the corpus.
+spaCy looks vectors up by the exact text, so it gets those of lower-cased words for capitalised
+ones, too (`benchmarks.cased_vectors`).
 
 The record benchmarks/small_data/results/CORPUS-SEED.json, or CORPUS-vectors-SEED.json, has
 `samples`: {sentences: {`words`: of the sample, and for each system `dev` and `test` (`ents_p`,
