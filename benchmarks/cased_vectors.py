@@ -1,7 +1,7 @@
 """Word vectors as spaCy's own components need them.
 
 spaCy looks a vector up by the exact text of a token. GloVe's words are in lower case, so that a
-name would have no vector. Our word embedder looks for the lower-cased word and needs nothing of this.
+name would have no vector. Our word embedder looks for the lower-cased word: it needs none of this.
 """
 
 from pathlib import Path
