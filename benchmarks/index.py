@@ -59,7 +59,7 @@ All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md). It
 - `kinds.py`: what the `results` of a record hold, by kind: `training`, `speed`, `calibration`,
   `figures`
 - `wrap.py`: makes a record of the JSON file of `spacy-psa report`, `calibrate` or `benchmark speed`
-- `cased_vectors.py`: gives capitalised words the vectors of lower-cased ones, for spaCy's components
+- `cased_vectors.py`: gives capitalised words the vectors of lower-cased ones, as spaCy needs them
 - `dev_run.py`: records a training that was stopped, with its development scores alone
 - `config.py`: writes the training config of a record as a file
 - `tables.py`: makes the tables on the pages; `EXPERIMENT/tables.py` makes those of an experiment
