@@ -40,7 +40,7 @@ def draw(target: Path) -> None:
             axes.plot(*zip(*points), style, marker="o", markersize=4, color=colour, label=label)
         axes.set_title(title, fontsize=10)
         axes.set_xscale("log")
-        axes.set_xticks([2_000, 5_000, 10_000, 20_000, 50_000])
+        axes.set_xticks([2_000, 10_000, 50_000])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:.0f},000")
         axes.minorticks_off()
         axes.set_xlabel("words of training data")
