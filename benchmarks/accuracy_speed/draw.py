@@ -5,18 +5,19 @@ usage: python -m benchmarks.accuracy_speed.draw [TARGET.svg]
 The default target is docs/pictures/systems.svg, which the README shows.
 """
 
-import argparse
+from argparse import ArgumentParser
 from pathlib import Path
 
 import matplotlib
 
 from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
 from benchmarks.accuracy_speed.tables import words_per_second
+from benchmarks.picture import PICTURES, lighten, picture_parser
 from benchmarks.record import FOLDER, read_record
 from benchmarks.tables import test_f
 from spacy_psa.corpora.atomic import atomic_path
 
-TARGET = FOLDER.parent / "docs" / "pictures" / "systems.svg"
+TARGET = PICTURES / "systems.svg"
 OURS, SPACY = "#2563a8", "#c2571a"
 # Where a title stands, if not to the right of its point: shift in points, and its alignment.
 PLACES = {
@@ -55,9 +56,7 @@ def draw(target: Path) -> None:
     for axes, part in ((upper, [s for s in scores.values() if s > GAP]), (lower, [])):
         part = part or [s for s in scores.values() if s < GAP]
         axes.set_ylim(min(part) - 0.5, max(part) + 0.5)
-        axes.grid(alpha=0.25)
-        axes.spines["top"].set_visible(False)
-        axes.spines["right"].set_visible(False)
+        lighten(axes)
     upper.spines["bottom"].set_visible(False)
     upper.tick_params(bottom=False)
     cut = {"marker": [(-1, -0.6), (1, 0.6)], "markersize": 9, "color": "black", "clip_on": False}
@@ -77,19 +76,9 @@ def draw(target: Path) -> None:
     pyplot.close(figure)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.accuracy_speed.draw",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("target", nargs="?", type=Path, default=TARGET)
-    return found
-
-
-def main() -> None:
-    draw(parser().parse_args().target)
+def parser() -> ArgumentParser:
+    return picture_parser("benchmarks.accuracy_speed.draw", __doc__, TARGET)
 
 
 if __name__ == "__main__":
-    main()
+    draw(parser().parse_args().target)

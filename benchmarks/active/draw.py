@@ -5,16 +5,17 @@ usage: python -m benchmarks.active.draw [TARGET.svg]
 The default target is docs/pictures/active.svg, which the README shows.
 """
 
-import argparse
+from argparse import ArgumentParser
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from benchmarks.active.tables import STRATEGIES, SYSTEMS, by_round, scores
+from benchmarks.picture import PICTURES, lighten, picture_parser
 from benchmarks.record import FOLDER, read_record
 from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
 
-TARGET = FOLDER.parent / "docs" / "pictures" / "active.svg"
+TARGET = PICTURES / "active.svg"
 TITLES = {
     "random": "random sentences",
     "entropy": "unsure sentences",
@@ -49,26 +50,14 @@ def draw(target: Path) -> None:
     axes.set_xlabel("decisions of an annotator")
     axes.set_ylabel("F1 on the test set of CoNLL-2003")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(alpha=0.25)
+    lighten(axes)
     axes.legend(loc="lower right", frameon=False)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
     save_figure(figure, target)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.active.draw",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("target", nargs="?", type=Path, default=TARGET)
-    return found
-
-
-def main() -> None:
-    draw(parser().parse_args().target)
+def parser() -> ArgumentParser:
+    return picture_parser("benchmarks.active.draw", __doc__, TARGET)
 
 
 if __name__ == "__main__":
-    main()
+    draw(parser().parse_args().target)

@@ -5,16 +5,17 @@ usage: python -m benchmarks.small_data.draw [TARGET.svg]
 The default target is docs/pictures/small_data.svg.
 """
 
-import argparse
+from argparse import ArgumentParser
 from pathlib import Path
 from statistics import mean
 
 from benchmarks.active.tables import scores
+from benchmarks.picture import PICTURES, lighten, picture_parser
 from benchmarks.record import FOLDER, read_record
 from benchmarks.small_data.tables import CORPORA, cells
 from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
 
-TARGET = FOLDER.parent / "docs" / "pictures" / "small_data.svg"
+TARGET = PICTURES / "small_data.svg"
 LINES = {
     ("ours", True): ("spacy-psa, GloVe", "-", PALETTE[0]),
     ("efficiency", True): ("spaCy, GloVe", ":", PALETTE[0]),
@@ -45,27 +46,15 @@ def draw(target: Path) -> None:
         axes.minorticks_off()
         axes.set_xlabel("words of training data")
         axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.25)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        lighten(axes)
     panels[0].set_ylabel("F1 on test data")
     panels[0].legend(loc="upper left", frameon=False, fontsize=8)
     save_figure(figure, target)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.small_data.draw",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("target", nargs="?", type=Path, default=TARGET)
-    return found
-
-
-def main() -> None:
-    draw(parser().parse_args().target)
+def parser() -> ArgumentParser:
+    return picture_parser("benchmarks.small_data.draw", __doc__, TARGET)
 
 
 if __name__ == "__main__":
-    main()
+    draw(parser().parse_args().target)

@@ -18,7 +18,7 @@ from spacy_psa.annotation.records import Record
 from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
 from spacy_psa.annotation.writer import Writer
-from spacy_psa.cli.engines import Engine
+from spacy_psa.cli.engines import Address, Engine
 from spacy_psa.cli.output import OutputFormat, OutputTags, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
 from spacy_psa.cli.processes import in_processes
@@ -81,10 +81,7 @@ def annotate(
     engine: Annotated[
         Engine, typer.Option(help="local, or ray for many files, on this machine or a cluster.")
     ] = Engine.local,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
-    ] = None,
+    address: Address = None,
 ) -> None:
     """Annotate text with a trained pipeline.
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from spacy_psa.errors import InputError
 from spacy_psa.experiments.processes import JOB, run_locally
@@ -17,6 +19,16 @@ class Engine(str, Enum):
 
     local = "local"
     ray = "ray"
+
+
+Jobs = Annotated[int, typer.Option(help="Number of trainings at a time; -1 for one per core.")]
+TrainingEngine = Annotated[
+    Engine, typer.Option(help="local, or ray for tasks on this machine or a cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
+]
 
 
 def make_starter(
@@ -39,8 +51,7 @@ def make_starter(
     if address is not None and engine is Engine.local:
         raise InputError(f"--address {address}: give --engine ray, too")
     if engine is Engine.local:
-        count = jobs if jobs > 0 else cores()
-        return partial(run_locally, options=options, jobs=count, module=module)
+        return partial(run_locally, options=options, jobs=at_a_time(engine, jobs), module=module)
     try:
         from spacy_psa.experiments.ray_tasks import run_on_ray
     except ModuleNotFoundError as error:
@@ -50,8 +61,16 @@ def make_starter(
     return partial(run_on_ray, options=options, jobs=jobs, address=address, module=module)
 
 
-def cores() -> int:
-    """Count the cores that this process may use."""
+def at_a_time(engine: Engine, jobs: int) -> int:
+    """Count the processes that run at a time, as far as this machine knows.
+
+    Args:
+        engine: what they run on.
+        jobs: how many were asked for; -1 for one per core.
+
+    Returns:
+        Their number. -1 if they are as many as a Ray cluster has cores.
+    """
     from spacy_psa.scoring.provenance import machine
 
-    return int(machine()["cores"])
+    return int(machine()["cores"]) if jobs < 0 and engine is Engine.local else jobs

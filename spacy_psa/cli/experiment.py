@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.engines import Engine, make_starter
+from spacy_psa.cli.engines import Address, Engine, Jobs, TrainingEngine, make_starter
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,16 +39,9 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Folder for all results; default: experiments/PLAN.")
     ] = None,
-    jobs: Annotated[
-        int, typer.Option(help="Number of trainings at a time; -1 for one per core.")
-    ] = 1,
-    engine: Annotated[
-        Engine, typer.Option(help="local, or ray for tasks on this machine or a cluster.")
-    ] = Engine.local,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
-    ] = None,
+    jobs: Jobs = 1,
+    engine: TrainingEngine = Engine.local,
+    address: Address = None,
     save_every: Annotated[
         int, typer.Option(min=0, help="Steps between further checkpoints; 0: only at evaluations.")
     ] = 0,

@@ -90,7 +90,9 @@ def make_config(
         InputError: if there is no such config, or the corpus does not fit it.
     """
     nlp = _blank(lang)
-    words = _check(nlp, task.value, train, dev)
+    for path in (train, dev):
+        _check(nlp, task.value, path)
+    words = _count_words(nlp, train)
     aim = "base" if base is not None else optimize.value
     recipe = choose(task.value, aim, words, vectors is not None)  # type: ignore[arg-type]
     if recipe is None:
@@ -214,24 +216,23 @@ def _blank(lang: str) -> "Language":
         raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error
 
 
-def _check(nlp: "Language", task: str, train: Path, dev: Path) -> int:
-    """Check that the data is annotated for a task, and count the words of the training data."""
+def _check(nlp: "Language", task: str, path: Path) -> None:
+    """Check that the data in a file is annotated for a task."""
     from spacy_psa.corpora.corpus_check import LAYERS
     from spacy_psa.corpora.docbin import read_docbin
 
     layer = {"ner": "entities", "chunker": "chunks", "tagger": "parts of speech"}
     read = LAYERS[layer.get(task, "constituents")]
-    words = {}
-    for path in (train, dev):
-        annotated, words[path] = False, 0
-        for doc in read_docbin(path, nlp.vocab):
-            annotated = annotated or bool(read(doc))
-            words[path] += len(doc)
-        if not annotated:
-            raise InputError(
-                f"{path}: has nothing to learn a {task} from; give another --task or other data"
-            )
-    return words[train]
+    if not any(read(doc) for doc in read_docbin(path, nlp.vocab)):
+        raise InputError(
+            f"{path}: has nothing to learn a {task} from; give another --task or other data"
+        )
+
+
+def _count_words(nlp: "Language", path: Path) -> int:
+    from spacy_psa.corpora.docbin import read_docbin
+
+    return sum(map(len, read_docbin(path, nlp.vocab)))
 
 
 def _count_examples(config: "Config", nlp: "Language") -> int:

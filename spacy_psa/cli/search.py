@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.engines import Engine, cores, make_starter
+from spacy_psa.cli.engines import Address, Engine, Jobs, TrainingEngine, at_a_time, make_starter
 from spacy_psa.errors import InputError
 from spacy_psa.training.config import read_training_config
 
@@ -55,16 +55,9 @@ def search(
         int, typer.Option(min=1, help="Number of complete trainings before any is ended early.")
     ] = 5,
     gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
-    jobs: Annotated[
-        int, typer.Option(help="Number of trainings at a time; -1 for one per core.")
-    ] = 1,
-    engine: Annotated[
-        Engine, typer.Option(help="local, or ray for tasks on this machine or a cluster.")
-    ] = Engine.local,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
-    ] = None,
+    jobs: Jobs = 1,
+    engine: TrainingEngine = Engine.local,
+    address: Address = None,
 ) -> None:
     """Search for the settings with the best dev score.
 
@@ -112,16 +105,17 @@ def search(
     settings = read_training_config(config, context.args)
     found = read_space(space)
     check_names(found, settings, space)
-    if not several:
-        use_device(gpu_id)
+    use_device(gpu_id)
     run = Search(settings, found, held, sampler.value, seed, startup, gpu_id)
     with _progress(trials) as (advance, watch):
         advance(run.done)
         before = run.best
         if several:
-            count = min(jobs if jobs > 0 else cores(), trials - run.begun)
-            _search_together(run, starter, _folders(output, count), advance)
-            use_device(gpu_id)  # for what is left, such as the trial of a process that was killed
+            left = trials - run.begun
+            most = at_a_time(engine, jobs)
+            folders = _folders(output, left if most < 0 else min(most, left))
+            _search_together(run, starter, folders, advance)
+        # What processes left that were killed is trained here.
         while (trial := run.step(watch, limit=trials)) is not None:
             advance(run.done)
             typer.echo(_line(trial))

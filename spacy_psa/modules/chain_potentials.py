@@ -21,15 +21,17 @@ class _Pairs(nn.Module):
     Args:
         labels: K, the number of tags.
         pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs by y', then y.
+        precision: "float32", or "bfloat16" to multiply by the weights in it.
     """
 
     previous: Tensor
     tag: Tensor
     starts: Tensor
 
-    def __init__(self, labels: int, pairs: Sequence[Sequence[int]] | None):
+    def __init__(self, labels: int, pairs: Sequence[Sequence[int]] | None, precision: Precision):
         super().__init__()
         self.labels = labels
+        self.precision: Precision = precision
         if pairs is None:
             previous, tag = torch.cartesian_prod(torch.arange(labels), torch.arange(labels)).T
             starts = torch.arange(labels)
@@ -75,8 +77,7 @@ class LabelPair(_Pairs):
         pairs: Sequence[Sequence[int]] | None = None,
         precision: Precision = "float32",
     ):
-        super().__init__(labels, pairs)
-        self.precision: Precision = precision
+        super().__init__(labels, pairs, precision)
         self.pair = nn.Linear(input_width, labels * labels)
         self.start = nn.Linear(input_width, labels)
         # Glorot's rule with fan-out K, not K * K: each pair of labels has a vector of its own.
@@ -125,8 +126,7 @@ class EmissionTransition(_Pairs):
         pairs: Sequence[Sequence[int]] | None = None,
         precision: Precision = "float32",
     ):
-        super().__init__(labels, pairs)
-        self.precision: Precision = precision
+        super().__init__(labels, pairs, precision)
         self.emission = nn.Linear(input_width, labels)
         self.transition = nn.Parameter(torch.empty(labels, labels))
         self.start = nn.Parameter(torch.zeros(labels))

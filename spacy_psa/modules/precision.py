@@ -130,8 +130,8 @@ class Weight:
         weight = self.of(len(rows))
         if weight.dtype == x.dtype:
             return F.linear(x, weight, bias)
-        found = product(rows, weight.t()) if bias is None else _product(rows, weight.t()) + bias
-        return found.unflatten(0, x.shape[:-1])
+        found = product(rows, weight.t())
+        return (found if bias is None else found + bias).unflatten(0, x.shape[:-1])
 
     @cached_property
     def _rounded(self) -> Tensor:

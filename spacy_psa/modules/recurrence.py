@@ -101,14 +101,15 @@ class Recurrence(torch.autograd.Function):
                     states, gate = out[d, before : before + size], flat[d, start : start + size]
                     add_product(states, again[d].of(size).t(), gate)
             step(gates, cells, squashed, out, start, size, before)
-        ctx.save_for_backward(x, gates, cells, squashed, out)
+        # The weights too, so that torch refuses to go back if they have been changed in between.
+        ctx.save_for_backward(x, gates, cells, squashed, out, *w_ih, *w_hh)
         ctx.weights, ctx.sizes, ctx.precision = (enter, again), sizes, precision
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_out):  # type: ignore[no-untyped-def]
-        x, gates, cells, squashed, out = ctx.saved_tensors
+        x, gates, cells, squashed, out, *_ = ctx.saved_tensors
         (enter, again), sizes, precision = ctx.weights, ctx.sizes, ctx.precision
         total, hidden = out.shape[1:]
         d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)

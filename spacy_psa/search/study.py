@@ -75,9 +75,7 @@ class Search:
     @property
     def done(self) -> int:
         """The number of trials that have ended, successful or not, without interrupted ones."""
-        trials = self.study.get_trials(deepcopy=False)
-        ended = sum(trial.state.is_finished() for trial in trials)
-        return ended - _uncounted(trials)
+        return len(self.ended)
 
     @property
     def ended(self) -> list[FrozenTrial]:

@@ -184,21 +184,22 @@ def test_a_server_without_ranges_sends_all_again(serve, path):
 
 
 def test_a_stalled_connection_counts_as_cut(serve, path, monkeypatch):
-    monkeypatch.setattr(module, "TIMEOUT", 0.2)
+    monkeypatch.setattr(module, "TIMEOUT", 1.0)
     end = Event()
 
     def answer(handler: Handler) -> None:
-        if len(handler.asked) == 1:
+        if handler.headers["Range"]:
+            handler.serve()
+        else:
             handler.serve(upto=BLOCK)
             handler.wfile.flush()
             end.wait(60)
-        else:
-            handler.serve()
 
     url, asked = serve(answer)
     download(url, path, checksum=MD5)
     end.set()
-    assert asked == [None, f"bytes={BLOCK}-"]
+    # On a busy machine, a connection may count as stalled before its first byte.
+    assert set(asked) == {None, f"bytes={BLOCK}-"}
     assert path.read_bytes() == CONTENT
 
 
