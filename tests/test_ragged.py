@@ -1,7 +1,7 @@
 """Ragged batches: where each token stands, and padding there and back."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_psa.ragged import mask, pad, positions, unpad, with_boundaries
@@ -9,7 +9,6 @@ from spacy_psa.ragged import mask, pad, positions, unpad, with_boundaries
 batches = st.lists(st.integers(1, 7), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(batches)
 def test_positions_count_sentences_and_places_from_zero(lengths):
     sentence, place = positions(torch.tensor(lengths))
@@ -17,14 +16,12 @@ def test_positions_count_sentences_and_places_from_zero(lengths):
     assert list(zip(sentence.tolist(), place.tolist(), strict=True)) == expected
 
 
-@settings(deadline=None)
 @given(batches)
 def test_mask_is_true_at_tokens_only(lengths):
     expected = [[t < n for t in range(max(lengths))] for n in lengths]
     assert mask(torch.tensor(lengths)).tolist() == expected
 
 
-@settings(deadline=None)
 @given(batches, st.lists(st.integers(1, 3), max_size=2), st.floats(-3, 3))
 def test_unpad_undoes_pad_and_the_rest_holds_the_fill_value(lengths, shape, value):
     x = torch.randn(sum(lengths), *shape)

@@ -1,7 +1,7 @@
 """Decisions one after the other, and what several annotators agree on."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_psa.active_learning.agreement import agreement
@@ -21,7 +21,6 @@ def decisions(draw):
     return Decision(verdict, start, end, draw(st.sampled_from(labels)))
 
 
-@settings(deadline=None)
 @given(st.lists(decisions(), max_size=12))
 def test_what_is_known_never_contradicts_itself(made):
     decided = Decided.after(made)
@@ -64,7 +63,6 @@ def test_a_decision_about_no_stretch_or_without_label_is_an_error(bad):
         bad.check(LENGTH)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(decisions(), max_size=6), min_size=1, max_size=3))
 def test_an_agreement_has_nothing_that_an_annotator_contradicts(made):
     views = {str(i): Decided.after(own) for i, own in enumerate(made)}

@@ -47,7 +47,7 @@ def test_a_layer_equals_its_module_on_the_flat_batch(name, sizes):
     assert_close(model.predict(X), Y)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6))
 def test_empty_docs_change_nothing_for_the_others(sizes):
     model, X = layer(), arrays(sizes)

@@ -143,7 +143,7 @@ TEXTS = st.text(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.tuples(TEXTS, st.booleans()), min_size=1), min_size=1), st.integers(0, 3)
 )

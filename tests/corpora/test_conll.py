@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 import spacy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
@@ -163,7 +163,6 @@ PIECES = [
 VOCAB = Vocab()
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3), max_size=12))
 def test_any_bytes_give_docs_or_an_input_error(tmp_path_factory, pieces):
     path = tmp_path_factory.getbasetemp() / "any.conll"

@@ -73,7 +73,7 @@ def test_words_are_unescaped_also_inside():
                                                     "post-war", "-"]  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(bracketings(), st.sampled_from([" ", "\n", "\n   "]))
 def test_reading_by_brackets_equals_reading_by_nltk(text, blank):
     lines = enumerate(f"( {text})".replace(" ", blank).split("\n"), 1)
@@ -108,7 +108,7 @@ def annotated(draw, depth=0):
     return f"({' '.join(full)})", stripped
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(annotated())
 def test_cleaning_equals_cleaning_the_tree_from_the_bottom(pair):
     full, stripped = pair
@@ -141,7 +141,6 @@ def test_broken_trees_are_named_by_file_and_line(write, vocab, text, line, reaso
         list(read_docs(path, vocab))
 
 
-@settings(deadline=None)
 @given(st.text("()ab- \n\\", max_size=30))
 def test_any_text_gives_trees_or_an_input_error(text):
     lines = list(enumerate(text.split("\n"), 1))

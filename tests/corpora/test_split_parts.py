@@ -18,7 +18,7 @@ def sources(sizes):
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 9), min_size=FEWEST, max_size=60),
     st.floats(0.05, 0.5),

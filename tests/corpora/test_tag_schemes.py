@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_psa.corpora.tag_schemes import (
@@ -27,7 +27,6 @@ def span_sentences(draw):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None)
 @given(span_sentences())
 def test_spans_survive_the_way_through_tags(scheme, sentence):
     spans, length = sentence
@@ -36,14 +35,12 @@ def test_spans_survive_the_way_through_tags(scheme, sentence):
     assert tags_to_spans(tags, scheme) == spans
 
 
-@settings(deadline=None)
 @given(span_sentences())
 def test_iob1_reads_iob2_alike(sentence):
     spans, length = sentence
     assert tags_to_spans(spans_to_tags(spans, length, "iob2"), "iob1") == spans
 
 
-@settings(deadline=None)
 @given(st.lists(span_sentences(), min_size=1, max_size=5), st.sampled_from(SCHEMES))
 def test_the_detected_scheme_reads_the_same_spans(sentences, scheme):
     tags = [spans_to_tags(spans, length, scheme) for spans, length in sentences]
@@ -51,7 +48,6 @@ def test_the_detected_scheme_reads_the_same_spans(sentences, scheme):
     assert [tags_to_spans(sentence, found) for sentence in tags] == [s for s, _ in sentences]
 
 
-@settings(deadline=None)
 @given(st.lists(BIOES_TAGS, max_size=6))
 def test_bioes_accepts_exactly_what_it_would_write(tags):
     try:
@@ -61,7 +57,6 @@ def test_bioes_accepts_exactly_what_it_would_write(tags):
     assert spans_to_tags(spans, len(tags), "bioes") == tags
 
 
-@settings(deadline=None)
 @given(st.lists(IOB_TAGS, max_size=6))
 def test_iob2_accepts_exactly_what_it_would_write(tags):
     legal = all(

@@ -5,7 +5,7 @@ from spacy_psa.corpora.trees import build_tree, parse_tree
 from tests.helpers.trees import bracketings, flat
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(bracketings())
 def test_a_tree_survives_the_way_through_spans(text):
     assert flat(build_tree(*parse_tree(text))) == text

@@ -25,7 +25,6 @@ def cases(share: float, **strategies: Any) -> Callable[[Callable], Callable]:
 
         chosen = settings(
             max_examples=round(CASES * share),
-            deadline=None,
             derandomize=True,
             database=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

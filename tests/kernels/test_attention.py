@@ -33,7 +33,7 @@ def run(function, tensors, lengths, **options):
     return with_gradients(function(*tensors, torch.tensor(lengths), **options), tensors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(1, 24), min_size=1, max_size=5),
     width=st.integers(1, 40),
@@ -73,7 +73,7 @@ def test_gradients_equal_finite_differences(activation, signed, masked):
     assert torch.autograd.gradcheck(function, tensors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=4), band=st.integers(0, 15))
 def test_pairs_of_the_band_are_counted(lengths, band):
     expected = sum(abs(i - j) <= band for n in lengths for i in range(n) for j in range(n))

@@ -28,7 +28,7 @@ def run(function, lengths, tensors):
     return with_gradients(function(fenceposts, torch.tensor(lengths), *rest, 1e-5), tensors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(1, 20), min_size=1, max_size=5),
     width=st.integers(8, 40),

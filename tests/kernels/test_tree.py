@@ -18,7 +18,7 @@ from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_kbest import Forest
 from tests.helpers.structs import on_both_paths
 
-quick = settings(max_examples=30, deadline=None)
+quick = settings(max_examples=30)
 batches = st.lists(st.integers(1, 6), min_size=1, max_size=3).map(torch.tensor)
 
 

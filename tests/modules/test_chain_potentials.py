@@ -40,7 +40,7 @@ def paired(lengths):
     return enumerate(t == 0 for n in lengths for t in range(n))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(batches)
 def test_label_pair_potentials_equal_equation_2(lengths):
     head = head_of(LabelPair)
@@ -59,7 +59,7 @@ def test_label_pair_potentials_equal_equation_2(lengths):
             assert potentials[j, before * K + tag].item() == pytest.approx(expected, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(batches)
 def test_emission_and_transition_equal_a_chain_from_emissions(lengths):
     head = head_of(EmissionTransition)
@@ -103,7 +103,7 @@ def test_probability_of_a_sequence_equals_equation_1():
     assert got == pytest.approx(expected, abs=1e-10)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(batches)
 def test_softmax_rows_are_log_probabilities(lengths):
     head = head_of(Emission)
@@ -178,7 +178,7 @@ def test_any_number_of_labels_makes_a_chain(make, labels):
 PAIRS = [[0, 0], [2, 0], [0, 1], [1, 2], [2, 2]]  # (previous, tag) by tag; legal with 3 tags
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(batches, st.sampled_from([LabelPair, EmissionTransition]))
 def test_scores_of_legal_pairs_are_those_of_the_whole_head(lengths, make):
     whole, some = head_of(make), make(D, K, PAIRS).double()

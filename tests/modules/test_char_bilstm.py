@@ -24,7 +24,7 @@ def word_by_word(module, words):
     return torch.stack(vectors)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_words_of_a_batch_equal_words_read_alone(words):
     module = encoder()

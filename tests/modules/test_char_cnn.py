@@ -44,7 +44,7 @@ def by_hand(module, word):
     return torch.stack(values)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.lists(CHARACTER, min_size=1, max_size=SIZE), min_size=1, max_size=4))
 def test_words_equal_plain_loops_over_their_windows(words):
     module = small()

@@ -67,7 +67,7 @@ def test_parameters_are_as_many_as_the_paper_counts(module, expected):
 
 
 @pytest.mark.parametrize("make", SMALL)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(words=WORDS)
 def test_words_of_a_batch_equal_words_computed_alone(make, words):
     module = small(make)

@@ -42,7 +42,7 @@ def by_hand(module, word):
     return found.amax(0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(words=WORDS)
 def test_words_of_a_batch_equal_words_computed_by_hand(words):
     module = small()

@@ -221,7 +221,7 @@ def test_longer_sentences_share_the_last_position():
     assert len(module.positions) == 5
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.sampled_from(sorted(MODES)))
 def test_a_sentence_is_encoded_alike_alone_and_in_a_batch(sizes, mode):
     module, (x, lengths) = built(**MODES[mode], window=2, boundaries=True), batch(sizes, 4)

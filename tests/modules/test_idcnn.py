@@ -29,7 +29,7 @@ def conv1d(convolution, x):
     )[0].T
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     lengths=st.lists(st.integers(1, 8), min_size=1, max_size=4),
     kernel_size=st.sampled_from([1, 3, 5]),

@@ -65,7 +65,7 @@ def test_final_states_and_gradients_equal_those_of_torch_lstm(lengths):
     torch.testing.assert_close(gradients(ours, module, x), gradients(theirs, module, x), **EXACT)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 99))
 def test_any_batch_equals_its_sentences(lengths, seed):
     module = double(seed=seed)
@@ -88,7 +88,7 @@ def test_a_gradient_is_right_where_only_some_states_are_used():
 
 
 @given(st.permutations(range(4)))
-@settings(deadline=None, max_examples=24)
+@settings(max_examples=24)
 def test_the_order_of_sentences_does_not_matter(order):
     module = double()
     x, n = tokens([3, 1, 5, 2])

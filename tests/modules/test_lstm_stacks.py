@@ -65,7 +65,7 @@ def test_states_and_gradients_equal_the_formulas_step_by_step(separate, layers):
     torch.testing.assert_close(ours, theirs, **EXACT)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 99))
 def test_any_batch_equals_the_formulas(lengths, separate, seed):
     module = double(separate, seed=seed)

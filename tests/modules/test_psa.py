@@ -213,7 +213,7 @@ def test_one_large_bias_against_opposite_keys():
 # The position bias
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), version=st.sampled_from(VERSIONS)
 )
@@ -311,7 +311,7 @@ def test_one_token_sentences_are_finite_with_finite_gradients(version, lengths):
     assert all(torch.isfinite(p.grad).all() for p in [x, *layer.parameters()])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_sentence_does_not_depend_on_its_batch(lengths):
     layer = single(ContextFusion(4, window=3), scale=0.5)
@@ -345,7 +345,7 @@ def test_a_long_document_is_read_in_a_band(version):
     torch.testing.assert_close(s[14_950:15_050], part[150:250], atol=1e-6, rtol=0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     share=st.floats(1e-3, 1),
     spread=st.floats(0, 300),

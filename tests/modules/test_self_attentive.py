@@ -68,7 +68,7 @@ def test_weights_equal_a_double_loop():
         assert not seen[:, :, size:].any()
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 99))
 def test_a_batch_equals_its_sentences(lengths, separate, seed):
     module = double(seed, separate=separate)

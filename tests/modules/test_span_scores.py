@@ -72,7 +72,7 @@ def test_spans_stand_by_start_and_then_by_end():
     assert fenceposts[4:] == [(5, 6), (5, 7), (5, 8), (6, 7), (6, 8), (7, 8)]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.booleans())
 def test_counts_say_how_many_rows_come_out(sizes, boundaries):
     lengths = torch.tensor(sizes)
@@ -84,7 +84,7 @@ def test_counts_say_how_many_rows_come_out(sizes, boundaries):
     assert span_counts(lengths).tolist() == [n * (n + 1) // 2 for n in sizes]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5))
 def test_a_sentence_scores_alike_alone_and_in_a_batch(sizes):
     module, (y, lengths) = built(), batch(sizes, 6)

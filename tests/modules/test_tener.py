@@ -78,7 +78,7 @@ def test_attention_equals_the_double_loop_however_it_is_cut(monkeypatch, switche
         torch.testing.assert_close(module(x, lengths), expected, **EXACT)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     lengths=st.lists(st.integers(1, 7), min_size=1, max_size=4),
     heads=st.integers(1, 3),
@@ -91,7 +91,7 @@ def test_attention_equals_the_double_loop_for_any_sizes(lengths, heads, dk, seed
     torch.testing.assert_close(module(x, lengths), attend_loop(module, x, lengths), **EXACT)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(m=st.integers(1, 6), n=st.integers(1, 6))
 def test_relative_shift_equals_a_loop(m, n):
     scores = torch.arange(2.0 * m * (m + n)).view(2, m, m + n)
@@ -101,7 +101,7 @@ def test_relative_shift_equals_a_loop(m, n):
         assert torch.equal(shifted[:, i, j], scores[:, i, (m - 1) - i + j])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.data())
 def test_relative_scores_of_any_rows_and_columns_are_those_of_their_offsets(data):
     n = data.draw(st.integers(1, 8))

@@ -273,7 +273,7 @@ def naive(tree: Parsed) -> tuple[list[str], list[str], list[tuple[frozenset[int]
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(tree_pairs())
 def test_counts_are_those_of_a_naive_comparison(pair):
     score = score_pair(*pair)
@@ -297,7 +297,7 @@ def test_counts_are_those_of_a_naive_comparison(pair):
     assert (score.words, score.tags) == (len(words), right)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tree_pairs(), tree_pairs())
 def test_a_tree_against_itself_is_perfect_and_swapping_swaps_recall_and_precision(one, other):
     figures, swapped = parseval([one, other]), parseval([one[::-1], other[::-1]])

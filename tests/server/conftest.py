@@ -37,7 +37,9 @@ def address(served):
 def browser():
     if CHROMIUM is None:
         pytest.skip("no chromium here: apt-get install chromium, or set CHROMIUM")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=60_000)  # milliseconds; a busy machine is slow
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -169,7 +169,7 @@ def test_a_sentence_without_an_analysis_leaves_the_others_alone():
     st.integers(1, 5),
     st.floats(0.2, 1.0),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_pairs_and_lengths(seed, lengths, tags, share):
     generator = numpy.random.default_rng(seed)
     legal = generator.random((tags, tags)) < share

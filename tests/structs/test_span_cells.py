@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_psa.structs.span_cells import SpanCells, hamming, normal_form
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5))
 def test_cells_are_row_major_sentence_after_sentence(lengths):
     cells = SpanCells(torch.tensor(lengths), len(lengths), max(lengths))

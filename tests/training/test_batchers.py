@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import fix_random_seed, registry
 
@@ -15,7 +15,6 @@ from spacy_psa.training.batchers import bucket_by_length
 items = st.lists(st.text(alphabet="ab", max_size=9), max_size=60)
 
 
-@settings(deadline=None)
 @given(items, st.integers(1, 7), st.integers(0, 20))
 def test_every_item_comes_once(corpus, size, more):
     batches = list(bucket_by_length(size, size + more)(corpus))
@@ -23,7 +22,6 @@ def test_every_item_comes_once(corpus, size, more):
     assert all(1 <= len(batch) <= size for batch in batches)
 
 
-@settings(deadline=None)
 @given(items, st.integers(1, 7))
 def test_batches_of_one_buffer_do_not_overlap_in_length(corpus, size):
     batches = list(bucket_by_length(size, 1000)(corpus))

@@ -54,7 +54,7 @@ def triples(spans):
     return tuple((span.start, span.end, span.label_) for span in spans)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     require=st.lists(st.sampled_from(SPANS), max_size=2),
     forbid=st.lists(st.sampled_from(SPANS), max_size=6),
@@ -83,7 +83,7 @@ def test_analyses_under_evidence_are_those_of_enumeration(trained, require, forb
     assert decoding.log_evidence == pytest.approx(math.log(share), abs=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(forbid=st.lists(st.sampled_from(SPANS), max_size=5, min_size=1))
 def test_all_answers_take_account_of_forbidden_spans(trained, forbid):
     nlp, doc, truth = trained

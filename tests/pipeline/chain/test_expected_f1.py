@@ -28,7 +28,7 @@ def expected_f1(chosen, truth):
 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     lengths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
     seed=st.integers(0, 10_000),
@@ -61,7 +61,7 @@ def test_best_spans_have_the_highest_expected_f1_of_all_analyses(kind, lengths, 
 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     lengths=st.lists(st.integers(1, 25), min_size=1, max_size=3),
     seed=st.integers(0, 10_000),
@@ -75,7 +75,7 @@ def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
         assert best_expected_f1(chain, scheme) == found
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     lengths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
     seed=st.integers(0, 10_000),

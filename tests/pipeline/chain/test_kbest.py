@@ -12,7 +12,7 @@ from spacy_psa.pipeline.chain.kbest import best_sums
 numbers = st.lists(st.floats(-5, 0), min_size=1, max_size=5).map(sorted).map(lambda x: x[::-1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lists=st.lists(numbers, max_size=4), n=st.integers(1, 30))
 def test_best_sums_are_those_of_all_combinations(lists, n):
     found = best_sums([numpy.array(values) for values in lists], n)

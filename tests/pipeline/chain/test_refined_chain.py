@@ -34,7 +34,7 @@ HEADS = ["label_pair", "softmax"]
 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=2),
     seed=st.integers(0, 9999),

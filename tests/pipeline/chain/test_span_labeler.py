@@ -58,7 +58,7 @@ def evidence(draw):
 
 
 @pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(case=evidence())
 def test_result_is_the_best_analysis_that_agrees_with_the_evidence(pipelines, scheme, case):
     n, spans, blocked = case
@@ -113,7 +113,7 @@ def test_evidence_has_the_confidence_one(trained_bytes):
 
 
 @pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(case=evidence())
 def test_loss_is_the_marginal_likelihood_of_what_is_known(pipelines, scheme, case):
     n, spans, outside = case

@@ -37,7 +37,7 @@ def test_posterior_of_every_span_is_that_of_enumeration(kind, seed):
 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), length=st.integers(1, 9), scale=st.sampled_from([0.1, 3, 30]))
 def test_posterior_is_that_of_the_constrained_partition(kind, seed, length, scale):
     scheme, chain = random_chain(kind, [length], seed, scale, LABELS)

@@ -29,7 +29,7 @@ def marked(words, spans, **attributes):
     return doc
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(bracketings(), min_size=1, max_size=3), st.data())
 def test_trees_survive_the_way_to_the_chart_and_back(texts, data):
     """With white space put between the words at random, and several sentences a doc."""

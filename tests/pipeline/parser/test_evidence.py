@@ -70,7 +70,7 @@ def has(nodes, span):
     return any((s, e) == (start, end) and label in ("", x) for s, e, x in nodes)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     require=st.lists(st.sampled_from(NODES), max_size=2),
     forbid=st.lists(st.sampled_from(NODES), max_size=4),
