@@ -15,6 +15,7 @@ settings.load_profile("busy")
 from thinc.api import Adam  # noqa: E402
 
 from tests.helpers import pipelines  # noqa: E402
+from tests.helpers.codecs import look_up_codecs_once  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,6 +23,11 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fast_codecs() -> None:
+    look_up_codecs_once()
 
 
 @pytest.fixture(scope="session")

@@ -111,7 +111,7 @@ def killed_at(monkeypatch: Any, step: int) -> Iterator[None]:
 def start_process(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a new process, which has imported the package already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "tests.helpers.preloaded"])
     process = context.Process(target=function, args=arguments)
     process.start()
     return process
