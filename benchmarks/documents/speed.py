@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 
 from benchmarks.record import write_record
-from spacy_psa.architectures import document_memory
+from spacy_psa.architectures import documentwise
 from spacy_psa.corpora.documents import read_document_corpus
 
 
@@ -47,7 +47,7 @@ def measure(path: str, data: Path, rounds: int) -> dict[str, Any]:
 
 def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:
     """The vectors of the sentences as they are."""
-    vectors, _ = document_memory._below(model, docs, is_train)
+    vectors, _ = documentwise._below(model, docs, is_train)
     rows = iter(vectors)
     xp = model.ops.xp
     return [xp.concatenate([next(rows) for _ in doc.sents]) for doc in docs], None

@@ -95,6 +95,11 @@ ENTRIES = {
     "spacy-psa.DocumentMemory.v1": Entry(
         "tok2vec", "the width of its tok2vec", "Wang et al. (GCDoc), the word-level module"
     ),
+    "spacy-psa.SentenceContext.v1": Entry(
+        "tok2vec",
+        "the width of its tok2vec",
+        "Wang et al. (GCDoc) and Liu et al. (GCDT), the sentence-level modules",
+    ),
     "spacy-psa.CRF.v1": Entry(
         "model", "a log potential for each pair of tags and token", _cite("Wei2020", "section 3")
     ),

@@ -3,32 +3,21 @@
 It stands around any model that gives token vectors, in the slot `tok2vec` of a component.
 """
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numpy
 import torch
 from spacy.tokens import Doc
-from thinc.api import Model, torch2xp, xp2torch
+from thinc.api import Model
 from thinc.types import Floats2d
+from torch import Tensor
 
-from spacy_psa.architectures.sentencewise import (
-    check_one_row_a_token,
-    part_for_whole_docs,
-    sentence_vectors,
-)
-from spacy_psa.bridge.architecture import on_meta
-from spacy_psa.bridge.layers import shim_of
-from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.architectures.documentwise import documentwise
 from spacy_psa.errors import check_sizes, naming
 from spacy_psa.modules.document_memory import DocumentMemory, Scoring
 from spacy_psa.modules.occurrences import nearest_occurrences
 from spacy_psa.modules.precision import Precision
-from spacy_psa.ragged import batches_by_size
-from spacy_psa.sentences import document_numbers, split_sentences
-
-TOKENS = 10_000
-"""Tokens, padding included, that go through the sentence encoder together in annotation."""
+from spacy_psa.sentences import document_numbers
 
 
 def document_memory(
@@ -77,87 +66,21 @@ def document_memory(
         >>> model.initialize(X=[doc]).predict([doc])[0].shape
         (6, 8)
     """
-    settings = {
-        "width": width,
-        "scoring": scoring,
-        "dropout": dropout,
-        "precision": precision,
-    }
     with naming("DocumentMemory.v1"):
         check_sizes(occurrences=occurrences)
-        on_meta(DocumentMemory, input_width=1, **settings)
-    check_one_row_a_token("DocumentMemory.v1", tok2vec)
-    model: Model = Model(
+    settings = {"width": width, "scoring": scoring, "dropout": dropout, "precision": precision}
+    return documentwise(
         "document_memory",
-        _forward,
-        init=_init,
-        layers=[tok2vec],
-        shims=[TorchShim(DocumentMemory, settings)],
-        dims={"nO": tok2vec.get_dim("nO") if tok2vec.has_dim("nO") else None},
-        refs={"tok2vec": tok2vec},
-        # Components read from `whole_docs` that this model must get whole docs.
-        attrs={
-            "whole_docs": "tok2vec",
-            "whole_docs_below": part_for_whole_docs(tok2vec),
-            "occurrences": occurrences,
-        },
+        "DocumentMemory.v1",
+        tok2vec,
+        DocumentMemory,
+        settings,
+        partial(_occurrences, most=occurrences),
     )
-    return model
 
 
-def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
-    sizes = [len(doc) for doc in docs]
-    if not sum(sizes):
-        width = model.get_dim("nO")
-        return [model.ops.alloc2f(0, width) for _ in docs], lambda d_vectors: []
-    vectors, below_backprop = _below(model, docs, is_train)
-    parts = [len(array) for array in vectors]
-    shim = shim_of(model)
-    x = xp2torch(
-        model.ops.xp.concatenate([array for array in vectors if len(array)]),
-        requires_grad=is_train,
-        device=shim.device,
-    )
-    places = torch.from_numpy(_occurrences(model, docs)).to(x.device)
-    output, torch_backprop = shim((x, places), is_train)
-    ends = numpy.cumsum(sizes)[:-1].tolist()
-
-    def backprop(d_vectors: list[Floats2d]) -> Any:
-        d_output = xp2torch(model.ops.xp.concatenate(d_vectors), device=shim.device)
-        d_x = torch_backprop(d_output)[0]
-        assert d_x is not None
-        inner = numpy.cumsum(parts)[:-1].tolist()
-        return below_backprop(model.ops.xp.split(torch2xp(d_x), inner))
-
-    return model.ops.xp.split(torch2xp(output.detach()), ends), backprop
-
-
-def _below(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
-    """Compute the vectors of each sentence; in annotation, sentences of like length together."""
-    [tok2vec] = model.layers
-    whole = model.attrs["whole_docs_below"]
-    if is_train or whole:
-        return sentence_vectors(tok2vec, whole, docs, is_train)
-    sentences = split_sentences(docs)
-    found = [model.ops.alloc2f(0, model.get_dim("nO")) for _ in sentences]
-    for batch in batches_by_size([len(sentence) for sentence in sentences], TOKENS):
-        for place, array in zip(batch, tok2vec.predict(sentences.chosen(batch)), strict=True):
-            found[place] = array
-    return found, lambda d_vectors: []
-
-
-def _occurrences(model: Model, docs: list[Doc]) -> numpy.ndarray:
+def _occurrences(docs: list[Doc], most: int) -> tuple[Tensor]:
     """Find the nearest occurrences of each token's word in its document: (N, k) int64."""
     words = numpy.concatenate([doc.to_array("LOWER") for doc in docs])
     documents = numpy.repeat(document_numbers(docs), [len(doc) for doc in docs])
-    return nearest_occurrences(words, documents, model.attrs["occurrences"])
-
-
-def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
-    [tok2vec] = model.layers
-    if X is not None and not model.attrs["whole_docs_below"]:
-        X = split_sentences(X)
-    tok2vec.initialize(X=X)
-    width = tok2vec.get_dim("nO")
-    model.set_dim("nO", width)
-    shim_of(model).build(input_width=width)
+    return (torch.from_numpy(nearest_occurrences(words, documents, most)),)

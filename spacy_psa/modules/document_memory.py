@@ -83,6 +83,7 @@ class DocumentMemory(nn.Module):
             occurrences: (N, k) int64, rows of x with the other occurrences of each token's word;
                 -1 in the places that are left, which are the last ones of a row.
         """
+        occurrences = occurrences.to(x.device)
         rows = (occurrences >= 0).any(1).nonzero()[:, 0]
         if not len(rows):
             return x
@@ -96,8 +97,7 @@ class DocumentMemory(nn.Module):
         own = x.index_select(0, rows)
         query, key, value, project, gate_of = self._multipliers()
         asked = query(own)
-        weights = self._weights(asked, key(own), others)
-        found = torch.bmm(weights[:, None], value(own)[others.clamp(min=0)])[:, 0]
+        found = attended(asked, key(own), value(own), others, self.scoring)
         added = self.dropout(torch.tanh(project(found)))
         gate = torch.sigmoid(gate_of(torch.cat([asked, found], 1)))
         return x.index_copy(0, rows, torch.lerp(added, own, gate))
@@ -127,12 +127,32 @@ class DocumentMemory(nn.Module):
         layers = self.query, self.key, self.value, self.project, self.gate
         return [multiplier(layer, self.precision) for layer in layers]
 
-    def _weights(self, query: Tensor, key: Tensor, others: Tensor) -> Tensor:
-        """Give the weight of each occurrence: (R, m), (R, m), (R, k) int64 -> (R, k)."""
-        missing = others < 0
-        if self.scoring == "mean":
-            counts = (~missing).sum(1, keepdim=True)
-            return (~missing).to(query) / counts
+
+def attended(query: Tensor, key: Tensor, value: Tensor, others: Tensor, scoring: Scoring) -> Tensor:
+    """Sum the values of some rows for each query, by the weights of their keys.
+
+    Args:
+        query: (R, m).
+        key: (S, m).
+        value: (S, m).
+        others: (R, k) int64, rows of `key`; -1 for none. Each query has at least one.
+        scoring: "attention" for a softmax of the scaled dot products, "mean" for equal weights.
+
+    Returns:
+        (R, m).
+
+    Examples:
+        >>> value = torch.tensor([[2.0], [4.0], [9.0]])
+        >>> others = torch.tensor([[0, 1], [2, -1]])
+        >>> attended(torch.zeros(2, 1), value, value, others, "attention")
+        tensor([[3.],
+                [9.]])
+    """
+    missing = others < 0
+    if scoring == "mean":
+        weights = (~missing).to(query) / (~missing).sum(1, keepdim=True)
+    else:
         scores = torch.bmm(key[others.clamp(min=0)], query[..., None])[..., 0]
         scores = scores / math.sqrt(query.shape[1])
-        return torch.softmax(scores.masked_fill(missing, -torch.inf), 1)
+        weights = torch.softmax(scores.masked_fill(missing, -torch.inf), 1)
+    return torch.bmm(weights[:, None], value[others.clamp(min=0)])[:, 0]

@@ -7,7 +7,7 @@ import torch
 from spacy.tokens import Doc
 from spacy.util import registry
 
-from spacy_psa.architectures import document_memory as memory_file
+from spacy_psa.architectures import documentwise
 from spacy_psa.architectures.crf import crf
 from spacy_psa.architectures.document_memory import document_memory
 from spacy_psa.architectures.sentencewise import listens
@@ -76,7 +76,7 @@ def test_documents_do_not_see_each_other(model, doc):
 
 def test_annotation_in_small_batches_gives_the_same(model, doc, monkeypatch):
     expected = model.predict([doc, doc])
-    monkeypatch.setattr(memory_file, "TOKENS", 5)
+    monkeypatch.setattr(documentwise, "TOKENS", 5)
     for found, array in zip(model.predict([doc, doc]), expected, strict=True):
         assert_close(found, array)
 

@@ -24,6 +24,7 @@ from spacy_psa.modules.int8_product import Int8Product
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
+from spacy_psa.modules.sentence_context import SentenceContext
 from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
@@ -102,6 +103,11 @@ def test_spans_of_long_sentences_are_scored(everything, monkeypatch):
 def test_memory_of_a_document_is_read(everything):
     states = torch.randn(4, 16)
     close(DocumentMemory(16, width=8), states, torch.tensor([[2], [3], [0], [1]]))
+
+
+def test_sentences_around_a_sentence_are_read(everything):
+    context, lengths = SentenceContext(16, width=8), torch.tensor([2, 2])
+    close(context, torch.randn(4, 16), lengths, torch.tensor([[0, 1], [1, 0]]))
 
 
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 300])

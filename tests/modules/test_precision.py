@@ -15,6 +15,7 @@ from spacy_psa.modules.occurrences import nearest_occurrences
 from spacy_psa.modules.precision import ROWS, Weight, affine, filled, multiplier
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
+from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
 
 WIDTH = 12
 LENGTHS = torch.tensor([5, 1] + 40 * [2])
@@ -28,11 +29,12 @@ MODULES = {
     "PSA": lambda **own: PSABiLSTM(WIDTH, 8, window=3, **DRY_PSA, **own),
     "IDCNN": lambda **own: IDCNN(WIDTH, 8, **DRY, **own),
     "memory": lambda **own: Memory(WIDTH, 8, dropout=0.0, **own),
+    "context": lambda **own: Context(WIDTH, 8, dropout=0.0, **own),
     "label_pair": lambda **own: LabelPair(WIDTH, 5, **own),
     "transition": lambda **own: EmissionTransition(WIDTH, 5, **own),
     "emission": lambda **own: Emission(WIDTH, 5, **own),
 }
-ENCODERS = list(MODULES)[:7]
+ENCODERS = list(MODULES)[:8]
 
 
 class Memory(DocumentMemory):
@@ -42,6 +44,14 @@ class Memory(DocumentMemory):
         words = numpy.arange(len(x), dtype=numpy.uint64) % (len(x) // 6)
         places = nearest_occurrences(words, numpy.zeros(len(x), dtype=numpy.int64), 4)
         return super().forward(x, torch.from_numpy(places))
+
+
+class Context(SentenceContext):
+    """The context of the sentences of one document."""
+
+    def forward(self, x, lengths):
+        near = nearby_sentences(numpy.zeros(len(lengths), dtype=numpy.int64), 2)
+        return super().forward(x, lengths, torch.from_numpy(near))
 
 
 def near(ours, theirs):
