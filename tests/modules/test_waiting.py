@@ -19,6 +19,7 @@ from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
+from spacy_psa.modules.sentence_context import SentenceContext
 from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tag_scores import TagScores
 from spacy_psa.modules.tener import TENER
@@ -38,13 +39,13 @@ def torch_path(monkeypatch):
     monkeypatch.setattr("spacy_psa.structs.chain.kernels.available", lambda: False)
 
 
-def used(module, *inputs):
+def used(module, *inputs, after=()):
     """What waits in a training step and in annotation."""
 
     def use():
-        module.train()(*inputs, LENGTHS).sum().backward()
+        module.train()(*inputs, LENGTHS, *after).sum().backward()
         with torch.no_grad():
-            module.eval()(*inputs, LENGTHS)
+            module.eval()(*inputs, LENGTHS, *after)
 
     return waits(use, *inputs, *module.parameters(), *module.buffers())
 
@@ -82,6 +83,11 @@ def test_reading_a_number_is_seen():
 )  # fmt: skip
 def test_an_encoder_or_a_head_does_not_wait(make):
     assert used(make(16), torch.randn(ROWS, 16)) == []
+
+
+def test_the_context_of_sentences_does_not_wait():
+    near = torch.tensor([[0, 1], [1, 0]])
+    assert used(SentenceContext(10), torch.randn(ROWS, 10), after=[near]) == []
 
 
 @pytest.mark.parametrize("make", [CharBiLSTM, CharCNN, CharTransformer, CharAdaTrans])
