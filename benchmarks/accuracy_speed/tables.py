@@ -33,10 +33,9 @@ def headline(records: Records) -> str:
 
 def claims(records: Records) -> list[str]:
     words = records["speed"]["results"]["annotation"]["words"]
-    last = max(row["step"] for row in dev_rows(records["spacy-accuracy"]))
-    best = records["spacy-accuracy"]["results"]["best"]["step"]
-    return [
-        f"on the {words:,} words of the test set",
-        f"ended by hand after {last:,} steps; its best development score was then "
-        f"{last - best} steps old",
-    ]
+    found = [f"on the {words:,} words of the test set"]
+    for name in ("spacy-efficiency", "spacy-accuracy"):
+        last = max(row["step"] for row in dev_rows(records[name]))
+        best = records[name]["results"]["best"]["step"]
+        found.append(f"spaCy's patience of {last - best:,} steps ended both trainings")
+    return found
