@@ -31,8 +31,10 @@ def train(kind: str, seed: int) -> None:
     config = init_config(lang="en", pipeline=["ner"], optimize=kind, gpu=False)
     config["paths"]["train"] = str(CORPUS / "train.spacy")
     config["paths"]["dev"] = str(CORPUS / "dev.spacy")
-    vectors = cased_vectors(CORPUS / "vectors", Path("training/spacy-vectors"))
-    config["paths"]["vectors"] = str(vectors) if kind == "accuracy" else None
+    config["paths"]["vectors"] = None
+    if kind == "accuracy":
+        vectors = cased_vectors(CORPUS / "vectors", Path("training/spacy-vectors"))
+        config["paths"]["vectors"] = str(vectors)
     config["initialize"]["vectors"] = "${paths.vectors}"
     config["system"]["seed"] = seed
     config["training"]["logger"] = {

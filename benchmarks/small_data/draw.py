@@ -42,7 +42,7 @@ def draw(target: Path) -> None:
         axes.set_title(title, fontsize=10)
         axes.set_xscale("log")
         axes.set_xticks([2_000, 10_000, 50_000])
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:.0f},000")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.minorticks_off()
         axes.set_xlabel("words of training data")
         axes.set_ylim(bottom=0)

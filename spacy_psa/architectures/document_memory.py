@@ -14,7 +14,8 @@ from torch import Tensor
 
 from spacy_psa.architectures.documentwise import documentwise
 from spacy_psa.errors import check_sizes, naming
-from spacy_psa.modules.document_memory import DocumentMemory, Scoring
+from spacy_psa.modules.document_attention import Scoring
+from spacy_psa.modules.document_memory import DocumentMemory
 from spacy_psa.modules.occurrences import nearest_occurrences
 from spacy_psa.modules.precision import Precision
 from spacy_psa.sentences import document_numbers

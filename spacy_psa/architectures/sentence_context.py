@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spacy_psa.architectures.documentwise import documentwise
 from spacy_psa.errors import check_sizes, naming
-from spacy_psa.modules.document_memory import Scoring
+from spacy_psa.modules.document_attention import Scoring
 from spacy_psa.modules.precision import Precision
 from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
 from spacy_psa.sentences import document_numbers, sentence_bounds
@@ -82,8 +82,9 @@ def sentence_context(
 
 def _places(docs: list[Doc], window: int) -> tuple[Tensor, Tensor]:
     """Find the length of each sentence, (S,), and its neighbours, (S, 2 * window + 1)."""
-    filled = [doc for doc in docs if len(doc)]
-    bounds = [sentence_bounds(doc) for doc in filled]
-    lengths = [end - start for own in bounds for start, end in own]
-    documents = numpy.repeat(document_numbers(filled), [len(own) for own in bounds])
-    return torch.tensor(lengths), torch.from_numpy(nearby_sentences(documents, window))
+    bounds = [sentence_bounds(doc) for doc in docs]
+    lengths = numpy.array([end - start for own in bounds for start, end in own])
+    documents = numpy.repeat(document_numbers(docs), [len(own) for own in bounds])
+    filled = lengths > 0  # a doc without tokens counts as one sentence
+    near = nearby_sentences(documents[filled], window)
+    return torch.from_numpy(lengths[filled]), torch.from_numpy(near)

@@ -4,24 +4,21 @@ The idea is that of the word-level module of GCDoc (see docs/papers.md): where o
 little about a name, another sentence of the document may say more.
 """
 
-import math
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.kernels import available
+from spacy_psa.modules.document_attention import DocumentAttention, Scoring
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.precision import Precision, multiplier
 
-Scoring = Literal["attention", "mean"]
 BLOCK_ROWS = 1024
 """Rows that annotation works on at a time."""
 
 
-class DocumentMemory(nn.Module):
+class DocumentMemory(DocumentAttention):
     """Adds to a token what its word means elsewhere in the document: (N, d) -> (N, d).
 
         c_i = Σ_j α_ij V h_j,  α_i = softmax_j(Q h_i · K h_j / √m)
@@ -60,20 +57,8 @@ class DocumentMemory(nn.Module):
         dropout: float = 0.3,
         precision: Precision = "float32",
     ):
-        super().__init__()
-        check_sizes(input_width=input_width, width=width)
-        check_choice("scoring", scoring, Scoring)
-        check_choice("precision", precision, Precision)
-        check_rates(dropout=dropout)
-        self.scoring = scoring
-        self.precision: Precision = precision
-        self.query = glorot(nn.Linear(input_width, width))
-        self.key = glorot(nn.Linear(input_width, width))
-        self.value = glorot(nn.Linear(input_width, width))
-        self.project = glorot(nn.Linear(width, input_width))
+        super().__init__(input_width, width, scoring, dropout, precision)
         self.gate = glorot(nn.Linear(2 * width, input_width))
-        self.dropout = nn.Dropout(dropout)
-        self.output_width = input_width
 
     def forward(self, x: Tensor, occurrences: Tensor) -> Tensor:
         """Mix the states with those of the other occurrences.
@@ -97,7 +82,7 @@ class DocumentMemory(nn.Module):
         own = x.index_select(0, rows)
         query, key, value, project, gate_of = self._multipliers()
         asked = query(own)
-        found = attended(asked, key(own), value(own), others, self.scoring)
+        found = self.read(asked, key(own), value(own), others)
         added = self.dropout(torch.tanh(project(found)))
         gate = torch.sigmoid(gate_of(torch.cat([asked, found], 1)))
         return x.index_copy(0, rows, torch.lerp(added, own, gate))
@@ -126,33 +111,3 @@ class DocumentMemory(nn.Module):
     def _multipliers(self) -> list[Callable[[Tensor], Tensor]]:
         layers = self.query, self.key, self.value, self.project, self.gate
         return [multiplier(layer, self.precision) for layer in layers]
-
-
-def attended(query: Tensor, key: Tensor, value: Tensor, others: Tensor, scoring: Scoring) -> Tensor:
-    """Sum the values of some rows for each query, by the weights of their keys.
-
-    Args:
-        query: (R, m).
-        key: (S, m).
-        value: (S, m).
-        others: (R, k) int64, rows of `key`; -1 for none. Each query has at least one.
-        scoring: "attention" for a softmax of the scaled dot products, "mean" for equal weights.
-
-    Returns:
-        (R, m).
-
-    Examples:
-        >>> value = torch.tensor([[2.0], [4.0], [9.0]])
-        >>> others = torch.tensor([[0, 1], [2, -1]])
-        >>> attended(torch.zeros(2, 1), value, value, others, "attention")
-        tensor([[3.],
-                [9.]])
-    """
-    missing = others < 0
-    if scoring == "mean":
-        weights = (~missing).to(query) / (~missing).sum(1, keepdim=True)
-    else:
-        scores = torch.bmm(key[others.clamp(min=0)], query[..., None])[..., 0]
-        scores = scores / math.sqrt(query.shape[1])
-        weights = torch.softmax(scores.masked_fill(missing, -torch.inf), 1)
-    return torch.bmm(weights[:, None], value[others.clamp(min=0)])[:, 0]

@@ -4,13 +4,14 @@ The idea is that of the sentence-level modules of GCDoc and GCDT (see docs/paper
 sums up a sentence and those around it says what a single token cannot see.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from spacy_psa.errors import check_choice, check_rates, check_sizes
-from spacy_psa.modules.document_memory import Scoring, attended
+from spacy_psa.modules.document_attention import DocumentAttention, Scoring
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.precision import Precision, multiplier
 from spacy_psa.ragged import positions
@@ -18,7 +19,7 @@ from spacy_psa.ragged import positions
 Ints = NDArray[np.int64]
 
 
-class SentenceContext(nn.Module):
+class SentenceContext(DocumentAttention):
     """Adds to each token what its sentence and those around it are about: (N, d) -> (N, d).
 
         s_i = the mean of h_t over the tokens t of sentence i
@@ -56,51 +57,30 @@ class SentenceContext(nn.Module):
         dropout: float = 0.3,
         precision: Precision = "float32",
     ):
-        super().__init__()
-        check_sizes(input_width=input_width, width=width)
-        check_choice("scoring", scoring, Scoring)
-        check_choice("precision", precision, Precision)
-        check_rates(dropout=dropout)
-        self.scoring: Scoring = scoring
-        self.precision: Precision = precision
-        self.query = glorot(nn.Linear(input_width, width))
-        self.key = glorot(nn.Linear(input_width, width))
-        self.value = glorot(nn.Linear(input_width, width))
-        self.project = glorot(nn.Linear(width, input_width))
+        super().__init__(input_width, width, scoring, dropout, precision)
         self.token = glorot(nn.Linear(input_width, width))
         self.gate_token = glorot(nn.Linear(width, input_width))
         self.gate_context = glorot(nn.Linear(width, input_width, bias=False))
-        self.dropout = nn.Dropout(dropout)
-        self.output_width = input_width
 
     def forward(self, x: Tensor, lengths: Tensor, near: Tensor) -> Tensor:
         """Mix the states with what the sentences are about.
 
         Args:
             x: (N, d) the states of the tokens of all sentences.
-            lengths: (S,) int64, the tokens of each sentence, at least 1.
+            lengths: (S,) int64 on the CPU, the tokens of each sentence, at least 1.
             near: (S, k) int64, the numbers of a sentence and of its neighbours, as
                 `nearby_sentences` gives them; -1 for none.
         """
         sentence, _ = positions(lengths, x.device)
         sums = x.new_zeros(len(lengths), x.shape[1]).index_add(0, sentence, x)
         means = sums / lengths.to(x.device)[:, None]
-        query, key, value, project, token, gate_token, gate_context = (
-            multiplier(layer, self.precision)
-            for layer in (
-                self.query,
-                self.key,
-                self.value,
-                self.project,
-                self.token,
-                self.gate_token,
-                self.gate_context,
-            )
-        )
-        asked = query(means), key(means), value(means)
-        found = attended(*asked, near.to(x.device), self.scoring)
+        multiply = partial(multiplier, precision=self.precision)
+        query, key, value = map(multiply, (self.query, self.key, self.value))
+        found = self.read(query(means), key(means), value(means), near.to(x.device))
+        project, context = multiply(self.project), multiply(self.gate_context)
+        token, gate_of = multiply(self.token), multiply(self.gate_token)
         added = self.dropout(torch.tanh(project(found)))
-        gate = torch.sigmoid(gate_token(token(x)) + gate_context(found)[sentence])
+        gate = torch.sigmoid(gate_of(token(x)) + context(found)[sentence])
         return torch.lerp(added[sentence], x, gate)
 
 

@@ -1,7 +1,5 @@
 """Document memory against a plain double loop."""
 
-import math
-
 import pytest
 import torch
 
@@ -9,14 +7,11 @@ from spacy_psa.errors import InputError
 from spacy_psa.kernels import available
 from spacy_psa.modules import document_memory
 from spacy_psa.modules.document_memory import DocumentMemory
+from tests.helpers.documents import linear, read_one_by_one
 from tests.helpers.modules import randomised, with_gradients
 
 WIDTH, INNER = 6, 4
 OCCURRENCES = [[2, 5, -1], [-1, -1, -1], [0, 5, -1], [4, -1, -1], [3, -1, -1], [2, 0, -1]]
-
-
-def linear(layer, v):
-    return layer.weight @ v + layer.bias
 
 
 def looped(module, x, occurrences):
@@ -28,11 +23,7 @@ def looped(module, x, occurrences):
             rows.append(h)
             continue
         query = linear(module.query, h)
-        scores = [query @ linear(module.key, x[j]) / math.sqrt(INNER) for j in others]
-        if module.scoring == "mean":
-            scores = [torch.tensor(0.0, dtype=x.dtype)] * len(others)
-        weights = torch.softmax(torch.stack(scores), 0)
-        found = sum(w * linear(module.value, x[j]) for w, j in zip(weights, others, strict=True))
+        found = read_one_by_one(module, query, [x[j] for j in others])
         added = torch.tanh(linear(module.project, found))
         gate = torch.sigmoid(linear(module.gate, torch.cat([query, found])))
         rows.append(gate * h + (1 - gate) * added)

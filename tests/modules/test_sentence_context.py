@@ -1,22 +1,17 @@
 """Context of sentences against a plain double loop."""
 
-import math
-
 import numpy
 import pytest
 import torch
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
+from tests.helpers.documents import linear, read_one_by_one
 from tests.helpers.modules import randomised, with_gradients
 
 WIDTH, INNER = 6, 4
 LENGTHS = [2, 1, 3]
 NEAR = [[0, 1, -1], [1, 0, 2], [2, 1, -1]]
-
-
-def linear(layer, v):
-    return layer.weight @ v + (0 if layer.bias is None else layer.bias)
 
 
 def looped(module, x, lengths, near):
@@ -27,11 +22,7 @@ def looped(module, x, lengths, near):
     for i, sentence in enumerate(sentences):
         others = [means[j] for j in near[i] if j >= 0]
         query = linear(module.query, means[i])
-        scores = [query @ linear(module.key, s) / math.sqrt(INNER) for s in others]
-        if module.scoring == "mean":
-            scores = [torch.tensor(0.0, dtype=x.dtype)] * len(others)
-        weights = torch.softmax(torch.stack(scores), 0)
-        found = sum(w * linear(module.value, s) for w, s in zip(weights, others, strict=True))
+        found = read_one_by_one(module, query, others)
         added = torch.tanh(linear(module.project, found))
         for h in sentence:
             seen = linear(module.gate_token, linear(module.token, h))

@@ -16,6 +16,7 @@ DOCUMENTS = {
     "Sports tomorrow . Leeds rested .": "ORG",
     "Travel tomorrow . Leeds rested .": "LOC",
 }
+EXPECTED = [[(3, 4, label)] for label in DOCUMENTS.values()]
 
 
 def context_model():
@@ -48,9 +49,6 @@ def trained():
 def predicted(nlp, **settings):
     docs = [unannotated(gold(nlp, text)) for text in DOCUMENTS]
     return [entities(doc) for doc in nlp.pipe(docs, **settings)]
-
-
-EXPECTED = [[(3, 4, label)] for label in DOCUMENTS.values()]
 
 
 def test_a_name_gets_the_label_that_the_sentence_before_gives_it(trained):
