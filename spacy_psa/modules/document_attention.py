@@ -30,6 +30,11 @@ class DocumentAttention(nn.Module):
     Raises:
         InputError: for an unknown `scoring` or `precision`, a width below 1, and a rate that is not
             from 0 to 1.
+
+    Examples:
+        >>> attention = DocumentAttention(input_width=8, width=4)
+        >>> tuple(attention.project(attention.value(torch.zeros(3, 8))).shape)
+        (3, 8)
     """
 
     def __init__(
