@@ -1,6 +1,8 @@
 """Fixtures of all tests. What else tests share is in tests/helpers."""
 
 import os
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,18 @@ settings.load_profile("busy")
 from thinc.api import Adam  # noqa: E402
 
 from tests.helpers import pipelines  # noqa: E402
-from tests.helpers.codecs import look_up_codecs_once  # noqa: E402
+from tests.helpers.english import shorten_exceptions  # noqa: E402
+from tests.helpers.registries import search_packages_once  # noqa: E402
+
+search_packages_once()
+shorten_exceptions()
+
+if find_spec("spacy_transformers"):
+    import spacy_transformers  # noqa: F401
+
+    LIGHT = str(Path(__file__).parent / "light_children")
+    sys.path.insert(0, LIGHT)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.getenv("PYTHONPATH")]))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,11 +36,6 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def fast_codecs() -> None:
-    look_up_codecs_once()
 
 
 @pytest.fixture(scope="session")

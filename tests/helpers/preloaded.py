@@ -2,7 +2,9 @@
 
 import spacy
 
-from tests.helpers.codecs import look_up_codecs_once
+from tests.helpers.english import shorten_exceptions
+from tests.helpers.registries import search_packages_once
 
+search_packages_once()
+shorten_exceptions()
 spacy.blank("en")
-look_up_codecs_once()

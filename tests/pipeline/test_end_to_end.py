@@ -1,6 +1,7 @@
 """From a config of configs/ner to an installed model, by spaCy's own commands."""
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -220,9 +221,8 @@ def test_packaged_and_installed_model_gives_the_same(folder, model):
         [*pip, "install", *offline, "-t", folder / "site", wheel], check=True, timeout=120
     )
     code = LOAD_INSTALLED + LOAD_AND_ANNOTATE
-    got = run_elsewhere(
-        code, "en_psa_test", folder / "site", *TEXTS, PYTHONPATH=str(folder / "site")
-    )
+    path = os.pathsep.join([str(folder / "site"), os.getenv("PYTHONPATH", "")])
+    got = run_elsewhere(code, "en_psa_test", folder / "site", *TEXTS, PYTHONPATH=path)
     assert got == annotate(spacy.load(model), TEXTS)
     assert sum(map(len, got["entities"])) > 5
 
