@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytest.register_assert_rewrite("tests.helpers")
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", parent=settings.get_profile("random"), derandomize=True)
+settings.load_profile("same")  # other examples in each run: --hypothesis-profile random
 
 from thinc.api import Adam  # noqa: E402
 
@@ -29,6 +30,12 @@ if find_spec("spacy_transformers"):
     LIGHT = str(Path(__file__).parent / "light_children")
     sys.path.insert(0, LIGHT)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.getenv("PYTHONPATH")]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, as some tests wait for processes."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
