@@ -3,33 +3,40 @@
 Annotates the documents of a file with a pipeline, in turn with its document memory and without it,
 `--rounds` times in one thread. Times are those of the processor.
 
-Results (kind "figures"): `words`; `memory` and `sentences`, words a second in each round.
+Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, words
+a second in each round.
 """
 
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import spacy
 import torch
 from spacy.tokens import Doc
+from spacy.util import dict_to_dot, load_config
 from thinc.api import Model
 
 from benchmarks.record import write_record
 from spacy_psa.architectures import documentwise
 from spacy_psa.corpora.documents import read_document_corpus
+from spacy_psa.modules.precision import Precision
 
 
-def measure(path: str, data: Path, rounds: int) -> dict[str, Any]:
+def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[str, Any]:
     torch.set_num_threads(1)
-    nlp = spacy.load(path)
+    settings = dict_to_dot(load_config(path / "config.cfg"))
+    nlp = spacy.load(
+        path, config={name: precision for name in settings if name.endswith(".precision")}
+    )
     gold = [example.predicted for example in read_document_corpus(data)(nlp)]
     words = sum(len(doc) for doc in gold)
     model: Model = nlp.get_pipe("ner").model  # type: ignore[attr-defined]
     [memory] = [node for node in model.walk() if node.name == "document_memory"]
     ways = {"memory": memory._func, "sentences": _without}
-    found: dict[str, Any] = {"words": words, "memory": [], "sentences": []}
+    found: dict[str, Any] = {"words": words, "precision": precision}
+    found.update(memory=[], sentences=[])
     for number in range(rounds + 1):
         for name in sorted(ways, reverse=bool(number % 2)):
             memory._func = ways[name]
@@ -60,15 +67,16 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("model", metavar="MODEL")
+    found.add_argument("model", type=Path, metavar="MODEL")
     found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("--precision", choices=get_args(Precision), default="float32")
     found.add_argument("--rounds", type=int, default=7, help="times that it is repeated (7)")
     return found
 
 
 def main() -> None:
     given = parser().parse_args()
-    results = measure(given.model, given.data, given.rounds)
+    results = measure(given.model, given.data, given.precision, given.rounds)
     write_record(given.out, "documents", results, data=[given.data])
 
 

@@ -4,17 +4,15 @@ The idea is that of the word-level module of GCDoc (see docs/papers.md): where o
 little about a name, another sentence of the document may say more.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
 from spacy_psa.kernels import available
 from spacy_psa.modules.document_attention import DocumentAttention, Scoring
 from spacy_psa.modules.initialization import glorot
-from spacy_psa.modules.precision import Precision, multiplier
+from spacy_psa.modules.precision import Precision, multiplier, multiplier_of_all
 
-BLOCK_ROWS = 1024
+BLOCK_ROWS = 512
 """Rows that annotation works on at a time."""
 
 
@@ -80,7 +78,10 @@ class DocumentMemory(DocumentAttention):
         if fast and not torch.is_grad_enabled() and available():
             return self._annotate(x, rows, others)
         own = x.index_select(0, rows)
-        query, key, value, project, gate_of = self._multipliers()
+        layers = self.query, self.key, self.value, self.project, self.gate
+        query, key, value, project, gate_of = (
+            multiplier(layer, self.precision) for layer in layers
+        )
         asked = query(own)
         found = self.read(asked, key(own), value(own), others)
         added = self.dropout(torch.tanh(project(found)))
@@ -91,14 +92,17 @@ class DocumentMemory(DocumentAttention):
         """Compute what `forward` does, some rows at a time, so that they stay in the cache."""
         from spacy_psa.kernels.document_memory import attend, mix
 
-        *layers, project, gate_of = self._multipliers()
         width = self.query.out_features
-        query, key, value = (x.new_empty(len(rows), width) for _ in layers)
+        read = multiplier_of_all([self.query, self.key, self.value], self.precision)
+        project, gate_of = (
+            multiplier(layer, self.precision) for layer in (self.project, self.gate)
+        )
+        query, key, value = (x.new_empty(len(rows), width) for _ in range(3))
         blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
         for block in blocks:
-            own = x.index_select(0, rows[block])
-            for layer, out in zip(layers, (query, key, value), strict=True):
-                out[block] = layer(own)
+            parts = read(x.index_select(0, rows[block])).split(width, 1)
+            for part, out in zip(parts, (query, key, value), strict=True):
+                out[block] = part
         mixed = x.clone()
         for block in blocks:
             found = torch.empty_like(query[block])
@@ -107,7 +111,3 @@ class DocumentMemory(DocumentAttention):
             added, gate = project(found), gate_of(torch.cat([query[block], found], 1))
             mix(added.numpy(), gate.numpy(), rows[block].numpy(), mixed.numpy())
         return mixed
-
-    def _multipliers(self) -> list[Callable[[Tensor], Tensor]]:
-        layers = self.query, self.key, self.value, self.project, self.gate
-        return [multiplier(layer, self.precision) for layer in layers]

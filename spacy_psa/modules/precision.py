@@ -4,7 +4,7 @@
 matrices, for code that also has steps of its own, such as a compiled recurrence.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Literal
 
@@ -184,3 +184,25 @@ def multiplier(layer: nn.Module, precision: Precision) -> Callable[[Tensor], Ten
     if torch.is_grad_enabled():
         return partial(affine, weight=layer.weight, bias=layer.bias, precision=precision)
     return partial(Weight(layer.weight, precision).affine, bias=layer.bias)
+
+
+def multiplier_of_all(
+    layers: Sequence[nn.Module], precision: Precision
+) -> Callable[[Tensor], Tensor]:
+    """Return linear layers of one input, with biases, as one function without gradients.
+
+    One product is faster than several narrow ones. The outputs stand side by side. See `multiplier`
+    for the types, and for layers other than nn.Linear, which are called one by one.
+
+    Examples:
+        >>> layers = [nn.Linear(3, 2), nn.Linear(3, 1)]
+        >>> multiplier_of_all(layers, "float32")(torch.randn(40, 3)).shape
+        torch.Size([40, 3])
+    """
+    linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    if len(linear) < len(layers):
+        functions = [multiplier(layer, precision) for layer in layers]
+        return lambda x: torch.cat([function(x) for function in functions], 1)
+    weight = torch.cat([layer.weight for layer in linear])
+    bias = torch.cat([layer.bias for layer in linear])
+    return partial(Weight(weight, precision).affine, bias=bias)

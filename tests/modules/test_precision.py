@@ -12,7 +12,14 @@ from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import quantize
 from spacy_psa.modules.lstm import BiLSTM, _by_torch
 from spacy_psa.modules.occurrences import nearest_occurrences
-from spacy_psa.modules.precision import ROWS, Weight, affine, filled, multiplier
+from spacy_psa.modules.precision import (
+    ROWS,
+    Weight,
+    affine,
+    filled,
+    multiplier,
+    multiplier_of_all,
+)
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
@@ -164,3 +171,14 @@ def test_any_dimensions_before_the_last_are_rows():
 def test_rows_are_filled_with_zeros():
     found = filled(torch.ones(ROWS + 1, 2))
     assert found.shape == (2 * ROWS, 2) and found.sum() == 2 * (ROWS + 1)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("wrap", [nn.Identity(), nn.Sequential], ids=["linear", "others"])
+def test_layers_of_one_input_give_side_by_side_what_each_gives(precision, wrap):
+    layers = [wrap(nn.Linear(5, width)) for width in (3, 1, 4)]
+    x = torch.randn(40, 5)
+    with torch.no_grad():
+        found = multiplier_of_all(layers, precision)(x)
+        expected = torch.cat([multiplier(layer, precision)(x) for layer in layers], 1)
+    torch.testing.assert_close(found, expected)
