@@ -32,12 +32,6 @@ if find_spec("spacy_transformers"):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.getenv("PYTHONPATH")]))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, as some tests wait for processes."""
-    return (os.cpu_count() or 1) + 1
-
-
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     import torch
