@@ -27,6 +27,7 @@ shorten_exceptions()
 if find_spec("spacy_transformers"):
     import spacy_transformers  # noqa: F401
 
+    # For processes that tests start, by multiprocessing (sys.path) or as commands (PYTHONPATH).
     LIGHT = str(Path(__file__).parent / "light_children")
     sys.path.insert(0, LIGHT)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.getenv("PYTHONPATH")]))
