@@ -1,7 +1,7 @@
 """Stands for spacy-transformers in the processes that tests start.
 
-spaCy loads each factory that is installed, and importing the true package takes longer than importing
-spaCy. A test whose processes need it takes this folder from PYTHONPATH.
+spaCy imports the packages of all factories that are installed, and this one takes longer than spaCy
+itself. A test whose processes need the true package takes this folder from PYTHONPATH.
 """
 
 make_transformer = None
