@@ -14,7 +14,7 @@ from spacy.util import load_config, registry
 from spacy.vocab import Vocab
 
 from spacy_psa.architectures.word_cache import caches
-from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.docbin import codecs_known, read_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
 from spacy_psa.performance.timing import Timing, stopwatch
@@ -64,7 +64,8 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
         return load_pipeline(path)
     _check_config(path, train)
     paths = {"paths.train": str(train), "paths.dev": str(train), "paths.vectors": vectors}
-    return init_nlp(load_config(path, overrides=paths, interpolate=False))
+    with codecs_known():
+        return init_nlp(load_config(path, overrides=paths, interpolate=False))
 
 
 def open_pipelines(

@@ -17,6 +17,7 @@ from spacy.training.loop import train
 from spacy.util import dot_to_dict
 from thinc.api import Config
 
+from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
 from spacy_psa.search.presence import is_interrupted, present
 from spacy_psa.search.space import Space, suggest
@@ -162,7 +163,7 @@ class Search:
         config = config.copy()
         logger = {"@loggers": "spacy-psa.trial_logger.v1", "logger": config["training"]["logger"]}
         config["training"]["logger"] = logger
-        with reporting(report):
+        with reporting(report), codecs_known():
             nlp = init_nlp(config, use_gpu=self.use_gpu)
             train(nlp, None, use_gpu=self.use_gpu, stdout=io.StringIO(), stderr=io.StringIO())
 

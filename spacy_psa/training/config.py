@@ -56,8 +56,11 @@ def initialize(path: Path, config: "Config", gpu_id: int = -1) -> "Language":
     """
     from spacy.training.initialize import init_nlp
 
+    from spacy_psa.corpora.docbin import codecs_known
+
     try:
-        return init_nlp(config, use_gpu=gpu_id)
+        with codecs_known():
+            return init_nlp(config, use_gpu=gpu_id)
     except InputError:
         raise
     except (ValueError, KeyError, OSError) as error:

@@ -19,6 +19,7 @@ from spacy.training.loop import (
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, Optimizer, fix_random_seed, set_gpu_allocator
 
+from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
 from spacy_psa.training.checkpoint import Checkpoints, restore_training, training_state
 from spacy_psa.training.data_parallel import DataParallel
@@ -95,7 +96,7 @@ def train(
     if finished is not None:
         changed = ", ".join(differences(finished, this))
         stdout.write(f"Starting again: since the training in {output}, {changed} has changed\n")
-    with locked(output) if processes.first else nullcontext():
+    with locked(output) if processes.first else nullcontext(), codecs_known():
         saved = processes.share(checkpoints.load() if resume and processes.first else None)
         if saved is not None:
             _check_same(saved, this, processes, checkpoints)
