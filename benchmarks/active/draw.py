@@ -45,8 +45,9 @@ def draw(target: Path) -> None:
         whole = scores(rows, system, "test")
         if whole:
             title = f"all {rows[0]['sentences']:,} sentences: {rows[0]['decisions']:,} decisions"
+            title += "" if system == "crf_ner" else " (spaCy)"
             where: dict[str, Any] = {"linestyle": style, "color": "#4a5568", "linewidth": 1}
-            axes.axhline(100 * mean(whole), label=title if system == "crf_ner" else None, **where)
+            axes.axhline(100 * mean(whole), label=title, **where)
     axes.set_xlabel("decisions of an annotator")
     axes.set_ylabel("F1 on the test set of CoNLL-2003")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
