@@ -3,8 +3,8 @@
 Annotates the documents of a file with a pipeline, in turn with its document memory and without it,
 `--rounds` times in one thread. Times are those of the processor.
 
-Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, words
-a second in each round.
+Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, words a second
+in each round.
 """
 
 import argparse
@@ -35,8 +35,7 @@ def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[s
     model: Model = nlp.get_pipe("ner").model  # type: ignore[attr-defined]
     [memory] = [node for node in model.walk() if node.name == "document_memory"]
     ways = {"memory": memory._func, "sentences": _without}
-    found: dict[str, Any] = {"words": words, "precision": precision}
-    found.update(memory=[], sentences=[])
+    rates: dict[str, list[int]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name in sorted(ways, reverse=bool(number % 2)):
             memory._func = ways[name]
@@ -48,8 +47,8 @@ def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[s
             for _ in nlp.pipe(docs):
                 pass
             if number:  # the first round does not count
-                found[name].append(round(words / (time.process_time() - started)))
-    return found
+                rates[name].append(round(words / (time.process_time() - started)))
+    return {"words": words, "precision": precision, **rates}
 
 
 def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:

@@ -19,6 +19,7 @@ class DocumentAttention(nn.Module):
         c_i = Σ_j α_ij V h_j,  α_i = softmax_j(Q h_i · K h_j / √m)
 
     h are vectors of d numbers, and m is `width`. W, in `project`, leads from c to d numbers again.
+    The weights are those of scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
 
     Args:
         input_width: d, the width of the input and of the output.

@@ -93,14 +93,13 @@ class DocumentMemory(DocumentAttention):
         from spacy_psa.kernels.document_memory import attend, mix
 
         width = self.query.out_features
-        read = multiplier_of_all([self.query, self.key, self.value], self.precision)
-        project, gate_of = (
-            multiplier(layer, self.precision) for layer in (self.project, self.gate)
-        )
+        multiply = multiplier_of_all([self.query, self.key, self.value], self.precision)
+        project = multiplier(self.project, self.precision)
+        gate_of = multiplier(self.gate, self.precision)
         query, key, value = (x.new_empty(len(rows), width) for _ in range(3))
         blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
         for block in blocks:
-            parts = read(x.index_select(0, rows[block])).split(width, 1)
+            parts = multiply(x.index_select(0, rows[block])).split(width, 1)
             for part, out in zip(parts, (query, key, value), strict=True):
                 out[block] = part
         mixed = x.clone()

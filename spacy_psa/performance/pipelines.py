@@ -9,15 +9,15 @@ from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.training.initialize import init_nlp
 from spacy.util import load_config, registry
 from spacy.vocab import Vocab
 
 from spacy_psa.architectures.word_cache import caches
-from spacy_psa.corpora.docbin import codecs_known, read_docbin
+from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
 from spacy_psa.performance.timing import Timing, stopwatch
+from spacy_psa.training.config import initialize
 
 Sentences = list[list[str]]
 
@@ -64,8 +64,7 @@ def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Languag
         return load_pipeline(path)
     _check_config(path, train)
     paths = {"paths.train": str(train), "paths.dev": str(train), "paths.vectors": vectors}
-    with codecs_known():
-        return init_nlp(load_config(path, overrides=paths, interpolate=False))
+    return initialize(Path(path), load_config(path, overrides=paths, interpolate=False))
 
 
 def open_pipelines(

@@ -14,7 +14,6 @@ from spacy.training import Example
 from thinc.api import Model
 from torch import nn
 
-from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.training.announced_words import AnnouncedWords
@@ -188,23 +187,22 @@ class _ScorerOfAll(Scorer):
     def score(self, examples: Iterable[Example], *, per_component: bool = False) -> dict[str, Any]:
         """Score all examples; `examples` are those of this process."""
         scores: dict[str, Any] = {}
-        with codecs_known():
-            docs = DocBin(store_user_data=True)
-            for example in examples:
-                doc = example.predicted
-                kept = {key: v for key, v in doc.user_data.items() if isinstance(v, PLAIN)}
-                doc.user_data.clear()
-                doc.user_data.update(kept)
-                docs.add(doc)
-            parts = self.processes.gather(docs.to_bytes())
-            if self.processes.first:
-                vocab, count = self.nlp.vocab, self.processes.count
-                everything: list[Any] = [None] * len(self.examples)
-                for rank, part in enumerate(parts):
-                    found = DocBin().from_bytes(part).get_docs(vocab)
-                    for number, doc in zip(range(rank, len(everything), count), found):
-                        everything[number] = Example(doc, self.examples[number].reference)
-                scores = super().score(everything, per_component=per_component)
+        docs = DocBin(store_user_data=True)
+        for example in examples:
+            doc = example.predicted
+            kept = {key: v for key, v in doc.user_data.items() if isinstance(v, PLAIN)}
+            doc.user_data.clear()
+            doc.user_data.update(kept)
+            docs.add(doc)
+        parts = self.processes.gather(docs.to_bytes())
+        if self.processes.first:
+            vocab, count = self.nlp.vocab, self.processes.count
+            everything: list[Any] = [None] * len(self.examples)
+            for rank, part in enumerate(parts):
+                found = DocBin().from_bytes(part).get_docs(vocab)
+                for number, doc in zip(range(rank, len(everything), count), found):
+                    everything[number] = Example(doc, self.examples[number].reference)
+            scores = super().score(everything, per_component=per_component)
         return self.processes.share(scores)
 
 

@@ -221,7 +221,7 @@ def test_packaged_and_installed_model_gives_the_same(folder, model):
         [*pip, "install", *offline, "-t", folder / "site", wheel], check=True, timeout=120
     )
     code = LOAD_INSTALLED + LOAD_AND_ANNOTATE
-    path = os.pathsep.join([str(folder / "site"), os.getenv("PYTHONPATH", "")])
+    path = os.pathsep.join(filter(None, [str(folder / "site"), os.getenv("PYTHONPATH")]))
     got = run_elsewhere(code, "en_psa_test", folder / "site", *TEXTS, PYTHONPATH=path)
     assert got == annotate(spacy.load(model), TEXTS)
     assert sum(map(len, got["entities"])) > 5
