@@ -26,9 +26,9 @@ def present(trial: Trial) -> Iterator[None]:
 
     def tell() -> None:
         while not ended.wait(EVERY):
-            trial.set_user_attr(PRESENT, _sign())
+            trial.set_user_attr(PRESENT, sign_of_life())
 
-    trial.set_user_attr(PRESENT, _sign())
+    trial.set_user_attr(PRESENT, sign_of_life())
     thread = Thread(target=tell, daemon=True)
     thread.start()
     try:
@@ -44,14 +44,15 @@ def is_interrupted(trial: FrozenTrial) -> bool:
     Of a process on this machine it is known at once, of another one after some minutes of silence.
     """
     sign: dict[str, Any] | None = trial.user_attrs.get(PRESENT)
-    if sign is None:  # killed before its first sign, or of an earlier version
+    if sign is None:  # of an earlier version
         return True
     if sign["host"] == socket.gethostname():
         return not _runs_elsewhere(sign["process"])
     return time.time() - sign["time"] > SILENCE
 
 
-def _sign() -> dict[str, Any]:
+def sign_of_life() -> dict[str, Any]:
+    """Who this process is, and that it runs now."""
     return {"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}
 
 

@@ -19,7 +19,7 @@ from thinc.api import Config
 
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
-from spacy_psa.search.presence import is_interrupted, present
+from spacy_psa.search.presence import PRESENT, is_interrupted, present, sign_of_life
 from spacy_psa.search.space import Space, suggest
 from spacy_psa.search.storage import open_storage
 from spacy_psa.search.trial_logger import Report, reporting
@@ -123,6 +123,7 @@ class Search:
         self._take_up()
         if limit is not None and self.begun >= limit:
             return None
+        self._enqueue({})
         trial = self.study.ask()
         trials = self.study.get_trials(deepcopy=False)
         place = trial.number - _uncounted(trials[: trial.number + 1])
@@ -184,7 +185,12 @@ class Search:
                     self.study.tell(trial.number, state=TrialState.FAIL)
                 except ValueError:  # another process was faster
                     continue
-                self.study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
+                self._enqueue(trial.params, **{AGAIN: trial.number})
+
+    def _enqueue(self, values: dict[str, Any], **attributes: int) -> None:
+        """Queue a trial. It has a sign of life, so no process takes it for interrupted."""
+        signed = {PRESENT: sign_of_life(), **attributes}
+        self.study.enqueue_trial(values, user_attrs=signed)
 
 
 def _uncounted(trials: Iterable[FrozenTrial]) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -166,6 +167,25 @@ def test_several_processes_search_together_and_replace_one_that_is_killed(folder
     assert len(complete) == 5
     values = sorted((str(t.params), t.value) for t in complete)
     assert values == sorted((str(t.params), t.value) for t in expected)
+
+
+def test_a_trial_that_has_just_begun_is_not_begun_again(folder, tmp_path, monkeypatch):
+    storage = str(tmp_path / "a.journal")
+    first, other = (searched(folder, storage, sampler="random") for _ in range(2))
+    starter = os.getppid()
+
+    @contextmanager
+    def looked_at(trial):
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr("os.getpid", lambda: starter)
+            assert other.step(limit=1) is None
+        with presence.present(trial):
+            yield
+
+    monkeypatch.setattr("spacy_psa.search.study.present", looked_at)
+    trial = first.step(limit=1)
+    assert [t.number for t in other.ended] == [trial.number]
+    assert len(other.study.get_trials()) == 1
 
 
 def test_a_trial_of_another_machine_is_waited_for(folder, tmp_path, monkeypatch):
