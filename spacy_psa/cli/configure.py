@@ -39,7 +39,7 @@ def configure(
       spacy-psa configure conll2003 corpus/conll2003 training/config.cfg --config bilstm_crf
     """
     from spacy_psa.corpora.layouts import LAYOUTS
-    from spacy_psa.training.layers import assignments, chosen_settings, set_log
+    from spacy_psa.training.layers import assignments, set_log, with_settings
 
     if corpus in LAYOUTS:
         base = Path(f"configs/{task.value}/{config}.cfg")
@@ -47,7 +47,7 @@ def configure(
         return
     train, dev = (source / f"{part}.spacy" for part in ("train", "dev"))
     counted, told = make_config(task, train, dev, sentencizer=_cut_by_rules(source / CHECK))
-    counted = counted.merge(chosen_settings(assignments(values or []), counted, target))
+    counted = with_settings(counted, assignments(values or []), target)
     if log is not None:
         set_log(counted, log)
     write_config(counted, told, target)

@@ -127,7 +127,10 @@ def _read_runs(
     if final and not Path(test).exists():
         raise InputError(f"{test}: there is no such file or folder, and {place} names it as test")
     settings = {f"paths.{key}": value for key, value in paths.items()}
-    settings |= shared["overrides"] | own["overrides"]
+    given = own["overrides"]
+    # Those of the run come last, since a later setting may be a part of an earlier one.
+    settings |= {key: value for key, value in shared["overrides"].items() if key not in given}
+    settings |= given
     grid = _flat(_table(table, "grid", place))
     for key, values in grid.items():
         if not isinstance(values, list) or not values:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,11 +45,10 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
         _check(part, whole, layer, base)
         merged = merged.merge(part)
         sizes |= _checked_sizes(corpus, layer)
-    chosen = chosen_settings(values, merged, base)
-    merged = merged.merge(chosen)
+    merged = with_settings(merged, values, base)
     if sizes:
         fit_epochs(merged["training"], whole["training"], sizes)
-        merged = merged.merge(chosen)  # single settings are not fitted
+        merged = with_settings(merged, values, base)  # single settings are not fitted
     return merged
 
 
@@ -111,15 +111,16 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def chosen_settings(
-    values: Mapping[str, Any], config: dict[str, Any], base: Path
-) -> dict[str, Any]:
-    """Give {"a.b": "1"} as {"a": {"b": 1}}.
+def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "Config":
+    """Replace single settings of a config, one after the other, so that a later one wins.
 
     Args:
-        values: settings by dotted path; a string that is JSON is read as JSON.
         config: the config, which must have these settings.
+        values: settings by dotted path; a string that is JSON is read as JSON.
         base: its file, for errors.
+
+    Returns:
+        A new config.
 
     Raises:
         InputError: if the config has no such setting, or a section gets a single value.
@@ -127,18 +128,15 @@ def chosen_settings(
     import srsly
     from spacy.util import dot_to_dict
 
-    found = {}
     for key, value in values.items():
         held = _held(key, config, base)
-        found[key] = value
         if isinstance(value, str):
-            try:
-                found[key] = srsly.json_loads(value)
-            except ValueError:
-                found[key] = value
-        if isinstance(held, dict) and not isinstance(found[key], dict):
+            with suppress(ValueError):  # a text that is no JSON stays one
+                value = srsly.json_loads(value)
+        if isinstance(held, dict) and not isinstance(value, dict):
             raise InputError(f"{key} is a section; {USAGE}")
-    return dot_to_dict(found)
+        config = config.merge(dot_to_dict({key: value}))
+    return config
 
 
 def _held(key: str, config: dict[str, Any], base: Path) -> Any:

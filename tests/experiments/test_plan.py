@@ -56,6 +56,17 @@ def test_a_run_has_what_it_says_and_what_the_plan_says(tmp_path):
     assert b.settings["training.dropout"] == 0.2 and b.settings["paths.dev"] == "other.spacy"
 
 
+def test_settings_of_the_run_come_after_those_of_the_plan(tmp_path):
+    rest = '[overrides]\nx.rate = 1\nx.optimizer = {"@optimizers" = "Adam.v1"}\n'
+    own = "[runs.a.overrides]\nx.optimizer.rate = 2\nx.rate = 3\n"
+    (run,) = read(tmp_path, "seeds = [1]\n" + rest + '[runs.a]\nconfig = "a.cfg"\n' + own).runs
+    assert list(run.settings.items()) == [
+        ("x.optimizer", {"@optimizers": "Adam.v1"}),
+        ("x.optimizer.rate", 2),
+        ("x.rate", 3),
+    ]
+
+
 def test_a_grid_stands_for_all_combinations(tmp_path):
     grid = '[runs.a.grid]\n"x.window" = [5, 10]\ny.word = ["${word.cnn}", "${word.tener}"]\n'
     plan = read(tmp_path, GOOD + grid)
