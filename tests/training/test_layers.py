@@ -24,7 +24,7 @@ def test_a_later_setting_may_be_a_part_of_an_earlier_one():
 def test_a_setting_of_a_section_that_was_replaced_is_known():
     values = {"training.optimizer": {**ADAM, "eps": 1e-7}, "training.optimizer.eps": "1e-6"}
     assert layered(PSA, [], values)["training"]["optimizer"]["eps"] == 1e-6
-    with pytest.raises(InputError, match="has no setting 'training.optimizer.m"):
+    with pytest.raises(InputError, match=r"no setting 'training\.optimizer\.m"):
         layered(PSA, [], {"training.optimizer": ADAM, "training.optimizer.momentum": 0.5})
 
 
