@@ -136,6 +136,42 @@ class LinearChain(StructuredDistribution[Tensor]):
         """Select sentences by their numbers, (rows,) int64 in ascending order."""
         return LinearChain(self.potentials[rows], self.lengths[rows])
 
+    def uniform(self) -> LinearChain:
+        """Give all possible sequences of each sentence the same probability.
+
+        Returns:
+            A chain over the same sequences, without gradients.
+
+        Examples:
+            >>> chain = LinearChain.from_emissions(torch.randn(1, 3, 2), torch.tensor([3]))
+            >>> chain.uniform().log_partition.exp()  # the number of sequences
+            tensor([8.])
+        """
+        return LinearChain(possible(self.potentials), self.lengths)
+
+    def expected_score(self, other: LinearChain) -> Tensor:
+        """Compute the mean score of a sequence if another chain draws it.
+
+        The score of a sequence is a sum over its pairs of tags, so the pairwise marginals of the
+        other chain are enough.
+
+        Args:
+            other: distributions of the same sentences over the same tags, which get no gradient.
+
+        Returns:
+            (B,) float64; -inf if the other chain gives a probability to what this one excludes.
+
+        Examples:
+            >>> one = LinearChain.from_emissions(torch.tensor([[[2.0, 4.0]]]), torch.tensor([1]))
+            >>> one.expected_score(one.uniform())
+            tensor([3.], dtype=torch.float64)
+        """
+        starts = other.marginals[:, 0].detach()
+        pairs = other.pairwise_marginals.detach()
+        return product(starts, self.potentials[:, 0, 0]).sum(1) + product(
+            pairs, self.potentials
+        ).sum((1, 2, 3))
+
     @cached_property
     def marginals(self) -> Tensor:
         """The probability p(y_t = y) of each tag at each place, (B, n, K).
@@ -418,3 +454,14 @@ def _forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tens
     values = potentials.detach().contiguous().numpy()
     log_z, expected = kernel.forward_backward(values, lengths.numpy())
     return torch.from_numpy(log_z), torch.from_numpy(expected)
+
+
+def possible(potentials: Tensor) -> Tensor:
+    """Replace all log potentials by 0, but for those that exclude something."""
+    excluded = potentials.detach() == -torch.inf
+    return torch.zeros_like(potentials).masked_fill(excluded, -torch.inf)
+
+
+def product(probabilities: Tensor, scores: Tensor) -> Tensor:
+    """Multiply in double precision; 0 times -inf is 0."""
+    return torch.where(probabilities > 0, probabilities.double() * scores, 0.0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spacy_psa.ragged import pad, positions
-from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.chain import LinearChain, possible, product
 from spacy_psa.structs.distribution import check_mask, recording
 
 
@@ -125,6 +125,17 @@ class PairChain(LinearChain):
     def select(self, rows: Tensor) -> PairChain:
         kept = torch.isin(positions(self.lengths)[0], rows)
         return PairChain(self.flat[kept.to(self.device)], self.lengths[rows], self.pairs)
+
+    def uniform(self) -> PairChain:
+        return PairChain(possible(self.flat), self.lengths, self.pairs)
+
+    def expected_score(self, other: LinearChain) -> Tensor:
+        same = isinstance(other, PairChain) and torch.equal(other.pairs.places, self.pairs.places)
+        if not same or not other._compiled:
+            return super().expected_score(other)
+        parts = product(cast(PairChain, other)._flat_expected, self.flat).sum(1)
+        sentence = positions(self.lengths, self.device)[0]
+        return parts.new_zeros(len(self.lengths)).index_add(0, sentence, parts)
 
     @cached_property
     def marginals(self) -> Tensor:

@@ -140,14 +140,36 @@ def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "C
 
 
 def _held(key: str, config: dict[str, Any], base: Path) -> Any:
+    """What the config has at a path; None for a setting that it leaves to its default."""
     at: Any = config
-    for name in key.split("."):
+    names = key.split(".")
+    for place, name in enumerate(names, 1):
         if not isinstance(at, dict) or name not in at:
+            if place == len(names) and isinstance(at, dict) and name in _arguments(at):
+                return None
             near = get_close_matches(name, at if isinstance(at, dict) else [], 1)
             hint = f"; did you mean {near[0]!r} for {name!r}?" if near else "; correct the name"
             raise InputError(f"{base} has no setting {key!r}{hint}")
         at = at[name]
     return at
+
+
+def _arguments(section: Mapping[str, Any]) -> Iterable[str]:
+    """The settings that the function or the component of a section takes."""
+    from inspect import signature
+
+    import spacy
+    from catalogue import RegistryError
+    from spacy.util import registry
+
+    names = {key[1:]: name for key, name in section.items() if key.startswith("@")}
+    if "factory" in section:
+        spacy.blank("xx")  # makes spaCy look for the components of other packages
+        names = {"factories": section["factory"]}
+    for kind, name in names.items():
+        with suppress(RegistryError):
+            return signature(registry.get(kind, name)).parameters
+    return ()
 
 
 def _checked_sizes(corpus: Mapping[str, Any], settings: Path) -> Mapping[str, int]:

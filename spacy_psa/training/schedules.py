@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from math import cos, pi
 
 from spacy_psa.errors import InputError
 
@@ -65,11 +66,7 @@ def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Itera
         >>> [next(schedule) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    if total_steps < 1 or not 0 <= warmup < 1:
-        raise InputError(
-            f"triangular.v1: total_steps is {total_steps} and warmup {warmup}: "
-            "take 1 or more steps, and a warmup from 0 to less than 1"
-        )
+    _check_steps("triangular.v1", total_steps, warmup)
     return _triangular(max_rate, total_steps, warmup * total_steps)
 
 
@@ -79,3 +76,46 @@ def _triangular(max_rate: float, total: int, rising: float) -> Iterator[float]:
             yield max_rate * step / rising
         else:
             yield max_rate * max(0, total - step) / (total - rising)
+
+
+def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
+    """Build the schedule `cosine.v1`, in which the learning rate falls as a cosine from 0 to π.
+
+    With S = total_steps and w = warmup * S, the rate of the s-th update, s = 1, 2, …, is
+
+        max_rate * s / w                                        for s <= w
+        max_rate * (1 + cos(π * (s - w) / (S - w))) / 2         for w < s <= S
+
+    and 0 after that (Loshchilov and Hutter 2017, Eq. 5, after a rise).
+
+    Args:
+        max_rate: the highest rate.
+        total_steps: number of updates of the whole training: epochs times batches in an epoch.
+        warmup: share of the updates in which the rate rises, from 0 to less than 1.
+
+    Raises:
+        InputError: if `total_steps` is below 1, or if `warmup` is not from 0 to less than 1.
+
+    Examples:
+        >>> schedule = cosine(1.0, total_steps=4, warmup=0.5)
+        >>> [round(next(schedule), 6) for _ in range(5)]
+        [0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+    _check_steps("cosine.v1", total_steps, warmup)
+    return _cosine(max_rate, total_steps, warmup * total_steps)
+
+
+def _cosine(max_rate: float, total: int, rising: float) -> Iterator[float]:
+    for step in count(1):
+        if step <= rising:
+            yield max_rate * step / rising
+        else:
+            yield max_rate * (1 + cos(pi * min(1.0, (step - rising) / (total - rising)))) / 2
+
+
+def _check_steps(name: str, total_steps: int, warmup: float) -> None:
+    if total_steps < 1 or not 0 <= warmup < 1:
+        raise InputError(
+            f"{name}: total_steps is {total_steps} and warmup {warmup}: "
+            "take 1 or more steps, and a warmup from 0 to less than 1"
+        )

@@ -34,6 +34,7 @@ UNKNOWN = [
     ("architectures", "TENER", {"head_width": 0}),
     ("architectures", "Transformer", {"layers": 0}),
     ("architectures", "CRF", {"potentials": "pairs", "tok2vec": TOK2VEC}),
+    ("schedules", "cosine", {"max_rate": 0.1, "total_steps": 10, "warmup": 1.0}),
     ("schedules", "triangular", {"max_rate": 0.1, "total_steps": 0}),
     ("schedules", "inverse_decay", {"initial_rate": 0.1, "decay": 0.1, "steps_per_epoch": 0}),
     ("optimizers", "SGD", {"clip_value": -1.0}),
@@ -63,6 +64,7 @@ def test_a_value_that_an_option_does_not_take_is_named(kind, name, options):
     [
         ("psa", {"components.ner.scheme": "IOB"}, "scheme"),
         ("psa", {"components.ner.reduction": "max"}, "reduction"),
+        ("psa", {"components.ner.label_smoothing": 1.5}, "label_smoothing"),
         ("psa", {"components.ner.model.tok2vec.encode.window": 0}, "window"),
         (
             "psa",

@@ -33,6 +33,7 @@ WRONG = {
     "decode": "beam",
     "forbidden_spans_key": ["a", "b"],
     "incorrect_spans_key": ["a", "b"],
+    "label_smoothing": "some",
     "loss": "squared",
     "max_grad_norm": "small",
     "max_length": "long",

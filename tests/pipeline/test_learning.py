@@ -39,12 +39,14 @@ def missing_example(nlp, tags):
     return Example(Doc(nlp.vocab, words=words), reference)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize(
+    ("reduction", "label_smoothing"), [("mean", 0.0), ("sum", 0.0), ("mean", 0.25)]
+)
 @pytest.mark.parametrize("head", HEADS)
-def test_gradient_of_the_loss_is_the_finite_difference(head, reduction):
+def test_gradient_of_the_loss_is_the_finite_difference(head, reduction, label_smoothing):
     nlp = random_nlp(head=head)
     ner = nlp.get_pipe("ner")
-    ner.reduction = reduction
+    ner.reduction, ner.label_smoothing = reduction, label_smoothing
     examples = make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
     examples.append(missing_example(nlp, ["B-PER", "I-PER", "-", "-"]))
     scores = [array.astype("float64") for array in scores_of(ner, examples)]
@@ -58,6 +60,23 @@ def test_gradient_of_the_loss_is_the_finite_difference(head, reduction):
         up, down = (ner.get_loss(examples, m)[0] for m in moved)
         assert (up - down) / (2 * step) == pytest.approx((gradient[i] * direction).sum(), rel=1e-6)
     assert gradient[1].shape[0] == 0
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_label_smoothing_mixes_the_annotation_with_all_analyses(head):
+    nlp = random_nlp(head=head)
+    ner = nlp.get_pipe("ner")
+    examples = make_examples(nlp, ["[Ada|PER] left Bath"])
+    scores = scores_of(ner, examples)
+    told, _ = ner.get_loss(examples, scores)
+    chain = ner.scored_chain(torch.from_numpy(scores[0]), torch.tensor([3]))
+    every = [torch.tensor(tags) for tags in itertools.product(range(len(ner.tags)), repeat=3)]
+    log_probs = torch.stack([chain.log_prob([tags])[0] for tags in every])
+    mean = float(-log_probs[log_probs > -torch.inf].double().mean())
+    ner.label_smoothing = 0.25
+    assert ner.get_loss(examples, scores)[0] == pytest.approx(0.75 * told + 0.25 * mean, rel=1e-5)
+    ner.label_smoothing = 1.0
+    assert ner.get_loss(examples, scores)[0] == pytest.approx(mean, rel=1e-5)
 
 
 def test_mean_is_the_sum_over_the_number_of_sentences():

@@ -79,3 +79,28 @@ def test_other_sentences_are_an_error():
     one, other = (LinearChain(dense(1), torch.tensor(lengths)) for lengths in ([3, 1], [3, 2]))
     with pytest.raises(ValueError, match="give both the same"):
         cross_entropy(one, other)
+
+
+@pytest.mark.parametrize("kind", ["dense", "pairs"])
+def test_a_uniform_chain_gives_all_possible_sequences_the_same_probability(kind):
+    start, legal = torch.tensor([True, True, False]), torch.zeros(3, 3, dtype=torch.bool)
+    legal[PAIRS.previous, PAIRS.tag] = True
+    scores = (dense if kind == "dense" else flat)(4)
+    made = LinearChain(scores, LENGTHS) if kind == "dense" else PairChain(scores, LENGTHS, PAIRS)
+    chain = made.constrain(transitions=legal, start=start)
+    uniform = chain.uniform()
+    assert not uniform.log_partition.requires_grad
+    for row, length in enumerate(LENGTHS.tolist()):
+        one = torch.tensor([row])
+        values = [torch.tensor(tags) for tags in itertools.product(range(3), repeat=length)]
+        of = {
+            name: torch.stack([each.select(one).log_prob([tags])[0] for tags in values])
+            for name, each in (("chain", chain), ("uniform", uniform))
+        }
+        possible = of["chain"] > -torch.inf
+        assert 0 < possible.sum() < len(values)
+        expected = torch.where(possible, -possible.sum().double().log(), -torch.inf)
+        torch.testing.assert_close(of["uniform"], expected)
+        score = torch.stack([chain.select(one).score([tags])[0] for tags in values])
+        mean = score[possible].mean().detach()
+        torch.testing.assert_close(chain.expected_score(uniform)[row].detach(), mean)

@@ -1,6 +1,7 @@
 """Configs that are laid over others, and single settings."""
 
 import pytest
+from spacy.util import dot_to_object
 from thinc.api import Config
 
 from spacy_psa.errors import InputError
@@ -26,6 +27,27 @@ def test_a_setting_of_a_section_that_was_replaced_is_known():
     assert layered(PSA, [], values)["training"]["optimizer"]["eps"] == 1e-6
     with pytest.raises(InputError, match=r"no setting 'training\.optimizer\.m"):
         layered(PSA, [], {"training.optimizer": ADAM, "training.optimizer.momentum": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("components.ner.label_smoothing", 0.25),
+        ("components.ner.model.tok2vec.encode.width", 200),
+        ("training.optimizer.clip_value", 5.0),
+    ],
+)
+def test_a_setting_that_the_config_leaves_to_its_default_can_be_given(key, value):
+    config = layered(PSA, [], {key: value})
+    assert dot_to_object(config, key) == value
+
+
+@pytest.mark.parametrize(
+    "key", ["components.ner.smooth", "components.ner.model.tok2vec.encode.heads", "training.x.y"]
+)
+def test_a_setting_that_nothing_takes_is_an_error(key):
+    with pytest.raises(InputError, match=f"has no setting '{key}'"):
+        layered(PSA, [], {key: 1})
 
 
 def test_the_config_itself_is_not_changed():

@@ -1,5 +1,6 @@
 """The learning rates of the papers, update by update."""
 
+import math
 from itertools import islice
 
 import pytest
@@ -9,7 +10,7 @@ from spacy.util import registry
 
 from spacy_psa.errors import InputError
 from spacy_psa.training.optimizers import sgd
-from spacy_psa.training.schedules import inverse_decay, triangular
+from spacy_psa.training.schedules import cosine, inverse_decay, triangular
 
 # Decay by epochs: lr_t = lr_0 / (1 + 0.05 t), t = epochs completed (Wei2020)
 
@@ -88,6 +89,14 @@ def test_the_rates_are_two_straight_lines(top, total, warmup):
         assert 0 <= found <= top * (1 + 1e-12)
 
 
+COSINE = {1: 0.1, 10: 1.0, 40: 0.75, 55: 0.5, 70: 0.25, 100: 0.0, 105: 0.0}
+
+
+@pytest.mark.parametrize(("update", "expected"), COSINE.items())
+def test_after_its_rise_a_rate_falls_as_a_cosine(update, expected):
+    assert rate(cosine(1.0, 100, warmup=0.1), update) == pytest.approx(expected, abs=1e-12)
+
+
 def test_without_warmup_the_rate_only_falls():
     assert list(islice(triangular(1.0, 4, 0.0), 6)) == [0.75, 0.5, 0.25, 0.0, 0.0, 0.0]
 
@@ -101,15 +110,19 @@ def test_an_optimizer_takes_its_rates_from_it_update_by_update():
     assert seen == [0.5, 1.0, 0.5, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("schedule", [cosine, triangular])
 @pytest.mark.parametrize(
     ("total", "warmup"), [(0, 0.01), (-5, 0.01), (10, -0.1), (10, 1.0), (10, 5)]
 )
-def test_a_rise_and_fall_over_no_steps_is_refused_at_once(total, warmup):
+def test_a_rise_and_fall_over_no_steps_is_refused_at_once(schedule, total, warmup):
     with pytest.raises(InputError, match=f"total_steps is {total} and warmup {warmup}"):
-        triangular(9e-4, total, warmup)
+        schedule(9e-4, total, warmup)
 
 
-def test_a_config_finds_the_rise_and_fall():
-    config = {"@schedules": "spacy-psa.triangular.v1", "max_rate": 1.0, "total_steps": 100}
+@pytest.mark.parametrize(
+    ("name", "second"), [("triangular", 98 / 99), ("cosine", (1 + math.cos(math.pi / 99)) / 2)]
+)
+def test_a_config_finds_the_rise_and_fall(name, second):
+    config = {"@schedules": f"spacy-psa.{name}.v1", "max_rate": 1.0, "total_steps": 100}
     schedule = registry.resolve({"schedule": config})["schedule"]
-    assert list(islice(schedule, 2)) == pytest.approx([1.0, 98 / 99])
+    assert list(islice(schedule, 2)) == pytest.approx([1.0, second])

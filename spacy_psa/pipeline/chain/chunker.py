@@ -97,6 +97,9 @@ class CRFChunker(SpanLabeler):
             before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
+        label_smoothing: the share of the loss that is the cross entropy with the uniform
+            distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
+            analyses in the place of classes); 0 for none.
         batch_tokens: number of tokens, padding included, that go through the model together in
             prediction.
         confidence: whether `doc.spans[name]` gets the predicted chunks too, with the probability
@@ -149,6 +152,7 @@ class CRFChunker(SpanLabeler):
         scheme: TagFormat = "BIOES",
         max_grad_norm: float = 5.0,
         reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
         batch_tokens: int = 4000,
         confidence: bool = False,
         decode: Decode = "viterbi",
@@ -165,6 +169,7 @@ class CRFChunker(SpanLabeler):
             scheme=scheme,
             max_grad_norm=max_grad_norm,
             reduction=reduction,
+            label_smoothing=label_smoothing,
             batch_tokens=batch_tokens,
             confidence=confidence,
             decode=decode,

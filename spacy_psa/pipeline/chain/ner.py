@@ -57,6 +57,9 @@ class CRFEntityRecognizer(SpanLabeler):
             before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
+        label_smoothing: the share of the loss that is the cross entropy with the uniform
+            distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
+            analyses in the place of classes); 0 for none.
         batch_tokens: number of tokens, padding included, that go through the model together in
             prediction.
         confidence: whether `doc.spans[name]` gets the predicted entities too, with the
@@ -117,6 +120,7 @@ class CRFEntityRecognizer(SpanLabeler):
         scheme: TagFormat = "BIOES",
         max_grad_norm: float = 5.0,
         reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
         batch_tokens: int = 4000,
         confidence: bool = False,
         decode: Decode = "viterbi",
@@ -134,6 +138,7 @@ class CRFEntityRecognizer(SpanLabeler):
             scheme=scheme,
             max_grad_norm=max_grad_norm,
             reduction=reduction,
+            label_smoothing=label_smoothing,
             batch_tokens=batch_tokens,
             confidence=confidence,
             decode=decode,

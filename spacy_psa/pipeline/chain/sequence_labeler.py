@@ -19,7 +19,7 @@ from torch import Tensor
 from spacy_psa.architectures.crf import score_legal_pairs
 from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.errors import check_choice, naming
+from spacy_psa.errors import check_choice, check_rates, naming
 from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor, Tags
 from spacy_psa.pipeline.chain.distillation import Distilling
 from spacy_psa.pipeline.chain.fitting_model import (
@@ -33,6 +33,7 @@ from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.ragged import pad
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.cross_entropy import cross_entropy
 
 Reduction = Literal["mean", "sum"]
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
@@ -57,6 +58,9 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
             before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
+        label_smoothing: the share of the loss that is the cross entropy with the uniform
+            distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
+            analyses in the place of classes); 0 for none.
         batch_tokens: number of tokens, padding included, that go through the model together in
             prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that a batch
             of several sentences takes no more memory than with 89.
@@ -67,7 +71,7 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
             for no such spans.
 
     Raises:
-        InputError: if there is no such `reduction`.
+        InputError: if there is no such `reduction`, or `label_smoothing` is not from 0 to 1.
 
     Examples:
         >>> import spacy
@@ -94,6 +98,7 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
         scorer: Callable | None,
         max_grad_norm: float,
         reduction: Reduction,
+        label_smoothing: float,
         batch_tokens: int,
         confidence: bool,
         required_spans_key: str | None,
@@ -112,7 +117,9 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
         )
         with naming(name):
             check_choice("reduction", reduction, Reduction)
+            check_rates(label_smoothing=label_smoothing)
         self.reduction = reduction
+        self.label_smoothing = label_smoothing
 
     @abstractmethod
     def gold_tags(self, example: Example, bounds: Bounds) -> list[Tags]:
@@ -183,7 +190,8 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
 
         Tokens without annotation are summed out. A CRF is normalised over the legal sequences,
         since it predicts no others. Independent tags are normalised for each token (Wei2020 Table
-        9, model 5).
+        9, model 5). With `label_smoothing`, the loss of a sentence is the cross entropy with a
+        mixture of its annotation and the uniform distribution over the analyses.
 
         Args:
             examples: predicted docs with their references.
@@ -204,8 +212,10 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
         lengths = torch.tensor([size for size in sizes if size])
         chain = self.scored_chain(flat, lengths)
         values = torch.from_numpy(numpy.concatenate(gold)).to(flat.device)
-        log_likelihood = self.log_likelihood(chain, pad(values, lengths), examples)
-        loss = -log_likelihood.sum()
+        losses = -self.log_likelihood(chain, pad(values, lengths), examples)
+        if self.label_smoothing:
+            losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), self.label_smoothing)
+        loss = losses.sum()
         if self.reduction == "mean":
             loss = loss / len(lengths)
         loss.backward()

@@ -58,6 +58,7 @@ class SpanLabeler(SequenceLabeler, SpanPredictor):
             them. True to ignore them.
         max_grad_norm: see `SequenceLabeler`.
         reduction: see `SequenceLabeler`.
+        label_smoothing: see `SequenceLabeler`.
         batch_tokens: see `SequenceLabeler`.
         scorer: called with the examples in `score`; None for no scores.
 
@@ -104,6 +105,7 @@ class SpanLabeler(SequenceLabeler, SpanPredictor):
         forbidden_spans_key: str | None,
         max_grad_norm: float,
         reduction: Reduction,
+        label_smoothing: float,
         batch_tokens: int,
         scorer: Callable | None,
     ):
@@ -114,6 +116,7 @@ class SpanLabeler(SequenceLabeler, SpanPredictor):
             scorer=scorer,
             max_grad_norm=max_grad_norm,
             reduction=reduction,
+            label_smoothing=label_smoothing,
             batch_tokens=batch_tokens,
             confidence=confidence,
             required_spans_key=required_spans_key,

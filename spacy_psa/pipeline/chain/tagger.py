@@ -74,6 +74,9 @@ class CRFTagger(SequenceLabeler):
             before it are not counted.
         reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
             log likelihoods (Wei2020 Eq. 3 has the sum).
+        label_smoothing: the share of the loss that is the cross entropy with the uniform
+            distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
+            analyses in the place of classes); 0 for none.
         batch_tokens: number of tokens, padding included, that go through the model together in
             prediction.
         neg_prefix: what stands before a gold tag that a token is known not to have, as in spaCy's
@@ -116,6 +119,7 @@ class CRFTagger(SequenceLabeler):
         confidence: bool = False,
         max_grad_norm: float = 5.0,
         reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
         batch_tokens: int = 4000,
         neg_prefix: str = "!",
         required_spans_key: str | None = None,
@@ -129,6 +133,7 @@ class CRFTagger(SequenceLabeler):
             scorer=scorer,
             max_grad_norm=max_grad_norm,
             reduction=reduction,
+            label_smoothing=label_smoothing,
             batch_tokens=batch_tokens,
             confidence=confidence,
             required_spans_key=required_spans_key,
