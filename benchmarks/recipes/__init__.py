@@ -1,0 +1,1 @@
+"""Which settings `best.cfg` of chunks and of parts of speech should take."""

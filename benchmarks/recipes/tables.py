@@ -1,0 +1,77 @@
+"""The tables on the page of this experiment, and the numbers in its text."""
+
+from collections.abc import Callable
+from statistics import mean
+from typing import Any
+
+from benchmarks.active.tables import spread
+from benchmarks.tables import Records, percent, table
+
+ENTITIES = {
+    "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",
+    "cosine": "rate as a cosine",
+    "one_cycle": "one cycle: the rate rises for 30% of the steps",
+    "average": "moving average of the weights",
+    "sum": "sum of the sentences' losses",
+    "label_smoothing-label_smoothing=0.01": "label smoothing of 1%",
+    "label_smoothing-label_smoothing=0.05": "label smoothing of 5%",
+    "rate-initial_rate=0.0005": "rate of 0.0005",
+    "rate-initial_rate=0.002": "rate of 0.002",
+    "words": "500 words a step, half as many steps",
+    "6_passes": "6 passes",
+    "24_passes": "24 passes",
+    "sgd": "SGD as in bilstm_crf.cfg, 12 passes",
+}
+CHUNKS = {
+    "bilstm": "BiLSTM-CRF, rate of 0.001",
+    "psa": "PSA-BiLSTM-CRF, rate of 0.001",
+    "bilstm_high_rate": "BiLSTM-CRF, rate of 0.002",
+}
+TAGS = {
+    "bilstm": "BiLSTM-CRF",
+    "psa": "PSA-BiLSTM-CRF",
+}
+
+
+def dev(records: Records, plan: str, run: str) -> list[float]:
+    """The F1 or accuracy of a run on development data, one of each seed."""
+    runs: dict[str, Any] = records[plan]["results"]["runs"] if plan in records else {}
+    return [scores["dev"] for _, scores in sorted(runs.get(run, {}).items())]
+
+
+def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[[Records], str]:
+    """A function that makes the table of a plan."""
+
+    def make(records: Records) -> str:
+        body = []
+        for run, said in rows.items():
+            found = dev(records, plan, run)
+            body.append([said, spread(found) if found else "not yet", str(len(found))])
+        return table(["recipe", score, "seeds"], body)
+
+    return make
+
+
+TABLES = {
+    "entities": recipes("entities", ENTITIES),
+    "chunks": recipes("chunks", CHUNKS),
+    "tags": recipes("tags", TAGS, "dev accuracy"),
+}
+
+
+def best(records: Records, plan: str, rows: dict[str, str]) -> tuple[str, float]:
+    """The recipe with the best mean F1 on development data, and that F1."""
+    means = {
+        said: mean(dev(records, plan, run)) for run, said in rows.items() if dev(records, plan, run)
+    }
+    return max(means.items(), key=lambda pair: pair[1])
+
+
+def headline(records: Records) -> str:
+    said, score = best(records, "chunks", CHUNKS)
+    return f"chunks: dev F1 {percent(score)} by {said}"
+
+
+def claims(records: Records) -> list[str]:
+    said, score = best(records, "chunks", CHUNKS)
+    return [f"best of these is {said}: {percent(score)}"]

@@ -1,0 +1,100 @@
+"""Train the runs of a plan of an experiment, and record their scores.
+
+    python -m benchmarks.run_plan benchmarks/ablations/wei2020.toml --jobs 2
+
+The plan is one of `spacy-psa experiment`. All runs are trained with the first seed, then with the
+second, and so on. Their models are in training/EXPERIMENT/PLAN.
+
+The record benchmarks/EXPERIMENT/results/PLAN.json has `runs`: {run: {seed: {`dev`, and `test` of a
+final run: the score as a fraction of 1, `step`: that of the evaluation that development data chose,
+`seconds` of the training, `commit`}}}. What it has is not trained again, so the command goes on
+where it was.
+"""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from benchmarks.record import read_record, write_record
+from spacy_psa.experiments.plan import Plan, Run, read_plan
+from spacy_psa.experiments.processes import run_locally
+from spacy_psa.experiments.record import Record
+from spacy_psa.experiments.runner import make_jobs, run_jobs
+
+NOTE = "The commit of each training is beside its scores; that of the record is of the last one."
+
+Found = dict[str, dict[str, dict[str, Any]]]
+
+
+def left(plan: Plan, found: Found) -> Plan:
+    """The trainings of a plan that have no result, one run for each, the first seeds first."""
+    seeds = sorted({seed for run in plan.runs for seed in run.seeds})
+
+    def missing(run: Run, seed: int) -> bool:
+        scores = found.get(run.name, {}).get(str(seed), {})
+        return ("dev" if run.test is None else "test") not in scores
+
+    def runs() -> Iterator[Run]:
+        for seed in seeds:
+            for run in plan.runs:
+                if seed in run.seeds and missing(run, seed):
+                    yield replace(run, seeds=(seed,))
+
+    return Plan(plan.name, tuple(runs()))
+
+
+def add(found: Found, record: Record) -> bool:
+    """Add the scores of a training, if it came to its end."""
+    if record.state != "finished" or record.dev is None or record.best is None:
+        print(f"{record.name}: {record.state}: {record.reason}", flush=True)
+        return False
+    parts = {"dev": record.dev, "test": record.tested}
+    scores = {name: part.scores[record.metric] for name, part in parts.items() if part}
+    rest = {"step": record.best.step, "seconds": record.seconds, "commit": record.commit}
+    found.setdefault(record.run, {})[str(record.seed)] = {**scores, **rest}
+    print(f"{record.name}: {scores}", flush=True)
+    return True
+
+
+def train(path: Path, at_a_time: int) -> None:
+    """Train what has no result, and write the record after each training."""
+    plan, experiment = read_plan(path), path.resolve().parent
+    result = experiment / "results" / f"{plan.name}.json"
+    out = Path("training", experiment.name, plan.name)
+    found: Found = read_record(result)["results"]["runs"] if result.exists() else {}
+    jobs = make_jobs(left(plan, found), out)
+    if not jobs:
+        print(f"{result}: has all trainings of the plan")
+        return
+    starter = partial(run_locally, options=["-1", "0"], jobs=at_a_time)
+    files = [Path(file) for file in jobs[0].record.data]
+    done = [job.earlier for job in jobs if job.done and job.earlier]
+    with closing(run_jobs(jobs, starter, out)) as rounds:
+        for records in chain([done], rounds):
+            if sum(add(found, record) for record in records):
+                write_record(result, experiment.name, {"runs": found}, data=files, note=NOTE)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.run_plan",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("plan", type=Path, metavar="PLAN.toml", help="plan of an experiment")
+    found.add_argument("--jobs", type=int, default=1, help="trainings at a time (1)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    train(given.plan, given.jobs)
+
+
+if __name__ == "__main__":
+    main()
