@@ -251,6 +251,14 @@ def bfloat16(records: Records) -> str:
     return table(header, body)
 
 
+def cores(records: Records) -> str:
+    rows = records["cores"]["results"]["rows"]["4000"]
+    body = [
+        [name, number(median(row["words"])), f"{row['ratio']:.2f}"] for name, row in rows.items()
+    ]
+    return table(["row", "words a second", "ratio"], body)
+
+
 TABLES = {
     "annotation": annotation,
     "training": training,
@@ -265,6 +273,7 @@ TABLES = {
     "first_document": first_document,
     "versions": versions,
     "pairs": pairs,
+    "cores": cores,
 }
 
 
@@ -298,7 +307,10 @@ def claims(records: Records) -> list[str]:
         test_f(read_record(FOLDER / "conll2003" / "results" / "psa.json")),
         test_f(records["psa-int8"]),
     )
+    on_cores = records["cores"]["results"]["rows"]["4000"]
+    quicker = on_cores["2 processes, codecs known"]["ratio"] / on_cores["2 processes"]["ratio"]
     return [
+        f"the two processes are {quicker:.2f} × as fast",
         f"all {records['test_set']['results']['annotation']['words']:,} words",
         f"takes {1 / ratio(once, 'psa', 'bilstm_crf'):.1f} times the time in annotation and "
         f"{1 / ratio(steps, 'psa', 'bilstm_crf'):.2f} times in training",
