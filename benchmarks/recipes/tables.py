@@ -26,6 +26,7 @@ CHUNKS = {
     "bilstm": "BiLSTM-CRF, rate of 0.001",
     "psa": "PSA-BiLSTM-CRF, rate of 0.001",
     "bilstm_high_rate": "BiLSTM-CRF, rate of 0.002",
+    "psa_high_rate": "PSA-BiLSTM-CRF, rate of 0.002",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",
