@@ -1,1 +1,1 @@
-"""The papers' ablations on a quarter of CoNLL-2003, with three seeds each."""
+"""The papers' ablations on a quarter of CoNLL-2003."""

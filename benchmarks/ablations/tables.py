@@ -2,7 +2,7 @@
 
 from itertools import combinations
 from math import sqrt
-from statistics import mean, variance
+from statistics import mean, median, variance
 from typing import Any
 
 from benchmarks.active.tables import spread
@@ -107,6 +107,13 @@ def counts(records: Records, one: str, other: str) -> bool:
     return abs(mean(found[0]) - mean(found[1])) > DEVIATIONS * error > 0
 
 
+def judged(records: Records, one: str, other: str) -> str:
+    """Whether a difference is more than noise, in a word."""
+    if not noise(records):
+        return "not known"
+    return "yes" if counts(records, one, other) else "no"
+
+
 def ablation(paper: Paper, reference: str, header: str) -> Any:
     """A function that makes the table of one table of the paper."""
 
@@ -125,7 +132,7 @@ def ablation(paper: Paper, reference: str, header: str) -> Any:
                     spread(scores(records, run, "dev")),
                     str(len(ours)),
                     f"{100 * gap:+.2f}" if told else "",
-                    ("yes" if counts(records, run, reference) else "no") if told else "",
+                    judged(records, run, reference) if told else "",
                 ]
             )
         titles = [header, "paper's test F1", "our test F1", "our dev F1", "seeds"]
@@ -176,14 +183,27 @@ def agreement(records: Records) -> tuple[int, int]:
     return sum(ordered(*pair) for pair in pairs), len(pairs)
 
 
+def progress(records: Records) -> tuple[int, int]:
+    """The number of runs and of trainings that have a result."""
+    runs = all_runs(records).values()
+    return len(runs), sum(map(len, runs))
+
+
 def headline(records: Records) -> str:
+    if not noise(records):
+        return "{} runs, {} trainings so far".format(*progress(records))
     same, of = agreement(records)
     return f"{same} of the {of} differences that exceed noise are ordered as in the papers"
 
 
 def claims(records: Records) -> list[str]:
+    seconds = [each["seconds"] for run in all_runs(records).values() for each in run.values()]
+    told = [f"takes {median(seconds) / 60:.0f} minutes in the median"]
+    if not noise(records):
+        return [*told, "{} runs have {} trainings".format(*progress(records))]
     same, of = agreement(records)
     return [
-        f"{same} of {of} are ordered as in the paper",
+        *told,
+        f"{same} of {of} are ordered as in the papers",
         f"test F1 deviates by {percent(noise(records))} points",
     ]

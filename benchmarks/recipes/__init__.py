@@ -1,1 +1,1 @@
-"""Which settings `best.cfg` of chunks and of parts of speech should take."""
+"""Which settings the `best.cfg` of a task should take."""

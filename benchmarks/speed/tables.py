@@ -256,7 +256,7 @@ def cores(records: Records) -> str:
     body = [
         [name, number(median(row["words"])), f"{row['ratio']:.2f}"] for name, row in rows.items()
     ]
-    return table(["row", "words a second", "ratio"], body)
+    return table(["row", "words a second", "ratio to 1 thread"], body)
 
 
 TABLES = {

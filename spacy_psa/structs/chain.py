@@ -147,13 +147,15 @@ class LinearChain(StructuredDistribution[Tensor]):
             >>> chain.uniform().log_partition.exp()  # the number of sequences
             tensor([8.])
         """
-        return LinearChain(possible(self.potentials), self.lengths)
+        excluded = self.potentials == -torch.inf
+        even = torch.zeros_like(self.potentials).masked_fill(excluded, -torch.inf)
+        return LinearChain(even, self.lengths)
 
     def expected_score(self, other: LinearChain) -> Tensor:
         """Compute the mean score of a sequence if another chain draws it.
 
-        The score of a sequence is a sum over its pairs of tags, so the pairwise marginals of the
-        other chain are enough.
+        The score of a sequence is a sum over its pairs of tags, so the expected counts of the
+        pairs under the other chain are enough.
 
         Args:
             other: distributions of the same sentences over the same tags, which get no gradient.
@@ -166,11 +168,10 @@ class LinearChain(StructuredDistribution[Tensor]):
             >>> one.expected_score(one.uniform())
             tensor([3.], dtype=torch.float64)
         """
-        starts = other.marginals[:, 0].detach()
-        pairs = other.pairwise_marginals.detach()
-        return product(starts, self.potentials[:, 0, 0]).sum(1) + product(
-            pairs, self.potentials
-        ).sum((1, 2, 3))
+        counts = other._expected.detach()
+        # Not a plain product, because excluded pairs have the potential -inf and the count 0.
+        scores = torch.where(counts > 0, counts.double() * self.potentials, 0.0)
+        return scores.sum((1, 2, 3))
 
     @cached_property
     def marginals(self) -> Tensor:
@@ -454,14 +455,3 @@ def _forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tens
     values = potentials.detach().contiguous().numpy()
     log_z, expected = kernel.forward_backward(values, lengths.numpy())
     return torch.from_numpy(log_z), torch.from_numpy(expected)
-
-
-def possible(potentials: Tensor) -> Tensor:
-    """Replace all log potentials by 0, but for those that exclude something."""
-    excluded = potentials.detach() == -torch.inf
-    return torch.zeros_like(potentials).masked_fill(excluded, -torch.inf)
-
-
-def product(probabilities: Tensor, scores: Tensor) -> Tensor:
-    """Multiply in double precision; 0 times -inf is 0."""
-    return torch.where(probabilities > 0, probabilities.double() * scores, 0.0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spacy_psa.ragged import pad, positions
-from spacy_psa.structs.chain import LinearChain, possible, product
+from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.distribution import check_mask, recording
 
 
@@ -127,13 +127,15 @@ class PairChain(LinearChain):
         return PairChain(self.flat[kept.to(self.device)], self.lengths[rows], self.pairs)
 
     def uniform(self) -> PairChain:
-        return PairChain(possible(self.flat), self.lengths, self.pairs)
+        even = torch.zeros_like(self.flat).masked_fill(self.flat == -torch.inf, -torch.inf)
+        return PairChain(even, self.lengths, self.pairs)
 
     def expected_score(self, other: LinearChain) -> Tensor:
         same = isinstance(other, PairChain) and torch.equal(other.pairs.places, self.pairs.places)
         if not same or not other._compiled:
             return super().expected_score(other)
-        parts = product(cast(PairChain, other)._flat_expected, self.flat).sum(1)
+        counts = cast(PairChain, other)._flat_expected
+        parts = torch.where(counts > 0, counts.double() * self.flat, 0.0).sum(1)
         sentence = positions(self.lengths, self.device)[0]
         return parts.new_zeros(len(self.lengths)).index_add(0, sentence, parts)
 

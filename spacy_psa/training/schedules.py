@@ -1,6 +1,6 @@
 """Learning rate schedules of the papers: endless iterables of rates, one for each update."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from math import cos, pi
 
@@ -66,16 +66,12 @@ def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Itera
         >>> [next(schedule) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    _check_steps("triangular.v1", total_steps, warmup)
-    return _triangular(max_rate, total_steps, warmup * total_steps)
+    rising = _rising("triangular.v1", total_steps, warmup)
 
+    def fall(step: int) -> float:
+        return max_rate * max(0, total_steps - step) / (total_steps - rising)
 
-def _triangular(max_rate: float, total: int, rising: float) -> Iterator[float]:
-    for step in count(1):
-        if step <= rising:
-            yield max_rate * step / rising
-        else:
-            yield max_rate * max(0, total - step) / (total - rising)
+    return _rise_and_fall(max_rate, rising, fall)
 
 
 def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
@@ -101,21 +97,25 @@ def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[
         >>> [round(next(schedule), 6) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    _check_steps("cosine.v1", total_steps, warmup)
-    return _cosine(max_rate, total_steps, warmup * total_steps)
+    rising = _rising("cosine.v1", total_steps, warmup)
+
+    def fall(step: int) -> float:
+        share = min(1.0, (step - rising) / (total_steps - rising))
+        return max_rate * (1 + cos(pi * share)) / 2
+
+    return _rise_and_fall(max_rate, rising, fall)
 
 
-def _cosine(max_rate: float, total: int, rising: float) -> Iterator[float]:
-    for step in count(1):
-        if step <= rising:
-            yield max_rate * step / rising
-        else:
-            yield max_rate * (1 + cos(pi * min(1.0, (step - rising) / (total - rising)))) / 2
-
-
-def _check_steps(name: str, total_steps: int, warmup: float) -> None:
+def _rising(name: str, total_steps: int, warmup: float) -> float:
+    """The number of updates in which the rate rises."""
     if total_steps < 1 or not 0 <= warmup < 1:
         raise InputError(
             f"{name}: total_steps is {total_steps} and warmup {warmup}: "
             "take 1 or more steps, and a warmup from 0 to less than 1"
         )
+    return warmup * total_steps
+
+
+def _rise_and_fall(max_rate: float, rising: float, fall: Callable[[int], float]) -> Iterator[float]:
+    for step in count(1):
+        yield max_rate * step / rising if step <= rising else fall(step)

@@ -3,7 +3,7 @@
 import pytest
 from spacy.util import registry
 
-from benchmarks.ablations.tables import PAPER, agreement, counts, noise
+from benchmarks.ablations.tables import PAPER, agreement, counts, judged, noise
 from benchmarks.record import FOLDER
 from benchmarks.run_plan import left
 from spacy_psa.experiments.plan import read_plan
@@ -65,6 +65,7 @@ def test_a_difference_counts_beyond_two_standard_errors_of_the_pooled_deviation(
 def test_without_a_second_seed_nothing_counts():
     records = record(full=[0.90], none=[0.10])
     assert not counts(records, "full", "none")
+    assert judged(records, "full", "none") == "not known"
     assert agreement(records) == (0, 0)
 
 
