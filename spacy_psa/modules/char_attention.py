@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from spacy_psa.errors import check_rates, check_sizes
 from spacy_psa.modules.char_bilstm import max_over_characters
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.modules.tener import RelativeAttention
@@ -65,12 +66,12 @@ class CharTransformer(nn.Module):
             attention_dropout=attention_dropout, dropout=dropout, output_dropout=output_dropout
         )
         self.embed = embedding(num_embeddings, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.positions = SinusoidalPositions(width) if self.absolute else None
         attention = self.attention(width, heads, dropout=attention_dropout)
         self.layer = EncoderLayer(attention, width, ffn_dim, attention_dropout)
         self.project = glorot(nn.Linear(width, project))
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.output_dropout = Dropout(output_dropout)
         self.output_width = project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.ragged import pad
@@ -62,12 +63,12 @@ class CharBiLSTM(nn.Module):
         check_rates(dropout=dropout, output_dropout=output_dropout)
         check_choice("pool", pool, Pool)
         self.embed = embedding(num_embeddings, width, init_std)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.lstm = BiLSTM(width, hidden, input_dropout=0.0, output_dropout=0.0)
         self.pool = pool
         states = self.lstm.output_width
         self.project = nn.Identity() if project is None else glorot(nn.Linear(states, project))
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.output_dropout = Dropout(output_dropout)
         self.output_width = states if project is None else project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:

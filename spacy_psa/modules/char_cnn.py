@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from spacy_psa.errors import SettingError, check_rates, check_sizes
 from spacy_psa.modules.char_bilstm import max_over_characters
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.ragged import positions
 
@@ -59,10 +60,10 @@ class CharCNN(nn.Module):
         if kernel_size % 2 == 0:
             raise SettingError("kernel_size", kernel_size, "take an odd number")
         self.embed = embedding(num_embeddings, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.convolve = glorot(nn.Conv1d(width, filters, kernel_size))
         self.project = glorot(nn.Linear(filters, project))
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.output_dropout = Dropout(output_dropout)
         self.output_width = project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from spacy_psa.errors import InputError, check_rates, check_sizes
 from spacy_psa.modules.char_bilstm import max_over_characters
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.ragged import positions
 
@@ -72,7 +73,7 @@ class CharIntNet(nn.Module):
         for size in kernel_sizes:
             check_sizes(kernel_sizes=size)
         self.embed = embedding(num_embeddings, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.first = _Convolutions(width, filters, kernel_sizes)
         wide = self.first.output_width
         self.narrow, self.widen = nn.ModuleList(), nn.ModuleList()
@@ -80,7 +81,7 @@ class CharIntNet(nn.Module):
             self.narrow.append(_Convolutions(wide, growth, [1]))
             self.widen.append(_Convolutions(growth, growth, kernel_sizes))
             wide += growth * len(kernel_sizes)
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.output_dropout = Dropout(output_dropout)
         self.output_width = wide
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_rates, check_sizes
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.lstm import BiLSTM
 
@@ -65,7 +66,7 @@ class CharSentenceBiLSTM(nn.Module):
             if project is None
             else nn.Sequential(glorot(nn.Linear(states, project)), nn.ReLU())
         )
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.output_dropout = Dropout(output_dropout)
         self.output_width = states if project is None else project
 
     def forward(self, characters: Tensor, lengths: Tensor, first: Tensor, last: Tensor) -> Tensor:

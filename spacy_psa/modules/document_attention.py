@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import glorot
 from spacy_psa.modules.precision import Precision
 
@@ -57,7 +58,7 @@ class DocumentAttention(nn.Module):
         self.key = glorot(nn.Linear(input_width, width))
         self.value = glorot(nn.Linear(input_width, width))
         self.project = glorot(nn.Linear(width, input_width))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output_width = input_width
 
     def read(self, query: Tensor, key: Tensor, value: Tensor, others: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.precision import Precision, affine
 from spacy_psa.ragged import positions
 
@@ -85,9 +86,9 @@ class IDCNN(nn.Module):
             nn.init.dirac_(convolution.weight)
             nn.init.zeros_(convolution.bias)
         self.block = nn.ModuleList(block)
-        self.input_dropout = nn.Dropout(input_dropout)
-        self.block_dropout = nn.Dropout(block_dropout)
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.input_dropout = Dropout(input_dropout)
+        self.block_dropout = Dropout(block_dropout)
+        self.output_dropout = Dropout(output_dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, filters)."""

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_rates, check_sizes
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding
 
 
@@ -43,7 +44,7 @@ class Lookup(nn.Module):
         check_sizes(num_embeddings=num_embeddings, width=width, symbols=symbols)
         check_rates(dropout=dropout)
         self.embed = embedding(num_embeddings, width, init_std)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output_width = symbols * width
 
     def forward(self, rows: Tensor) -> Tensor:

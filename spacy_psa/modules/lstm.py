@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.int8 import Int8LSTM
 from spacy_psa.modules.precision import Precision, Weight, add_product
 from spacy_psa.modules.recurrence import Packing, Recurrence, direction_weights, states
@@ -72,8 +73,8 @@ class BiLSTM(nn.Module):
         self.precision: Precision = precision
         widths = [input_width] + [hidden if separate else 2 * hidden] * (layers - 1)
         self.layers = nn.ModuleList(nn.LSTM(w, hidden, bidirectional=True) for w in widths)
-        self.input_dropout = nn.Dropout(input_dropout)
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.input_dropout = Dropout(input_dropout)
+        self.output_dropout = Dropout(output_dropout)
         for layer in self.layers:
             for name, parameter in layer.named_parameters():
                 if name.startswith("bias"):

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from spacy_psa.errors import check_choice, check_rates
 from spacy_psa.kernels import available
 from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import glorot_all
 from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.precision import Precision, multiplier
@@ -332,7 +333,7 @@ class ContextFusion(nn.Module):
         check_rates(dropout=dropout)
         self.precision: Precision = precision
         self.attention = PositionAwareAttention(width, precision=precision, **attention)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.inner = nn.Linear(width, width)
         self.outer = nn.Linear(width, width, bias=False)
         self.gate_input = nn.Linear(width, width, bias=False)

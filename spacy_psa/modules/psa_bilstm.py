@@ -10,6 +10,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
+from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.position_bias import Version
 from spacy_psa.modules.precision import Precision
@@ -107,7 +108,7 @@ class PSABiLSTM(nn.Module):
             "precision": precision,
         }
         width = input_width
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = Dropout(input_dropout)
         self.positions = SinusoidalPositions(width) if position == "absolute" else None
         self.slots = nn.ModuleList()
         for name, slot in (("bottom", bottom), ("middle", middle), ("top", top)):

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
+from spacy_psa.modules.dropout import Dropout, drop
 from spacy_psa.modules.position_bias import PositionBias, look_up
 from spacy_psa.modules.precision import Precision, products
 from spacy_psa.modules.self_attentive import AttentionHeads
@@ -77,9 +78,12 @@ def attend(
         if masked:
             forbidden = padding | (places[start:stop, None] == places)
         scores = scores.masked_fill(forbidden, least)
-        return F.scaled_dot_product_attention(
-            q[:, :, start:stop], k, v, attn_mask=scores, dropout_p=dropout, scale=scale
-        )
+        if not dropout or q.device.type != "cpu":  # torch's own dropout is slow on a CPU
+            return F.scaled_dot_product_attention(
+                q[:, :, start:stop], k, v, attn_mask=scores, dropout_p=dropout, scale=scale
+            )
+        weights = scores + (q[:, :, start:stop] * scale) @ k.transpose(-1, -2)
+        return drop(weights.softmax(-1), dropout) @ v
 
     step = max(1, CHUNK_BYTES // (batch * heads * n * q.element_size()))
     chunks = []
@@ -241,7 +245,7 @@ class EncoderLayer(nn.Module):
         self.inner = nn.Linear(width, ffn_dim)
         self.outer = nn.Linear(ffn_dim, width)
         self.feedforward_norm = nn.LayerNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Transform x (N, d) of sentences of `lengths` (B,) -> (N, d)."""
@@ -289,11 +293,11 @@ class Encoder(nn.Module):
         check_rates(input_dropout=input_dropout, output_dropout=output_dropout)
         self.precision = precision
         self.output_width = width
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = Dropout(input_dropout)
         self.project = nn.Linear(input_width, width)
         self.positions = SinusoidalPositions(width) if absolute else None
         self.layers = nn.ModuleList(layers)
-        self.output_dropout = nn.Dropout(output_dropout)
+        self.output_dropout = Dropout(output_dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, d)."""

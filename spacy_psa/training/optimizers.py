@@ -63,7 +63,9 @@ class MomentumSGD(TensorOptimizer):
             module: the module.
         """
         if self.clip_value:
-            nn.utils.clip_grad_value_(module.parameters(), self.clip_value)
+            for parameter in module.parameters():
+                if parameter.grad is not None:  # in one pass; torch's own function makes two
+                    parameter.grad.clamp_(-self.clip_value, self.clip_value)
         super().update_module(key, module)
 
     def __call__(

@@ -1,0 +1,161 @@
+"""Measure training steps of configs, and the least time that their linear layers need.
+
+Each ROW is NAME=CONFIG, with random weights; the first is the baseline. All take the same training
+steps in turn, as `spacy-psa benchmark speed` does. Beside them, in the same process, stands the
+fastest of `RUNS` runs of each of these, for every linear layer of the encoder:
+
+- "products": x Wᵀ, and backward dy W and dyᵀ x, with the rows of a mean batch;
+- "conversions", for a layer in bfloat16: W, x and dy to bfloat16, the results back to float32;
+- "optimizer": the pass of fused SGD with momentum over W, its gradient and its velocity.
+
+Their sum is the least time of the layers: nothing is counted for attention weights, sums, gates,
+norms and dropout. A row that contains the LSTM of the baseline takes at least the step of the
+baseline and this sum. Another row takes at least this sum and what the baseline needs outside of
+its encoder, by a profile (`spacy-psa benchmark profile`).
+
+Results (kind "figures"): `batch`, `words` of a mean batch; `encoder_share`, that of the encoder
+in a step of the baseline; `rows` {NAME: {"steps": a summary of
+`spacy_psa.performance.timing`; "ratio": the median of baseline / row in processor time; "layers",
+their number; "multiplications" with weights for a word; "least" {"products", "conversions",
+"optimizer"}: milliseconds; "bound": the largest ratio that this leaves}}.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from timeit import repeat
+from typing import Any
+
+import torch
+from torch import nn
+
+from benchmarks.record import write_record
+from benchmarks.speed.int8 import shims
+from spacy_psa.modules.lstm import BiLSTM
+from spacy_psa.performance.pipelines import Training, named_rows, open_pipelines
+from spacy_psa.performance.profile import profile_training
+from spacy_psa.performance.timing import Timing, alternate, pin_threads, summary
+
+RUNS = 100
+
+
+def fastest(function: Callable[[], object]) -> float:
+    """Milliseconds of the fastest run."""
+    return 1e3 * min(repeat(function, number=1, repeat=RUNS))
+
+
+def encoder_layers(encoder: nn.Module) -> list[nn.Linear]:
+    return [module for module in encoder.modules() if isinstance(module, nn.Linear)]
+
+
+def least(layer: nn.Linear, rows: int, precision: str) -> dict[str, float]:
+    """The least time of a linear layer in a training step, in milliseconds."""
+    kind = getattr(torch, precision)
+    weight = layer.weight.detach()
+    x, dy = torch.randn(rows, layer.in_features), torch.randn(rows, layer.out_features)
+    w, a, b = weight.to(kind), x.to(kind), dy.to(kind)
+    found = {
+        "products": sum(map(fastest, (lambda: a @ w.t(), lambda: b @ w, lambda: b.t() @ a))),
+        "conversions": 0.0,
+    }
+    if precision != "float32":
+        found["conversions"] = sum(fastest(partial(t.to, kind)) for t in (weight, x, dy))
+        found["conversions"] += sum(fastest(t.float) for t in (b @ w, a @ w.t(), b.t() @ a))
+    copy = nn.Parameter(weight.clone())
+    copy.grad = torch.randn_like(weight)
+    step = torch.optim.SGD([copy], lr=1e-6, momentum=0.9, fused=True).step
+    return found | {"optimizer": fastest(step)}
+
+
+class Step:
+    """The sum of the least times of the layers of a row."""
+
+    def __init__(self, encoder: nn.Module, rows: int):
+        layers = encoder_layers(encoder)
+        precisions = {getattr(module, "precision", None) for module in encoder.modules()}
+        precision = "bfloat16" if "bfloat16" in precisions else "float32"
+        self.contains_baseline = any(isinstance(m, BiLSTM) for m in encoder.modules())
+        shapes = [tuple(layer.weight.shape) for layer in layers]
+        times = {s: least(layer, rows, precision) for s, layer in zip(shapes, layers)}
+        names = ("products", "conversions", "optimizer")
+        self.figures: dict[str, Any] = {
+            "layers": len(layers),
+            "multiplications": sum(a * b for a, b in shapes),
+            "least": {name: round(sum(times[s][name] for s in shapes), 3) for name in names},
+        }
+
+    def bound(self, baseline: float, encoder_share: float) -> float | None:
+        """The largest ratio to a baseline that takes so many milliseconds."""
+        layers = sum(self.figures["least"].values())
+        rest = baseline * (1.0 if self.contains_baseline else 1.0 - encoder_share)
+        return round(baseline / (layers + rest), 3) if layers else None
+
+
+def encoder_of(nlp: Any) -> nn.Module:
+    """The torch module with most weights in linear layers or LSTMs, which is the encoder."""
+
+    def size(module: nn.Module) -> int:
+        parts = [m for m in module.modules() if isinstance(m, (nn.Linear, nn.LSTM))]
+        return sum(p.numel() for m in parts for p in m.parameters())
+
+    return max((shim.module for shim in shims(nlp)), key=size)
+
+
+def ratio(baseline: list[Timing], row: list[Timing]) -> float:
+    pairs = zip(baseline, row, strict=True)
+    return round(median(one.cpu_seconds / other.cpu_seconds for one, other in pairs), 3)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed.bound",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("train", type=Path, metavar="TRAIN.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("rows", nargs="+", metavar="NAME=CONFIG", help="the baseline first")
+    found.add_argument("--vectors", help="pipeline with word vectors")
+    found.add_argument("--batch", type=int, default=10, help="docs in a batch (10)")
+    found.add_argument("--steps", type=int, default=40, help="steps in a run (40)")
+    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    pin_threads(1)
+    nlps = open_pipelines(named_rows(given.rows), given.train, given.vectors)
+    rows = [
+        Training(name, nlp, given.train, given.steps, given.batch) for name, nlp in nlps.items()
+    ]
+    words = round(sum(map(len, rows[0].references)) / given.steps)
+    encoders = {name: Step(encoder_of(nlp), words) for name, nlp in nlps.items()}
+    timed = alternate(rows, given.repeats)
+    first = timed[rows[0].name]
+    baseline = 1e3 * median(t.cpu_seconds / t.amount for t in first)
+    profile = profile_training(rows[0].nlp, given.train, given.steps, given.batch, given.repeats)
+    share = round(profile.rooms()["encoder"] / profile.total, 3)
+    found = {
+        name: {
+            "steps": summary(timings),
+            "ratio": ratio(first, timings),
+            **encoders[name].figures,
+            "bound": encoders[name].bound(baseline, share),
+        }
+        for name, timings in timed.items()
+    }
+    told = {n: {k: v for k, v in row.items() if k != "steps"} for n, row in found.items()}
+    print(
+        f"{words} words, baseline {baseline:.1f} ms, encoder {share:.0%}",
+        json.dumps(told, indent=1),
+    )
+    figures = {"batch": given.batch, "words": words, "encoder_share": share, "rows": found}
+    write_record(given.out, "speed", figures, data=[given.train])
+
+
+if __name__ == "__main__":
+    main()
