@@ -150,7 +150,9 @@ def headline(records: Records) -> str:
 def claims(records: Records) -> list[str]:
     count = records["raw_text"]["results"]["tokens"]["straight"]
     documents = records["small-log_likelihood"]["results"]["test"]["documents"]
+    vectors = records["best"]["results"]["runs"]["lstm_vectors"]["1"]["dev"]
     return [
+        f"has a dev F1 of {percent(vectors)} after three passes",
         f"{_limited(records)} without limits",
         f"{documents:,} of section 23 to test",
         f"{count['found'] / count['words']:.1%} of the words are tokens",

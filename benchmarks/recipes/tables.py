@@ -27,6 +27,7 @@ CHUNKS = {
     "psa": "PSA-BiLSTM-CRF, rate of 0.001",
     "bilstm_high_rate": "BiLSTM-CRF, rate of 0.002",
     "psa_high_rate": "PSA-BiLSTM-CRF, rate of 0.002",
+    "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",

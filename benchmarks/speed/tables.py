@@ -231,6 +231,44 @@ def int8(records: Records) -> str:
     return table(["weights in int8", "test F1", "record"], body)
 
 
+def int8_beside(records: Records, name: str) -> str:
+    """Pipelines in int8 beside themselves in float32."""
+    body = []
+    for row, found in records[name]["results"]["rows"].items():
+        words = [number(rate(found[form])) for form in ("float32", "int8")]
+        cells = [row, *words, f"{found['ratio']:.2f}", f"{found['loading_ratio']:.2f}"]
+        if scores := found["scores"]:
+            cells.append(" → ".join(percent(scores[form]["tree_f"]) for form in scores))
+        body.append(cells)
+    header = ["", "words a second", "in int8", "×", "time to load, ×"]
+    trained = any(len(cells) > len(header) for cells in body)
+    header += ["dev F1"] if trained else []
+    return table(header, [[*cells, *[""] * (len(header) - len(cells))] for cells in body])
+
+
+def int8_parser(records: Records) -> str:
+    return int8_beside(records, "int8-parser")
+
+
+def bound(records: Records) -> str:
+    """Training steps beside the least time of the linear layers."""
+    rows = records["bound"]["results"]["rows"]
+    body = [
+        [
+            name,
+            f"{row['multiplications'] / 1e6:.1f}" if row["layers"] else "",
+            number(rate(row["steps"])),
+            f"{row['ratio']:.2f}",
+            *(f"{ms:.1f}" if row["layers"] else "" for ms in row["least"].values()),
+            f"{row['bound']:.2f}" if row["bound"] else "",
+        ]
+        for name, row in rows.items()
+    ]
+    header = ["", "million multiplications a word in linear layers", "steps a second"]
+    header += ["× bilstm_crf", "products, ms", "conversions, ms", "optimizer, ms", "at most ×"]
+    return table(header, body)
+
+
 def bfloat16(records: Records) -> str:
     """Each system in both precisions, beside its own float32."""
     parts = [
@@ -267,7 +305,9 @@ TABLES = {
     "encoders": encoders,
     "aims": aims,
     "int8": int8,
+    "int8_parser": int8_parser,
     "bfloat16": bfloat16,
+    "bound": bound,
     "products": products,
     "exactness": exactness,
     "first_document": first_document,
@@ -307,9 +347,19 @@ def claims(records: Records) -> list[str]:
         test_f(read_record(FOLDER / "conll2003" / "results" / "psa.json")),
         test_f(records["psa-int8"]),
     )
+    step = records["bound"]["results"]
+    ms = {name: 1e3 / rate(row["steps"]) for name, row in step["rows"].items()}
+    layers = {name: sum(row["least"].values()) for name, row in step["rows"].items()}
+    own = ms["psa"] / (ms["bilstm_crf"] + layers["psa-bfloat16"])
+    spare = ms["bilstm_crf"] * step["encoder_share"] - layers["tener-8x64"]
     on_cores = records["cores"]["results"]["rows"]["4000"]
     quicker = on_cores["2 processes, codecs known"]["ratio"] / on_cores["2 processes"]["ratio"]
     return [
+        f"a step of 10 sentences ({step['words']} words)",
+        f"outside of its encoder, {step['encoder_share']:.0%} of its step",
+        f"{step['rows']['psa-bfloat16']['bound']:.2f} × is the most",
+        f"would make {own:.2f} × its own steps",
+        f"would leave {spare:.1f} ms",
         f"the two processes are {quicker:.2f} × as fast",
         f"all {records['test_set']['results']['annotation']['words']:,} words",
         f"takes {1 / ratio(once, 'psa', 'bilstm_crf'):.1f} times the time in annotation and "

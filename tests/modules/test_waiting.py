@@ -25,6 +25,7 @@ from spacy_psa.modules.tag_scores import TagScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.tree import SpanTree
 from tests.helpers.waiting import waits
 
 LENGTHS = torch.tensor([40, 3])
@@ -111,3 +112,17 @@ def test_a_chain_does_not_wait_at_its_steps(asked):
         counts.append(len(seen))
     # Only the best analysis is read at the end, to find sentences that have none.
     assert counts == ([2, 2] if asked == "argmax" else [0, 0])
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["kernel", "torch"])
+@pytest.mark.parametrize("asked", ["log_partition", "span_marginals", "entropy"])
+def test_a_tree_does_not_wait_at_its_widths(asked, compiled, monkeypatch):
+    monkeypatch.setattr("spacy_psa.structs.tree.kernels.available", lambda: compiled)
+    counts = []
+    for longest in (3, 20):
+        lengths = torch.tensor([longest, 2])
+        flat = torch.randn(longest * (longest + 1) // 2 + 3, 4)
+        seen = waits(lambda: getattr(SpanTree.from_spans(flat, lengths), asked), flat)  # noqa: B023
+        counts.append(len(seen))
+    # The kernel works on the CPU: two tensors, a number of each span, are copied and read there.
+    assert counts == ([4, 4] if compiled else [0, 0])
