@@ -1,0 +1,110 @@
+"""Measure what confidences and the k best trees cost beside the best tree alone.
+
+A parser takes the sentences of DATA in turn by these ways:
+
+- "best": `nlp.pipe`; "confidences": the same with `confidence = true`;
+- "best, one by one": `nlp(doc)`; "10 best": `parser.kbest(doc, 10)`, which takes one doc, too.
+
+Results (kind "figures"): `sentences`, `words`, `threads`; `rows` {way: a summary of
+`spacy_psa.performance.timing` in sentences a second}; `cost` {"confidences", "10 best": the median
+over the repeats of the processor time beside that of "best" or of "best, one by one"}.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from spacy.tokens import Doc
+
+from benchmarks.record import write_record
+from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.loading import load_pipeline
+from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwatch, summary
+
+K = 10
+Docs = Callable[[], list[Doc]]
+BESIDE = {"confidences": "best", f"{K} best": "best, one by one"}
+
+
+class Way:
+    """One way to parse all sentences."""
+
+    def __init__(self, name: str, make: Docs, parse: Callable[[list[Doc]], object]):
+        self.name, self.make, self.parse = name, make, parse
+
+    def run(self) -> Timing:
+        docs = self.make()
+        with stopwatch(len(docs)) as timings:
+            self.parse(docs)
+        return timings[0]
+
+
+def ways(model: str, data: Path, number: int) -> list[Way]:
+    nlp = load_pipeline(model)
+    parser: Any = nlp.get_pipe("parser")
+    texts = [[token.text for token in doc] for doc in islice(read_docbin(data, nlp.vocab), number)]
+
+    def make() -> list[Doc]:
+        return [Doc(nlp.vocab, words=words) for words in texts]
+
+    def pipe(docs: list[Doc], confidence: bool) -> None:
+        parser.confidence = confidence
+        for _ in nlp.pipe(docs):
+            pass
+
+    def each(docs: list[Doc], parse: Callable[[Doc], object]) -> None:
+        parser.confidence = False
+        for doc in docs:
+            parse(doc)
+
+    return [
+        Way("best", make, lambda docs: pipe(docs, False)),
+        Way("confidences", make, lambda docs: pipe(docs, True)),
+        Way("best, one by one", make, lambda docs: each(docs, nlp)),
+        Way(f"{K} best", make, lambda docs: each(docs, lambda doc: parser.kbest(doc, K))),
+    ]
+
+
+def beside(timed: dict[str, list[Timing]], way: str) -> float:
+    pairs = zip(timed[way], timed[BESIDE[way]], strict=True)
+    return round(median(one.cpu_seconds / other.cpu_seconds for one, other in pairs), 3)
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.parser_speed.probabilities",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("model", metavar="MODEL", help="a trained pipeline with a parser")
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("--sentences", type=int, default=300, help="sentences of DATA (300)")
+    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    pin_threads(1)
+    rows = ways(given.model, given.data, given.sentences)
+    timed = alternate(rows, given.repeats)
+    docs = rows[0].make()
+    figures = {
+        "sentences": len(docs),
+        "words": sum(map(len, docs)),
+        "threads": 1,
+        "rows": {name: summary(timings) for name, timings in timed.items()},
+        "cost": {way: beside(timed, way) for way in BESIDE},
+    }
+    print(json.dumps(figures["cost"]))
+    files = [given.data, Path(given.model) / "config.cfg"]
+    write_record(given.out, "parser_speed", figures, data=files)
+
+
+if __name__ == "__main__":
+    main()
