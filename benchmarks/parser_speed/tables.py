@@ -61,7 +61,25 @@ def supar_table(records: Records) -> str:
     return table([*header, "training steps a second", "× SuPar"], body[::-1])
 
 
-TABLES = {"main": main_table, "long": long_table, "supar": supar_table}
+def probabilities_table(records: Records) -> str:
+    results = records["probabilities"]["results"]
+    body = [
+        [
+            way,
+            f"{row['per_cpu_second']['median']:.1f}",
+            f"{results['cost'][way]:.2f}" if way in results["cost"] else "",
+        ]
+        for way, row in results["rows"].items()
+    ]
+    return table(["", "sentences a second", "time, ×"], body)
+
+
+TABLES = {
+    "main": main_table,
+    "long": long_table,
+    "probabilities": probabilities_table,
+    "supar": supar_table,
+}
 
 
 def headline(records: Records) -> str:
