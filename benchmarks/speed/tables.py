@@ -246,6 +246,10 @@ def int8_beside(records: Records, name: str) -> str:
     return table(header, [[*cells, *[""] * (len(header) - len(cells))] for cells in body])
 
 
+def int8_encoders(records: Records) -> str:
+    return int8_beside(records, "int8-encoders")
+
+
 def int8_parser(records: Records) -> str:
     return int8_beside(records, "int8-parser")
 
@@ -305,6 +309,7 @@ TABLES = {
     "encoders": encoders,
     "aims": aims,
     "int8": int8,
+    "int8_encoders": int8_encoders,
     "int8_parser": int8_parser,
     "bfloat16": bfloat16,
     "bound": bound,
