@@ -223,6 +223,17 @@ def pairs(records: Records) -> str:
     return side_by_side(records["pairs"])
 
 
+def head(records: Records) -> str:
+    rows = section(records, "pairs-head", "training")
+    body = [[name, number(rate(row)), f"{head_gain(rows, name):.2f}"] for name, row in rows.items()]
+    return table(["", "training steps a second", "× label_pair"], body)
+
+
+def head_gain(rows: Mapping[str, Any], name: str) -> float:
+    """How many times the steps of the same system with `label_pair` a row makes."""
+    return ratio(rows, name, name.removesuffix("-transition"), "per_cpu_second")
+
+
 def int8(records: Records) -> str:
     body = [
         [name, percent(test_f(records[f"{name}-int8"])), file_link(f"{name}-int8")]
@@ -318,6 +329,7 @@ TABLES = {
     "first_document": first_document,
     "versions": versions,
     "pairs": pairs,
+    "head": head,
     "cores": cores,
 }
 
@@ -357,9 +369,15 @@ def claims(records: Records) -> list[str]:
     layers = {name: sum(row["least"].values()) for name, row in step["rows"].items()}
     own = ms["psa"] / (ms["bilstm_crf"] + layers["psa-bfloat16"])
     spare = ms["bilstm_crf"] * step["encoder_share"] - layers["tener-8x64"]
+    heads = section(records, "pairs-head", "training")
+    gain = {name: head_gain(heads, f"{name}-transition") for name in ("bilstm_crf", "psa")}
+    paired = records["pairs"]["results"]["rows"]
+    most_steps = {name: gain[name] * paired[name]["steps"]["ratio"] for name in gain}
     on_cores = records["cores"]["results"]["rows"]["4000"]
     quicker = on_cores["2 processes, codecs known"]["ratio"] / on_cores["2 processes"]["ratio"]
     return [
+        f"bilstm_crf makes {gain['bilstm_crf']:.2f} × and psa {gain['psa']:.2f} × the steps",
+        f"would be {most_steps['bilstm_crf']:.2f} × and {most_steps['psa']:.2f} ×",
         f"a step of 10 sentences ({step['words']} words)",
         f"outside of its encoder, {step['encoder_share']:.0%} of its step",
         f"{step['rows']['psa-bfloat16']['bound']:.2f} × is the most",
