@@ -61,6 +61,7 @@ All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md). It
 - `wrap.py`: makes a record of the JSON file of `spacy-psa report`, `calibrate` or `benchmark speed`
 - `cased_vectors.py`: gives capitalised words the vectors of lower-cased ones, as spaCy needs them
 - `picture.py`: what the pictures of the experiments have in common
+- `ratios.py`: how many times as fast as another row a timed row is
 - `run_plan.py`: trains the runs of a plan, and records their scores
 - `dev_run.py`: records a training that was stopped, with its development scores alone
 - `config.py`: writes the training config of a record as a file

@@ -15,11 +15,11 @@ import json
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from spacy.tokens import Doc
 
+from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.loading import load_pipeline
@@ -69,11 +69,6 @@ def ways(model: str, data: Path, number: int) -> list[Way]:
     ]
 
 
-def beside(timed: dict[str, list[Timing]], way: str) -> float:
-    pairs = zip(timed[way], timed[BESIDE[way]], strict=True)
-    return round(median(one.cpu_seconds / other.cpu_seconds for one, other in pairs), 3)
-
-
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m benchmarks.parser_speed.probabilities",
@@ -99,7 +94,7 @@ def main() -> None:
         "words": sum(map(len, docs)),
         "threads": 1,
         "rows": {name: summary(timings) for name, timings in timed.items()},
-        "cost": {way: beside(timed, way) for way in BESIDE},
+        "cost": {way: faster(timed[best], timed[way]) for way, best in BESIDE.items()},
     }
     print(json.dumps(figures["cost"]))
     files = [given.data, Path(given.model) / "config.cfg"]

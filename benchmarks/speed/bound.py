@@ -8,10 +8,10 @@ fastest of `RUNS` runs of each of these, for every linear layer of the encoder:
 - "conversions", for a layer in bfloat16: W, x and dy to bfloat16, the results back to float32;
 - "optimizer": the pass of fused SGD with momentum over W, its gradient and its velocity.
 
-Their sum is the least time of the layers: nothing is counted for attention weights, sums, gates,
-norms and dropout. A row that contains the LSTM of the baseline takes at least the step of the
-baseline and this sum. Another row takes at least this sum and what the baseline needs outside of
-its encoder, by a profile (`spacy-psa benchmark profile`).
+Their sum is the least time of the layers if each is computed by itself: nothing is counted for
+attention weights, sums, gates, norms and dropout. A row that contains the LSTM of the baseline
+takes at least the step of the baseline and this sum. Another row takes at least this sum and what
+the baseline needs outside of its encoder, by a profile (`spacy-psa benchmark profile`).
 
 Results (kind "figures"): `batch`, `words` of a mean batch; `encoder_share`, that of the encoder
 in a step of the baseline; `rows` {NAME: {"steps": a summary of
@@ -32,12 +32,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from benchmarks.speed.int8 import shims
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.performance.pipelines import Training, named_rows, open_pipelines
 from spacy_psa.performance.profile import profile_training
-from spacy_psa.performance.timing import Timing, alternate, pin_threads, summary
+from spacy_psa.performance.timing import alternate, pin_threads, summary
 
 RUNS = 100
 
@@ -45,10 +46,6 @@ RUNS = 100
 def fastest(function: Callable[[], object]) -> float:
     """Milliseconds of the fastest run."""
     return 1e3 * min(repeat(function, number=1, repeat=RUNS))
-
-
-def encoder_layers(encoder: nn.Module) -> list[nn.Linear]:
-    return [module for module in encoder.modules() if isinstance(module, nn.Linear)]
 
 
 def least(layer: nn.Linear, rows: int, precision: str) -> dict[str, float]:
@@ -74,7 +71,7 @@ class Step:
     """The sum of the least times of the layers of a row."""
 
     def __init__(self, encoder: nn.Module, rows: int):
-        layers = encoder_layers(encoder)
+        layers = [module for module in encoder.modules() if isinstance(module, nn.Linear)]
         precisions = {getattr(module, "precision", None) for module in encoder.modules()}
         precision = "bfloat16" if "bfloat16" in precisions else "float32"
         self.contains_baseline = any(isinstance(m, BiLSTM) for m in encoder.modules())
@@ -102,11 +99,6 @@ def encoder_of(nlp: Any) -> nn.Module:
         return sum(p.numel() for m in parts for p in m.parameters())
 
     return max((shim.module for shim in shims(nlp)), key=size)
-
-
-def ratio(baseline: list[Timing], row: list[Timing]) -> float:
-    pairs = zip(baseline, row, strict=True)
-    return round(median(one.cpu_seconds / other.cpu_seconds for one, other in pairs), 3)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -142,7 +134,7 @@ def main() -> None:
     found = {
         name: {
             "steps": summary(timings),
-            "ratio": ratio(first, timings),
+            "ratio": faster(timings, first),
             **encoders[name].figures,
             "bound": encoders[name].bound(baseline, share),
         }

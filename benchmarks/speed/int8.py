@@ -18,7 +18,6 @@ import tempfile
 import warnings
 from itertools import islice
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import spacy
@@ -27,6 +26,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from benchmarks.parser_speed.measure import opened
+from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.docbin import read_docbin
@@ -82,12 +82,6 @@ class Loading:
         return timings[0]
 
 
-def between(timed: dict[str, list[Timing]]) -> float:
-    """The median of the processor time of float32 over that of int8, run by run."""
-    pairs = zip(timed["float32"], timed["int8"], strict=True)
-    return round(median(one.cpu_seconds / other.cpu_seconds for one, other in pairs), 3)
-
-
 def scores(nlp: Language, data: Path, documents: int) -> dict[str, float]:
     examples = read_examples(nlp, data)[:documents]
     return {
@@ -115,7 +109,8 @@ def measure(path: str, given: argparse.Namespace) -> dict[str, Any]:
         timed = alternate([Annotation(form, nlps[form], texts) for form in paths], given.repeats)
         loads = alternate([Loading(form, place) for form, place in paths.items()], given.repeats)
     found |= {form: summary(timings) for form, timings in timed.items()}
-    found["ratio"], found["loading_ratio"] = between(timed), round(1 / between(loads), 3)
+    found["ratio"] = faster(timed["int8"], timed["float32"])
+    found["loading_ratio"] = faster(loads["float32"], loads["int8"])
     found["loads"] = {form: summary(timings) for form, timings in loads.items()}
     trained = not path.endswith(".cfg")
     found["scores"] = (

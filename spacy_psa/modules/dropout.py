@@ -41,7 +41,13 @@ def drop(x: Tensor, rate: float) -> Tensor:
 
 
 class Dropout(nn.Dropout):
-    """Applies `drop` in training.
+    """Sets random elements to 0 in training, as `drop` does: a tensor of any shape.
+
+    Args:
+        p: the rate, from 0 to 1.
+
+    Raises:
+        ValueError: if the rate is not from 0 to 1.
 
     Examples:
         >>> x = torch.ones(3)
