@@ -12,8 +12,8 @@ from tests.helpers.configs import read, settings_of
 from tests.helpers.layers import node_of
 from tests.helpers.paths import CONFIGS
 
-# configs/parser/sample.cfg has its own settings, for a corpus of made-up sentences.
-OWN = ("small", "sample")
+# These have their own settings; those of sample.cfg are for a corpus of made-up sentences.
+OWN = ("best", "small", "sample")
 LIKE_PAPER = sorted(p.stem for p in CONFIGS.glob("parser/*.cfg") if p.stem not in OWN)
 PAPER = ("factored", "self_attentive")
 ENCODE = "components.parser.model.tok2vec.encode."
@@ -27,9 +27,10 @@ LEXICAL = {
 }
 
 
-def test_the_small_parser_learns_until_its_rate_is_zero():
+@pytest.mark.parametrize("name", ["best", "small"])
+def test_a_parser_of_our_own_learns_until_its_rate_is_zero(name):
     """`eval_frequency` divides `max_steps`, so that the last weights are evaluated too."""
-    training = read("parser/small").interpolate()["training"]
+    training = read(f"parser/{name}").interpolate()["training"]
     assert training["optimizer"]["learn_rate"]["total_steps"] == training["max_steps"]
     assert training["max_steps"] % training["eval_frequency"] == 0
     assert training["max_epochs"] == training["patience"] == 0
