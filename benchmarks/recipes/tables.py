@@ -28,6 +28,7 @@ CHUNKS = {
     "bilstm_high_rate": "BiLSTM-CRF, rate of 0.002",
     "psa_high_rate": "PSA-BiLSTM-CRF, rate of 0.002",
     "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
+    "bilstm_transition": "the same, transitions without the token",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",

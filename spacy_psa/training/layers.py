@@ -48,7 +48,9 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
     merged = with_settings(merged, values, base)
     if sizes:
         fit_epochs(merged["training"], whole["training"], sizes)
-        merged = with_settings(merged, values, base)  # single settings are not fitted
+        # Single settings are not fitted.
+        of_training = {k: v for k, v in values.items() if k.partition(".")[0] == "training"}
+        merged = with_settings(merged, of_training, base)
     return merged
 
 

@@ -22,6 +22,13 @@ def test_a_later_setting_may_be_a_part_of_an_earlier_one():
     assert config["paths"]["train"] == "1.spacy"
 
 
+def test_a_later_section_may_replace_that_of_an_earlier_setting():
+    encode = "components.ner.model.tok2vec.encode"
+    values = {f"{encode}.window": 5, encode: {"@architectures": "spacy-psa.BiLSTM.v1"}}
+    config = layered(PSA, [CONFIGS / "corpora" / "conll2003.cfg"], values)
+    assert dot_to_object(config, encode) == {"@architectures": "spacy-psa.BiLSTM.v1"}
+
+
 def test_a_setting_of_a_section_that_was_replaced_is_known():
     values = {"training.optimizer": {**ADAM, "eps": 1e-7}, "training.optimizer.eps": "1e-6"}
     assert layered(PSA, [], values)["training"]["optimizer"]["eps"] == 1e-6
