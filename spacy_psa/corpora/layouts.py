@@ -100,7 +100,6 @@ LAYOUTS = {
         Part(WSJ_TREES, ("--sections", "02-21")),
         Part(WSJ_TREES, ("--sections", "22")),
         Part(WSJ_TREES, ("--sections", "23")),
-        vectors=GLOVE,
     ),
     "wnut17": Layout(
         "columns",
