@@ -448,7 +448,9 @@ def test_a_corpus_without_a_number_of_sentences_is_an_error(tmp_path, sentences)
         ("ner/transformer_crf", "conll2003"),
         ("ner/tok2vec_crf", "conll2003"),
         ("ner/tener_zh", "resume"),
+        ("ner/best", "conll2003"),
         ("chunker/psa", "conll2000"),
+        ("chunker/best", "conll2000"),
         ("tagger/psa", "wsj"),
     ],
 )

@@ -30,7 +30,7 @@ CHUNKS = {
     "psa_high_rate": "PSA-BiLSTM-CRF, rate of 0.002",
     "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
     "bilstm_transition": "the same, transitions without the token",
-    "psa_transition": "PSA-BiLSTM-CRF, otherwise as in the last row",
+    "psa_transition": "PSA-BiLSTM-CRF, transitions without the token, rate of 0.002, whole widths, 12 passes",
     "bilstm_intnet": "BiLSTM-CRF with IntNet, rate of 0.002, whole width, 12 passes",
 }
 TAGS = {

@@ -122,7 +122,10 @@ def test_vectors_are_read_in_their_width(files, tmp_path, aim):
     ("options", "reason"),
     [
         (["--task", "tagger", "--base", "bert"], "there is no config of a tagger over a transf"),
-        (["--task", "parser", "--vectors", "{vectors}"], "parser/factored.cfg reads none"),
+        (
+            ["--task", "parser", "--optimize", "efficiency", "--vectors", "{vectors}"],
+            "parser/small.cfg reads none",
+        ),
         (["--vectors", "no/such"], "no/such: no pipeline"),
         (["--lang", "zz"], "--lang zz"),
         (["--train", "none.spacy"], "none.spacy: cannot be read"),
