@@ -12,6 +12,7 @@ ENTITIES = {
     "cosine": "rate as a cosine",
     "one_cycle": "one cycle: the rate rises for 30% of the steps",
     "transition": "transitions without the token",
+    "content_words": "a memory of content words alone",
     "average": "moving average of the weights",
     "sum": "sum of the sentences' losses",
     "label_smoothing-label_smoothing=0.01": "label smoothing of 1%",

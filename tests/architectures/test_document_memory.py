@@ -39,6 +39,12 @@ def test_words_that_stand_elsewhere_in_the_document_change(model, doc):
     assert changed(model, doc) == {"Ada", "ada", "Leeds", "."}
 
 
+def test_of_content_words_alone_stop_words_and_punctuation_keep_their_vectors():
+    model = initialized(document_memory, VOCAB, content_words=True)
+    doc = joined(docs_of(VOCAB, "The US , the BBC .", "the us , The bbc of US ."))
+    assert changed(model, doc) == {"The", "US", "BBC", "bbc"}
+
+
 def test_it_stands_around_a_listener():
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec", config={"model": small_model()["tok2vec"]})
