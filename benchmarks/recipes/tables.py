@@ -11,7 +11,7 @@ ENTITIES = {
     "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",
     "cosine": "rate as a cosine",
     "one_cycle": "one cycle: the rate rises for 30% of the steps",
-    "transition": "transitions without the token",
+    "transition": "plain transitions: they do not depend on the token",
     "content_words": "a memory of content words alone",
     "average": "moving average of the weights",
     "sum": "sum of the sentences' losses",
@@ -30,14 +30,14 @@ CHUNKS = {
     "bilstm_high_rate": "BiLSTM-CRF, rate of 0.002",
     "psa_high_rate": "PSA-BiLSTM-CRF, rate of 0.002",
     "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
-    "bilstm_transition": "the same, transitions without the token",
-    "psa_transition": "PSA-BiLSTM-CRF, transitions without the token, rate of 0.002, whole widths, 12 passes",
+    "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
+    "psa_transition": "PSA-BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "bilstm_intnet": "BiLSTM-CRF with IntNet, rate of 0.002, whole width, 12 passes",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",
     "psa": "PSA-BiLSTM-CRF",
-    "bilstm_transition": "BiLSTM-CRF, transitions without the token, rate of 0.002",
+    "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002",
     "bilstm_full": "the same, whole widths, 6 passes",
 }
 
