@@ -31,8 +31,8 @@ def best_expected_f1(dist: SpanTree, parts: Tensor) -> tuple[list[Tree], Tensor]
 
     Args:
         dist: the distribution over trees.
-        parts: (L - 1, P), how often each of P constituent labels is in each label of the chart: a
-            label of the chart may be a unary chain of several, or none.
+        parts: (L - 1, P), 1 where a label of the chart has a constituent, else 0: a label of the
+            chart may be a unary chain of several constituents, or none.
 
     Returns:
         The trees, and their expected F1, (B,) float64; it is 1 where no tree has a constituent.

@@ -72,21 +72,24 @@ def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
 
 
 def label_parts(labels: Sequence[str]) -> Tensor:
-    """Count how often each constituent label is in each label of a chart: (L - 1, P) float64.
+    """Tell which constituents are in each label of a chart: (L - 1, P) float64, 0 or 1.
+
+    A second NP of one label is another constituent than its first one, as PARSEVAL counts: a label
+    with three of them and one with one have one in common.
 
     Examples:
-        >>> label_parts(["TOP", "S", "S VP"])  # TOP is no constituent
-        tensor([[0., 0.],
-                [1., 0.],
-                [1., 1.]], dtype=torch.float64)
+        >>> label_parts(["TOP", "S", "NP NP S"])  # TOP is no constituent
+        tensor([[0., 0., 0.],
+                [0., 0., 1.],
+                [1., 1., 1.]], dtype=torch.float64)
     """
     chains = [[] if label == FLAT else label.split(JOIN) for label in labels]
-    number = {part: i for i, part in enumerate(sorted({part for c in chains for part in c}))}
-    counts = torch.zeros(len(labels), len(number), dtype=torch.float64)
-    for row, chain in enumerate(chains):
-        for part in chain:
-            counts[row, number[part]] += 1
-    return counts
+    parts = [{(name, i) for name in chain for i in range(chain.count(name))} for chain in chains]
+    number = {part: column for column, part in enumerate(sorted(set().union(*parts)))}
+    has = torch.zeros(len(labels), len(number), dtype=torch.float64)
+    for row, found in enumerate(parts):
+        has[row, [number[part] for part in found]] = 1
+    return has
 
 
 def _row(start: Any, end: Any, n: int) -> Any:
