@@ -1,4 +1,4 @@
-"""Labels of the chart with the same constituent twice, as in NP over NP, and the best expected F1."""
+"""Labels with the same constituent several times, as NP over NP, in the tree of best expected F1."""
 
 import math
 from collections import Counter
