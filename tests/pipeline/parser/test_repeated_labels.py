@@ -1,4 +1,4 @@
-"""Labels with the same constituent several times, as NP over NP, in the tree of best expected F1."""
+"""A chart label with the same constituent several times, as NP over NP, and expected F1."""
 
 import math
 from collections import Counter
