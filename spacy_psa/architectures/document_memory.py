@@ -51,8 +51,7 @@ def document_memory(
         precision: "float32", or "bfloat16" for the products of the memory in it. `tok2vec` has its
             own.
         content_words: whether punctuation and the language's stop words in lower case keep the
-            vectors that `tok2vec` gives. In English text these are about four tokens of ten, and
-            the memory takes about half of its time.
+            vectors that `tok2vec` gives. In English text these are about four tokens of ten.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
