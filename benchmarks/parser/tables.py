@@ -155,6 +155,7 @@ def claims(records: Records) -> list[str]:
     return [
         f"It has a dev F1 of {percent(vectors)}, less",
         f"`best.cfg` has {percent(dev_rows(records['best-0'])[2]['score'])} after three",
+        f"has {percent(test_f(records['best-0-dev']))} on development data",
         f"{_limited(records)} without limits",
         f"{documents:,} of section 23 to test",
         f"{count['found'] / count['words']:.1%} of the words are tokens",

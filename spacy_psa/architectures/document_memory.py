@@ -21,6 +21,7 @@ from spacy_psa.modules.precision import Precision
 from spacy_psa.sentences import document_numbers
 
 FLAGS = ["IS_PUNCT", "IS_STOP", "IS_LOWER"]
+"""What `content_words` reads of a token."""
 
 
 def document_memory(
@@ -51,7 +52,7 @@ def document_memory(
         precision: "float32", or "bfloat16" for the products of the memory in it. `tok2vec` has its
             own.
         content_words: whether punctuation and the language's stop words in lower case keep the
-            vectors that `tok2vec` gives. In English text these are about four tokens of ten.
+            vectors that `tok2vec` gives, and are no occurrences for others.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
