@@ -452,6 +452,7 @@ def test_a_corpus_without_a_number_of_sentences_is_an_error(tmp_path, sentences)
         ("chunker/psa", "conll2000"),
         ("chunker/best", "conll2000"),
         ("tagger/psa", "wsj"),
+        ("tagger/best", "wsj"),
     ],
 )
 def test_settings_of_the_papers_corpus_change_no_step(tmp_path, name, corpus):

@@ -19,6 +19,7 @@ ENTITIES = {
     "label_smoothing-label_smoothing=0.05": "label smoothing of 5%",
     "rate-initial_rate=0.0005": "rate of 0.0005",
     "rate-initial_rate=0.002": "rate of 0.002",
+    "rate_content_words": "rate of 0.002, a memory of content words alone",
     "words": "500 words a step, half as many steps",
     "6_passes": "6 passes",
     "24_passes": "24 passes",

@@ -26,7 +26,7 @@ from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Covered
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.ragged import batches_by_size, mask, pad
-from spacy_psa.sentences import Bounds, Sentences, SplitDocs
+from spacy_psa.sentences import Bounds, SplitDocs
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
@@ -215,7 +215,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         found: dict[int, Answer] = {}
         for batch, potentials in self._batches(split, known):
             chain = self._legal_chain(potentials, [known[i] for i in batch])
-            with self._naming_the_impossible(chain, split.sentences.chosen(batch)):
+            with self._naming_the_impossible(chain, split, batch):
                 found.update(zip(batch, read(chain), strict=True))
         numbers = iter(range(len(split.sizes)))
         return [
@@ -250,7 +250,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         sentences = []
         for place, i in enumerate(filled):
             sentences.append(SentenceAnalyses(to_chain(place, known[i]), known[i]))
-            with self._naming_the_impossible(sentences[-1].chain, split.sentences.chosen([i])):
+            with self._naming_the_impossible(sentences[-1].chain, split, [i]):
                 exact(sentences[-1].chain)
         starts = [split.bounds[0][i][0] for i in filled]
         return DocAnalyses(self, doc, starts, to_chain, sentences)
@@ -276,12 +276,11 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
             chosen = [size * (bool(k.forbidden) == own) for size, k in zip(split.sizes, known)]
             budget = min(self.batch_tokens, POTENTIALS // max(1, tags**2))
             for batch in batches_by_size(chosen, budget):
-                inputs = split.sentences.chosen(batch)
                 if whole is None:
-                    yield batch, self._potentials(inputs)
+                    yield batch, self._potentials(split.sentences.chosen(batch))
                 else:
                     potentials = whole(batch)
-                    check_scores(self.name, self.model, potentials, inputs)
+                    check_scores(self.name, self.model, potentials, split.docs)
                     yield batch, potentials
 
     def known(self, split: SplitDocs) -> list[Known]:
@@ -301,16 +300,22 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         return split.docs if listens(self.model) else split.sentences
 
     @contextmanager
-    def _naming_the_impossible(self, chain: LinearChain, inputs: Sentences) -> Iterator[None]:
-        """Name the first sentence without a legal analysis in an error that is raised inside."""
+    def _naming_the_impossible(
+        self, chain: LinearChain, split: SplitDocs, batch: list[int]
+    ) -> Iterator[None]:
+        """Name the first sentence of a batch without a legal analysis in an error raised inside.
+
+        Only then the sentences are needed as docs, which take longer to make than to find.
+        """
         try:
             yield
         except ValueError as error:
             impossible = (chain.log_partition == -torch.inf).nonzero()[:, 0].tolist()
             if not impossible:
                 raise
+            sentence = split.sentences[batch[impossible[0]]]
             raise InputError(
-                f"{self.name}: no legal analysis of the sentence {inputs[impossible[0]].text!r} "
+                f"{self.name}: no legal analysis of the sentence {sentence.text!r} "
                 "agrees with the annotation on its doc: correct it, or set overwrite = true"
             ) from error
 

@@ -296,7 +296,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
         scores = sentence_scores(self.model, plan.seen)
         for batch in batches_by_size(plan.sizes, self.batch_spans):
             arrays = scores(batch)
-            check_scores(self.name, self.model, arrays, plan.seen.sentences.chosen(batch))
+            check_scores(self.name, self.model, arrays, plan.seen.docs)
             dist = self._given_evidence(arrays[: len(batch)], batch, plan)
             yield batch, dist, arrays[len(batch) :]
 
