@@ -8,7 +8,7 @@ from benchmarks.active.tables import spread
 from benchmarks.tables import Records, percent, table
 
 ENTITIES = {
-    "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",
+    "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it was",
     "cosine": "rate as a cosine",
     "one_cycle": "one cycle: the rate rises for 30% of the steps",
     "transition": "plain transitions: they do not depend on the token",
@@ -20,6 +20,7 @@ ENTITIES = {
     "rate-initial_rate=0.0005": "rate of 0.0005",
     "rate-initial_rate=0.002": "rate of 0.002",
     "rate_content_words": "rate of 0.002, a memory of content words alone",
+    "rate_width_64": "rate of 0.002, a memory of width 64",
     "words": "500 words a step, half as many steps",
     "6_passes": "6 passes",
     "24_passes": "24 passes",
