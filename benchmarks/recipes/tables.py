@@ -44,10 +44,26 @@ TAGS = {
 }
 
 
-def dev(records: Records, plan: str, run: str) -> list[float]:
-    """The F1 or accuracy of a run on development data, one of each seed."""
+BEST = {
+    "best_chunks": ("chunks of CoNLL-2000", "`configs/chunker/best.cfg`", "F1"),
+    "best_tags": ("tags of the Wall Street Journal", "`configs/tagger/best.cfg`", "accuracy"),
+}
+"""What the plans of the whole configs train: task, config, score."""
+
+
+def found(records: Records, plan: str, run: str, part: str = "dev") -> list[float]:
+    """The F1 or accuracy of a run on development or test data, one of each seed."""
     runs: dict[str, Any] = records[plan]["results"]["runs"] if plan in records else {}
-    return [scores["dev"] for _, scores in sorted(runs.get(run, {}).items())]
+    return [scores[part] for _, scores in sorted(runs.get(run, {}).items())]
+
+
+def whole(records: Records) -> str:
+    """The table of the configs that the recipes led to, with their test scores."""
+    body = []
+    for plan, (task, config, score) in BEST.items():
+        scores = [found(records, plan, "best", part) for part in ("dev", "test")]
+        body.append([task, config, score, *map(spread, scores), str(len(scores[1]))])
+    return table(["task", "config", "score", "dev", "test", "seeds"], body)
 
 
 def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[[Records], str]:
@@ -56,14 +72,15 @@ def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[
     def make(records: Records) -> str:
         body = []
         for run, said in rows.items():
-            found = dev(records, plan, run)
-            body.append([said, spread(found) if found else "not yet", str(len(found))])
+            scores = found(records, plan, run)
+            body.append([said, spread(scores) if scores else "not yet", str(len(scores))])
         return table(["recipe", score, "seeds"], body)
 
     return make
 
 
 TABLES = {
+    "best": whole,
     "entities": recipes("entities", ENTITIES),
     "chunks": recipes("chunks", CHUNKS),
     "tags": recipes("tags", TAGS, "dev accuracy"),
@@ -72,8 +89,8 @@ TABLES = {
 
 def best(records: Records, plan: str, rows: dict[str, str]) -> tuple[str, float]:
     """The recipe with the best mean F1 on development data, and that F1."""
-    found = {said: dev(records, plan, run) for run, said in rows.items()}
-    means = [(said, mean(scores)) for said, scores in found.items() if scores]
+    scores = {said: found(records, plan, run) for run, said in rows.items()}
+    means = [(said, mean(each)) for said, each in scores.items() if each]
     return max(means, key=lambda pair: pair[1])
 
 
