@@ -34,7 +34,7 @@ CHUNKS = {
     "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
     "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "psa_transition": "PSA-BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
-    "bilstm_intnet": "IntNet and BiLSTM-CRF, plain transitions, rate of 0.002, whole width, 12 passes",
+    "bilstm_intnet": "IntNet, BiLSTM-CRF, plain transitions, rate of 0.002, whole width, 12 passes",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",
