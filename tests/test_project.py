@@ -351,7 +351,19 @@ total_steps = 1000
     assert training["eval_frequency"] == 40  # 1980 / 50, rounded up
     assert (training["max_steps"], training["patience"]) == (10 * 40, 3 * 40)
     assert training["optimizer"]["learn_rate"]["total_steps"] == 10 * 40
-    assert fit(tmp_path, base, "[corpus]\nsentences = 161\n")["max_steps"] == 1000
+
+
+@pytest.mark.parametrize(("batches", "unit"), [("words", "sentences"), ("sequence", "words")])
+def test_a_corpus_must_have_the_unit_of_the_batches(tmp_path, batches, unit):
+    batcher = f'[training.batcher]\n@batchers = "spacy.batch_by_{batches}.v1"'
+    base = TRAINING.format(size=16).replace("[training.batcher]", batcher)
+    (tmp_path / "base.cfg").write_text(base)
+    (tmp_path / "part.cfg").write_text(f"[corpus]\n{unit} = 161\n")
+    result = run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", tmp_path / "out.cfg")
+    missing = {"words": "sentences", "sentences": "words"}[unit]
+    assert result.exit_code == 2
+    assert f"base.cfg: [training.batcher] counts in {missing}: add {missing!r}" in result.stderr
+    assert not (tmp_path / "out.cfg").exists()
 
 
 def test_settings_of_the_command_line_come_last_and_the_schedule_follows_them(tmp_path):

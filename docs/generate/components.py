@@ -37,14 +37,14 @@ SCORES = '`doc.spans[NAME]` with `attrs["scores"]`, NAME the component\'s'
 GROUPS = "`doc.spans[required_spans_key]` and `doc.spans[forbidden_spans_key]`"
 ENTRIES = {
     "crf_ner": Entry(
-        "`doc.ents` of the training data; tokens without annotation are summed out. "
+        "`doc.ents` of the training data; the loss marginalises over tokens without annotation. "
         "`doc.spans[incorrect_spans_key]`: spans that are known to be wrong.",
         f"`doc.ents`. With `confidence = true`: {SCORES}, and `doc._.ner_uncertainty`. "
         'With `decode = "threshold"`: these spans in the place of `doc.ents`.',
         f"Entities and blocked tokens, unless `overwrite = true`; {GROUPS}.",
     ),
     "crf_tagger": Entry(
-        "`token.tag_` of the training data; tokens without a tag are summed out.",
+        "`token.tag_` of the training data; the loss marginalises over tokens without a tag.",
         "`token.tag_`. With `confidence = true`: `token._.tag_confidence`.",
         f"Tags, if `overwrite = false`; {GROUPS}, for their tokens.",
     ),

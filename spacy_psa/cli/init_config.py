@@ -9,7 +9,7 @@ import typer
 
 from spacy_psa.cli.recipes import CONFIGS, Recipe, choose
 from spacy_psa.errors import InputError
-from spacy_psa.training.layers import fit_epochs
+from spacy_psa.training.layers import batch_unit, fit_epochs
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -52,7 +52,7 @@ def init_config(
     lang: Annotated[str, typer.Option(help="Language code, as for spacy.blank.")] = "en",
     sentencizer: Annotated[
         bool,
-        typer.Option("--sentencizer", help="Put a component before it that finds sentences."),
+        typer.Option("--sentencizer", help="Add a component in front that finds sentences."),
     ] = False,
 ) -> None:
     """Write a training config for your corpus.
@@ -156,7 +156,7 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int, words
     """
     old = {**training, "optimizer": dict(training["optimizer"])}
     size = training["batcher"]["size"]
-    unit = "words" if "words" in training["batcher"].get("@batchers", "") else "sentences"
+    unit = batch_unit(training["batcher"])
     items = words if unit == "words" else examples
     base, epoch = old["eval_frequency"] * evaluations, math.ceil(items / size)
     counted = max(epoch, LEAST)

@@ -32,7 +32,8 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
             read as JSON.
 
     Raises:
-        InputError: if a file is no config, or a layer or a path names what the base does not have.
+        InputError: if a file is no config, if a layer or a path names what the base does not have,
+            or if [corpus] lacks the unit in which the batches of the base are counted.
     """
     from thinc.api import Config
 
@@ -47,6 +48,7 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
         sizes |= _checked_sizes(corpus, layer)
     merged = with_settings(merged, values, base)
     if sizes:
+        _check_unit(merged["training"]["batcher"], sizes, base)
         fit_epochs(merged["training"], whole["training"], sizes)
         # Single settings are not fitted.
         of_training = {k: v for k, v in values.items() if k.partition(".")[0] == "training"}
@@ -183,6 +185,25 @@ def _checked_sizes(corpus: Mapping[str, Any], settings: Path) -> Mapping[str, in
     return corpus
 
 
+def batch_unit(batcher: Mapping[str, Any]) -> str:
+    """Tell what the size of a batch counts: "words" or "sentences".
+
+    Examples:
+        >>> batch_unit({"@batchers": "spacy.batch_by_words.v1", "size": 250})
+        'words'
+    """
+    return "words" if "words" in batcher.get("@batchers", "") else "sentences"
+
+
+def _check_unit(batcher: Mapping[str, Any], sizes: Mapping[str, int], base: Path) -> None:
+    unit = batch_unit(batcher)
+    if isinstance(batcher.get("size"), int) and unit not in sizes:
+        raise InputError(
+            f"{base}: [training.batcher] counts in {unit}: add {unit!r}, the number of {unit} of "
+            "the training data, to [corpus]"
+        )
+
+
 def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[str, int]) -> None:
     """Convert the steps of a training to epochs of a corpus.
 
@@ -191,14 +212,12 @@ def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[st
     Args:
         training: the section [training], which is changed.
         base: the section as it was, which evaluates once in each epoch.
-        sizes: the number of training `sentences`, and of their `words`.
+        sizes: the number of training `sentences`, or of their `words` if `batch_unit` is that.
     """
-    batcher = training["batcher"]
-    of_words = "words" in batcher.get("@batchers", "")
-    size, count = batcher.get("size"), sizes.get("words" if of_words else "sentences")
-    if not isinstance(size, int) or count is None:
+    size, unit = training["batcher"].get("size"), batch_unit(training["batcher"])
+    if not isinstance(size, int):
         return
-    steps, epoch = math.ceil(count / size), base["eval_frequency"]
+    steps, epoch = math.ceil(sizes[unit] / size), base["eval_frequency"]
     training["eval_frequency"] = steps
     training["patience"] = training["patience"] * steps // epoch
     most = base.get("max_steps", 0)  # 0 is no limit; a variable stands for the steps of the rate

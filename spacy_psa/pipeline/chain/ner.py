@@ -39,7 +39,7 @@ class CRFEntityRecognizer(SpanLabeler):
     O or have no annotation say nothing, and the component's own earlier predictions are not
     evidence.
 
-    In training, tokens without annotation (`-` in spaCy's scheme) are summed out.
+    In training, the loss marginalises over tokens without annotation (`-` in spaCy's scheme).
 
     Scores: `ents_p`, `ents_r`, `ents_f` and `ents_per_type`; with `decode = "threshold"` also the
     scores of `doc.spans[name]` (see `score`).
