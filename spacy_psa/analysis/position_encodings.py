@@ -53,6 +53,7 @@ def compare_encodings(
         `distances`; `plain`, the products by width; and `projected`, those of each draw.
     """
     check_sizes(draws=draws, least=0)
+    check_sizes(width=min(widths))
     generator = torch.Generator().manual_seed(seed)
     size = widths[0]
     weights = [torch.randn(size, size, generator=generator) / size**0.5 for _ in range(draws)]

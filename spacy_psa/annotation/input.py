@@ -15,7 +15,7 @@ from enum import Enum
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from spacy_psa.annotation.records import MalformedLine, Record
 from spacy_psa.annotation.tokenized import (
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 MakeDoc = Callable[["Language", Any], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""
+
+
+Keep = Literal["words", "tags", "all"]
+"""What to keep of the documents of a `.spacy` file: their words and sentences, also their parts of
+speech, or all."""
 
 
 class InputFormat(str, Enum):
@@ -90,7 +95,7 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
 
 @contextmanager
 def open_source(
-    path: Path, wanted: InputFormat, text_key: str, keep: bool, columns: Columns = WORDS_ALONE
+    path: Path, wanted: InputFormat, text_key: str, keep: Keep, columns: Columns = WORDS_ALONE
 ) -> Iterator[Source]:
     """Open `path` for reading.
 
@@ -98,7 +103,7 @@ def open_source(
         path: the file, plain or .gz; "-" means stdin.
         wanted: the format.
         text_key: the key of the text in a JSON line; the other keys are kept as meta.
-        keep: whether to keep all annotation of a `.spacy` file, not only words and sentences.
+        keep: what to keep of the documents of a `.spacy` file.
         columns: which columns of CoNLL files are read.
 
     Raises:
@@ -124,7 +129,7 @@ def stream_source(
     size: int | None,
     form: InputFormat,
     text_key: str,
-    keep: bool,
+    keep: Keep,
     columns: Columns = WORDS_ALONE,
 ) -> Source:
     """Read the records of a stream; the arguments are those of `open_source`.
@@ -193,12 +198,12 @@ def json_doc(nlp: "Language", content: bytes, text_key: str) -> "Doc":
     return doc
 
 
-def packed_doc(nlp: "Language", content: bytes, keep: bool) -> "Doc":
+def packed_doc(nlp: "Language", content: bytes, keep: Keep) -> "Doc":
     """Make a document of a `.spacy` file with one document, with the annotation to keep."""
     from spacy.tokens import DocBin
 
     (doc,) = DocBin().from_bytes(content).get_docs(nlp.vocab)
-    return doc if keep else _bare(doc)
+    return doc if keep == "all" else _bare(doc, keep == "tags")
 
 
 def _gzipped(path: Path) -> bool:
@@ -230,7 +235,7 @@ def _lines(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[Record]:
         yield Record(f"{name}:{number}", position, line.rstrip(b"\r\n"))
 
 
-def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: bool) -> Source:
+def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: Keep) -> Source:
     from spacy.tokens import DocBin
 
     with _reading(name):
@@ -261,11 +266,14 @@ def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
         yield Record(where, number, content)
 
 
-def _bare(doc: "Doc") -> "Doc":
-    """Copy words, spaces, sentences and the user data of the document; no other annotation."""
+def _bare(doc: "Doc", tags: bool) -> "Doc":
+    """Copy words, spaces, sentences and user data of the document, and its tags if asked for."""
     from spacy_psa.sentences import unannotated
 
     copy = unannotated(doc)
+    if tags:
+        for token, own in zip(doc, copy):
+            own.tag_ = token.tag_
     # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans have a
     # start; they are annotation.
     copy.user_data.update(

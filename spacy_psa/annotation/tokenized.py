@@ -27,6 +27,8 @@ class Columns(NamedTuple):
 WORDS_ALONE = Columns(word=0, tag=None)
 NO_WORD = re.compile(r"\d+[-.]\d+")
 """The number of a row of CoNLL-U that is no word."""
+COMMENT = re.compile(r"# *(\S+ *=|newdoc|newpar)")
+"""How the comments of CoNLL-U begin."""
 
 
 def tokens_doc(nlp: "Language", content: bytes) -> "Doc":
@@ -46,7 +48,8 @@ def tokens_doc(nlp: "Language", content: bytes) -> "Doc":
 def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
     """Make a document of the lines of a sentence, with a token on each line.
 
-    Comments (# and a blank) and the rows of CoNLL-U that are no words (1-2, 1.1) are left out.
+    The rows of CoNLL-U that are no words (1-2, 1.1) and comments are left out. A line that begins
+    with # is a row, and no comment, if it has as many columns as the others.
 
     Raises:
         MalformedLine: if it is not UTF-8, or a line lacks a column.
@@ -58,10 +61,8 @@ def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
         [('Ada', 'NNP'), ('left', 'VBD')]
     """
     words, tags = [], []
-    for line in _decoded(content).split("\n"):
-        if line.startswith("# ") or line == "#":
-            continue
-        cells = line.strip().split("\t") if "\t" in line else line.split()
+    for line in _without_comments(_decoded(content).split("\n")):
+        cells = _cells(line)
         if columns.word > 0 and NO_WORD.fullmatch(cells[0]):
             continue
         try:
@@ -73,6 +74,18 @@ def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
                 f"({columns.word}) and the tag ({columns.tag})"
             ) from None
     return sentence_doc(nlp, words, tags)
+
+
+def _without_comments(lines: list[str]) -> Iterator[str]:
+    maybe = {line for line in lines if line.startswith("# ") or line.rstrip() == "#"}
+    widths = {len(_cells(line)) for line in lines if line not in maybe}
+    for line in lines:
+        if line not in maybe or (len(_cells(line)) in widths and not COMMENT.match(line)):
+            yield line
+
+
+def _cells(line: str) -> list[str]:
+    return line.strip().split("\t") if "\t" in line else line.split()
 
 
 def json_tokens_doc(nlp: "Language", value: dict[str, Any]) -> "Doc":

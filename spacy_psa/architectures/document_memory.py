@@ -20,7 +20,7 @@ from spacy_psa.modules.occurrences import nearest_occurrences
 from spacy_psa.modules.precision import Precision
 from spacy_psa.sentences import document_numbers
 
-FLAGS = ["IS_PUNCT", "IS_STOP", "IS_LOWER"]
+FLAGS: list[int | str] = ["IS_PUNCT", "IS_STOP", "IS_LOWER"]
 """What `content_words` reads of a token."""
 
 

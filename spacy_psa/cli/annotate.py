@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, Outcome
-from spacy_psa.annotation.input import InputFormat, open_source, resolve_format
+from spacy_psa.annotation.input import InputFormat, Keep, open_source, resolve_format
 from spacy_psa.annotation.records import Record
 from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
@@ -146,7 +146,7 @@ def annotate(
         batch_size=batch_size,
         n_process=n_process,
         text_key=text_key,
-        keep=keep,
+        keep="all" if keep else "words",
         skip_bad=skip_bad,
     )
 
@@ -171,7 +171,7 @@ def annotate_file(
     batch_size: int,
     text_key: str,
     skip_bad: bool,
-    keep: bool = False,
+    keep: Keep = "words",
     n_process: int = 1,
     columns: Columns = WORDS_ALONE,
 ) -> None:
@@ -186,7 +186,7 @@ def annotate_file(
         batch_size: see `annotate`.
         text_key: see `annotate`.
         skip_bad: see `annotate`.
-        keep: see `annotate`.
+        keep: see `open_source`.
         n_process: see `annotate`.
         columns: which columns of CoNLL files are read.
 

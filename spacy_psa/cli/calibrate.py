@@ -79,7 +79,7 @@ def calibrate(
     The pipeline has a crf_ner or crf_chunker. The temperature divides its log potentials; the
     fitted value makes the gold analyses of DEV.spacy most probable. The best analysis of a text
     does not change. The temperature is stored in the pipeline: in a copy if --output is given,
-    otherwise in MODEL itself.
+    otherwise in MODEL itself. A coverage that the component has is removed.
 
     Prints the expected calibration error (ECE), the Brier score and the area under the
     precision-recall curve (AUPR) of the confidences, before and after.
@@ -132,7 +132,7 @@ def calibrate(
         name: Likelihood(component, with_upstream(nlp, component.name, examples))
         for name, examples in data.items()
     }
-    former = component.temperature
+    former, promised = component.temperature, component.coverage
     chosen = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
     states = []
     for name, examples in data.items():
@@ -149,6 +149,8 @@ def calibrate(
         _write(_record(nlp, model, component, paths, data, states), json_path)
     store_settings(nlp, component, output)
     _print(states, fitted=temperature is None)
+    if promised is not None and component.coverage is None:
+        typer.echo("The coverage was of other probabilities and is removed: give --coverage again")
     typer.echo(f"Written: {output or model}")
 
 

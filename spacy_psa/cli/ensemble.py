@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 
+OF_MODEL = ("components", "disabled", "labels", "performance", "pipeline", "vectors")
+"""The meta data that tell of one model alone."""
+
+
 def ensemble(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="Folders of pipelines, at least two.")
@@ -25,8 +29,8 @@ def ensemble(
 
     The pipelines have the same component (crf_ner, crf_chunker or crf_tagger) with the same labels,
     such as one config trained with several seeds. Everything stays exact: decoding, probabilities,
-    n-best, evidence. All else is taken from the first pipeline. It takes the time and the memory of
-    all models together.
+    n-best, evidence. All else is taken from the first pipeline, but temperature and coverage: run
+    calibrate for them. It takes the time and the memory of all models together.
 
     \b
     Example:
@@ -38,6 +42,9 @@ def ensemble(
     check_free(output)
     if len(models) < 2:
         raise InputError("give at least two models to join")
+    for model in models:
+        if models.count(model) > 1:
+            raise InputError(f"{model}: is given twice: name each model once")
     pipelines = {model: load_pipeline(model) for model in models}
     first = next(iter(pipelines.values()))
     joined = _join(pipelines, chain_pipe(first, pipe).name)
@@ -60,8 +67,8 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
     config["components"][name]["model"] = {"@architectures": "spacy-psa.Ensemble.v1", "*": members}
     joined = load_model_from_config(config)
     joined.vocab.from_bytes(first.vocab.to_bytes())
-    joined.meta.update({key: first.meta[key] for key in ("name", "version", "description")})
-    for own in first.pipe_names:
+    joined.meta.update({key: value for key, value in first.meta.items() if key not in OF_MODEL})
+    for own in first.component_names:  # the disabled ones, too
         found: Any = first.get_pipe(own)
         target: Any = joined.get_pipe(own)
         if own != name:
@@ -69,6 +76,8 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
                 target.from_bytes(found.to_bytes())
             continue
         target.from_bytes(found.to_bytes(exclude=["model"]), exclude=["model"])
+        # Both were found for the probabilities of the first model.
+        target.temperature, target.coverage = 1.0, None
         for part, nlp in zip(target.model.layers, pipelines.values()):
             member: Any = nlp.get_pipe(name)
             part.from_bytes(member.model.to_bytes())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_psa.annotation.input import InputFormat, resolve_format
+from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.tokenized import Columns
 from spacy_psa.cli.annotate import annotate_file, check_source
 from spacy_psa.cli.tree_output import TreeFormat, open_tree_writer, resolve_tree_format
@@ -71,7 +72,8 @@ def parse(
     INPUT is text, tokenised sentences, JSON lines ({"text": ...} or {"tokens": [...], "tags":
     [...]}), columns or a .spacy file; it may be gzipped (.gz). OUTPUT has a tree in brackets on
     each line, indented trees, JSON lines with the trees and the offsets of the constituents, one
-    drawing, or documents. A sentence of tokens without words is "(())", so that lines stay aligned.
+    drawing, or documents. Tags of the input are kept. A sentence without words is "(())", so that
+    lines stay aligned; only empty lines of text are left out.
 
     JSON lines have the probability of each constituent if the parser was trained by likelihood.
 
@@ -83,6 +85,8 @@ def parse(
     """
     if n_process == 0:
         raise InputError("--n-process 0: give a number of processes, or -1 for one per core")
+    if text_key in (*ANNOTATION, "trees"):
+        raise InputError(f"--text-key {text_key}: this key has the annotation; give another one")
     check_source(source, input_format)
     form = resolve_tree_format(target, output_format)
     given = resolve_format(source, input_format)
@@ -101,7 +105,7 @@ def parse(
         opening if n_process != 1 else lambda: nlp,
         source,
         open_tree_writer(
-            target, form, key=key, gaps=given is InputFormat.tokens, text_key=text_key
+            target, form, key=key, gaps=given is not InputFormat.text, text_key=text_key
         ),
         input_format=input_format,
         batch_size=batch_size,
@@ -109,6 +113,7 @@ def parse(
         text_key=text_key,
         skip_bad=skip_bad,
         columns=Columns(word_column, tag_column),
+        keep="tags",
     )
 
 
@@ -138,7 +143,7 @@ def trees(
         batch_size=256,
         text_key="text",
         skip_bad=False,
-        keep=True,
+        keep="all",
     )
 
 

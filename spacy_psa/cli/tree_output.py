@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from spacy_psa.annotation.rows import json_line, json_row
+from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
 from spacy_psa.annotation.writer import Encode, Writer
 from spacy_psa.cli.docbin_writer import DocBinWriter
 from spacy_psa.cli.jsonl_writer import JsonlWriter
 from spacy_psa.cli.output import open_output
-from spacy_psa.cli.tree_pictures import SvgWriter, check_drawing
+from spacy_psa.cli.tree_pictures import SvgWriter, check_drawing, svg_trees
 from spacy_psa.corpora.format_by_name import format_of
+from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -70,7 +71,7 @@ def open_tree_writer(
         path: the file; "-" means stdout.
         wanted: the format.
         key: the span group with the constituents.
-        gaps: whether a document without words is "(())" in brackets, so that lines stay aligned.
+        gaps: whether a sentence without words is "(())" in brackets, so that lines stay aligned.
         text_key: the key of the text in JSON lines.
 
     Raises:
@@ -81,8 +82,10 @@ def open_tree_writer(
         writer: Writer
         if form is TreeFormat.svg:
             writer = SvgWriter(stream)
+            writer.encode = partial(svg_trees, key=key)
         elif form is TreeFormat.spacy:
             writer = DocBinWriter(stream)
+            writer.encode = partial(_docbin_with_trees, key=key)
         elif form is TreeFormat.jsonl:
             writer = JsonlWriter(stream, text_key=text_key)
             writer.encode = partial(_json_with_trees, key=key, text_key=text_key)
@@ -142,12 +145,36 @@ def brackets(doc: "Doc", key: str, indented: bool = False, gaps: bool = False) -
 
     if not doc.text.strip():
         return ["(())"] if gaps else []
-    if indented:
-        return [str(tree) for tree in parse_trees(doc, key)]
-    sentences = (doc[start:end] for start, end in sentence_bounds(doc))
-    return [parse_string(sentence, key) for sentence in sentences if sentence.text.strip()]
+    sentences = [doc[start:end] for start, end in sentence_bounds(doc)]
+    filled = [sentence for sentence in sentences if sentence.text.strip()]
+    try:
+        trees = iter(
+            [str(tree) for tree in parse_trees(doc, key)]
+            if indented
+            else [parse_string(sentence, key) for sentence in filled]
+        )
+    except RecursionError as error:
+        raise InputError("a tree is too deep to indent; take --format brackets") from error
+    if not gaps:
+        return list(trees)
+    return [next(trees) if sentence.text.strip() else "(())" for sentence in sentences]
 
 
 def _json_with_trees(doc: "Doc", key: str, text_key: str) -> tuple[bytes, list[str]]:
+    _follow_tokens(doc, key)
     row, replaced = json_row(doc, False, text_key)
+    replaced += ["trees"] if "trees" in row else []
     return json_line({**row, "trees": brackets(doc, key)}), replaced
+
+
+def _docbin_with_trees(doc: "Doc", key: str) -> bytes:
+    _follow_tokens(doc, key)
+    return docbin_bytes(doc)
+
+
+def _follow_tokens(doc: "Doc", key: str) -> None:
+    """Write the constituents at the tokens that the doc has now, so that it can be saved."""
+    from spacy_psa.pipeline.parser.sentence_tree import in_order
+
+    if key in doc.spans:
+        in_order(doc, key)

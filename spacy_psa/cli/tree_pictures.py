@@ -81,14 +81,18 @@ class TextWriter:
         pass
 
 
-def text_trees(doc: "Doc") -> list[str]:
+def text_trees(doc: "Doc", key: str = "constituents") -> list[str]:
     """Draw each tree of a document as lines of text.
+
+    Args:
+        doc: the document.
+        key: the span group with the constituents.
 
     Raises:
         InputError: if a tree is too deep.
     """
     with _not_too_deep():
-        drawn = [_drawn(tree).splitlines() for tree in _trees(doc)]
+        drawn = [_drawn(tree).splitlines() for tree in _trees(doc, key)]
     stripped = [[line.rstrip() for line in lines] for lines in drawn]
     return ["\n".join(line for line in lines if line) for lines in stripped]
 
@@ -114,8 +118,12 @@ class SvgWriter:
         self.stream.write(one_below_the_other(self.drawings).encode())
 
 
-def svg_trees(doc: "Doc") -> "list[Drawing]":
+def svg_trees(doc: "Doc", key: str = "constituents") -> "list[Drawing]":
     """Draw each tree of a document as SVG.
+
+    Args:
+        doc: the document.
+        key: the span group with the constituents.
 
     Raises:
         InputError: if a tree is too deep.
@@ -123,7 +131,7 @@ def svg_trees(doc: "Doc") -> "list[Drawing]":
     from spacy_psa.pipeline.parser.tree_drawing import draw
 
     with _not_too_deep():
-        return draw(_trees(doc))
+        return draw(_trees(doc, key))
 
 
 @contextmanager
@@ -134,17 +142,19 @@ def _not_too_deep() -> Iterator[None]:
         raise InputError("a tree is too deep to draw; set sentence boundaries") from error
 
 
-def _trees(doc: "Doc") -> "list[Tree | str]":
+def _trees(doc: "Doc", key: str) -> "list[Tree | str]":
     """Give the trees of a doc, without parts of speech if it has none.
 
     If the constituents have probabilities, they stand behind the labels.
     """
-    from spacy_psa.pipeline.parser.constituents import KEY, bracketed, word_sentences
+    from spacy_psa.pipeline.parser.constituents import bracketed, word_sentences
+    from spacy_psa.pipeline.parser.extensions import parse_trees
 
-    if doc.spans[KEY].attrs.get("scores") is None:
-        trees = doc._.parse_trees
-    else:
-        scored = list(zip(doc.spans[KEY], doc.spans[KEY].attrs["scores"], strict=True))
+    trees: list[Tree] = parse_trees(
+        doc, key
+    )  # first, because constituents follow merged and split tokens
+    if doc.spans[key].attrs.get("scores") is not None:
+        scored = list(zip(doc.spans[key], doc.spans[key].attrs["scores"], strict=True))
         trees = []
         for start, end, words in word_sentences(doc):
             nodes = [

@@ -142,6 +142,7 @@ def trees(
         batch_size=batch_size,
         text_key=text_key,
         skip_bad=skip_bad,
+        keep="tags",
     )
 
 

@@ -69,6 +69,11 @@ class TreeBuilder:
         """The number of open brackets; the tree is complete when it is 0 again."""
         return len(self._open)
 
+    @property
+    def at_bare_root(self) -> bool:
+        """Whether a root without a label is open and nothing is in it yet."""
+        return self._open == [("", 0, 0)] and not self._parsed.words
+
     def open(self, label: str) -> None:
         """Take an opening bracket and its label.
 
@@ -140,6 +145,10 @@ class _Tokens:
         """Tell whether a tree has begun and not ended."""
         return bool(self.pending or self.builder.depth)
 
+    def _without_parse(self) -> bool:
+        """Tell whether the tree is "(())", which stands for a sentence without a parse."""
+        return self.pending == ["("] and self.builder.at_bare_root
+
     def take(self, token: str) -> None:
         """Take one token: a bracket, a label, a part of speech or a word."""
         pending = self.pending
@@ -152,7 +161,7 @@ class _Tokens:
         elif token == ")":
             if len(pending) == 3:
                 self.builder.leaf(pending[1], pending[2])
-            elif pending and not self.builder.keep_empty:
+            elif pending and not (self.builder.keep_empty or self._without_parse()):
                 raise BracketError(f"the node {' '.join(pending)}) is empty")
             elif not pending:
                 self.builder.close()

@@ -11,7 +11,7 @@ from spacy.training import Example
 
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.readers import Reader
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.sentences import same_document, sentence_starts
 
 
@@ -83,11 +83,13 @@ def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int =
         limit: the number of examples to read; 0 means all.
 
     Raises:
-        InputError: if `path` is None; and, when the reader is called, if a file is not in spaCy's
-            format, or there is no doc.
+        InputError: if `path` is None or a number is negative; and, when the reader is called, if a
+            file is not in spaCy's format, or there is no doc.
     """
     if path is None:  # spaCy may fill in a config whose paths are not set yet
         raise InputError("DocumentCorpus.v1: path is null: set [paths.train] and [paths.dev]")
+    with naming("DocumentCorpus.v1"):
+        check_sizes(least=0, max_tokens=max_tokens, limit=limit)
 
     def read(nlp: Language) -> Iterator[Example]:
         docs = join_documents(read_docbins(Path(path), nlp.vocab), max_tokens)

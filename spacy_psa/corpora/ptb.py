@@ -9,12 +9,14 @@ from pathlib import Path, PurePosixPath
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_psa.corpora.archives import is_collection
 from spacy_psa.corpora.bracketing import read_trees
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.sections import section_of
 from spacy_psa.corpora.tree_style import AS_IS, PENN, TreeStyle
 from spacy_psa.corpora.treebank_files import read_tree_files, tree_docs
+from spacy_psa.errors import InputError
 
 ENDINGS = (".mrg", ".mrg.gz")
 
@@ -36,12 +38,19 @@ def read_docs(
         vocab: the vocabulary of the docs.
         repairs: counts the repairs, if given.
         sections: reads only the files of these sections of the Wall Street Journal, by the number
-            in the file name; None reads all files.
+            in the file name, also that of a single file; None reads all files.
         style: what is kept of the trees.
 
     Raises:
-        InputError: if there are no such files, or if one does not contain bracketed trees.
+        InputError: if there are no such files, if one does not contain bracketed trees, or if a
+            single file is of another section by its name.
     """
+    of_others = sections is not None and section_of(source.name) not in sections
+    if of_others and not is_collection(source):
+        raise InputError(
+            f"{source}: by its name it is not of these sections: leave out --sections, or give the "
+            "folder of the .mrg files"
+        )
 
     def wanted(name: str) -> bool:
         chosen = sections is None or section_of(PurePosixPath(name).stem) in sections

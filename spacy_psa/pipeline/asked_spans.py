@@ -36,23 +36,43 @@ def read_spans(
     """
     found = set()
     for item in asked:
-        if isinstance(item, Span):
-            if item.doc is not doc:
-                raise InputError(
-                    f"{name}: {item.text!r} is a span of another doc: give spans of this one"
-                )
-            start, end, label = item.start, item.end, item.label_
-        else:
-            start, end, label = (*item, "")[:3]
-        if not 0 <= start < end <= len(doc):
-            raise InputError(
-                f"{name}: ({start}, {end}) is no span of a doc of {len(doc)} tokens: give the "
-                "first token and the one after the last"
-            )
+        start, end, label = checked_span(name, doc, item)
         if label:
             check_label(name, label, labels, repr(doc[start:end].text))
         found.add((start, end, label))
     return sorted(found)
+
+
+def checked_span(name: str, doc: Doc, asked: Asked) -> tuple[int, int, str]:
+    """Give (start, end, label) of a span that a user gives; the label is empty if it has none.
+
+    Args:
+        name: the name of the component, for errors.
+        doc: the doc.
+        asked: the span.
+
+    Raises:
+        InputError: for a span of another doc, outside the doc, or without tokens.
+
+    Examples:
+        >>> import spacy
+        >>> checked_span("ner", spacy.blank("en")("Ada met Bob"), (0, 1))
+        (0, 1, '')
+    """
+    if isinstance(asked, Span):
+        if asked.doc is not doc:
+            raise InputError(
+                f"{name}: {asked.text!r} is a span of another doc: give spans of this one"
+            )
+        start, end, label = asked.start, asked.end, asked.label_
+    else:
+        start, end, label = (*asked, "")[:3]
+    if not 0 <= start < end <= len(doc):
+        raise InputError(
+            f"{name}: ({start}, {end}) is no span of a doc of {len(doc)} tokens: give the "
+            "first token and the one after the last"
+        )
+    return start, end, label
 
 
 def check_label(name: str, label: str, labels: Iterable[str], what: str) -> None:

@@ -56,12 +56,12 @@ def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
     whole = not doc.has_annotation("SENT_START")
     taken = 0
     for sentence in [doc[:]] if whole else doc.sents:
-        tokens = [token for token in sentence if not token.is_space]
+        tokens = [token for token in sentence if token.text.strip()]
         inside = [s for s in spans if sentence.start <= s.start and s.end <= sentence.end]
         taken += len(inside)
         before = [0]
         for token in sentence:
-            before.append(before[-1] + (not token.is_space))
+            before.append(before[-1] + bool(token.text.strip()))
         found = [
             (before[s.start - sentence.start], before[s.end - sentence.start], s.label_)
             for s in inside

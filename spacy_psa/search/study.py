@@ -36,6 +36,8 @@ SURPLUS = "surplus"
 class Search:
     """Searches for the settings with the best dev score; each trial trains one combination.
 
+    If a sampler draws a combination that has been trained before, its trial gets the same score.
+
     Several processes may search together, if they have the same storage. A trial whose process has
     ended is trained again by another.
 
@@ -147,7 +149,13 @@ class Search:
         try:
             with present(trial):
                 values = suggest(trial, self.space)
-                self._train(self.settled(values), report)
+                earlier = self._same(trial)
+                if earlier is not None:
+                    best = earlier.value if earlier.value is not None else best
+                    if earlier.state == TrialState.PRUNED:
+                        raise optuna.TrialPruned
+                else:
+                    self._train(self.settled(values), report)
         except optuna.TrialPruned:
             return self.study.tell(trial, state=TrialState.PRUNED)
         except Exception as error:
@@ -159,6 +167,12 @@ class Search:
                 raise InputError(f"cannot be trained with {told}: {reason}") from error
             return failed
         return self.study.tell(trial, best)
+
+    def _same(self, trial: optuna.Trial) -> FrozenTrial | None:
+        """Find a trial that has ended with the same values: its training would be the same."""
+        states = (TrialState.COMPLETE, TrialState.PRUNED)
+        ended = self.study.get_trials(deepcopy=False, states=states)
+        return next((each for each in ended if each.params == trial.params), None)
 
     def _train(self, config: Config, report: Report) -> None:
         config = config.copy()

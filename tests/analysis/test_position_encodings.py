@@ -47,3 +47,9 @@ def test_draws_are_the_same_each_time_and_are_drawn():
 def test_no_width_is_an_error():
     with pytest.raises(InputError, match="width is 0"):
         compare_encodings([0], 10)
+
+
+def test_a_width_below_one_is_an_error():
+    for width in (0, -4):
+        with pytest.raises(InputError, match=f"width is {width}: take 1 or more"):
+            compare_encodings([width], 3)

@@ -197,6 +197,10 @@ def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, 
     assert record["coverage"]["least"] == ner.coverage.least
     assert record["data"]["test"]["coverage"] >= 0.5
     assert record["data"]["dev"] == record["data"]["test"]
+    # Its promise is about the probabilities of this temperature.
+    result = run(model, dev, "--temperature", 2)
+    assert result.exit_code == 0 and "is removed: give --coverage again" in result.stdout
+    assert spacy.load(model).get_pipe("ner").coverage is None
 
 
 @pytest.mark.parametrize(

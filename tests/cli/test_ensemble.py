@@ -4,6 +4,7 @@ import numpy
 import pytest
 import spacy
 
+from spacy_psa.pipeline.coverage import Coverage
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import make_nlp, randomize, small_model, train
 
@@ -34,6 +35,34 @@ def test_the_joined_pipeline_has_the_mean_of_the_potentials(tmp_path):
     assert again(TEXT).to_json() == joined(TEXT).to_json()
 
 
+def test_all_else_is_that_of_the_first_pipeline(tmp_path):
+    first = spacy.load(saved(tmp_path / "a"))
+    ruler = first.add_pipe("entity_ruler", first=True)
+    ruler.add_patterns([{"label": "A", "pattern": "Ada"}])
+    first.disable_pipe("entity_ruler")
+    first.meta.update(author="Ada", license="MIT", notes="for tests", performance={"ents_f": 1})
+    first.to_disk(tmp_path / "first")
+    out = tmp_path / "joined"
+    assert run(tmp_path / "first", saved(tmp_path / "b"), "--output", out).exit_code == 0
+    joined = spacy.load(out)
+    assert joined.disabled == ["entity_ruler"]
+    assert joined.get_pipe("entity_ruler").patterns == ruler.patterns
+    kept = {key: joined.meta.get(key) for key in ("author", "license", "notes")}
+    assert kept == {"author": "Ada", "license": "MIT", "notes": "for tests"}
+    assert not joined.meta.get("performance")
+
+
+def test_temperature_and_coverage_of_the_first_are_not_those_of_the_joined(tmp_path):
+    first = spacy.load(saved(tmp_path / "a"))
+    first.get_pipe("ner").temperature = 3.0
+    first.get_pipe("ner").coverage = Coverage(level=0.9, least=0.02, documents=215)
+    first.to_disk(tmp_path / "first")
+    out = tmp_path / "joined"
+    assert run(tmp_path / "first", saved(tmp_path / "b"), "--output", out).exit_code == 0
+    ner = spacy.load(out).get_pipe("ner")
+    assert (ner.temperature, ner.coverage) == (1.0, None)
+
+
 @pytest.mark.parametrize(
     "other, reason",
     [
@@ -52,7 +81,10 @@ def test_what_cannot_be_joined_is_one_error(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "blank")
     out = "--output", tmp_path / "joined"
     assert_one_error(run(one, *out), "give at least two models")
+    assert_one_error(run(one, one, *out), "a: is given twice")
     assert_one_error(run(one, tmp_path / "blank", *out), "blank: has no component 'ner'")
     kinds = "crf_ner, crf_chunker or crf_tagger"
     assert_one_error(run(tmp_path / "blank", one, *out), f"no {kinds} among the components (none)")
-    assert_one_error(run(one, one, "--pipe", "x", *out), f"--pipe x: no such {kinds}; take ner")
+    assert_one_error(
+        run(one, saved(tmp_path / "b"), "--pipe", "x", *out), f"--pipe x: no such {kinds}; take ner"
+    )

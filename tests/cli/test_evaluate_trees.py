@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from typer.testing import Result
 
 from spacy_psa.corpora.make_doc import make_doc
@@ -231,3 +231,13 @@ def test_sentences_that_are_left_out_are_counted_in_a_warning(gold, tmp_path):
     tagged = write(tmp_path / "t.txt", [TEST[0].replace("(. .)", "(NN .)"), *TEST[1:]])
     assert "--gold-tags" in run(gold, tagged).stderr
     assert run(gold, tagged, "--gold-tags").stderr == ""
+
+
+def test_tokens_of_white_space_are_no_words_in_docs(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["Ada", "  ", "left", "."], tags=list("NXVP"))
+    doc.spans["constituents"] = [Span(doc, 0, 4, "S"), Span(doc, 0, 1, "NP"), Span(doc, 2, 3, "VP")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    assert command("trees")(tmp_path / "gold.spacy", tmp_path / "gold.txt").exit_code == 0
+    result = run(tmp_path / "gold.spacy", tmp_path / "gold.txt")
+    assert result.exit_code == 0, result.output
+    assert "100.00" in result.stdout and "deletion" not in result.output

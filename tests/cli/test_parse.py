@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import nltk
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.corpora.ptb import read_bracket_docs
 from tests.helpers.commands import assert_one_error, command
@@ -70,6 +70,69 @@ def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
     assert result.exit_code == 0, result.output
     (tree,) = (tmp_path / "out.txt").read_text().splitlines()
     assert "(NNP Ada)" in tree and "(VBD met)" in tree and tree.count("(") <= 6
+
+
+def test_a_number_sign_is_a_word_where_comments_are_not(model, tmp_path):
+    source = written(tmp_path / "in.conll", "# # B\n5 CD I\n\n# sent = 2\nYes UH B\n# # I\n")
+    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
+    assert result.exit_code == 0, result.output
+    trees = [nltk.Tree.fromstring(line) for line in (tmp_path / "out.txt").read_text().splitlines()]
+    assert [tree.pos() for tree in trees] == [
+        [("#", "#"), ("5", "CD")],
+        [("Yes", "UH"), ("#", "#")],
+    ]
+
+
+def test_tags_of_docs_are_in_their_trees(model, tmp_path):
+    DocBin(docs=[tree_doc(spacy.blank("en").vocab, TAGGED)]).to_disk(tmp_path / "in.spacy")
+    result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED]
+
+
+def test_sentences_without_words_keep_lines_aligned_in_each_format(model, tmp_path):
+    tokens = [ADA.split(), [], [" "], ["Yes"]]
+    lines = "".join(json.dumps({"tokens": words}) + "\n" for words in tokens)
+    expected = [UNTAGGED, "(())", "(())", "(TOP (X Yes))"]
+    assert run(model, written(tmp_path / "in.jsonl", lines), tmp_path / "a.txt").exit_code == 0
+    assert run(model, tmp_path / "in.jsonl", tmp_path / "a.spacy").exit_code == 0
+    assert run(model, tmp_path / "a.spacy", tmp_path / "b.txt").exit_code == 0
+    assert write_trees(tmp_path / "a.spacy", tmp_path / "c.txt").exit_code == 0
+    for name in "abc":
+        assert (tmp_path / f"{name}.txt").read_text().splitlines() == expected, name
+    # The reader of brackets leaves them out again.
+    docs = read_bracket_docs(tmp_path / "a.txt", spacy.blank("en").vocab)
+    assert [len(doc) for doc in docs] == [6, 1]
+
+
+def test_a_key_of_the_annotation_cannot_have_the_text(model, tmp_path):
+    source = written(tmp_path / "in.jsonl", '{"trees": "Ada left."}\n')
+    result = run(model, source, tmp_path / "out.jsonl", "--text-key", "trees")
+    assert_one_error(result, "--text-key trees: this key has the annotation")
+
+
+def test_trees_in_the_input_are_replaced_with_a_warning(model, tmp_path):
+    source = written(tmp_path / "in.jsonl", '{"text": "Ada", "trees": 3}\n')
+    result = run(model, source, tmp_path / "out.jsonl")
+    assert result.exit_code == 0 and "replaces keys of the input: trees" in result.stderr
+    assert json.loads((tmp_path / "out.jsonl").read_text())["trees"] == ["(NP (X Ada))"]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.spacy", "out.txt"])
+def test_trees_follow_tokens_that_a_later_component_merges(model, tmp_path, name):
+    nlp = spacy.load(model)
+    ruler = nlp.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "PLACE", "pattern": "in Bath"}])
+    nlp.add_pipe("merge_entities")
+    nlp.to_disk(tmp_path / "merging")
+    source = written(tmp_path / "in.tok", f"{ADA}\n")
+    result = run(tmp_path / "merging", source, tmp_path / name)
+    assert result.exit_code == 0 and "not annotated" not in result.stderr, result.output
+    if name == "out.spacy":
+        assert write_trees(tmp_path / name, tmp_path / "out.txt").exit_code == 0
+    if name != "out.jsonl":
+        (line,) = (tmp_path / "out.txt").read_text().splitlines()
+        assert nltk.Tree.fromstring(line).leaves() == ["Ada", "met", "Evans", "in_Bath", "."]
 
 
 def test_json_lines_have_trees_spans_and_confidences(model, tmp_path):
@@ -162,6 +225,25 @@ def test_docs_without_trees_are_named(tmp_path):
     assert not (tmp_path / "out.txt").exists()
 
 
+def test_gold_trees_are_drawn_from_any_span_group(tmp_path):
+    doc = tree_doc(spacy.blank("en").vocab, TAGGED)
+    doc.spans["other"] = list(doc.spans.pop("constituents"))
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.svg", "--key", "other")
+    assert result.exit_code == 0, result.output
+    root = ElementTree.fromstring((tmp_path / "out.svg").read_text())
+    words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Ada", "VP", "Bath"} <= set(words)
+
+
+def test_a_tree_too_deep_to_indent_is_told(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["a"])
+    doc.spans["constituents"] = [Span(doc, 0, 1, "X") for _ in range(3000)]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.mrg")
+    assert result.exit_code == 1 and "too deep to indent; take --format brackets" in result.stderr
+
+
 # Trees in the formats of `annotate`
 
 
@@ -201,8 +283,14 @@ def test_what_cannot_be_parsed_from_words_is_an_error_that_says_why(model):
     from spacy_psa.errors import InputError
     from tests.helpers.parsers import make_listening_parser
 
+    parser = spacy.load(model).get_pipe("parser")
     with pytest.raises(InputError, match="there are no words to parse"):
-        spacy.load(model).get_pipe("parser").parse([])
+        parser.parse([])
+    with pytest.raises(InputError, match=r"takes a list of words: give \['Ada', 'left'\]"):
+        parser.parse("Ada left")
+    for words in ([None], [("Ada", None)], ["Ada", 3], [("Ada", "NNP", "x")]):
+        with pytest.raises(InputError, match="is no word, and no pair of a word and its tag"):
+            parser.parse(words)
     listening = make_listening_parser(chart_model())
     train_parser(listening, 1)
     with pytest.raises(InputError, match=r"listens to another component .*nlp\(Doc\("):

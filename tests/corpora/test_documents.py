@@ -130,3 +130,10 @@ def test_no_docs_and_no_path_are_errors(tmp_path):
         read(None)
     with pytest.raises(InputError, match="cannot be read"):
         read(tmp_path / "none.spacy")
+
+
+@pytest.mark.parametrize("setting", ["max_tokens", "limit"])
+def test_a_negative_number_is_an_error_that_names_it(setting):
+    make = registry.readers.get("spacy-psa.DocumentCorpus.v1")
+    with pytest.raises(InputError, match=f"^DocumentCorpus.v1: {setting} is -1: take 0 or more"):
+        make(path="train.spacy", **{setting: -1})

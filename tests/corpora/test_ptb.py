@@ -202,6 +202,21 @@ def test_sections_choose_files_of_folders_and_archives(write, tmp_path, vocab):
             list(read_docs(source, vocab, sections=[5]))
 
 
+def test_a_single_file_of_another_section_is_refused(write, vocab):
+    wsj, other = (write("( (S (UH Yes)) )\n", name) for name in ("wsj_0201.mrg", "a.mrg"))
+    assert len(list(read_docs(wsj, vocab, sections={2}))) == 1
+    for path in (wsj, other):
+        with pytest.raises(InputError, match="by its name it is not of these sections"):
+            read_docs(path, vocab, sections={23})
+
+
+def test_a_sentence_without_a_parse_is_left_out_and_counted(write, vocab):
+    repairs = Counter()
+    path = write("(S (UH Yes))\n(())\n( () )\n(S (UH No))\n", "a.txt")
+    assert [doc.text for doc in read_bracket_docs(path, vocab, repairs)] == ["Yes ", "No "]
+    assert repairs == {"tree(s) without words left out": 2}
+
+
 def test_an_error_in_an_archive_names_archive_file_and_line(tmp_path, vocab):
     path = tmp_path / "treebank.zip"
     with zipfile.ZipFile(path, "w") as archive:

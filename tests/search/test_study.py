@@ -61,13 +61,18 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_stopped(folder, tmp_path
 
 
 def test_trainings_with_the_same_settings_have_the_same_score(folder, tmp_path):
-    search = searched(folder, tmp_path / "a.db", startup=100)
+    searches = [searched(folder, tmp_path / name, startup=100) for name in ("a.db", "b.db")]
     values = {RATE: 0.2, f"{TOK2VEC}.encode.hidden": 8, f"{TOK2VEC}.embed.*.words.lower": True}
-    search.study.enqueue_trial(values)
-    search.study.enqueue_trial(values)
-    first, second = search.step(), search.step()
+    for search in (*searches, searches[0]):
+        search.study.enqueue_trial(values)
+    first, second = (search.step() for search in searches)
     assert first.params == second.params == values
     assert first.intermediate_values == second.intermediate_values
+    # In one search, the same settings are trained once.
+    evaluations = []
+    third = searches[0].step(lambda *evaluation: evaluations.append(evaluation))
+    assert (third.params, third.value, evaluations) == (values, first.value, [])
+    assert searches[0].done == 2
 
 
 def test_a_training_below_the_median_is_pruned_before_its_end(folder, tmp_path):

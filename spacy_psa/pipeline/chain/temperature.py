@@ -31,6 +31,7 @@ class Tempered:
 
         A value above 1 makes the model less sure, a value below 1 makes it surer, and 1 leaves it
         as it was trained. The best analysis stays the same. Training does not use the temperature.
+        Another temperature removes the coverage, which belongs to other probabilities.
 
         Raises:
             InputError: if it is set to something that is not a number from 0.01 to 100.
@@ -39,7 +40,10 @@ class Tempered:
 
     @temperature.setter
     def temperature(self, value: float) -> None:
-        self.cfg["temperature"] = self._checked_temperature(value)
+        checked = self._checked_temperature(value)
+        if checked != self.temperature:
+            self.cfg.pop("coverage", None)
+        self.cfg["temperature"] = checked
 
     def _checked_temperature(self, value: Any) -> float:
         number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)

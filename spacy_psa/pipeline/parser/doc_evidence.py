@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.corpora.trees import ROOTS
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.asked_spans import Asked
+from spacy_psa.pipeline.asked_spans import Asked, checked_span
 from spacy_psa.pipeline.parser.constituents import Node, Sentence, letters_before, nested
 from spacy_psa.pipeline.parser.evidence import Evidence
 from spacy_psa.pipeline.parser.predictions import predicted_constituents
@@ -54,22 +54,26 @@ def _given(doc: Doc, key: str) -> list[Span]:
     return [s for s in spans if (s.start_char, s.end_char, s.label_) not in own]
 
 
-def constraint_spans(doc: Doc, asked: Iterable[Asked]) -> list[Span]:
+def constraint_spans(name: str, doc: Doc, asked: Iterable[Asked]) -> list[Span]:
     """Make spans of constraints.
 
     Raises:
-        InputError: if a span has no words.
+        InputError: for a span of another doc, outside the doc, or without words; `name` is that of
+            the component, for the error.
 
     Examples:
         >>> import spacy
         >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> [(span.text, span.label_) for span in constraint_spans(doc, [(1, 3, "VP"), (0, 1)])]
-        [('met Bob', 'VP'), ('Ada', '')]
+        >>> constraint_spans("parser", doc, [(1, 3, "VP"), (0, 1)])
+        [met Bob, Ada]
     """
-    spans = [each if isinstance(each, Span) else Span(doc, *each) for each in asked]
+    spans = [Span(doc, *checked_span(name, doc, each)) for each in asked]
     for span in spans:
         if not span.text.strip():
-            raise InputError(f"the constraint on the tokens {span.start} to {span.end} has no word")
+            raise InputError(
+                f"{name}: the constraint on the tokens {span.start} to {span.end} has no word: "
+                "leave it out"
+            )
     return spans
 
 
@@ -78,6 +82,7 @@ def evidence_of(
     required: Iterable[Span],
     sentences: Sequence[Sentence],
     forbidden: Iterable[Span] = (),
+    remedy: str = REMEDY,
 ) -> list[Evidence]:
     """Sort the constituents that the trees of a doc must have, or must not have, by sentence.
 
@@ -86,13 +91,14 @@ def evidence_of(
         required: the constituents that must be there; of a unary chain the outermost first.
         sentences: the sentences of the doc.
         forbidden: the constituents that must not be there.
+        remedy: what to do about constituents that cross, for the error.
 
     Raises:
         InputError: as `read_evidence`.
     """
     letters = letters_before(doc)
     bounds = [(sentence.start, sentence.end) for sentence in sentences]
-    wanted = nested(doc, required, letters, bounds, REMEDY, labelled=False)
+    wanted = nested(doc, required, letters, bounds, remedy, labelled=False)
     found = []
     for sentence, nodes in zip(sentences, wanted):
         words = [*sentence.words.tolist(), sentence.end]

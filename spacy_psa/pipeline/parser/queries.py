@@ -194,7 +194,8 @@ class TreeQueries:
             The doc.
 
         Raises:
-            InputError: if the constraints contradict each other, or a label is not known.
+            InputError: if the constraints contradict each other, a label is not known, or a span
+                is of another doc or outside of this one.
 
         Examples:
             >>> import spacy
@@ -211,14 +212,15 @@ class TreeQueries:
             >>> "S" in doc[0:2]._.labels
             True
         """
-        asked = [constraint_spans(doc, each) for each in (required, forbidden)]
+        asked = [constraint_spans(self.name, doc, each) for each in (required, forbidden)]
         for span in (span for spans in asked for span in spans):
             if span.label_ and not numbers_of([span.label_], self.labels):
                 raise InputError(
                     f"{self.name}: the label {span.label_!r} of {span.text!r} is in none of the "
                     f"labels {', '.join(self.labels)}"
                 )
-        known = evidence_of(doc, asked[0], word_sentences(doc), asked[1])
+        sentences, remedy = word_sentences(doc), "remove one of them"
+        known = evidence_of(doc, asked[0], sentences, asked[1], remedy)
         plan = self._planned([doc], known)
         self.set_annotations([doc], self._parses(plan))
         return doc

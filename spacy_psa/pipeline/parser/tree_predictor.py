@@ -176,8 +176,8 @@ class TreePredictor(StructuredPipe, TreeQueries):
             The best tree.
 
         Raises:
-            InputError: if there are no words, or if the parser listens to another component, whose
-                vectors this method does not have.
+            InputError: if the words are no list of words or pairs, if there are none, or if the
+                parser listens to another component, whose vectors this method does not have.
 
         Examples:
             >>> import spacy
@@ -194,12 +194,22 @@ class TreePredictor(StructuredPipe, TreeQueries):
             >>> tree.pos()
             [('Ada', 'NNP'), ('left', 'VBD')]
         """
+        if isinstance(words, str):
+            raise InputError(
+                f"{self.name}: parse takes a list of words: give {words.split()!r}, or take "
+                "nlp(text)._.parse_trees for text"
+            )
         if listens(self.model):
             raise InputError(
                 f"{self.name}: it listens to another component of its pipeline: "
                 "take nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"
             )
         pairs = [(word, "") if isinstance(word, str) else word for word in words]
+        for pair in pairs:
+            if not (isinstance(pair, (tuple, list)) and list(map(type, pair)) == [str, str]):
+                raise InputError(
+                    f"{self.name}: {pair!r} is no word, and no pair of a word and its tag"
+                )
         doc = Doc(
             self.vocab,
             words=[word for word, _ in pairs],

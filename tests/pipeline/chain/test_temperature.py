@@ -4,6 +4,7 @@ import pytest
 import spacy
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.coverage import Coverage
 from tests.helpers.analyses import Truth, enumerate_doc
 from tests.helpers.pipelines import (
     entities,
@@ -60,3 +61,13 @@ def test_temperature_is_not_for_training(unsure):
     cold, _ = nlp.get_pipe("ner").get_loss(examples, scores)
     nlp.get_pipe("ner").temperature = 3.0
     assert nlp.get_pipe("ner").get_loss(examples, scores)[0] == cold
+
+
+def test_another_temperature_removes_the_coverage_of_the_former_probabilities(unsure):
+    ner = unsure().get_pipe("ner")
+    coverage = Coverage(level=0.9, least=0.02, documents=215)
+    ner.coverage = coverage
+    ner.temperature = 1.0
+    assert ner.coverage == coverage
+    ner.temperature = 1.5
+    assert ner.coverage is None

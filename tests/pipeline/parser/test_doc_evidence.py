@@ -167,7 +167,14 @@ def test_constraints_that_no_tree_meets_are_one_error(nlp, parser):
         parser.constrain(doc, required=[(0, 2, "NP")], forbidden=[(0, 2, "NP")])
     with pytest.raises(InputError, match="label 'NEW' of 'Ada met' is in none of the labels"):
         parser.constrain(doc, required=[(0, 2, "NEW")])
-    with pytest.raises(InputError, match="crosses the constituent"):
+    with pytest.raises(InputError, match=r"crosses the constituent .*; remove one of them$"):
         parser.constrain(doc, required=[(0, 2, "NP"), (1, 3, "VP")])
-    with pytest.raises(InputError, match="tokens 1 to 1 has no word"):
-        parser.constrain(doc, forbidden=[(1, 1, "VP")])
+    for span in [(1, 1, "VP"), (0, 9, "NP"), (-1, 2)]:
+        with pytest.raises(InputError, match="is no span of a doc of 6 tokens"):
+            parser.constrain(doc, forbidden=[span])
+    other = Doc(nlp.vocab, words=WORDS)
+    with pytest.raises(InputError, match="'Ada met' is a span of another doc"):
+        parser.constrain(doc, required=[Span(other, 0, 2, "NP")])
+    blank = Doc(nlp.vocab, words=["Ada", " ", "left"])
+    with pytest.raises(InputError, match="tokens 1 to 2 has no word"):
+        parser.constrain(blank, forbidden=[(1, 2, "VP")])
