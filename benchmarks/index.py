@@ -63,6 +63,7 @@ All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md). It
 - `picture.py`: what the pictures of the experiments have in common
 - `ratios.py`: how many times as fast as another row a timed row is
 - `run_plan.py`: trains the runs of a plan, and records their scores
+- `joined.py`: joins the models of several seeds, and records their scores
 - `dev_run.py`: records a training that was stopped, with its development scores alone
 - `config.py`: writes the training config of a record as a file
 - `tables.py`: makes the tables on the pages; `EXPERIMENT/tables.py` makes those of an experiment

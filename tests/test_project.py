@@ -362,7 +362,7 @@ def test_a_corpus_must_have_the_unit_of_the_batches(tmp_path, batches, unit):
     result = run("merge-config", tmp_path / "base.cfg", tmp_path / "part.cfg", tmp_path / "out.cfg")
     missing = {"words": "sentences", "sentences": "words"}[unit]
     assert result.exit_code == 2
-    assert f"base.cfg: [training.batcher] counts in {missing}: add {missing!r}" in result.stderr
+    assert f"[training.batcher] counts in {missing}: add {missing!r}" in result.stderr
     assert not (tmp_path / "out.cfg").exists()
 
 

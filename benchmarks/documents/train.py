@@ -8,6 +8,7 @@ NAME is one of:
 
 - `memory`: configs/ner/best.cfg as it is.
 - `sentences`: the same without its memory.
+- `content_words`: with a memory of content words alone, and a rate of 0.002.
 - `bfloat16`: the config as it is, with all products of the encoder, the memory and the head in
   bfloat16.
 """
@@ -24,7 +25,11 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("memory", "sentences", "bfloat16")
+NAMES = ("memory", "sentences", "content_words", "bfloat16")
+CONTENT_WORDS = (
+    "components.ner.model.tok2vec.content_words=true",
+    "training.optimizer.learn_rate.initial_rate=0.002",
+)
 PARTS = ("", "tok2vec.", "tok2vec.tok2vec.encode.")
 """The head, the memory and the encoder in the model of the config."""
 
@@ -45,7 +50,8 @@ def train(name: str, seed: int, corpus: str) -> None:
     precision = "bfloat16" if name == "bfloat16" else "float32"
     precisions = [f"components.ner.model.{part}precision={precision}" for part in PARTS]
     base = "configs/ner/best.cfg"
-    run("spacy_psa", "merge-config", base, settings, config, *precisions, "--log", log)
+    changes = [*precisions, *(CONTENT_WORDS if name == "content_words" else ())]
+    run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
     if name == "sentences":
         without_memory(config)
     paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"

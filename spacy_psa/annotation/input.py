@@ -267,7 +267,10 @@ def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
 
 
 def _bare(doc: "Doc", tags: bool) -> "Doc":
-    """Copy words, spaces, sentences and user data of the document, and its tags if asked for."""
+    """Copy words, spaces, sentences and user data of the document, and its tags if asked for.
+
+    With the tags, the notes of which of them were predicted are kept.
+    """
     from spacy_psa.sentences import unannotated
 
     copy = unannotated(doc)
@@ -276,11 +279,8 @@ def _bare(doc: "Doc", tags: bool) -> "Doc":
             own.tag_ = token.tag_
     # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans have a
     # start; they are annotation.
-    copy.user_data.update(
-        {
-            key: value
-            for key, value in doc.user_data.items()
-            if not (isinstance(key, tuple) and key[2:3] != (None,))
-        }
-    )
+    for key, value in doc.user_data.items():
+        annotates = isinstance(key, tuple) and key[2:3] != (None,)
+        if not annotates or (tags and ":predicted" in str(key[1])):
+            copy.user_data[key] = value
     return copy

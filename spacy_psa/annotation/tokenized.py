@@ -27,7 +27,7 @@ class Columns(NamedTuple):
 WORDS_ALONE = Columns(word=0, tag=None)
 NO_WORD = re.compile(r"\d+[-.]\d+")
 """The number of a row of CoNLL-U that is no word."""
-COMMENT = re.compile(r"# *(\S+ *=|newdoc|newpar)")
+COMMENT = re.compile(r"# *(\S+ +=|newdoc|newpar)")
 """How the comments of CoNLL-U begin."""
 
 
@@ -49,7 +49,8 @@ def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
     """Make a document of the lines of a sentence, with a token on each line.
 
     The rows of CoNLL-U that are no words (1-2, 1.1) and comments are left out. A line that begins
-    with # is a row, and no comment, if it has as many columns as the others.
+    with # is a row, and no comment, if it has as many columns as other rows, with the same
+    separator, and no lower-case letter in the second one: "# # B-NP" is the word "#".
 
     Raises:
         MalformedLine: if it is not UTF-8, or a line lacks a column.
@@ -78,9 +79,11 @@ def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
 
 def _without_comments(lines: list[str]) -> Iterator[str]:
     maybe = {line for line in lines if line.startswith("# ") or line.rstrip() == "#"}
-    widths = {len(_cells(line)) for line in lines if line not in maybe}
+    rows = {("\t" in line, len(_cells(line))) for line in lines if line not in maybe}
     for line in lines:
-        if line not in maybe or (len(_cells(line)) in widths and not COMMENT.match(line)):
+        cells = _cells(line)
+        words = COMMENT.match(line) or any(letter.islower() for letter in "".join(cells[1:2]))
+        if line not in maybe or (("\t" in line, len(cells)) in rows and not words):
             yield line
 
 

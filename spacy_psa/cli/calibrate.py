@@ -79,7 +79,7 @@ def calibrate(
     The pipeline has a crf_ner or crf_chunker. The temperature divides its log potentials; the
     fitted value makes the gold analyses of DEV.spacy most probable. The best analysis of a text
     does not change. The temperature is stored in the pipeline: in a copy if --output is given,
-    otherwise in MODEL itself. A coverage that the component has is removed.
+    otherwise in MODEL itself. If the temperature changes, the coverage of the component is removed.
 
     Prints the expected calibration error (ECE), the Brier score and the area under the
     precision-recall curve (AUPR) of the confidences, before and after.

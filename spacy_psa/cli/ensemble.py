@@ -1,5 +1,6 @@
 """`spacy-psa ensemble`: several trained pipelines in one, by the mean of their log potentials."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,8 +30,9 @@ def ensemble(
 
     The pipelines have the same component (crf_ner, crf_chunker or crf_tagger) with the same labels,
     such as one config trained with several seeds. Everything stays exact: decoding, probabilities,
-    n-best, evidence. All else is taken from the first pipeline, but temperature and coverage: run
-    calibrate for them. It takes the time and the memory of all models together.
+    n-best, evidence. Everything else is that of the first pipeline, except temperature and
+    coverage, which are removed: calibrate the joined one. It takes the time and the memory of all
+    models together.
 
     \b
     Example:
@@ -42,9 +44,10 @@ def ensemble(
     check_free(output)
     if len(models) < 2:
         raise InputError("give at least two models to join")
-    for model in models:
-        if models.count(model) > 1:
-            raise InputError(f"{model}: is given twice: name each model once")
+    places = Counter(Path(model).resolve() for model in models)
+    for place, count in places.items():
+        if count > 1:
+            raise InputError(f"{place}: is given {count} times: name each model once")
     pipelines = {model: load_pipeline(model) for model in models}
     first = next(iter(pipelines.values()))
     joined = _join(pipelines, chain_pipe(first, pipe).name)

@@ -72,8 +72,9 @@ def parse(
     INPUT is text, tokenised sentences, JSON lines ({"text": ...} or {"tokens": [...], "tags":
     [...]}), columns or a .spacy file; it may be gzipped (.gz). OUTPUT has a tree in brackets on
     each line, indented trees, JSON lines with the trees and the offsets of the constituents, one
-    drawing, or documents. Tags of the input are kept. A sentence without words is "(())", so that
-    lines stay aligned; only empty lines of text are left out.
+    drawing, or documents. A sentence without words is "(())", so that lines stay aligned; only
+    empty lines of text are left out. Tags of the input are read; a tagger in the pipeline, or the
+    tag head of the parser, may replace them.
 
     JSON lines have the probability of each constituent if the parser was trained by likelihood.
 

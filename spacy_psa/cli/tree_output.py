@@ -85,7 +85,7 @@ def open_tree_writer(
             writer.encode = partial(svg_trees, key=key)
         elif form is TreeFormat.spacy:
             writer = DocBinWriter(stream)
-            writer.encode = partial(_docbin_with_trees, key=key)
+            writer.encode = _docbin_with_trees
         elif form is TreeFormat.jsonl:
             writer = JsonlWriter(stream, text_key=text_key)
             writer.encode = partial(_json_with_trees, key=key, text_key=text_key)
@@ -161,20 +161,20 @@ def brackets(doc: "Doc", key: str, indented: bool = False, gaps: bool = False) -
 
 
 def _json_with_trees(doc: "Doc", key: str, text_key: str) -> tuple[bytes, list[str]]:
-    _follow_tokens(doc, key)
+    _follow_tokens(doc)
     row, replaced = json_row(doc, False, text_key)
     replaced += ["trees"] if "trees" in row else []
     return json_line({**row, "trees": brackets(doc, key)}), replaced
 
 
-def _docbin_with_trees(doc: "Doc", key: str) -> bytes:
-    _follow_tokens(doc, key)
+def _docbin_with_trees(doc: "Doc") -> bytes:
+    _follow_tokens(doc)
     return docbin_bytes(doc)
 
 
-def _follow_tokens(doc: "Doc", key: str) -> None:
-    """Write the constituents at the tokens that the doc has now, so that it can be saved."""
-    from spacy_psa.pipeline.parser.sentence_tree import in_order
+def _follow_tokens(doc: "Doc") -> None:
+    """Write all spans at the tokens that the doc has now, so that it can be saved."""
+    from spacy_psa.pipeline.parser.sentence_tree import follow_tokens, has_moved
 
-    if key in doc.spans:
-        in_order(doc, key)
+    for key in [key for key, group in doc.spans.items() if has_moved(group)]:
+        follow_tokens(doc, key)

@@ -149,12 +149,15 @@ def _trees(doc: "Doc", key: str) -> "list[Tree | str]":
     """
     from spacy_psa.pipeline.parser.constituents import bracketed, word_sentences
     from spacy_psa.pipeline.parser.extensions import parse_trees
+    from spacy_psa.pipeline.parser.sentence_tree import in_order
 
-    trees: list[Tree] = parse_trees(
-        doc, key
-    )  # first, because constituents follow merged and split tokens
-    if doc.spans[key].attrs.get("scores") is not None:
-        scored = list(zip(doc.spans[key], doc.spans[key].attrs["scores"], strict=True))
+    if not doc.text.strip():
+        return []
+    group = in_order(doc, key)
+    if group.attrs.get("scores") is None:
+        trees: list[Tree] = parse_trees(doc, key)
+    else:
+        scored = list(zip(group, group.attrs["scores"], strict=True))
         trees = []
         for start, end, words in word_sentences(doc):
             nodes = [

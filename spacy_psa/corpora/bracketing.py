@@ -140,18 +140,21 @@ class _Tokens:
     def __init__(self, builder: TreeBuilder) -> None:
         self.builder = builder
         self.pending: list[str] = []  # ["("], ["(", label] or ["(", tag, word]
+        self.no_parse = False  # whether "(()" has been read
 
     def inside(self) -> bool:
         """Tell whether a tree has begun and not ended."""
         return bool(self.pending or self.builder.depth)
 
-    def _without_parse(self) -> bool:
-        """Tell whether the tree is "(())", which stands for a sentence without a parse."""
-        return self.pending == ["("] and self.builder.at_bare_root
-
     def take(self, token: str) -> None:
-        """Take one token: a bracket, a label, a part of speech or a word."""
+        """Take one token: a bracket, a label, a part of speech or a word.
+
+        The tree "(())" stands for a sentence without a parse; no other node may be empty.
+        """
         pending = self.pending
+        if self.no_parse and token != ")":
+            raise BracketError("the node () is empty")
+        self.no_parse = False
         if token == "(":
             if len(pending) == 3:
                 raise BracketError(f"the word {pending[2]!r} has no part of speech of its own")
@@ -161,8 +164,10 @@ class _Tokens:
         elif token == ")":
             if len(pending) == 3:
                 self.builder.leaf(pending[1], pending[2])
-            elif pending and not (self.builder.keep_empty or self._without_parse()):
-                raise BracketError(f"the node {' '.join(pending)}) is empty")
+            elif pending and not self.builder.keep_empty:
+                self.no_parse = pending == ["("] and self.builder.at_bare_root
+                if not self.no_parse:
+                    raise BracketError(f"the node {' '.join(pending)}) is empty")
             elif not pending:
                 self.builder.close()
             self.pending = []

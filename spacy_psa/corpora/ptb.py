@@ -46,7 +46,7 @@ def read_docs(
             single file is of another section by its name.
     """
     of_others = sections is not None and section_of(source.name) not in sections
-    if of_others and not is_collection(source):
+    if of_others and source.is_file() and not is_collection(source):
         raise InputError(
             f"{source}: by its name it is not of these sections: leave out --sections, or give the "
             "folder of the .mrg files"

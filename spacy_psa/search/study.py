@@ -151,7 +151,9 @@ class Search:
                 values = suggest(trial, self.space)
                 earlier = self._same(trial)
                 if earlier is not None:
-                    best = earlier.value if earlier.value is not None else best
+                    for evaluation, score in earlier.intermediate_values.items():
+                        trial.report(score, evaluation)
+                        best = max(best, score)
                     if earlier.state == TrialState.PRUNED:
                         raise optuna.TrialPruned
                 else:

@@ -192,15 +192,16 @@ def batch_unit(batcher: Mapping[str, Any]) -> str:
         >>> batch_unit({"@batchers": "spacy.batch_by_words.v1", "size": 250})
         'words'
     """
-    return "words" if "words" in batcher.get("@batchers", "") else "sentences"
+    name = batcher.get("@batchers", "")
+    return "words" if "words" in name or "padded" in name else "sentences"
 
 
 def _check_unit(batcher: Mapping[str, Any], sizes: Mapping[str, int], base: Path) -> None:
     unit = batch_unit(batcher)
     if isinstance(batcher.get("size"), int) and unit not in sizes:
         raise InputError(
-            f"{base}: [training.batcher] counts in {unit}: add {unit!r}, the number of {unit} of "
-            "the training data, to [corpus]"
+            f"{base} with these settings: [training.batcher] counts in {unit}: add {unit!r}, the "
+            f"number of {unit} of the training data, to [corpus]"
         )
 
 

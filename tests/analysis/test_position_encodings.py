@@ -44,11 +44,6 @@ def test_draws_are_the_same_each_time_and_are_drawn():
     assert list(above.lines[1].get_ydata()) == found["plain"]["32"]
 
 
-def test_no_width_is_an_error():
-    with pytest.raises(InputError, match="width is 0"):
-        compare_encodings([0], 10)
-
-
 def test_a_width_below_one_is_an_error():
     for width in (0, -4):
         with pytest.raises(InputError, match=f"width is {width}: take 1 or more"):

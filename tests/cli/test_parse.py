@@ -64,7 +64,14 @@ def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
 
 
 def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
-    lines = ["# sent_id = 1", "1-2\tAdamet\t_", "1\tAda\tNNP", "2\tmet\tVBD", "2.1\tgap\tX"]
+    lines = [
+        "# sent_id = 1",
+        "# A B",
+        "1-2\tAdamet\t_",
+        "1\tAda\tNNP",
+        "2\tmet\tVBD",
+        "2.1\tgap\tX",
+    ]
     source = written(tmp_path / "in.conll", "\n".join(lines) + "\n")
     result = run(model, source, tmp_path / "out.txt", "--word-column", 1, "--tag-column", 2)
     assert result.exit_code == 0, result.output
@@ -73,7 +80,8 @@ def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
 
 
 def test_a_number_sign_is_a_word_where_comments_are_not(model, tmp_path):
-    source = written(tmp_path / "in.conll", "# # B\n5 CD I\n\n# sent = 2\nYes UH B\n# # I\n")
+    text = "# # B\n5 CD I\n\n# sent = 2\n# the answer\nYes UH B\n# # I\n"
+    source = written(tmp_path / "in.conll", text)
     result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
     assert result.exit_code == 0, result.output
     trees = [nltk.Tree.fromstring(line) for line in (tmp_path / "out.txt").read_text().splitlines()]
@@ -123,6 +131,8 @@ def test_trees_follow_tokens_that_a_later_component_merges(model, tmp_path, name
     nlp = spacy.load(model)
     ruler = nlp.add_pipe("entity_ruler")
     ruler.add_patterns([{"label": "PLACE", "pattern": "in Bath"}])
+    stops = nlp.add_pipe("span_ruler", config={"spans_key": "stops"})
+    stops.add_patterns([{"label": "STOP", "pattern": "."}])
     nlp.add_pipe("merge_entities")
     nlp.to_disk(tmp_path / "merging")
     source = written(tmp_path / "in.tok", f"{ADA}\n")
@@ -130,7 +140,11 @@ def test_trees_follow_tokens_that_a_later_component_merges(model, tmp_path, name
     assert result.exit_code == 0 and "not annotated" not in result.stderr, result.output
     if name == "out.spacy":
         assert write_trees(tmp_path / name, tmp_path / "out.txt").exit_code == 0
-    if name != "out.jsonl":
+    if name == "out.jsonl":
+        row = json.loads((tmp_path / name).read_text())
+        (stop,) = row["spans"]["stops"]
+        assert row["text"][stop["start"] : stop["end"]] == "."
+    else:
         (line,) = (tmp_path / "out.txt").read_text().splitlines()
         assert nltk.Tree.fromstring(line).leaves() == ["Ada", "met", "Evans", "in_Bath", "."]
 

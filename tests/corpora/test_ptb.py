@@ -208,6 +208,8 @@ def test_a_single_file_of_another_section_is_refused(write, vocab):
     for path in (wsj, other):
         with pytest.raises(InputError, match="by its name it is not of these sections"):
             read_docs(path, vocab, sections={23})
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_docs(wsj.with_name("none"), vocab, sections={23}))
 
 
 def test_a_sentence_without_a_parse_is_left_out_and_counted(write, vocab):
@@ -215,6 +217,9 @@ def test_a_sentence_without_a_parse_is_left_out_and_counted(write, vocab):
     path = write("(S (UH Yes))\n(())\n( () )\n(S (UH No))\n", "a.txt")
     assert [doc.text for doc in read_bracket_docs(path, vocab, repairs)] == ["Yes ", "No "]
     assert repairs == {"tree(s) without words left out": 2}
+    for text in ("(() (S (UH Yes)))", "(()())", "(() Yes)"):
+        with pytest.raises(InputError, match="is empty"):
+            list(read_bracket_docs(write(f"{text}\n", "b.txt"), vocab))
 
 
 def test_an_error_in_an_archive_names_archive_file_and_line(tmp_path, vocab):

@@ -188,10 +188,10 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
     ) -> tuple[float, list[Floats2d]]:
         """Compute the negative log likelihood of the annotation (Wei2020 Eq. 3), and its gradient.
 
-        Tokens without annotation are summed out. A CRF is normalised over the legal sequences,
-        since it predicts no others. Independent tags are normalised for each token (Wei2020 Table
-        9, model 5). With `label_smoothing`, the loss of a sentence is the cross entropy with a
-        mixture of its annotation and the uniform distribution over the analyses.
+        The loss marginalises over tokens without annotation. A CRF is normalised over the legal
+        sequences, since it predicts no others. Independent tags are normalised for each token
+        (Wei2020 Table 9, model 5). With `label_smoothing`, the loss of a sentence is the cross
+        entropy with a mixture of its annotation and the uniform distribution over the analyses.
 
         Args:
             examples: predicted docs with their references.

@@ -54,8 +54,8 @@ class CRFTagger(SequenceLabeler):
     component keeps them and predicts the best analysis that agrees with them. It also keeps tags
     that the model does not know. Its own earlier predictions are not evidence.
 
-    In training, tokens without a tag are summed out. Of a token with the tag "!N", only analyses
-    that give it "N" are left out.
+    In training, the loss marginalises over tokens without a tag. Of a token with the tag "!N", only
+    analyses that give it "N" are left out.
 
     Scores: `tag_acc`, the share of tokens with the right tag.
 

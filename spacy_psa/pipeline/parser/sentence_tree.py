@@ -176,12 +176,29 @@ def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
         ValueError: if the doc has no such group.
     """
     group = constituents_of(doc, key)
-    try:
-        spans = list(group)
-    except IndexError:
+    if has_moved(group):
         return follow_tokens(doc, key)
-    sorted_ = all(_order(one) <= _order(other) for one, other in pairwise(spans))
-    return group if sorted_ and not any(map(_moved, spans)) else follow_tokens(doc, key)
+    sorted_ = all(_order(one) <= _order(other) for one, other in pairwise(group))
+    return group if sorted_ else follow_tokens(doc, key)
+
+
+def has_moved(group: SpanGroup) -> bool:
+    """Tell whether spans have other characters than their tokens, which were merged or split.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> doc.spans["names"] = [Span(doc, 2, 3, "NP")]
+        >>> before = has_moved(doc.spans["names"])
+        >>> with doc.retokenize() as retokenizer:
+        ...     retokenizer.merge(doc[0:2])
+        >>> before, has_moved(doc.spans["names"])
+        (False, True)
+    """
+    try:
+        return any(map(_moved, group))
+    except IndexError:  # at tokens that there are no more
+        return True
 
 
 def follow_tokens(doc: Doc, key: str = KEY) -> SpanGroup:

@@ -1,0 +1,60 @@
+"""Join the models of several seeds, score them together, and record it.
+
+    python -m benchmarks.joined documents corpus/conll2003 \\
+        training/documents/memory-1/model-best training/documents/memory-2/model-best
+
+The joined pipeline is in training/EXPERIMENT/joined. The record
+benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`, how many there are, and the
+scores `dev` and `test` of the joined pipeline. The score is the one that chose the evaluation in
+the trainings.
+"""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.record import FOLDER, write_record
+from benchmarks.systems.train import run
+from spacy_psa.loading import load_pipeline
+from spacy_psa.scoring.result import read_examples
+
+PARTS = ("dev", "test")
+
+
+def measure(models: list[Path], joined: Path, data: Path) -> dict[str, float]:
+    """Join models, unless it is done, and score the joined pipeline on dev and test data."""
+    if not joined.exists():
+        run("spacy_psa", "ensemble", *models, "--output", joined)
+    nlp = load_pipeline(str(joined))
+    weights = nlp.config["training"]["score_weights"]
+    metric = max(weights, key=lambda name: weights[name] or 0.0)
+    examples = {part: read_examples(nlp, data / f"{part}.spacy") for part in PARTS}
+    return {part: nlp.evaluate(given)[metric] for part, given in examples.items()}
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.joined",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
+    found.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
+    found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
+    found.add_argument("--name", default="ensemble", help="name of the record (ensemble)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    joined = Path("training", given.experiment, "joined")
+    scores = measure(given.models, joined, given.data)
+    write_record(
+        FOLDER / given.experiment / "results" / f"{given.name}.json",
+        given.experiment,
+        {"models": len(given.models), **scores},
+        data=[given.data / f"{part}.spacy" for part in PARTS],
+    )
+
+
+if __name__ == "__main__":
+    main()
