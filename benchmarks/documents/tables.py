@@ -55,11 +55,14 @@ def claims(records: Records) -> list[str]:
     scores = _test(records)
     joined = records["joined-content_words"]["results"]
     former = records["ensemble"]["results"]
+    distilled = records["distilled-1"]
     return [
         f"the {joined['models']} models of content words reach a dev F1 of "
         f"{percent(joined['dev'])} and a test F1 of {percent(joined['test'])}",
         f"{len(former['seeds'])} models of `best.cfg` reach {percent(former['dev'])} and "
         f"{percent(former['test'])}",
+        f"has a dev F1 of {percent(best_score(distilled))} and a test F1 of "
+        f"{percent(test_f(distilled))}",
         f"dev F1 falls to {percent(mean(_dev(records, 'content_words')))} in the mean",
         f"annotates {_cost(records['speed-content_words']):.2f} × the words a second with a memory "
         "of content words",

@@ -107,6 +107,7 @@ def claims(records: Records) -> list[str]:
     return [
         f"best of these is {said}: {percent(score)}",
         f"mean test F1 for chunks, {percent(chunks)}, is above",
+        f"test accuracy of tags is {percent(mean(found(records, 'best_tags', 'best', 'test')))}",
         f"the {joined['models']} models reach a dev F1 of {percent(joined['dev'])} and a "
         f"test F1 of {percent(joined['test'])}",
     ]

@@ -39,7 +39,7 @@ RECIPES: dict[tuple[Task, Aim], Recipe] = {
     ("chunker", "accuracy"): Recipe("chunker/best.cfg"),
     ("chunker", "efficiency"): Recipe("chunker/bilstm_crf.cfg"),
     ("chunker", "memory"): Recipe("chunker/bilstm_crf.cfg", _half("chunker")),
-    ("tagger", "accuracy"): Recipe("tagger/psa.cfg"),
+    ("tagger", "accuracy"): Recipe("tagger/best.cfg"),
     ("tagger", "efficiency"): Recipe("tagger/bilstm_crf.cfg"),
     ("tagger", "memory"): Recipe("tagger/bilstm_crf.cfg", _half("tagger")),
     ("parser", "accuracy"): Recipe("parser/best.cfg"),
