@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spacy_psa.annotation.records import MalformedLine, Record
+from spacy_psa.corpora.lines import BLANKS, DOCSTART
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -88,7 +89,8 @@ def _without_comments(lines: list[str]) -> Iterator[str]:
 
 
 def _cells(line: str) -> list[str]:
-    return line.strip().split("\t") if "\t" in line else line.split()
+    line = line.strip()
+    return line.split("\t") if "\t" in line else BLANKS.split(line)
 
 
 def json_tokens_doc(nlp: "Language", value: dict[str, Any]) -> "Doc":
@@ -118,7 +120,10 @@ def sentence_doc(nlp: "Language", words: list[str], tags: list[str] | None = Non
 
 
 def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
-    """Join lines up to an empty line to one record, at the place of the first."""
+    """Join lines up to an empty line, or one of -DOCSTART-, to one record.
+
+    It has the place of the first line.
+    """
     block: list[Record] = []
 
     def joined() -> Record:
@@ -126,7 +131,7 @@ def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
         return Record(block[0].where, block[-1].position, content)
 
     for line in lines:
-        if line.content.strip():
+        if line.content.strip() and not line.content.startswith(DOCSTART.encode()):
             block.append(line)
         elif block:
             yield joined()

@@ -159,13 +159,15 @@ def train_tagger(
         gpu_id: the number of the GPU; -1 for the CPU.
 
     Raises:
-        InputError: as `initialize` and `train`.
+        InputError: as `initialize` and `train`, and if the pipeline predicts no tags.
     """
     corpus = folder / "train.spacy"
     write_docbin(docs, corpus)
     config = config.copy()
     dot_to_object(config, config["training"]["train_corpus"])["path"] = str(corpus)
-    train(initialize(path, config, gpu_id), folder, resume=True, use_gpu=gpu_id)
+    nlp = initialize(path, config, gpu_id)
+    list(predict_tags(nlp, docs[:1]))  # an error here comes before hours of training
+    train(nlp, folder, resume=True, use_gpu=gpu_id)
     models = ModelFolders(folder)
     return spacy.load(models.best if models.best.exists() else models.last)
 

@@ -121,3 +121,18 @@ def test_data_without_tags_are_named(config, tmp_path):
     doc = make_doc(spacy.blank("en").vocab, ["Ada"])
     write_docbin([doc], tmp_path / "train.spacy")
     assert_one_error(jackknife(*arguments(config)), "document 1: no parts of speech")
+
+
+def test_a_config_without_tags_is_an_error_before_the_training(config):
+    found = load_config(config)
+    found["components"] = {"chunker": {**found["components"]["tagger"], "factory": "crf_chunker"}}
+    found["nlp"]["pipeline"] = ["chunker"]
+    found["initialize"]["components"] = {}
+    found.to_disk(config)
+    docs = [
+        make_doc(spacy.blank("en").vocab, ["Ada"], ["NNP"], chunks=[(0, 1, "NP")])
+        for _ in range(4)
+    ]
+    write_docbin(docs, config.parent / "train.spacy")
+    assert_one_error(jackknife(*arguments(config)), "predict no parts of speech")
+    assert not (config.parent / "out-folds" / "fold-1" / "model-last").exists()

@@ -63,6 +63,14 @@ def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
     assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED, "(TOP (UH Yes))"]
 
 
+def test_lines_between_documents_are_no_sentences(model, tmp_path):
+    rows = "-DOCSTART- -X-\n\nYes UH\n-DOCSTART- -X-\nYes UH\n"
+    source = written(tmp_path / "in.conll", rows)
+    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == ["(TOP (UH Yes))"] * 2
+
+
 def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
     lines = [
         "# sent_id = 1",
