@@ -15,7 +15,7 @@ settings.register_profile("random", deadline=None, suppress_health_check=[Health
 settings.register_profile("same", parent=settings.get_profile("random"), derandomize=True)
 settings.load_profile("same")  # other examples in each run: --hypothesis-profile random
 
-from thinc.api import Adam  # noqa: E402
+from thinc.api import Adam, fix_random_seed  # noqa: E402
 
 from tests.helpers import pipelines  # noqa: E402
 from tests.helpers.english import shorten_exceptions  # noqa: E402
@@ -38,6 +38,12 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def one_seed() -> None:
+    """Give each test the same random numbers, whichever tests run before it."""
+    fix_random_seed(0)
 
 
 @pytest.fixture(scope="session")

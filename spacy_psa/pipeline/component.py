@@ -20,6 +20,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.kept_settings import KeptSettings
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.sentences import document_batches, sentence_bounds
 
@@ -27,7 +28,7 @@ INIT_SAMPLE = 10  # docs that show the model its widths
 Self = TypeVar("Self", bound="StructuredPipe")
 
 
-class StructuredPipe(TrainablePipe, ABC):
+class StructuredPipe(KeptSettings, TrainablePipe, ABC):
     """Base class of the components whose model scores a structured distribution.
 
     A subclass counts the scores (`outputs`), finds labels in gold docs (`find_labels`), predicts
@@ -288,6 +289,16 @@ class StructuredPipe(TrainablePipe, ABC):
 
     # Serialisation
 
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Save the component, with the settings that were changed on it."""
+        self.note_changes()
+        return super().to_bytes(exclude=tuple(exclude))
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the component to a folder, with the settings that were changed on it."""
+        self.note_changes()
+        super().to_disk(path, exclude=tuple(exclude))
+
     def from_bytes(self: Self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Load what `to_bytes` saved; if that fails, the component stays as it was.
 
@@ -322,8 +333,10 @@ class StructuredPipe(TrainablePipe, ABC):
         cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
         nodes = list(self.model.walk())
         open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
+        self.cfg.pop("changed", None)  # the saved settings may have none
         try:
             yield
+            self.take_changes()
             if self.model.has_dim("nO") and self.model.get_dim("nO") != self.outputs:
                 raise InputError(
                     f"the weights are for {self.model.get_dim('nO')} outputs, "

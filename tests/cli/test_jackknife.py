@@ -130,8 +130,7 @@ def test_a_config_without_tags_is_an_error_before_the_training(config):
     found["initialize"]["components"] = {}
     found.to_disk(config)
     docs = [
-        make_doc(spacy.blank("en").vocab, ["Ada"], ["NNP"], chunks=[(0, 1, "NP")])
-        for _ in range(4)
+        make_doc(spacy.blank("en").vocab, ["Ada"], ["NNP"], chunks=[(0, 1, "NP")]) for _ in range(4)
     ]
     write_docbin(docs, config.parent / "train.spacy")
     assert_one_error(jackknife(*arguments(config)), "predict no parts of speech")

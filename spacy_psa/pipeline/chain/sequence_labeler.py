@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Literal
 
 import numpy
@@ -27,7 +26,6 @@ from spacy_psa.pipeline.chain.fitting_model import (
     check_shapes,
     scores_no_tags_as_input_error,
 )
-from spacy_psa.pipeline.chain.kept_settings import KeptSettings
 from spacy_psa.pipeline.chain.rehearsal import Rehearsing
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.ragged import pad
@@ -39,7 +37,7 @@ Reduction = Literal["mean", "sum"]
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
+class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
     """Base class of the components that give each token one of K tags by a linear chain.
 
     A subclass has tags (`tags`) and says which sequences of them are legal (`legal`), finds labels
@@ -164,22 +162,11 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor, KeptSettings):
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         with super()._all_or_nothing():
-            for setting in ("temperature", "coverage", "changed"):
+            for setting in ("temperature", "coverage"):
                 self.cfg.pop(setting, None)  # the saved settings may have none
             yield
             self._checked_temperature(self.cfg.get("temperature", 1.0))
             self._checked_coverage(self.cfg.get("coverage", (0.5, 0.0, 1)))
-            self.take_changes()
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Save the component, with the settings that were changed on it."""
-        self.note_changes()
-        return super().to_bytes(exclude=tuple(exclude))
-
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Save the component to a folder, with the settings that were changed on it."""
-        self.note_changes()
-        super().to_disk(path, exclude=tuple(exclude))
 
     # Training
 

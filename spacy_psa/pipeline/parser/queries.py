@@ -1,7 +1,7 @@
 """Questions to the distribution of a parser over the trees of a doc."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spacy.tokens import Doc, Span
@@ -86,13 +86,15 @@ class TreeQueries:
     def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
         """Write predictions to docs."""
 
-    def decode(
-        self, doc: Doc, *, require: Iterable[Asked] = (), forbid: Iterable[Asked] = (), k: int = 1
-    ) -> TreeDecoding:
-        """Find the best trees of a doc that agree with evidence, exactly.
+    @property
+    def decode(self) -> Callable[..., TreeDecoding]:
+        """`decode(doc, *, require=(), forbid=(), k=1)`: the best trees, exactly.
 
-        A constituent is a `Span` of the doc or (start, end, label) over its tokens. In a unary
-        chain each label counts.
+        This finds the best trees of a doc that agree with evidence. A constituent is a `Span` of
+        the doc or (start, end, label) over its tokens. In a unary chain each label counts.
+
+        The setting `decode` of the component is its attribute `decoding`. A name that is assigned
+        to `decode` sets it.
 
         Args:
             doc: the doc; it stays as it is, and the evidence on it counts.
@@ -109,6 +111,15 @@ class TreeQueries:
             InputError: if the evidence contradicts itself, if no tree agrees with it, if it is on a
                 sentence that is too long to parse, and for a label that the parser does not know.
         """
+        return self._decode
+
+    @decode.setter
+    def decode(self, value: Any) -> None:
+        self.decoding = value
+
+    def _decode(
+        self, doc: Doc, *, require: Iterable[Asked] = (), forbid: Iterable[Asked] = (), k: int = 1
+    ) -> TreeDecoding:
         self._check_number(k, "decode")
         plan = self._plan([doc])
         evidence = asked_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)

@@ -68,6 +68,8 @@ class TreePredictor(StructuredPipe, TreeQueries):
         True
     """
 
+    kept = ("confidence", "decoding", "overwrite", "overwrite_tags")
+
     def __init__(
         self,
         vocab: Vocab,
@@ -89,7 +91,6 @@ class TreePredictor(StructuredPipe, TreeQueries):
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
         with naming(name):
-            check_choice("decode", decode, Decode)
             check_choice("quotes", quotes, SeenQuotes)
             if quotes != "as_they_are" and listens(model):
                 raise InputError(
@@ -100,7 +101,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
         self.max_length = max_length
         self.batch_spans = batch_spans
         self.confidence = confidence
-        self.decoding: Decode = decode
+        self.decoding = decode
         self.overwrite = overwrite
         self.overwrite_tags = overwrite_tags
         self.spans_key = spans_key
@@ -108,7 +109,23 @@ class TreePredictor(StructuredPipe, TreeQueries):
         self.forbidden_spans_key = forbidden_spans_key
         self.quotes: SeenQuotes = quotes
         self._warned = False
+        self.remember()
         register_extensions()
+
+    @property
+    def decoding(self) -> Decode:
+        """The setting `decode`, the way to choose a tree: "cky" or "mbr".
+
+        Raises:
+            InputError: if it is set to something else.
+        """
+        return self._decoding
+
+    @decoding.setter
+    def decoding(self, value: Decode) -> None:
+        with naming(self.name):
+            check_choice("decode", value, Decode)
+        self._decoding = value
 
     @property
     def outputs(self) -> int:

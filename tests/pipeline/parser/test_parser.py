@@ -296,6 +296,30 @@ def test_minimum_bayes_risk_trees_are_not_worse_in_expected_f1_and_know_chains()
     assert all(ours >= theirs - 1e-6 for ours, theirs in zip(mbr, cky)) and mbr != cky
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("decode", "mbr"), ("confidence", True), ("overwrite", True), ("overwrite_tags", False)],
+)
+def test_a_setting_that_was_changed_is_saved(tmp_path, setting, value):
+    nlp = random_parser(loss="log_likelihood")
+    parser = nlp.get_pipe("parser")
+    setattr(parser, setting, value)
+    setting = {"decode": "decoding"}.get(setting, setting)  # the attribute of the setting
+    assert getattr(parser, setting) == value and callable(parser.decode)
+    nlp.to_disk(tmp_path / "model")
+    loaded = spacy.load(tmp_path / "model")
+    assert getattr(loaded.get_pipe("parser"), setting) == value
+    again = spacy.load(tmp_path / "model").from_bytes(loaded.to_bytes())
+    assert getattr(again.get_pipe("parser"), setting) == value
+
+
+def test_a_way_to_choose_trees_that_does_not_exist_is_refused_at_once():
+    parser = random_parser().get_pipe("parser")
+    with pytest.raises(InputError, match="parser: decode is 'MBR'"):
+        parser.decode = "MBR"
+    assert parser.decoding == "cky"
+
+
 @pytest.mark.parametrize("ask", ["confidence", "kbest", "mbr"])
 def test_a_margin_model_that_is_asked_for_probabilities_warns_once(ask):
     nlp = random_parser(confidence=ask == "confidence", decode="mbr" if ask == "mbr" else "cky")

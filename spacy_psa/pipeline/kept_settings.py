@@ -1,5 +1,7 @@
 """Settings that are changed on a component and are to be there when it is loaded again."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 KEY = "changed"
@@ -26,7 +28,7 @@ class KeptSettings:
     cfg: dict[str, Any]
     kept: tuple[str, ...] = ()
     """The names of the settings."""
-    _made_with: dict[str, Any]
+    _made_with: Mapping[str, Any] = MappingProxyType({})
 
     def remember(self) -> None:
         """Note the settings that the component was made with."""
