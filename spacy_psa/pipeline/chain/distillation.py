@@ -110,12 +110,20 @@ class Distilling(ChainPredictor):
         with naming(self.name):
             check_rates(weight=weight)
         if teacher is not None and teacher.pipe.tags != self.tags:
-            raise InputError(
-                f"{self.name}: the teacher has the labels {', '.join(teacher.pipe.labels)}, the "
-                f"student {', '.join(self.labels)}: give [initialize.components.{self.name}.labels]"
-                " the teacher's, in its order, and set the scheme of the teacher"
-            )
+            raise InputError(f"{self.name}: {self._difference(teacher.pipe)}")
         self._teacher, self._weight = teacher, weight
+
+    def _difference(self, teacher: Any) -> str:
+        if teacher.labels == self.labels:
+            return (
+                f"the teacher has the tags {', '.join(teacher.tags)}, the student "
+                f"{', '.join(self.tags)}: set the scheme of the teacher"
+            )
+        return (
+            f"the teacher has the labels {', '.join(teacher.labels)}, the student "
+            f"{', '.join(self.labels)}: give [initialize.components.{self.name}.labels] the "
+            "teacher's, in its order"
+        )
 
     def accumulate(self, examples: list[Example]) -> float:
         if self._teacher is None:

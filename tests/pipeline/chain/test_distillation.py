@@ -123,8 +123,13 @@ def test_other_sentences_other_labels_and_wrong_weights_are_errors():
     with pytest.raises(InputError, match="no component 'x' of a chain"):
         Teacher(teacher, "x")
     other = made(scheme="BIO")
-    with pytest.raises(InputError, match=r"initialize\.components\.ner\.labels"):
+    with pytest.raises(InputError, match="tags O, B-.*: set the scheme of the teacher"):
         ner.learn_from(Teacher(other, "ner"))
+    new = make_nlp()
+    new.get_pipe("ner").add_label("NEW")
+    train(new, steps=0)
+    with pytest.raises(InputError, match=r"labels NEW, .*initialize\.components\.ner\.labels"):
+        ner.learn_from(Teacher(new, "ner"))
     teacher.add_pipe("sentencizer", first=True)
     ner.learn_from(Teacher(teacher, "ner"))
     with pytest.raises(InputError, match="other sentences than the student"):
