@@ -1,6 +1,8 @@
 """Products of int8 matrices on a CPU, by oneDNN."""
 
 import functools
+import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,6 +10,8 @@ from torch import Tensor
 
 # With fewer rows, the call of a packed product costs more than it saves.
 LEAST_ROWS = 64
+# A small product of packed weights takes a few times as long as one of floats, at most.
+TOO_SLOW = 30
 
 
 class Int8Product:
@@ -56,18 +60,36 @@ class Int8Product:
 
 @functools.cache
 def packs() -> bool:
-    """Return whether this torch multiplies by packed weights, without an error on this processor.
+    """Return whether this torch multiplies well by packed weights on this processor.
 
-    The operators are not documented, and the types that they take differ between versions.
+    The operators are not documented, and the types that they take differ between versions. On some
+    virtual machines oneDNN has no fast product of packed weights, and takes one that is a thousand
+    times slower than that of floats.
     """
     rows = torch.full((LEAST_ROWS, 64), -127, dtype=torch.int8)
     weight = torch.full((64, 64), 127, dtype=torch.int8)
     weight[1::2] = -127
     try:
-        found = _multiply(rows, _pack(weight), len(weight))
+        packed = _pack(weight)
+        found = _multiply(rows, packed, len(weight))
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return torch.equal(found, torch._int_mm(rows, weight.t()).float())
+    if not torch.equal(found, torch._int_mm(rows, weight.t()).float()):
+        return False
+    floats = rows.float(), weight.float().t()
+    of_floats = _seconds(lambda: torch.mm(*floats))
+    return _seconds(lambda: _multiply(rows, packed, len(weight))) < TOO_SLOW * of_floats
+
+
+def _seconds(product: Callable[[], Tensor]) -> float:
+    """The least time of some calls, the first of which may prepare the product."""
+
+    def once() -> float:
+        started = time.perf_counter()
+        product()
+        return time.perf_counter() - started
+
+    return min(once() for _ in range(4))
 
 
 def _pack(weight: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Layers with weights in int8 beside those that they were made of."""
 
+import time
 from functools import partial
 
 import pytest
@@ -28,6 +29,9 @@ from spacy_psa.modules.sentence_context import SentenceContext
 from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
+
+
+PACKS = int8_product.packs
 
 
 @pytest.fixture(params=["kernel", "torch"], autouse=True)
@@ -167,3 +171,14 @@ def test_loading_makes_the_layers_that_were_saved(everything, monkeypatch):
 def test_a_gpu_is_refused():
     with pytest.raises(InputError, match="for the CPU"):
         Int8Linear(nn.Linear(4, 4))(torch.empty(2, 4, device="meta"))
+
+
+def test_packed_weights_are_left_alone_where_their_product_is_very_slow(monkeypatch):
+    multiply = int8_product._multiply
+
+    def slow(*arguments):
+        time.sleep(0.05)
+        return multiply(*arguments)
+
+    monkeypatch.setattr(int8_product, "_multiply", slow)
+    assert not PACKS.__wrapped__()
