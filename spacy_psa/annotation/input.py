@@ -10,7 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from itertools import count
@@ -95,7 +95,12 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
 
 @contextmanager
 def open_source(
-    path: Path, wanted: InputFormat, text_key: str, keep: Keep, columns: Columns = WORDS_ALONE
+    path: Path,
+    wanted: InputFormat,
+    text_key: str,
+    keep: Keep,
+    columns: Columns = WORDS_ALONE,
+    unescaped: bool = False,
 ) -> Iterator[Source]:
     """Open `path` for reading.
 
@@ -105,13 +110,16 @@ def open_source(
         text_key: the key of the text in a JSON line; the other keys are kept as meta.
         keep: what to keep of the documents of a `.spacy` file.
         columns: which columns of CoNLL files are read.
+        unescaped: whether tokens of the input are written as in a treebank; see `sentence_doc`.
 
     Raises:
         InputError: if the file cannot be read, also if this shows only while it is read.
     """
     form = resolve_format(path, wanted)
     if str(path) == "-":
-        yield stream_source(sys.stdin.buffer, "stdin", None, form, text_key, keep, columns)
+        yield stream_source(
+            sys.stdin.buffer, "stdin", None, form, text_key, keep, columns, unescaped
+        )
         return
     opener = gzip.open if _gzipped(path) else open
     try:
@@ -120,7 +128,7 @@ def open_source(
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     with stream:
-        yield stream_source(stream, str(path), size, form, text_key, keep, columns)
+        yield stream_source(stream, str(path), size, form, text_key, keep, columns, unescaped)
 
 
 def stream_source(
@@ -131,6 +139,7 @@ def stream_source(
     text_key: str,
     keep: Keep,
     columns: Columns = WORDS_ALONE,
+    unescaped: bool = False,
 ) -> Source:
     """Read the records of a stream; the arguments are those of `open_source`.
 
@@ -142,6 +151,7 @@ def stream_source(
         text_key: see `open_source`.
         keep: see `open_source`.
         columns: see `open_source`.
+        unescaped: see `open_source`.
     """
     if form is InputFormat.spacy:
         return _docbin_source(stream, name, keep)
@@ -149,11 +159,15 @@ def stream_source(
     if form is InputFormat.text:
         return Source(records, size, text_doc)
     if form is InputFormat.tokens:
-        return Source(records, size, tokens_doc)
+        return Source(records, size, partial(tokens_doc, unescaped=unescaped))
     if form is InputFormat.conll:
-        return Source(sentence_records(records), size, partial(columns_doc, columns=columns))
+        return Source(
+            sentence_records(records),
+            size,
+            partial(columns_doc, columns=columns, unescaped=unescaped),
+        )
     filled = (record for record in records if record.content.strip())
-    return Source(filled, size, partial(json_doc, text_key=text_key))
+    return Source(filled, size, partial(json_doc, text_key=text_key, unescaped=unescaped))
 
 
 def text_doc(nlp: "Language", content: bytes) -> "Doc":
@@ -168,10 +182,16 @@ def text_doc(nlp: "Language", content: bytes) -> "Doc":
         raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
 
 
-def json_doc(nlp: "Language", content: bytes, text_key: str) -> "Doc":
+def json_doc(nlp: "Language", content: bytes, text_key: str, unescaped: bool = False) -> "Doc":
     """Make a document of a JSON line; the other keys are in `doc.user_data["meta"]`.
 
     A line without a text may have one sentence as `tokens`, a list of words, and `tags`.
+
+    Args:
+        nlp: the pipeline.
+        content: the line.
+        text_key: the key of the text.
+        unescaped: see `open_source`.
 
     Raises:
         MalformedLine: if it is not an object with a string under `text_key`.
@@ -189,7 +209,7 @@ def json_doc(nlp: "Language", content: bytes, text_key: str) -> "Doc":
     except (ValueError, RecursionError) as error:
         raise MalformedLine(f"not JSON ({error})") from error
     if isinstance(value, dict) and text_key not in value and "tokens" in value:
-        return json_tokens_doc(nlp, value)
+        return json_tokens_doc(nlp, value, unescaped)
     if not isinstance(value, dict) or not isinstance(value.get(text_key), str):
         raise MalformedLine(f'not an object with a string under "{text_key}"')
     doc = nlp.make_doc(value.pop(text_key))
@@ -253,17 +273,23 @@ def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
     from spacy.vocab import Vocab
 
     from spacy_psa.corpora.docbin import codecs_known
+    from spacy_psa.sentences import same_document
 
     docs = docbin.get_docs(Vocab())
+    before: tuple[Doc, Record] | None = None
     for number in range(1, len(docbin) + 1):
         where = f"{name}: document {number}"
         try:
             with codecs_known():
-                one = DocBin(docbin.attrs, store_user_data=True, docs=[next(docs)])
-                content = one.to_bytes()
+                doc = next(docs)
+                content = DocBin(docbin.attrs, store_user_data=True, docs=[doc]).to_bytes()
         except Exception as error:  # as above; StopIteration if the parts differ in length
             raise InputError(f"{where}: is broken ({error}); make the file again") from error
-        yield Record(where, number, content)
+        if before is not None:
+            yield replace(before[1], goes_on=same_document(before[0], doc))
+        before = doc, Record(where, number, content)
+    if before is not None:
+        yield before[1]
 
 
 def _bare(doc: "Doc", tags: bool) -> "Doc":

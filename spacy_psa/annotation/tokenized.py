@@ -30,10 +30,18 @@ NO_WORD = re.compile(r"\d+[-.]\d+")
 """The number of a row of CoNLL-U that is no word."""
 COMMENT = re.compile(r"# *(\S+ +=|newdoc|newpar)")
 """How the comments of CoNLL-U begin."""
+ALONE = re.compile(COMMENT.pattern.encode())
+BETWEEN = (DOCSTART.encode(), b"#begin document", b"#end document")
+"""How the lines between documents begin."""
 
 
-def tokens_doc(nlp: "Language", content: bytes) -> "Doc":
+def tokens_doc(nlp: "Language", content: bytes, unescaped: bool = False) -> "Doc":
     """Make a document of one sentence, whose tokens stand between blanks.
+
+    Args:
+        nlp: the pipeline.
+        content: the line.
+        unescaped: see `sentence_doc`.
 
     Raises:
         MalformedLine: if it is not UTF-8.
@@ -43,15 +51,24 @@ def tokens_doc(nlp: "Language", content: bytes) -> "Doc":
         >>> list(tokens_doc(spacy.blank("en"), b"I do n't ."))
         [I, do, n't, .]
     """
-    return sentence_doc(nlp, _decoded(content).split())
+    text = _decoded(content).strip()
+    return sentence_doc(nlp, BLANKS.split(text) if text else [], unescaped=unescaped)
 
 
-def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
+def columns_doc(
+    nlp: "Language", content: bytes, columns: Columns, unescaped: bool = False
+) -> "Doc":
     """Make a document of the lines of a sentence, with a token on each line.
 
     The rows of CoNLL-U that are no words (1-2, 1.1) and comments are left out. A line that begins
     with # is a row, and no comment, if it has as many columns as other rows, with the same
     separator, and no lower-case letter in the second one: "# # B-NP" is the word "#".
+
+    Args:
+        nlp: the pipeline.
+        content: the lines.
+        columns: which columns are read.
+        unescaped: see `sentence_doc`.
 
     Raises:
         MalformedLine: if it is not UTF-8, or a line lacks a column.
@@ -75,7 +92,7 @@ def columns_doc(nlp: "Language", content: bytes, columns: Columns) -> "Doc":
                 f"the row {line!r} has {len(cells)} column(s), too few for the word "
                 f"({columns.word}) and the tag ({columns.tag})"
             ) from None
-    return sentence_doc(nlp, words, tags)
+    return sentence_doc(nlp, words, tags, unescaped)
 
 
 def _without_comments(lines: list[str]) -> Iterator[str]:
@@ -93,8 +110,13 @@ def _cells(line: str) -> list[str]:
     return line.split("\t") if "\t" in line else BLANKS.split(line)
 
 
-def json_tokens_doc(nlp: "Language", value: dict[str, Any]) -> "Doc":
+def json_tokens_doc(nlp: "Language", value: dict[str, Any], unescaped: bool = False) -> "Doc":
     """Make a document of one sentence of a JSON object; its other keys are kept as meta.
+
+    Args:
+        nlp: the pipeline.
+        value: the object.
+        unescaped: see `sentence_doc`.
 
     Raises:
         MalformedLine: if `tokens` is no list of words, or `tags` no list of as many strings.
@@ -105,24 +127,43 @@ def json_tokens_doc(nlp: "Language", value: dict[str, Any]) -> "Doc":
             raise MalformedLine(f'"{name}" is no list of strings')
     if tags is not None and len(tags) != len(words):
         raise MalformedLine(f"{len(tags)} tags for {len(words)} tokens")
-    doc = sentence_doc(nlp, words, tags)
+    doc = sentence_doc(nlp, words, tags, unescaped)
     if value:
         doc.user_data["meta"] = value
     return doc
 
 
-def sentence_doc(nlp: "Language", words: list[str], tags: list[str] | None = None) -> "Doc":
-    """Make a document of one sentence of given words."""
+def sentence_doc(
+    nlp: "Language", words: list[str], tags: list[str] | None = None, unescaped: bool = False
+) -> "Doc":
+    """Make a document of one sentence of given words.
+
+    Args:
+        nlp: the pipeline.
+        words: the words.
+        tags: their parts of speech.
+        unescaped: whether words are read as a treebank writes them: -LRB- is (, 1\\/2 is 1/2.
+
+    Raises:
+        MalformedLine: if a word is empty.
+    """
     from spacy.tokens import Doc
 
+    from spacy_psa.corpora.bracketing import unescape
+
+    if "" in words:
+        raise MalformedLine(f"token {words.index('') + 1} is empty")
+    if unescaped:
+        words = [unescape(word) for word in words]
     starts: list[bool | int | None] = [i == 0 for i in range(len(words))]
     return Doc(nlp.vocab, words=words, tags=tags, sent_starts=starts)
 
 
 def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
-    """Join lines up to an empty line, or one of -DOCSTART-, to one record.
+    """Join lines up to an empty line, or one between documents, to one record.
 
-    It has the place of the first line.
+    It has the place of the first line. Lines between documents begin with -DOCSTART- or, in
+    CoNLL-2012, with "#begin document" or "#end document". Comments alone are no sentence.
     """
     block: list[Record] = []
 
@@ -131,12 +172,13 @@ def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
         return Record(block[0].where, block[-1].position, content)
 
     for line in lines:
-        if line.content.strip() and not line.content.startswith(DOCSTART.encode()):
+        if line.content.strip() and not line.content.startswith(BETWEEN):
             block.append(line)
-        elif block:
+            continue
+        if any(not ALONE.match(each.content) for each in block):
             yield joined()
-            block = []
-    if block:
+        block = []
+    if any(not ALONE.match(each.content) for each in block):
         yield joined()
 
 

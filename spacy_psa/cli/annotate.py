@@ -6,15 +6,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, Outcome
 from spacy_psa.annotation.input import InputFormat, Keep, open_source, resolve_format
-from spacy_psa.annotation.records import Record
+from spacy_psa.annotation.records import Record, record_batches
 from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
 from spacy_psa.annotation.writer import Writer
@@ -174,6 +173,8 @@ def annotate_file(
     keep: Keep = "words",
     n_process: int = 1,
     columns: Columns = WORDS_ALONE,
+    trees: bool = False,
+    gap: Any = None,
 ) -> None:
     """Annotate all of `source`, with a progress bar and a summary on stderr.
 
@@ -189,14 +190,21 @@ def annotate_file(
         keep: see `open_source`.
         n_process: see `annotate`.
         columns: which columns of CoNLL files are read.
+        trees: whether trees are read or made: tokens are written as in a treebank, and an input
+            without documents is an error.
+        gap: what is written in place of a document that cannot be read or annotated; None for
+            nothing.
 
     Raises:
-        InputError: if a line is malformed or a process is killed; errors of the pipeline, the
-            source and the writer pass through.
+        InputError: if a line is malformed, a process is killed, or there are no documents where
+            there have to be some; errors of the pipeline, the source and the writer pass through.
         typer.Exit: if no document was annotated; then the writer does not finish.
     """
     counts: Counter[str] = Counter()
-    with open_source(source, input_format, text_key, keep, columns) as opened, writing as writer:
+    with (
+        open_source(source, input_format, text_key, keep, columns, unescaped=trees) as opened,
+        writing as writer,
+    ):
         annotator = Annotator(open_pipeline, opened.make_doc, writer.encode)
         with (
             closing(annotated(annotator, opened.records, batch_size, n_process)) as outcomes,
@@ -211,9 +219,13 @@ def annotate_file(
                         )
                     counts["bad"] += 1
                     say(f"{record.where}: skipped: {outcome.reason}")
+                    if gap is not None:
+                        writer.write(gap)
                 elif isinstance(outcome, Failed):
                     counts["failed"] += 1
                     say(f"{record.where}: not annotated: {outcome.reason}")
+                    if gap is not None:
+                        writer.write(gap)
                 else:
                     writer.write(outcome.row)
                     counts["docs"] += 1
@@ -223,6 +235,8 @@ def annotate_file(
         if lost and not counts["docs"]:
             typer.echo(f"error: none of {lost:,} docs was annotated", err=True)
             raise typer.Exit(1)
+        if trees and not counts["docs"]:
+            raise InputError(f"{source}:1: has no sentence; give a file with some")
     typer.echo(summary(counts, time.perf_counter() - started), err=True)
 
 
@@ -236,15 +250,14 @@ def annotated(
     Args:
         annotator: annotates the batches.
         records: the documents to annotate.
-        batch_size: the number of documents in a batch.
+        batch_size: the number of documents in a batch; see `record_batches`.
         n_process: the number of processes; -1 means one per core.
     """
-    records = iter(records)
     waiting: deque[list[Record]] = deque()
 
     def contents() -> Iterator[list[bytes]]:
         yield []  # opens the pipeline
-        for batch in iter(lambda: list(islice(records, batch_size)), []):
+        for batch in record_batches(records, batch_size):
             waiting.append(batch)
             yield [record.content for record in batch]
 

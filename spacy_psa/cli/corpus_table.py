@@ -48,9 +48,12 @@ def findings(figures: dict[str, Any]) -> Iterator[str]:
         across = layer.get("across_sentences", {})
         for part in figures["parts"]:
             if across.get(part):
+                trees = name == "constituents"
+                then = "is not possible before they are corrected" if trees else "leaves them out"
+                examples = [text for text in across["examples"] if text.startswith(f"{part}: ")]
                 yield (
                     f"{name}: {across[part]:,} in {part} go over the bounds of sentences; training "
-                    f"leaves them out: {'; '.join(across['examples'])}"
+                    f"{then}: {'; '.join(examples)}"
                 )
         for part, count in layer["without_annotation"].items():
             if count:

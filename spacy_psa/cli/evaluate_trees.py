@@ -71,7 +71,12 @@ def evaluate_trees(
     else:
         params = SPMRL if keep_punctuation else COLLINS
     params = replace(params, cutoff=max_length or params.cutoff)
-    scores = _score(gold, test, params, gold_tags)
+    places, scores = _score(gold, test, params, gold_tags)
+    if scores and all(score.status == "error" for score in scores):
+        raise InputError(
+            f"{places[0]}: no sentence has the words of its gold tree: {scores[0].reason}; give "
+            "the same sentences in the same order, or --gold-tags if only the tags differ"
+        )
     columns = {"All": total(scores), f"<= {params.cutoff}": total(scores, params.cutoff)}
     if json_path is not None:
         record = _record(gold, test, params, list(columns.values()))
@@ -82,7 +87,7 @@ def evaluate_trees(
     if per_sentence:
         _print_sentences(scores)
     _print(columns)
-    _warn(scores)
+    _warn(scores, places)
 
 
 def summary(totals: "Totals") -> dict[str, str]:
@@ -109,7 +114,10 @@ def summary(totals: "Totals") -> dict[str, str]:
     }
 
 
-def _score(gold: Path, test: Path, params: "Params", gold_tags: bool) -> "list[SentenceScore]":
+def _score(
+    gold: Path, test: Path, params: "Params", gold_tags: bool
+) -> "tuple[list[str], list[SentenceScore]]":
+    """Give the place of each tree of TEST, and its score."""
     from spacy_psa.scoring.parseval import score_pair
     from spacy_psa.scoring.tree_files import read_scored_trees
 
@@ -128,16 +136,17 @@ def _score(gold: Path, test: Path, params: "Params", gold_tags: bool) -> "list[S
                 'write "(())" for a sentence without a parse'
             )
         scores.append(score_pair(ours[1], theirs[1], params))
-    return scores
+    return [place for place, _ in parsed], scores
 
 
-def _warn(scores: "list[SentenceScore]") -> None:
-    left_out = [(i, score) for i, score in enumerate(scores, 1) if score.status == "error"]
+def _warn(scores: "list[SentenceScore]", places: list[str]) -> None:
+    left_out = [(i, score) for i, score in enumerate(scores) if score.status == "error"]
     if left_out:
         number, first = left_out[0]
         typer.echo(
             f"warning: {len(left_out):,} of {len(scores):,} sentences are errors and left out; the "
-            f"first is sentence {number}: {first.reason}. If the tags differ, give --gold-tags",
+            f"first is sentence {number + 1} ({places[number]}): {first.reason}. If the "
+            "tags differ, give --gold-tags",
             err=True,
         )
 

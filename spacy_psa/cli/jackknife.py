@@ -73,6 +73,8 @@ def jackknife(
         )
     for path in (target, *outputs):
         check_docbin_path(path)
+        if [other.resolve() for other in (target, *outputs)].count(path.resolve()) > 1:
+            raise InputError(f"{path}: would be written twice; give each --to a file of its own")
     settings = read_training_config(config, ctx.args)
     use_device(gpu_id)
     docs = knife.read_tagged(source)
@@ -84,6 +86,7 @@ def jackknife(
         return knife.train_tagger(config, settings, part, folder / name, gpu_id)
 
     whole = tagger("all", docs) if inputs else None
+    settings = knife.without_label_check(settings)  # a fold may lack a label of development data
     tagged = knife.jackknife(docs, folds, seed, tagger, typer.echo)
     write_docbin(tagged.docs, target)
     typer.echo(f"{source} -> {target}: {tagged.share:.2%} of the tags are right")

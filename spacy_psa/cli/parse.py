@@ -1,6 +1,7 @@
 """`spacy-psa parse` and `spacy-psa trees`: files in, constituency trees out."""
 
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ from spacy_psa.annotation.input import InputFormat, resolve_format
 from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.tokenized import Columns
 from spacy_psa.cli.annotate import annotate_file, check_source
-from spacy_psa.cli.tree_output import TreeFormat, open_tree_writer, resolve_tree_format
+from spacy_psa.cli.tree_output import TreeFormat, gap_of, open_tree_writer, resolve_tree_format
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,9 +73,10 @@ def parse(
     INPUT is text, tokenised sentences, JSON lines ({"text": ...} or {"tokens": [...], "tags":
     [...]}), columns or a .spacy file; it may be gzipped (.gz). OUTPUT has a tree in brackets on
     each line, indented trees, JSON lines with the trees and the offsets of the constituents, one
-    drawing, or documents. A sentence without words is "(())", so that lines stay aligned; only
-    empty lines of text are left out. Tags of the input are read; a tagger in the pipeline, or the
-    tag head of the parser, may replace them.
+    drawing, or documents. A sentence without words, or one that cannot be parsed, is "(())", so
+    that lines stay aligned; only empty lines of text are left out. Tags of the input are read; a
+    tagger in the pipeline, or the tag head of the parser, may replace them. Given tokens may be
+    written as in a treebank (-LRB-, 1\\/2). From .spacy to .spacy, all other annotation stays.
 
     JSON lines have the probability of each constituent if the parser was trained by likelihood.
 
@@ -114,7 +116,9 @@ def parse(
         text_key=text_key,
         skip_bad=skip_bad,
         columns=Columns(word_column, tag_column),
-        keep="tags",
+        keep="all" if form is TreeFormat.spacy else "tags",
+        trees=True,
+        gap=gap_of(form, given is not InputFormat.text),
     )
 
 
@@ -145,6 +149,8 @@ def trees(
         text_key="text",
         skip_bad=False,
         keep="all",
+        trees=True,
+        gap=gap_of(form, True),
     )
 
 
@@ -163,20 +169,29 @@ def open_parser(
         model: the folder of a pipeline, or the name of an installed package.
         gpu_id: the number of the GPU; -1 for the CPU.
         pipe: the name of the parser; None if there is only one.
-        sentencizer: whether to put a sentencizer first.
+        sentencizer: whether to put a sentencizer first, unless there is one before the parser.
         confidence: whether to write confidences.
         json: whether to write them if the parser was trained for them.
 
     Raises:
         InputError: as `load_pipeline` and `find_parser`.
     """
+    from spacy.pipeline import Sentencizer
+
     from spacy_psa.loading import load_pipeline
+    from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
     nlp = load_pipeline(model, gpu_id)
     parser = find_parser(nlp, model, pipe)
+    for _, each in nlp.pipeline:
+        if isinstance(each, ConstituencyParser):
+            each.overwrite = True  # documents may have trees; they are replaced
     parser.confidence = parser.confidence or confidence or (json and not parser.ranks_only)
-    if sentencizer and "sentencizer" not in nlp.pipe_names:
-        nlp.add_pipe("sentencizer", first=True)
+    before = nlp.pipeline[: nlp.pipe_names.index(parser.name)]
+    if sentencizer and not any(isinstance(each, Sentencizer) for _, each in before):
+        names = chain(["sentencizer"], (f"sentencizer_{number}" for number in count(2)))
+        name = next(name for name in names if name not in nlp.component_names)
+        nlp.add_pipe("sentencizer", name=name, first=True)
     return nlp
 
 

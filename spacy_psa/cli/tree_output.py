@@ -61,6 +61,16 @@ def resolve_tree_format(path: Path, wanted: TreeFormat) -> TreeFormat:
     return form
 
 
+def gap_of(form: TreeFormat, gaps: bool) -> list[str] | None:
+    """Give what `BracketWriter` writes for a document without trees; None for other writers.
+
+    Args:
+        form: the format, not auto.
+        gaps: see `open_tree_writer`.
+    """
+    return ["(())"] if gaps and form in (TreeFormat.brackets, TreeFormat.indented) else None
+
+
 @contextmanager
 def open_tree_writer(
     path: Path, wanted: TreeFormat, *, key: str, gaps: bool, text_key: str = "text"

@@ -40,6 +40,19 @@ def unescape(word: str) -> str:
     return word.replace("\\/", "/").replace("\\*", "*")
 
 
+def unescape_tag(tag: str) -> str:
+    """Give the part of speech as it is outside of trees.
+
+    A bracket inside a tag has been escaped, while -LRB- itself is the tag of a bracket in the Penn
+    Treebank.
+
+    Examples:
+        >>> unescape_tag("$-LRB-"), unescape_tag("-LRB-")
+        ('$(', '-LRB-')
+    """
+    return tag if tag in BRACKETS else _BRACKETS.sub(lambda found: BRACKETS[found[0]], tag)
+
+
 class TreeBuilder:
     """Builds trees, one after the other, from brackets, labels and words.
 
@@ -84,6 +97,7 @@ class TreeBuilder:
             raise BracketError("a second tree begins after the end of the first")
         if not label and self._open:
             raise BracketError("a node inside the tree has no label")
+        label = self.style.without_features(label)
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
@@ -98,7 +112,7 @@ class TreeBuilder:
                 return
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
         self._parsed.words.append(unescape(word))
-        self._parsed.tags.append(self.style.tag(tag))
+        self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
 
     def close(self) -> None:
         """Take a closing bracket.
@@ -167,7 +181,7 @@ class _Tokens:
             elif pending and not self.builder.keep_empty:
                 self.no_parse = pending == ["("] and self.builder.at_bare_root
                 if not self.no_parse:
-                    raise BracketError(f"the node {' '.join(pending)}) is empty")
+                    raise BracketError(f"the node ({' '.join(pending[1:])}) is empty")
             elif not pending:
                 self.builder.close()
             self.pending = []
@@ -228,14 +242,15 @@ def read_trees(
                     else:
                         repairs["tree(s) without words left out"] += 1
             if one_a_line and tokens.inside():
-                raise BracketError("the tree is not closed on its line, which must hold one tree")
+                raise BracketError(
+                    "the tree is not closed on its line, which must hold one tree (`spacy-psa "
+                    "convert brackets --indented` reads trees of several lines)"
+                )
         if tokens.inside():
             number = begin
             raise BracketError("the tree that begins here is not closed")
     except BracketError as error:
         since = "" if begin == number else f", in the tree of line {begin}"
-        raise InputError(
-            f"{name}:{number}: {error}{since}; correct the line or convert as another format"
-        ) from error
+        raise InputError(f"{name}:{number}: {error}{since}; correct the line") from error
     if not found:
         raise InputError(f"{name}:1: no trees in the file; check that it is complete")

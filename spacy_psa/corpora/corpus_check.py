@@ -100,7 +100,7 @@ def _layer(
     lengths: Counter[int] = Counter()
     across: dict[str, int] = dict.fromkeys(parts, 0)
     without: dict[str, int] = dict.fromkeys(parts, 0)
-    examples: list[str] = []
+    examples: dict[str, list[str]] = {part: [] for part in parts}
     for part, docs in parts.items():
         for doc in docs:
             found = read(doc)
@@ -111,7 +111,7 @@ def _layer(
                 lengths[end - start] += 1
                 if any(start < bound < end for bound in bounds):
                     across[part] += 1
-                    examples.append(f"{part}: {doc[start:end].text!r} ({label})")
+                    examples[part].append(f"{part}: {doc[start:end].text!r} ({label})")
     labels = sorted({label for counter in counts.values() for label in counter})
     figures: dict[str, Any] = {
         "labels": {label: {part: counts[part][label] for part in parts} for label in labels},
@@ -125,7 +125,10 @@ def _layer(
     }
     if spans:
         figures["lengths"] = {str(length): lengths[length] for length in sorted(lengths)}
-        figures["across_sentences"] = {**across, "examples": examples[:EXAMPLES]}
+        figures["across_sentences"] = {
+            **across,
+            "examples": [text for found in examples.values() for text in found[:EXAMPLES]],
+        }
     return figures
 
 

@@ -22,6 +22,9 @@ def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
     has their annotation, their span groups, a sentence boundary where each of them begins, and the
     entries that name the document. A doc without a document stays as it is.
 
+    A doc that is annotated otherwise than the one before, with other span groups or with heads,
+    begins a new Doc: joined with others, a doc without chunks would say that there are none.
+
     Args:
         docs: the docs, most of them of one sentence.
         max_tokens: begins a new Doc of the document where the next sentence would make it longer;
@@ -39,12 +42,18 @@ def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
     joined: list[Doc] = []
     for doc in docs:
         full = max_tokens and sum(map(len, joined)) + len(doc) > max_tokens
-        if joined and (full or not same_document(joined[-1], doc)):
+        if joined and (full or not _belongs(joined[-1], doc)):
             yield _joined(joined)
             joined = []
         joined.append(doc)
     if joined:
         yield _joined(joined)
+
+
+def _belongs(before: Doc, after: Doc) -> bool:
+    """Tell whether a doc can be joined to the one before."""
+    layers = [({*doc.spans}, len(doc) > 0 and doc.has_annotation("DEP")) for doc in (before, after)]
+    return same_document(before, after) and layers[0] == layers[1]
 
 
 def _joined(docs: list[Doc]) -> Doc:

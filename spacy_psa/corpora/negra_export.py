@@ -124,7 +124,14 @@ def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int
             elif found := _BEGIN.match(text):
                 begin, number, inside, rows = line, int(found[1]), True, []
             continue  # between sentences stand the tables of origins, tags and functions
+        if _BEGIN.match(text):
+            raise InputError(f"{name}:{line}: no #EOS before this #BOS; correct the file")
         if text.startswith("#EOS"):
+            if text.split()[1:2] not in ([], [str(number)]):
+                raise InputError(
+                    f"{name}:{line}: this #EOS is not of the sentence {number} of line {begin}; "
+                    "correct the file"
+                )
             yield begin, number, rows
             inside = False
         elif text and not text.startswith("%%"):
@@ -143,8 +150,9 @@ def _parsed(
     place: str, rows: list[Row], labels: Labels, discontinuous: Discontinuous, counts: Counter[str]
 ) -> Parsed | None:
     """Give the tree of a sentence; None if it has no words or is discontinuous and left out."""
-    nodes = [row for row in rows if _NODE.fullmatch(row.form)]
-    tokens = [row for row in rows if not _NODE.fullmatch(row.form)]
+    # The constituents come last, so that #2008 before a word is a word.
+    last = next((i for i in range(len(rows), 0, -1) if not _NODE.fullmatch(rows[i - 1].form)), 0)
+    tokens, nodes = rows[:last], rows[last:]
     if not tokens:
         counts["tree(s) without words left out"] += 1
         return None

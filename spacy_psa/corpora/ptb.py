@@ -54,7 +54,7 @@ def read_docs(
 
     def wanted(name: str) -> bool:
         chosen = sections is None or section_of(PurePosixPath(name).stem) in sections
-        return name.endswith(ENDINGS) and chosen
+        return name.lower().endswith(ENDINGS) and chosen
 
     what = ".mrg files" if sections is None else ".mrg files of those sections"
     repairs = Counter() if repairs is None else repairs

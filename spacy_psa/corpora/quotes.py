@@ -47,7 +47,8 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
     """Write double quotation marks as the treebank does, and opening single ones.
 
     A straight mark opens if there is a space before it and none after it, and closes if it is the
-    other way round. Otherwise it opens if no other one is open.
+    other way round. Otherwise it opens if no other one is open. After a low mark („), the next high
+    one closes, as in German.
 
     Args:
         words: (n,) the words.
@@ -57,14 +58,17 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
         >>> treebank_quotes(["He", "said", ":", '"', "Go", '"', "“", "now", "”"])
         ['He', 'said', ':', '``', 'Go', "''", '``', 'now', "''"]
     """
-    found, is_open = [], False
+    found, is_open, low = [], False, False
     for i, word in enumerate(words):
-        if word == '"':
+        if word in ("“", "”") and low:
+            low, word = False, "''"
+        elif word == '"':
             before = i == 0 or (spaces is not None and spaces[i - 1]) or words[i - 1] in "([{<"
             after = i + 1 == len(words) or (spaces is not None and spaces[i])
             opens = not is_open if spaces is None or before == after else before
             word = "``" if opens else "''"
         else:
+            low = low or word == "„"
             word = {"“": "``", "„": "``", "”": "''", "‘": "`"}.get(word, word)
         is_open = word == "``" or (is_open and word != "''")
         found.append(word)

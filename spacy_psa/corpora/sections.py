@@ -5,7 +5,7 @@ import re
 from spacy_psa.errors import InputError
 
 LAST = 24
-_WSJ = re.compile(r"wsj_(\d\d)\d\d(?!\d)")
+_WSJ = re.compile(r"wsj_(\d\d)\d\d(?!\d)", re.IGNORECASE)
 
 
 def parse_sections(text: str) -> frozenset[int]:

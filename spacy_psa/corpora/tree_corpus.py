@@ -91,8 +91,8 @@ def read_tree_corpus(
 
 def _read(path: Path, vocab: Vocab, repairs: Counter[str]) -> Iterator[Doc]:
     path = Path(path)
-    name = path.name.removesuffix(".gz")
-    if path.is_dir() and any(path.rglob("*.mrg*")):
+    name = path.name.lower().removesuffix(".gz")
+    if path.is_dir() and any(file.name.lower().endswith(ptb.ENDINGS) for file in path.rglob("*")):
         return ptb.read_docs(path, vocab, repairs)
     if path.is_dir() or path.suffix == ".spacy":
         return read_docbins(path, vocab)

@@ -65,17 +65,19 @@ class TreeStyle:
 
     def label(self, label: str) -> str:
         """Give what is kept of the label of a constituent."""
-        if self.features:
-            label = label.split(FEATURES, maxsplit=1)[0]
+        label = self.without_features(label)
         if self.labels == "whole":
             return label
         return bare(label) if self.labels == "bare" else with_functions(label)
 
     def tag(self, tag: str) -> str:
         """Give what is kept of a part of speech."""
-        if self.features:
-            tag = tag.split(FEATURES, maxsplit=1)[0]
+        tag = self.without_features(tag)
         return bare(tag) if self.bare_tags else tag
+
+    def without_features(self, label: str) -> str:
+        """Cut the features off, if that is the style."""
+        return label.split(FEATURES, maxsplit=1)[0] if self.features else label
 
     def is_root(self, label: str) -> bool:
         """Tell whether a constituent with this label is left out at the root."""

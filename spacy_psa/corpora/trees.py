@@ -41,7 +41,7 @@ def escape(text: str) -> str:
     """Write a word or a tag as it stands in a bracketed tree.
 
     A bracket becomes its escape (-LRB- for an opening parenthesis), also inside a word, and white
-    space inside a word becomes _.
+    space inside a word becomes _: nltk and others would end the word there.
 
     Examples:
         >>> escape("(415)"), escape("New York")

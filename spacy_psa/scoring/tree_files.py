@@ -19,7 +19,8 @@ KEY = "constituents"
 def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
     """Yield the place, for messages, and the tree of each sentence in a file.
 
-    A `.spacy` file has its trees in `doc.spans["constituents"]`. Other files, plain or .gz, have
+    A `.spacy` file has its trees in `doc.spans["constituents"]`; white space inside a word is _, as
+    in brackets. Other files, plain or .gz, have
     bracketed trees, each on one line or several. Empty elements count as words here, and a sentence
     without a parse is a tree without words, "(())".
 
@@ -66,7 +67,8 @@ def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
             (before[s.start - sentence.start], before[s.end - sentence.start], s.label_)
             for s in inside
         ]
-        yield Parsed([t.text for t in tokens], [t.tag_ for t in tokens], found)
+        words = ["_".join(token.text.split()) for token in tokens]  # as brackets have them
+        yield Parsed(words, [token.tag_ for token in tokens], found)
     if taken != len(spans):
         raise ValueError("a constituent crosses the end of its sentence")
 

@@ -172,6 +172,15 @@ def train_tagger(
     return spacy.load(models.best if models.best.exists() else models.last)
 
 
+def without_label_check(config: Config) -> Config:
+    """Give the config without the check that training data has all labels of development data."""
+    config = config.copy()
+    after = config["initialize"].get("after_init") or {}
+    if after.get("@callbacks") == "spacy-psa.check_dev_labels.v1":
+        config["initialize"]["after_init"] = None
+    return config
+
+
 def read_tagged(path: Path) -> list[Doc]:
     """Read the docs of a `.spacy` file whose parts of speech will be replaced.
 

@@ -46,6 +46,22 @@ def counts_strings(doc: Doc) -> Doc:
     return doc
 
 
+class CountsBatches:
+    """Notes the size of the batch that a document was in."""
+
+    def __call__(self, doc: Doc) -> Doc:
+        return doc
+
+    def pipe(self, stream, batch_size: int = 2):
+        for docs in spacy.util.minibatch(stream, batch_size):
+            for doc in docs:
+                doc.user_data["batch"] = len(docs)
+            yield from docs
+
+
+Language.factory("counts_batches", func=lambda nlp, name: CountsBatches())
+
+
 class FailsWithItsBatch:
     """Like a trainable pipe: one bad document makes its whole batch fail."""
 
@@ -253,6 +269,21 @@ def test_docbin_annotation_is_kept_when_asked_for(model, tmp_path):
     (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
     assert [ent.text for ent in doc.ents] == ["London", "Ada"]
     assert doc[0].tag_ == "NNP"
+
+
+def test_sentences_of_a_document_stay_in_one_batch(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("counts_batches")
+    nlp.to_disk(tmp_path / "model")
+    docs = [Doc(nlp.vocab, words=["x"]) for _ in range(9)]
+    for number, doc in enumerate(docs):
+        doc.user_data["document"] = number // 4
+    DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "in.spacy")
+    result = run(tmp_path / "model", tmp_path / "in.spacy", tmp_path / "out.spacy",
+                 "--batch-size", 3)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = DocBin().from_disk(tmp_path / "out.spacy").get_docs(nlp.vocab)
+    assert [doc.user_data["batch"] for doc in found] == [4] * 8 + [1]
 
 
 def test_docbin_without_known_spaces_stays_so(model, tmp_path):

@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.trees import parse_tree
-from tests.helpers.commands import command
+from tests.helpers.commands import assert_one_error, command
 from tests.helpers.trees import JUDGED
 
 GOLD, TEST = map(list, zip(*JUDGED, strict=True))
@@ -227,10 +227,26 @@ def test_sentences_that_are_left_out_are_counted_in_a_warning(gold, tmp_path):
     found = run(gold, other)
     assert rows(found)["Error sentences"] == ["1", "1"]
     assert "warning: 1 of 3 sentences are errors and left out" in found.stderr
-    assert "sentence 2: the words 'we' and 'you' differ" in found.stderr
+    assert "sentence 2 (" in found.stderr
+    assert "other.txt:2): the words 'we' and 'you' differ" in found.stderr
     tagged = write(tmp_path / "t.txt", [TEST[0].replace("(. .)", "(NN .)"), *TEST[1:]])
     assert "--gold-tags" in run(gold, tagged).stderr
     assert run(gold, tagged, "--gold-tags").stderr == ""
+
+
+def test_trees_of_other_sentences_alone_are_an_error_that_names_the_line(gold, tmp_path):
+    words = ["(S (NN other))"] * len(TEST)
+    other = write(tmp_path / "other.txt", words)
+    assert_one_error(run(gold, other), "other.txt:1: no sentence has the words of its gold tree")
+
+
+def test_white_space_inside_a_word_is_what_brackets_have_for_it(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["1\u00a0000", "left"], tags=["CD", "VBD"])
+    doc.spans["constituents"] = [Span(doc, 0, 2, "S")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "gold.spacy")
+    assert command("trees")(tmp_path / "gold.spacy", tmp_path / "gold.txt").exit_code == 0
+    found = run(tmp_path / "gold.spacy", tmp_path / "gold.txt")
+    assert rows(found)["Error sentences"] == ["0", "0"]
 
 
 def test_tokens_of_white_space_are_no_words_in_docs(tmp_path):

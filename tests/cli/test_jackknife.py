@@ -104,6 +104,7 @@ def test_a_killed_run_goes_on_and_keeps_finished_folds(config, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
+        (["--apply", "a", "--to", "x.spacy"] * 2, "x.spacy: would be written twice"),
         (["--folds", "13"], "12 sentence(s) make no 13 folds"),
         (["--apply", "dev.spacy"], "1 --apply and 0 --to"),
         (["--components.tagger.factory", "crf_tgger"], "crf_tgger"),
@@ -135,3 +136,13 @@ def test_a_config_without_tags_is_an_error_before_the_training(config):
     write_docbin(docs, config.parent / "train.spacy")
     assert_one_error(jackknife(*arguments(config)), "predict no parts of speech")
     assert not (config.parent / "out-folds" / "fold-1" / "model-last").exists()
+
+
+def test_a_fold_may_lack_a_label_of_the_development_data(config):
+    vocab = spacy.blank("en").vocab
+    rare = make_doc(vocab, ["Whose", "it"], ["WP$", "PRP"])
+    for name in ("train", "dev"):
+        path = config.parent / f"{name}.spacy"
+        write_docbin([*read_docbin(path, vocab), rare], path)
+    result = jackknife(*arguments(config))
+    assert result.exit_code == 0, result.output

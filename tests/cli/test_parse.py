@@ -71,6 +71,77 @@ def test_lines_between_documents_are_no_sentences(model, tmp_path):
     assert (tmp_path / "out.txt").read_text().splitlines() == ["(TOP (UH Yes))"] * 2
 
 
+def test_lines_between_documents_of_conll_2012_and_comments_alone_are_no_sentences(model, tmp_path):
+    rows = "#begin document (x); part 000\nYes UH\n\n#end document\n# newdoc\n\nYes UH\n"
+    source = written(tmp_path / "in.conll", rows)
+    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == ["(TOP (UH Yes))"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("in.tok", "-LRB- 1\\/2 -RRB-\n"),
+        ("in.conll", "-LRB-\n1\\/2\n-RRB-\n"),
+        ("in.jsonl", '{"tokens": ["-LRB-", "1\\\\/2", "-RRB-"]}\n'),
+    ],
+)
+def test_tokens_as_a_treebank_writes_them_are_seen_as_in_text(model, tmp_path, name, content):
+    source = written(tmp_path / name, content)
+    assert run(model, source, tmp_path / "out.spacy").exit_code == 0
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert [token.text for token in doc] == ["(", "1/2", ")"]
+    tree = spacy.load(model).get_pipe("parser").parse(["-LRB-", "1\\/2"])
+    assert tree.leaves() == ["-LRB-", "1/2"]
+
+
+def test_a_no_break_space_is_part_of_a_token(model, tmp_path):
+    source = written(tmp_path / "in.tok", "1\u00a0000 people\n")
+    assert run(model, source, tmp_path / "out.spacy").exit_code == 0
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert [token.text for token in doc] == ["1\u00a0000", "people"]
+
+
+def test_a_sentence_that_cannot_be_parsed_keeps_lines_aligned(model, tmp_path):
+    crossing = Doc(spacy.blank("en").vocab, words=["a", "b", "c"], tags=["X"] * 3)
+    crossing.spans["constituents"] = [Span(crossing, 0, 2, "A"), Span(crossing, 1, 3, "B")]
+    docs = [crossing, tree_doc(crossing.vocab, TAGGED)]
+    DocBin(docs=docs).to_disk(tmp_path / "in.spacy")
+    result = write_trees(tmp_path / "in.spacy", tmp_path / "out.txt")
+    assert result.exit_code == 0 and "document 1: not annotated" in result.stderr
+    assert (tmp_path / "out.txt").read_text().splitlines() == ["(())", TAGGED]
+    source = written(tmp_path / "in.jsonl", '{"tokens": 3}\n{"tokens": ["Yes"]}\n')
+    assert run(model, source, tmp_path / "out.txt", "--skip-bad").exit_code == 0
+    assert (tmp_path / "out.txt").read_text().splitlines() == ["(())", "(TOP (X Yes))"]
+
+
+@pytest.mark.parametrize("where", ["after", "disabled", "before"])
+def test_the_sentencizer_comes_before_the_parser_whatever_the_pipeline_has(model, tmp_path, where):
+    nlp = spacy.load(model)
+    nlp.add_pipe("sentencizer", first=True if where != "after" else None)
+    if where == "disabled":
+        nlp.disable_pipe("sentencizer")
+    nlp.to_disk(tmp_path / "model")
+    source = written(tmp_path / "in.txt", f"{ADA} {ADA}\n")
+    result = run(tmp_path / "model", source, tmp_path / "out.txt", "--sentencizer")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().splitlines() == [UNTAGGED] * 2
+
+
+def test_docs_keep_all_annotation_but_their_trees(model, tmp_path):
+    doc = tree_doc(spacy.blank("en").vocab, TAGGED)
+    doc.spans["constituents"] = [Span(doc, 0, 6, "WRONG")]
+    doc.spans["sc"] = [Span(doc, 0, 2, "PART")]
+    doc.set_ents([Span(doc, 0, 1, "PER")])
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "in.spacy")
+    assert run(model, tmp_path / "in.spacy", tmp_path / "out.spacy").exit_code == 0
+    (found,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(doc.vocab)
+    assert [ent.label_ for ent in found.ents] == ["PER"]
+    assert [span.label_ for span in found.spans["sc"]] == ["PART"]
+    assert constituents(found) == constituents(tree_doc(doc.vocab, TAGGED))
+
+
 def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
     lines = [
         "# sent_id = 1",
@@ -206,6 +277,8 @@ def test_several_processes_give_the_same_file(model, tmp_path):
         ("in.conll", "Ada\n", ["in.conll:1: the row 'Ada' has 1 column(s)"]),
         ("in.jsonl", '{"tokens": [1]}\n', ['in.jsonl:1: "tokens" is no list of strings']),
         ("in.jsonl", '{"tokens": ["a"], "tags": []}\n', ["in.jsonl:1: 0 tags for 1 tokens"]),
+        ("in.jsonl", '{"tokens": ["a", ""]}\n', ["in.jsonl:1: token 2 is empty"]),
+        ("in.tok", "", ["in.tok:1: has no sentence"]),
     ],
 )
 def test_malformed_input_is_one_error_and_writes_nothing(model, tmp_path, name, content, reasons):
@@ -310,6 +383,8 @@ def test_what_cannot_be_parsed_from_words_is_an_error_that_says_why(model):
         parser.parse([])
     with pytest.raises(InputError, match=r"takes a list of words: give \['Ada', 'left'\]"):
         parser.parse("Ada left")
+    with pytest.raises(InputError, match="a word is empty; leave it out"):
+        parser.parse(["a", ""])
     for words in ([None], [("Ada", None)], ["Ada", 3], [("Ada", "NNP", "x")]):
         with pytest.raises(InputError, match="is no word, and no pair of a word and its tag"):
             parser.parse(words)

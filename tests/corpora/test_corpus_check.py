@@ -3,6 +3,7 @@ import json
 import spacy
 from spacy.tokens import Doc, Span
 
+from spacy_psa.cli.corpus_table import findings
 from spacy_psa.corpora.corpus_check import check_corpus
 from spacy_psa.corpora.make_doc import make_doc
 
@@ -37,6 +38,18 @@ def test_entities_over_the_bounds_of_sentences_are_counted_with_examples():
     across = found["layers"]["entities"]["across_sentences"]
     assert across == {"train": 1, "dev": 0, "examples": ["train: 'New York' (LOC)"]}
     assert found["parts"]["train"]["sentences"] == 3
+
+
+def test_examples_of_each_part_are_told():
+    two = Doc(VOCAB, words=["in", "New", "York", "now"], sent_starts=[True, False, True, False])
+    two.set_ents([Span(two, 1, 3, "LOC")])
+    two.spans["constituents"] = [Span(two, 1, 3, "NP")]
+    found = check_corpus({"train": [two] * 20, "dev": [two]})
+    lines = [line for line in findings(found) if "go over the bounds" in line]
+    assert "dev: 1 in" not in lines[0] and "dev: 'New York' (LOC)" in lines[1]
+    assert all("training leaves them out" in line for line in lines if "entities" in line)
+    trees = [line for line in lines if line.startswith("constituents")]
+    assert len(trees) == 2 and all("is not possible before" in line for line in trees)
 
 
 def test_duplicates_are_counted_between_and_within_parts():

@@ -137,3 +137,14 @@ def test_a_negative_number_is_an_error_that_names_it(setting):
     make = registry.readers.get("spacy-psa.DocumentCorpus.v1")
     with pytest.raises(InputError, match=f"^DocumentCorpus.v1: {setting} is -1: take 0 or more"):
         make(path="train.spacy", **{setting: -1})
+
+
+def test_docs_that_are_annotated_otherwise_are_not_joined():
+    docs = sentences()[:2]
+    del docs[1].spans["chunks"]
+    assert [sorted(doc.spans) for doc in join_documents(docs)] == [["chunks"], []]
+    parsed = Doc(VOCAB, words=["A", "b"], heads=[1, 1], deps=["x", "ROOT"])
+    bare = Doc(VOCAB, words=["c", "d"], sent_starts=[True, True])
+    for doc in (parsed, bare):
+        doc.user_data["document"] = "D"
+    assert [sents(doc) for doc in join_documents([parsed, bare])] == [["A b"], ["c", "d"]]

@@ -94,6 +94,8 @@ def test_sentences_are_chosen_by_their_numbers(write, vocab):
         (PLAIN.replace("\t501\n", "\t777\n", 1), 1, "hangs at #777"),
         (PLAIN.replace("S\t--\t--\t0", "S\t--\t--\t500"), 1, "stands above itself"),
         (PLAIN.replace("#501\tS", "#500\tS"), 1, "the same number"),
+        (PLAIN.replace("#EOS 1\n", "") + CROSSED, 10, "no #EOS before this #BOS"),
+        (PLAIN.replace("#EOS 1", "#EOS 7"), 10, "not of the sentence 1 of line 1"),
     ],
 )
 def test_broken_sentences_are_named_by_file_and_line(write, vocab, text, line, reason):
@@ -141,3 +143,8 @@ def test_the_head_stays_and_else_the_longest_block():
 
 def test_words_at_the_root_stay_there():
     assert lower_punctuation([3, 4, 3, 4], ["so", "what", "now"]) == [3, 4, 3, 4]
+
+
+def test_a_word_may_look_like_the_number_of_a_constituent(write, vocab):
+    (doc,) = read_docs(write(PLAIN.replace("Hund\t", "#2008\t")), vocab)
+    assert doc[1].text == "#2008" and constituents(doc)[0] == (0, 5, "S")

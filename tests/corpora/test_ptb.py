@@ -120,7 +120,7 @@ BROKEN = [
     ("( (S (NN a))\n( (S (NN b)))\n", 2, "no label, in the tree of line 1"),
     ("( (S (NN a)))\n\n( (S\n (NN b))\n", 3, "the tree that begins here is not closed"),
     ("( (S (NN a))))\n", 1, "there is one closing bracket too many"),
-    ("( (S (NN a)\n (NP )))\n", 2, "the node ( NP) is empty, in the tree of line 1"),
+    ("( (S (NN a)\n (NP )))\n", 2, "the node (NP) is empty, in the tree of line 1"),
     ("( (S dog (NN a)))\n", 1, "the word 'dog' has no part of speech"),
     ("( (S (NN a) dog))\n", 1, "there is 'dog' where a bracket should be"),
     ("( (S (NN two words)))\n", 1, "two words, 'two' and 'words'"),

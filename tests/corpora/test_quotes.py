@@ -35,6 +35,13 @@ def test_marks_of_text_are_those_of_the_treebank_again(style, known):
     assert treebank_quotes(words, spaces) == TREEBANK
 
 
+def test_a_high_mark_closes_after_a_low_one():
+    words = ["„", "Ja", "“", ",", "“", "yes", "”", "„", "Nein", "”"]
+    opening, closing = "``", "''"
+    found = [opening, "Ja", closing, ",", opening, "yes", closing, opening, "Nein", closing]
+    assert treebank_quotes(words) == found
+
+
 def test_apostrophes_stay_and_closing_single_marks_do_not():
     words, tags = ["dogs", "'", "`", "yes", "'"], ["NNS", "POS", "``", "UH", "''"]
     assert text_quotes(words, tags, "curly") == ["dogs", "'", "‘", "yes", "’"]

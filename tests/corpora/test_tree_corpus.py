@@ -190,3 +190,14 @@ def test_a_folder_of_mrg_files_is_read(tmp_path):
     assert [constituents(eg.reference) for eg in examples] == [
         parse_tree(t).constituents for t in TREES[:2]
     ]
+
+
+def test_files_of_the_penn_treebank_are_known_by_their_ending_alone(tmp_path):
+    (tmp_path / "00").mkdir()
+    (tmp_path / "00" / "WSJ_0001.MRG").write_text(f"( {TREES[0]} )\n", encoding="utf8")
+    assert [constituents(eg.reference) for eg in read(tmp_path)] == [constituents(gold(TREES[0]))]
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    write(docs / "a.spacy", gold(TREES[1]))
+    (docs / "notes.mrg.bak").write_text("notes", encoding="utf8")
+    assert len(read(docs)) == 1

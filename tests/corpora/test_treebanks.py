@@ -56,6 +56,11 @@ def test_spmrl_functions_are_kept_if_asked_for(write, vocab):
     assert constituents(doc) == [(0, 3, "S-TOP"), (0, 2, "NP-SB")]
 
 
+def test_a_root_of_spmrl_may_have_features(write, vocab):
+    (doc,) = spmrl.read_docs(write("(VROOT##x## (S (NE##a## Ada)) ($.##_## .))", "a.ptb"), vocab)
+    assert constituents(doc) == [(0, 1, "S")]
+
+
 def test_vroot_inside_a_tree_is_a_constituent(write, vocab):
     (doc,) = spmrl.read_docs(write("(S (VROOT (NN##_## a)) (NN b))", "a.ptb"), vocab)
     assert constituents(doc) == [(0, 2, "S"), (0, 1, "VROOT")]

@@ -1,6 +1,9 @@
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 
+from spacy_psa.corpora.bracketing import read_trees
 from spacy_psa.corpora.trees import build_tree, parse_tree
 from tests.helpers.trees import bracketings, flat
 
@@ -61,3 +64,9 @@ def test_broken_trees_are_refused(text):
 def test_constituents_that_form_no_tree_are_refused(constituents):
     with pytest.raises(ValueError, match="crosses another or is out of order"):
         build_tree(["a", "b", "c"], ["X"] * 3, constituents)
+
+
+def test_brackets_inside_tags_survive():
+    tree = build_tree(["(", "x"], ["$(", "-LRB-"], [(0, 2, "S")])
+    ((_, found),) = read_trees("a", [(1, str(tree).replace("\n", " "))], Counter())
+    assert (found.words, found.tags) == (["(", "x"], ["$(", "-LRB-"])

@@ -30,7 +30,6 @@ from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
 
-
 PACKS = int8_product.packs
 
 

@@ -13,6 +13,7 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.corpora.bracketing import unescape
 from spacy_psa.errors import InputError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.not_finite import check_scores
@@ -187,7 +188,8 @@ class TreePredictor(StructuredPipe, TreeQueries):
         """Parse one sentence of given words.
 
         Args:
-            words: the words, or pairs of a word and its tag.
+            words: the words, or pairs of a word and its tag. They may be written as in a treebank:
+                -LRB- is (, 1\\/2 is 1/2.
 
         Returns:
             The best tree.
@@ -227,9 +229,11 @@ class TreePredictor(StructuredPipe, TreeQueries):
                 raise InputError(
                     f"{self.name}: {pair!r} is no word, and no pair of a word and its tag"
                 )
+            if not pair[0]:
+                raise InputError(f"{self.name}: a word is empty; leave it out")
         doc = Doc(
             self.vocab,
-            words=[word for word, _ in pairs],
+            words=[unescape(word) for word, _ in pairs],
             tags=[tag for _, tag in pairs],
             sent_starts=[i == 0 for i in range(len(pairs))],
         )

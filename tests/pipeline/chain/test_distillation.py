@@ -123,7 +123,7 @@ def test_other_sentences_other_labels_and_wrong_weights_are_errors():
     with pytest.raises(InputError, match="no component 'x' of a chain"):
         Teacher(teacher, "x")
     other = made(scheme="BIO")
-    with pytest.raises(InputError, match="tags O, B-.*: set the scheme of the teacher"):
+    with pytest.raises(InputError, match=r"tags O, B-.*: set the scheme of the teacher"):
         ner.learn_from(Teacher(other, "ner"))
     new = make_nlp()
     new.get_pipe("ner").add_label("NEW")
