@@ -1,5 +1,6 @@
 """`constituency_parser`: constituency trees by a chart over labelled spans (Kitaev2018)."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -14,7 +15,7 @@ from spacy_psa.architectures.more_labels import add_span_labels
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.pipeline.factory import component_factory
-from spacy_psa.pipeline.parser.constituents import KEY, gold_trees
+from spacy_psa.pipeline.parser.constituents import JOIN, KEY, gold_trees
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
@@ -22,6 +23,8 @@ from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
 from spacy_psa.pipeline.parser.tree_predictor import Decode, TreePredictor
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import split_sentences
+
+LABEL = re.compile(r"[^\s()]+")
 
 
 class ConstituencyParser(TreePredictor):
@@ -192,6 +195,23 @@ class ConstituencyParser(TreePredictor):
                 self.vocab.strings.add(tag)
             self.model.get_ref("tags").set_dim("nO", len(self.tags))
         super().initialize(get_examples, nlp=nlp, labels=labels)
+
+    def add_label(self, label: str) -> int:
+        """Add a label, or the labels of a unary chain with blanks between them.
+
+        Returns:
+            1 if the label is new, 0 if the parser has it already.
+
+        Raises:
+            InputError: if the label, or one of the chain, is empty or has a bracket.
+            ValueError: as for all components.
+        """
+        if isinstance(label, str) and not all(LABEL.fullmatch(part) for part in label.split(JOIN)):
+            raise InputError(
+                f"{self.name}: {label!r} is no label: give one without brackets, or a chain of "
+                "labels with one blank between them"
+            )
+        return super().add_label(label)
 
     def widen_model(self) -> None:
         add_span_labels(self.model, self.outputs)

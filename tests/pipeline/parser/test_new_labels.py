@@ -6,11 +6,20 @@ import spacy
 from spacy.tokens import Doc
 from thinc.api import Softmax_v2
 
+from spacy_psa.errors import InputError
 from tests.helpers.parsers import chart_model, make_parser, train_parser, tree_examples
 from tests.helpers.trees import BRACKETS
 
 WORDS = ["Ada", "met", "Evans", "in", "Bath", "."]
 RELABELLED = BRACKETS[0].replace("(PP ", "(PLACE ")
+
+
+@pytest.mark.parametrize("label", ["", "(X", "S  VP", " S", "a\tb"])
+def test_what_no_tree_can_hold_is_no_label(label):
+    parser = make_parser().get_pipe("parser")
+    with pytest.raises(InputError, match="is no label"):
+        parser.add_label(label)
+    assert parser.add_label("S VP") == 1
 
 
 def tree(nlp):
