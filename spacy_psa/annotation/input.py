@@ -263,7 +263,9 @@ def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: Keep) -> 
     try:
         docbin = DocBin().from_bytes(content)
     except Exception as error:  # zlib, msgpack and numpy raise different errors
-        raise InputError(f"{name}: is not a .spacy file, or is broken; make it again") from error
+        raise InputError(
+            f"{name}: is not a .spacy file, or is broken; make it by `spacy-psa convert`"
+        ) from error
     return Source(_packed(docbin, name), len(docbin), partial(packed_doc, keep=keep))
 
 

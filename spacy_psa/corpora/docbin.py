@@ -56,7 +56,7 @@ def read_docbin(path: Path, vocab: Vocab) -> list[Doc]:
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
     except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(
-            f"{path}: is not a .spacy file, or is broken ({error}); make it again"
+            f"{path}: is not a .spacy file, or is broken; make it by `spacy-psa convert`"
         ) from error
 
 
