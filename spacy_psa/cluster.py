@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
@@ -13,6 +14,29 @@ from spacy_psa.errors import InputError
 
 STORE = 256 * 2**20
 """The bytes of the object store of a local start; only small reports go through it."""
+
+WAIT = 5.0
+"""Seconds to wait for the head of a cluster."""
+
+
+def check_address(address: str) -> None:
+    """Check that something answers at an address, since Ray tries it for minutes.
+
+    Args:
+        address: HOST:PORT or ray://HOST:PORT; other addresses, such as "auto", pass.
+
+    Raises:
+        InputError: if nothing does.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), WAIT).close()
+    except (OSError, OverflowError, UnicodeError) as error:  # no host has such a port or name
+        raise InputError(
+            f"--address {address}: there is no Ray cluster ({error}); check the address"
+        ) from error
 
 
 @contextmanager
@@ -40,7 +64,10 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
                 **quiet,
             )
         else:
+            check_address(address)
             ray.init(address=address, **quiet)
+    except InputError:
+        raise
     except (ConnectionError, ValueError) as error:
         raise InputError(f"--address {address}: there is no Ray cluster ({error})") from error
     try:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy
+from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 from thinc.util import to_numpy
@@ -18,7 +19,8 @@ from thinc.util import to_numpy
 from spacy_psa.errors import InputError
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.chain.span_tags import MISSING
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.scoring.token_recall import Recall, chunk_class, token_recall
 from spacy_psa.sentences import sentence_bounds
 
@@ -131,21 +133,66 @@ def recalls(
     return found
 
 
+def check_encoder(nlp: Language, name: str) -> None:
+    """Check that a component of a pipeline holds an encoder whose blocks can be replaced.
+
+    Args:
+        nlp: the pipeline.
+        name: the name of the component.
+
+    Raises:
+        InputError: if it does not.
+    """
+    pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, TrainablePipe)}
+    holders = {key: pipe for key, pipe in pipes.items() if _found(pipe) is not None}
+    if name in holders:
+        return
+    said = f"Component '{name}' has no trained SelfAttentiveBiLSTM.v1 of its own"
+    if not holders:
+        raise InputError(f"{said}, and the pipeline has none: give a pipeline with one")
+    for holder, pipe in holders.items():
+        if name in getattr(pipe, "listening_components", ()):
+            raise InputError(
+                f"{said}, but listens to '{holder}': give it one with nlp.replace_listeners("
+                f'"{holder}", "{name}", ["model.tok2vec"]), and save the pipeline'
+            )
+    raise InputError(f"{said}: give another; those with one are {', '.join(holders)}")
+
+
+def unknown_labels(pipe: SequenceLabeler, example: Example) -> list[str]:
+    """List the gold labels of an example that a component does not have, sorted."""
+    if isinstance(pipe, SpanLabeler):
+        return sorted({label for _, _, label in pipe.gold_spans(example)[0]} - {*pipe.labels})
+    names = {name for name in example.get_aligned("TAG", as_string=True) if name}
+    known = {*pipe.tags}
+    if isinstance(pipe, CRFTagger) and pipe.neg_prefix:
+        known |= {pipe.neg_prefix + tag for tag in pipe.tags}
+    return sorted(names - known)
+
+
 def _module(pipe: TrainablePipe) -> SelfAttentiveBiLSTM:
+    module = _found(pipe)
+    if module is None:
+        raise InputError(
+            f"Component '{pipe.name}' has no trained SelfAttentiveBiLSTM.v1 of its own: give one "
+            "that has"
+        )
+    return module
+
+
+def _found(pipe: TrainablePipe) -> SelfAttentiveBiLSTM | None:
     for node in pipe.model.walk():
         for shim in node.shims:
             module = getattr(shim, "_model", None)
             if isinstance(module, SelfAttentiveBiLSTM):
                 return module
-    raise InputError(
-        f"Component '{pipe.name}' has no trained SelfAttentiveBiLSTM.v1 of its own: "
-        "give the component that holds the encoder, e.g. 'tok2vec'"
-    )
+    return None
 
 
 def _gold(pipe: SequenceLabeler, example: Example) -> list[str | None]:
     tags = numpy.concatenate(pipe.gold_tags(example, sentence_bounds(example.predicted)))
-    return [None if tag == MISSING else pipe.tags[tag] for tag in tags.tolist()]
+    # Below 0 are tokens without a tag, and with tags that they are known not to have.
+    return [None if tag < 0 else pipe.tags[tag] for tag in tags.tolist()]
 
 
 def _predict(pipe: SequenceLabeler, example: Example) -> list[str]:

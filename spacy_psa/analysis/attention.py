@@ -54,7 +54,7 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
         docs: the docs.
 
     Raises:
-        InputError: if the component holds no encoder with attention of its own.
+        InputError: if the component holds no encoder with attention of its own, or several.
 
     Examples:
         >>> import spacy
@@ -69,14 +69,21 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
         >>> [layer.attention.shape for layer in view.layers]
         [(3, 3), (3, 3)]
     """
-    model = pipe.model.get_ref("tok2vec") if pipe.model.has_ref("tok2vec") else pipe.model
+    if pipe.model.name == "ensemble":
+        raise InputError(
+            f"Component '{pipe.name}' is an ensemble and has several encoders: give one of the "
+            "pipelines that were joined"
+        )
+    model = pipe.model
+    while (inner := model.maybe_get_ref("tok2vec")) is not None:
+        model = inner
     embed, encode = model.maybe_get_ref("embed"), model.maybe_get_ref("encode")
     module = encode.shims[0].module if encode is not None and encode.shims else None
     if module is None or not hasattr(module, "inspect"):
         raise InputError(
-            f"Component '{pipe.name}' has no encoder with attention (PSABiLSTM.v1, "
-            "SelfAttentiveBiLSTM.v1, TENER.v1, …) of its own: give the component that holds the "
-            "encoder, e.g. 'tok2vec'"
+            f"Component '{pipe.name}' holds no encoder with attention (PSABiLSTM.v1, "
+            "SelfAttentiveBiLSTM.v1, TENER.v1, …) of its own: give one that does; where it listens "
+            "to another component, give the name of that one (--pipe)"
         )
     module.eval()
     views = []

@@ -12,7 +12,11 @@ SHARES = (0.9, 0.95, 0.99)
 
 
 def epochs(evaluations: Sequence[tuple[int, int]]) -> list[float]:
-    """Give the epochs of evaluations; one within an epoch has a fraction of it.
+    """Estimate the epochs of evaluations; one within an epoch has a fraction of it.
+
+    A log does not say how many steps an epoch has. Step s of epoch e bounds their number: it is at
+    least (s + 1) / (e + 1) and at most s / e. Where evaluations fall on ends of epochs it is the
+    upper bound, else the middle of both is taken. A training that never left epoch 0 stays below 1.
 
     Args:
         evaluations: the epoch, counted from 0, and the step of each evaluation.
@@ -21,10 +25,21 @@ def epochs(evaluations: Sequence[tuple[int, int]]) -> list[float]:
         >>> epochs([(0, 0), (0, 5), (1, 10)])
         [0.0, 0.5, 1.0]
     """
-    sizes = [step / epoch for epoch, step in evaluations if epoch]
-    last = evaluations[-1][1] if evaluations else 0
-    size = min(sizes, default=float(last or 1))
+    size = _steps_of_an_epoch(evaluations) if evaluations else 1.0
     return [step / size for _, step in evaluations]
+
+
+def _steps_of_an_epoch(evaluations: Sequence[tuple[int, int]]) -> float:
+    least = max((step + 1) / (epoch + 1) for epoch, step in evaluations)
+    bounds = [step / epoch for epoch, step in evaluations if epoch]
+    if not bounds:
+        return least
+    most = max(1.0, min(bounds))
+    (_, first), (_, second) = evaluations[0], evaluations[min(1, len(evaluations) - 1)]
+    apart = second - first or second  # a single evaluation is as far from the start
+    if apart and most.is_integer() and (most % apart == 0 or apart % most == 0):
+        return most
+    return (least + most) / 2
 
 
 def convergence(log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

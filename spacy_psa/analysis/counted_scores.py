@@ -20,14 +20,14 @@ def counted_scores(nlp: Language) -> dict[str, Counter]:
     """Give the scores of a pipeline that are made of counts, and what counts their units.
 
     These are `ents_f` and `tag_acc` of all components, and the F1 of `crf_chunker` and
-    `constituency_parser`.
+    `constituency_parser`. That of the parser has two names, as in its scores.
 
     Examples:
         >>> import spacy
         >>> nlp = spacy.blank("en")
         >>> _ = nlp.add_pipe("crf_ner"), nlp.add_pipe("constituency_parser")
         >>> [*counted_scores(nlp)]
-        ['ents_f', 'constituents_f']
+        ['ents_f', 'tree_f', 'constituents_f']
     """
     found: dict[str, Counter] = {}
     for name, pipe in nlp.pipeline:
@@ -37,8 +37,8 @@ def counted_scores(nlp: Language) -> dict[str, Counter]:
         if isinstance(scorer, partial) and scorer.func is score_chunks:
             found["chunks_f"] = partial(span_counts, key=scorer.keywords["spans_key"])
         if isinstance(scorer, partial) and scorer.func is score_constituents:
-            key = scorer.keywords["spans_key"]
-            found[f"{key}_f"] = partial(_bracket_counts, scorer=scorer)
+            brackets = partial(_bracket_counts, scorer=scorer)
+            found |= {"tree_f": brackets, f"{scorer.keywords['spans_key']}_f": brackets}
     return found
 
 

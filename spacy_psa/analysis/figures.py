@@ -63,6 +63,8 @@ def check_picture(path: Path) -> str:
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure; the file appears whole or not at all.
 
+    A "$" in a text is a "$", and begins no formula.
+
     Args:
         figure: the figure.
         path: the image file; its ending gives the format.
@@ -73,10 +75,22 @@ def save_figure(figure: "Figure", path: Path) -> None:
     from matplotlib import rc_context
 
     kind = check_picture(path)
+    _turn_off_math(figure)
     # Without a date and with fixed names, the same figure gives the same file.
     still = {"Date": None} if kind in ("svg", "pdf") else None
     with atomic_path(path) as temporary, rc_context({"svg.hashsalt": "spacy-psa"}):
         figure.savefig(temporary, dpi=120, format=kind, metadata=still)
+
+
+def _turn_off_math(figure: "Figure") -> None:
+    """Draw texts as they are written; the numbers of an axis of logarithms are formulas."""
+    from matplotlib.text import Text
+
+    axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
+    numbers = {text for axis in axes if axis.get_scale() == "log" for text in axis.findobj(Text)}
+    for text in figure.findobj(Text):
+        if text not in numbers:
+            text.set_parse_math(False)
 
 
 def colours(count: int) -> list[str]:

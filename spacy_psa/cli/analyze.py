@@ -58,6 +58,8 @@ def attention(
     from spacy_psa.analysis.heat_maps import attention_figures, draw_attention
 
     found = attention_figures(_view(model, text, pipe), word)
+    if word is not None and (times := found["words"].count(word)) > 1:
+        typer.echo(f"--word {word}: is there {times} times; the first one is drawn", err=True)
     _write("attention", found, draw_attention(found), output)
 
 
@@ -116,6 +118,11 @@ def lengths(
     for row, path in named_rows(models).items():
         nlp = load_pipeline(path)
         name, counts = counts_by_length(nlp, _predicted(nlp, data), name)
+        if not any(count.gold for _, count in counts):
+            raise InputError(
+                f"{data}: has no gold annotation of which {name} is made; give annotated "
+                "documents, or another --score"
+            )
         found[row] = by_length(counts, edges)
     assert name is not None
     figures = {
@@ -173,7 +180,7 @@ def blocks(model: Model, data: Data, pipe: Pipe = None, output: Output = Path("b
     Example:
       spacy-psa analyze blocks training/model-best dev.spacy
     """
-    from spacy_psa.analysis.ablation import recalls
+    from spacy_psa.analysis.ablation import check_encoder, recalls, unknown_labels
     from spacy_psa.analysis.heat_maps import draw_recalls
     from spacy_psa.loading import load_pipeline
     from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
@@ -187,10 +194,20 @@ def blocks(model: Model, data: Data, pipe: Pipe = None, output: Output = Path("b
             f"{pipe or model}: is no crf_ner, crf_chunker or crf_tagger; the pipeline has "
             f"{', '.join(labelers) or 'none'}"
         )
-    labeler = labelers[pipe or next(iter(labelers))]
+    name = pipe or next(iter(labelers))
+    labeler = labelers[name]
+    check_encoder(nlp, name)
     examples = read_examples(nlp, data)
+    for number, example in enumerate(examples, 1):
+        if unknown := unknown_labels(labeler, example):
+            raise InputError(
+                f"{data}: document {number} has the label {unknown[0]!r}, which '{name}' of "
+                f"{model} lacks; leave the document out, or give another model"
+            )
     kinds = {"chunk": chunk_class, "type": type_class}
     tables = {kind: recalls(labeler, examples, project) for kind, project in kinds.items()}
+    if not tables["chunk"]["HC"]:
+        raise InputError(f"{data}: has no gold annotation for '{name}'; give annotated documents")
     found = {
         kind: {
             setup: {name: {**each._asdict(), "recall": each.rate} for name, each in row.items()}
@@ -312,15 +329,15 @@ def _write(
     output: Path,
     data: Sequence[Path] = (),
 ) -> None:
-    """Write OUTPUT.json, OUTPUT.png and OUTPUT.svg."""
+    """Write OUTPUT.json, OUTPUT.png and OUTPUT.svg, the pictures first."""
     from spacy_psa.analysis.figures import save_figure
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.scoring.provenance import provenance
 
     record = {"format": 1, "analysis": analysis, **provenance(data), "figures": found}
     paths = [output.with_name(f"{output.name}{ending}") for ending in (".json", ".png", ".svg")]
-    with atomic_path(paths[0]) as temporary:
-        temporary.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf8")
     for path in paths[1:]:
         save_figure(figure, path)
+    with atomic_path(paths[0]) as temporary:
+        temporary.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf8")
     typer.echo(f"Written: {', '.join(map(str, paths))}")

@@ -68,6 +68,10 @@ def run(
     from spacy_psa.experiments.runner import make_jobs, run_jobs
 
     starter = make_starter(engine, jobs, address, [str(gpu_id), str(save_every)])
+    if address is not None:
+        from spacy_psa.cluster import check_address
+
+        check_address(address)
     read = read_plan(plan)
     folder = out or Path("experiments", read.name)
     found = make_jobs(read, folder)

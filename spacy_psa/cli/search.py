@@ -91,6 +91,8 @@ def search(
             "spacy-psa search needs Optuna: pip install 'spacy-psa[search]'"
         ) from error
 
+    if output.is_dir():
+        raise InputError(f"--output {output}: is a folder; give the name of a file")
     several = engine is Engine.ray or jobs != 1
     held = storage or str(output.with_name(f"{output.name}.{'journal' if several else 'db'}"))
     if engine is Engine.ray and not ("://" in held or held.endswith(".journal")):
@@ -102,6 +104,10 @@ def search(
     words += ["--sampler", sampler.value, "--seed", str(seed), "--startup", str(startup)]
     words += ["--gpu-id", str(gpu_id), *context.args]
     starter = make_starter(engine, jobs, address, words, "spacy_psa.cli.search_worker")
+    if address is not None:
+        from spacy_psa.cluster import check_address
+
+        check_address(address)
     settings = read_training_config(config, context.args)
     found = read_space(space)
     check_names(found, settings, space)

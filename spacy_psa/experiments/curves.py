@@ -52,7 +52,7 @@ def draw(runs: Mapping[str, Sequence[Record]], path: Path) -> None:
             axes.plot(places, 100 * numpy.array(scores), color=colour, linewidth=0.6, alpha=0.5)
         shared = min(len(places) for places, _ in seeds)
         together = 100 * numpy.array([each[:shared] for _, each in seeds])
-        places, mean = seeds[0][0][:shared], together.mean(0)
+        places, mean = numpy.mean([each[:shared] for each, _ in seeds], 0), together.mean(0)
         axes.plot(places, mean, color=colour, linewidth=1.8, label=label)
         if len(seeds) > 1:
             spread = together.std(0, ddof=1)

@@ -17,6 +17,7 @@
 The grid stands for a run for each combination of its values.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ SHARED = ("paths", "seeds", "layers", "overrides")
 PLAN = (*SHARED, "runs")
 RUN = ("config", *SHARED, "grid", "final")
 SEEDS = ("system.seed", "training.seed")
+LOG = re.compile(r"training\.logger\.(logger\.)*output_file")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+-]*")
 
 
@@ -135,9 +137,13 @@ def _read_runs(
     for key, values in grid.items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{place}: grid: {key} is {values!r}: give a list of values")
+        said = [*map(repr, values)]
+        for value in said:
+            if said.count(value) > 1:
+                raise InputError(f"{place}: grid: {key} has {value} twice; leave one out")
     for values in product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
-        _check_no_seed({**settings, **chosen}, place)
+        _check_settings({**settings, **chosen}, place)
         yield Run(
             name="-".join([name, *(_part(key, value) for key, value in chosen.items())]),
             config=Path(config),
@@ -159,21 +165,38 @@ def _read_shared(table: Mapping[str, Any], place: str) -> dict[str, Any]:
         if not all(isinstance(value, str) for value in values):
             raise InputError(f"{place}: {key}: give strings, the paths of files")
     overrides = _flat(_table(table, "overrides", place))
+    for key, value in overrides.items():
+        if value == {}:
+            raise InputError(f"{place}: overrides: {key} is an empty table; leave it out")
     return {"seeds": seeds, "layers": layers, "paths": paths, "overrides": overrides}
 
 
 def _check_seeds(seeds: list[Any], place: str) -> None:
+    if not seeds:
+        raise InputError(f"{place}: seeds: give at least one seed, or leave seeds out")
     for seed in seeds:
         if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
-            raise InputError(f"{place}: seeds: {seed!r} is no seed; give whole numbers from 0 on")
+            raise InputError(
+                f"{place}: seeds: {seed!r} is no seed; give whole numbers from 0 on, below 2**32"
+            )
         if seeds.count(seed) > 1:
             raise InputError(f"{place}: seeds: {seed} is there twice; leave one out")
 
 
-def _check_no_seed(settings: Mapping[str, Any], place: str) -> None:
-    for key in SEEDS:
-        if key in settings:
+def _check_settings(settings: Mapping[str, Any], place: str) -> None:
+    for key, value in settings.items():
+        if key in SEEDS:
             raise InputError(f"{place}: {key} is set by seeds; leave it out")
+        if LOG.fullmatch(key):
+            raise InputError(f"{place}: {key} is the log of each training; leave it out")
+        if not _is_finite(value):
+            raise InputError(f"{place}: {key} is {value!r}: give numbers that are finite")
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
@@ -198,10 +221,13 @@ def _value(table: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
-    """{"a": {"b": 1}} as {"a.b": 1}; a table that names a registered function is one value."""
+    """{"a": {"b": 1}} as {"a.b": 1}; a table that names a registered function is one value.
+
+    An empty table is one, too.
+    """
     found: dict[str, Any] = {}
     for key, value in table.items():
-        if isinstance(value, dict) and not any(name.startswith("@") for name in value):
+        if isinstance(value, dict) and value and not any(name.startswith("@") for name in value):
             found |= {f"{key}.{name}": inner for name, inner in _flat(value).items()}
         else:
             found[key] = value

@@ -20,7 +20,7 @@ from spacy_psa.experiments.processes import OUTPUT, Ended
 from spacy_psa.experiments.record import FILE, Record, read_record, write_record
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.training.checkpoint import Checkpoints
-from spacy_psa.training.config import check_corpora, reason
+from spacy_psa.training.config import check_corpora, check_values, reason
 from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.identity import named_files
 from spacy_psa.training.layers import layered, set_log
@@ -88,15 +88,21 @@ def make_jobs(plan: Plan, out: Path) -> list[Job]:
         out: the folder for all results.
 
     Raises:
-        InputError: if a config cannot be made, a corpus is not there, or a folder has the result
-            of another plan.
+        InputError: if a config cannot be made, a setting has a value of the wrong kind, a corpus is
+            not there, or a folder has the result of another plan.
     """
     contents, source = Contents(), provenance()
-    return [
-        _make_job(plan, run, seed, out / run.name / f"seed-{seed}", contents, source)
-        for run in plan.runs
-        for seed in run.seeds
-    ]
+    jobs = []
+    for run in plan.runs:
+        with _naming(plan, run):
+            config = layered(run.config, run.layers, run.settings)
+            filled = config.interpolate()
+            check_corpora(run.config, filled)
+            check_values(filled)
+        for seed in run.seeds:
+            folder = out / run.name / f"seed-{seed}"
+            jobs.append(_make_job(plan, run, config.copy(), seed, folder, contents, source))
+    return jobs
 
 
 def run_jobs(jobs: Sequence[Job], engine: Engine, out: Path) -> Generator[list[Record], None, None]:
@@ -125,17 +131,16 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, out: Path) -> Generator[list[R
 def _make_job(
     plan: Plan,
     run: Run,
+    config: Config,
     seed: int,
     folder: Path,
     contents: Contents,
     source: dict[str, Any],
 ) -> Job:
     with _naming(plan, run):
-        config = layered(run.config, run.layers, run.settings)
         _set_seed(config, seed)
         set_log(config, folder / LOG)
         filled = config.interpolate()
-        check_corpora(run.config, filled)
     data = contents.sums([*named_files(filled), *([run.test] if run.test else [])])
     weights = filled["training"]["score_weights"]
     record = Record(

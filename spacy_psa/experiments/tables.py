@@ -2,8 +2,10 @@
 
 import csv
 import io
+import os
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy
@@ -193,10 +195,16 @@ def _tables(records: Sequence[Record], part: Part) -> Table | None:
 
 
 def _data(records: Sequence[Record], part: Part) -> set[tuple[str, ...]]:
-    """The checksums of the data on which records were scored."""
+    """The checksums of the data on which records were scored; without any, the path."""
     found = set()
     for record in records:
         scored = _scored(record, part)
         assert scored is not None
-        found.add(tuple(md5 for path, md5 in record.data.items() if path.startswith(scored.path)))
+        whole = _normal(scored.path)
+        sums = [md5 for path, md5 in record.data.items() if _normal(path).is_relative_to(whole)]
+        found.add(tuple(sums or [str(whole)]))
     return found
+
+
+def _normal(path: str) -> Path:
+    return Path(os.path.normpath(path))

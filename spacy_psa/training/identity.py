@@ -20,7 +20,7 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         `config`, the blocks of the config that bear on the weights, and `data`, {path: MD5} of
-        what [corpora] and [initialize] read and is there.
+        the `named_files`.
     """
     blocks = {block: config[block] for block in BLOCKS}
     return {"config": json.loads(json.dumps(blocks)), "data": checksums(named_files(config))}
@@ -29,11 +29,15 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 def named_files(config: dict[str, Any]) -> list[Path]:
     """The files and folders that a training reads and that are there, sorted.
 
+    They are what [corpora] and [initialize] name, pipelines whose components are taken over, and
+    pretrained transformers.
+
     Args:
         config: the config, with its variables filled in.
     """
     named = {*_files(config["corpora"]), *_files(config["initialize"])}
-    return sorted(path for path in map(Path, named) if path.exists())
+    models = {path for path in _models(config["components"]) if Path(path).is_dir()}
+    return sorted(path for path in map(Path, named | models) if path.exists())
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -64,3 +68,23 @@ def _files(block: dict[str, Any]) -> Iterator[str]:
             yield from _files(value)
         elif key in FILES and isinstance(value, str) and value:
             yield value
+
+
+def _models(components: dict[str, Any]) -> Iterator[str]:
+    """Names of models, which may be folders."""
+    from spacy.util import is_package
+
+    for component in components.values():
+        source = component.get("source")
+        if isinstance(source, str) and not is_package(source):  # a package has precedence
+            yield source
+        yield from _transformers(component)
+
+
+def _transformers(block: dict[str, Any]) -> Iterator[str]:
+    for value in block.values():
+        if isinstance(value, dict):
+            yield from _transformers(value)
+    name = block.get("name")
+    if str(block.get("@architectures")).startswith("spacy-transformers.") and isinstance(name, str):
+        yield name

@@ -2,11 +2,12 @@
 
 import numpy
 import pytest
+import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_psa.analysis.ablation import blocks, recalls, setups, zeroed
+from spacy_psa.analysis.ablation import blocks, recalls, setups, unknown_labels, zeroed
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.token_recall import token_recall, type_class
 from tests.helpers.analyses import tag_path
@@ -124,6 +125,20 @@ def test_recalls_are_those_of_each_setup(nlp, ner):
         assert table[name] == token_recall(gold, tags, type_class)
     assert table["HC"]["NONE"].rate > 0.5
     assert len({tuple(recall.items()) for recall in table.values()}) > 1
+
+
+def test_a_tag_that_a_token_is_known_not_to_have_does_not_count():
+    nlp = spacy.blank("en")
+    tagger = nlp.add_pipe("crf_tagger", config={"model": small_model("softmax", ENCODER)})
+    words = ["Dogs", "bark"]
+    both = [Doc(nlp.vocab, words=words, tags=tags) for tags in (["N", "V"], ["N", "!N"])]
+    made = [Example(Doc(nlp.vocab, words=words), doc) for doc in both]
+    nlp.initialize(lambda: made)
+    assert unknown_labels(tagger, made[1]) == []
+    table = recalls(tagger, made, str)["HC"]
+    assert {name: recall.total for name, recall in table.items()} == {"N": 2, "V": 1}
+    made[1].reference[1].tag_ = "X"
+    assert unknown_labels(tagger, Example(made[1].predicted, made[1].reference)) == ["X"]
 
 
 def test_tokens_without_annotation_and_empty_docs_do_not_count(nlp, ner):

@@ -50,6 +50,32 @@ def test_attention_stays_within_sentences():
     assert [len(view.sentence) for view in inspect(nlp.get_pipe("ner"), [doc])] == [2, 1]
 
 
+def test_an_encoder_inside_a_document_memory_is_found():
+    nlp = make_ner(ENCODER)
+    inner = nlp.config["components"]["ner"]["model"]["tok2vec"]
+    memory = {"@architectures": "spacy-psa.DocumentMemory.v1", "tok2vec": inner, "width": 4}
+    context = {"@architectures": "spacy-psa.SentenceContext.v1", "tok2vec": memory, "width": 4}
+    for tok2vec in (memory, context):
+        pipe = spacy.blank("en").add_pipe(
+            "crf_ner", config={"model": {"@architectures": "spacy-psa.CRF.v1", "tok2vec": tok2vec}}
+        )
+        pipe.add_label("PER")
+        doc = nlp.make_doc("Ann left Bath")
+        pipe.initialize(lambda doc=doc: [Example(doc, doc)])
+        (view,) = inspect(pipe, [doc])
+        assert [layer.attention.shape for layer in view.layers] == [(3, 3), (3, 3)]
+        assert all(layer.gate is not None for layer in view.layers)
+
+
+def test_an_ensemble_is_refused_since_it_has_several_encoders():
+    model = make_ner(ENCODER).config["components"]["ner"]["model"]
+    nlp = spacy.blank("en")
+    both = {"@architectures": "spacy-psa.Ensemble.v1", "*": {"one": model, "other": model}}
+    pipe = nlp.add_pipe("crf_ner", config={"model": both})
+    with pytest.raises(InputError, match="ensemble and has several encoders: give one of the"):
+        inspect(pipe, [])
+
+
 def test_an_encoder_without_attention_is_refused():
     nlp = make_ner({"@architectures": "spacy-psa.BiLSTM.v1", "hidden": 6})
     with pytest.raises(InputError, match="PSABiLSTM"):

@@ -20,8 +20,28 @@ def test_shares_of_the_best_score_are_reached_in_the_first_such_epoch():
 
 def test_evaluations_within_an_epoch_have_fractions_of_it():
     assert convergence(log([0.1, 0.2, 0.3, 0.4], steps=5))["epochs"] == [0.0, 0.5, 1.0, 1.5]
-    assert epochs([(0, 0), (0, 5)]) == [0.0, 1.0]  # how long an epoch is, is not known
+    assert epochs([(0, 0), (0, 5), (1, 10)]) == [0.0, 0.5, 1.0]
+    assert epochs([(0, 0), (2, 200), (4, 400)]) == [0.0, 2.0, 4.0]
     assert epochs([]) == [] and epochs([(0, 0)]) == [0.0]
+
+
+def test_a_training_that_never_left_its_first_epoch_stays_below_1():
+    assert epochs([(0, 0), (0, 5)]) == [0.0, pytest.approx(5 / 6)]
+
+
+@pytest.mark.parametrize(("size", "apart"), [(100, 199), (100, 30), (33, 100), (97, 7)])
+def test_evaluations_at_any_step_are_in_their_epochs(size, apart):
+    steps = range(0, 40 * size, apart)
+    found = epochs([(step // size, step) for step in steps])
+    assert found == pytest.approx([step / size for step in steps], rel=0.03)
+
+
+def test_few_evaluations_at_any_step_are_near_their_epochs():
+    assert epochs([(0, 0), (1, 199), (3, 398)]) == pytest.approx([0, 1.99, 3.98], rel=0.15)
+
+
+def test_a_log_with_odd_steps_has_epochs_all_the_same():
+    assert all(place >= 0 for place in epochs([(0, 0), (0, 0), (1, 0), (2, 9)]))
 
 
 def test_a_picture_has_a_line_and_a_dot_for_each_training():

@@ -8,7 +8,9 @@ from spacy.training import Example
 from spacy_psa.analysis.counted_scores import counted_scores, counts_by_length
 from spacy_psa.analysis.lengths import by_length, draw_lengths
 from spacy_psa.errors import InputError
-from spacy_psa.scoring.sentence_counts import Count
+from spacy_psa.scoring.sentence_counts import Count, total
+from tests.analysis.test_parser_ablation import examples as tree_examples
+from tests.analysis.test_parser_ablation import make as make_parser
 from tests.helpers.pipelines import make_nlp
 
 
@@ -59,6 +61,19 @@ def test_a_score_that_the_pipeline_lacks_is_an_error():
         counts_by_length(make_nlp(), [], "tag_acc")
     with pytest.raises(InputError, match="it has none"):
         counts_by_length(spacy.blank("en"), [])
+
+
+def test_the_f1_of_trees_is_counted_by_the_name_that_trainings_give_it():
+    nlp = make_parser()
+    made = tree_examples(nlp)
+    nlp.initialize(lambda: made)
+    score, counts = counts_by_length(nlp, made)
+    assert score == "tree_f" and [*counted_scores(nlp)] == ["tree_f", "constituents_f"]
+    assert counts == counts_by_length(nlp, made, "constituents_f")[1]
+    for eg, doc in zip(made, nlp.pipe(eg.predicted for eg in made), strict=True):
+        eg.predicted = doc
+    f1 = total([count for _, count in counts_by_length(nlp, made, "tree_f")[1]]).f1
+    assert f1 == pytest.approx(nlp.get_pipe("parser").score(made)["tree_f"])
 
 
 def test_two_models_are_drawn_over_each_other():

@@ -4,14 +4,21 @@ import json
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_psa.analysis.ablation import recalls
 from spacy_psa.scoring.result import read_examples
 from tests.analysis.test_parser_ablation import examples as tree_examples
 from tests.analysis.test_parser_ablation import make as make_parser
 from tests.helpers.commands import assert_one_error, command
-from tests.helpers.pipelines import make_examples, make_nlp, small_encoder, small_model, train
+from tests.helpers.pipelines import (
+    hash_embed,
+    make_examples,
+    make_nlp,
+    small_encoder,
+    small_model,
+    train,
+)
 
 
 def analyze(name, *words):
@@ -61,6 +68,93 @@ def test_attention_of_a_sentence_and_of_a_word(folder, place):
     found = figures(place, "attention")
     assert found["word"] == 1 and [len(layer) for layer in found["layers"]] == [1, 1]
     assert found["layers"][0][0][1] == 0  # PSA does not attend to the token itself
+
+
+def test_a_word_that_is_there_twice_is_said_to_be_drawn_once(folder, place):
+    result = analyze("attention", folder / "psa", "Ada met Ada", "--word", "Ada")
+    assert result.exit_code == 0 and figures(place, "attention")["word"] == 0
+    assert result.stderr == "--word Ada: is there 2 times; the first one is drawn\n"
+    assert analyze("attention", folder / "psa", "Ada met Ada", "--word", "met").stderr == ""
+
+
+def test_a_dollar_in_a_word_or_a_name_is_drawn_as_it_is(folder, place):
+    odd = "a$\\frac$b"
+    for name in ("attention", "gates"):
+        assert analyze(name, folder / "psa", f"It costs {odd}").exit_code == 0
+        assert odd in figures(place, name)["words"]
+    assert analyze("attention", folder / "psa", odd, "--word", odd).exit_code == 0
+    assert figures(place, "attention")["word"] == 0
+    assert analyze("lengths", folder / "dev.spacy", f"$x^$={folder / 'psa'}").exit_code == 0
+    assert [*figures(place, "lengths")["models"]] == ["$x^$"]
+
+
+def test_no_json_is_written_if_a_picture_cannot_be(folder, place):
+    (place / "attention.svg").mkdir()
+    assert analyze("attention", folder / "psa", "Ada met Bob").exit_code == 2
+    assert not (place / "attention.json").exists()
+
+
+@pytest.fixture(scope="module")
+def shared(folder):
+    """A pipeline whose recognizer listens to a self-attentive encoder."""
+    nlp = spacy.blank("en")
+    encode = {"@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1", "hidden": 6, "heads": 3}
+    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": hash_embed(), "encode": encode}
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 24}
+    nlp.add_pipe("tok2vec", config={"model": tok2vec})
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": listener}
+    nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    train(nlp, steps=2)
+    nlp.to_disk(folder / "shared")
+    return nlp
+
+
+def test_blocks_of_a_shared_encoder_are_refused_with_advice_that_works(folder, place, shared):
+    advice = 'nlp.replace_listeners("tok2vec", "ner", ["model.tok2vec"])'
+    assert_one_error(analyze("blocks", folder / "shared", folder / "dev.spacy"), advice)
+    nlp = spacy.load(folder / "shared")
+    nlp.replace_listeners("tok2vec", "ner", ["model.tok2vec"])
+    nlp.to_disk(place / "own")
+    result = analyze("blocks", "own", folder / "dev.spacy")
+    assert result.exit_code == 0, result.output
+    assert [*figures(place, "blocks")["chunk"]] == ["HC", "H", "C", "C1", "C2", "C3"]
+
+
+def test_a_listener_is_told_to_name_the_component_that_it_listens_to(folder, place, shared):
+    assert_one_error(
+        analyze("attention", folder / "shared", "Ada", "--pipe", "ner"), "it listens", "(--pipe)"
+    )
+    assert analyze("attention", folder / "shared", "Ada", "--pipe", "tok2vec").exit_code == 0
+
+
+def write_docs(nlp, path, *labels):
+    """A document with an entity of each label; None for one without annotation."""
+    docs = []
+    for label in labels:
+        iob = None if label is None else [f"B-{label}", "O"]
+        docs.append(Doc(nlp.vocab, words=["Ada", "met"], ents=iob))
+    DocBin(docs=docs).to_disk(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["blocks", "heads", "bare.spacy"], "bare.spacy: has no gold annotation for 'ner'"),
+        (
+            ["blocks", "heads", "other.spacy"],
+            "other.spacy: document 2 has the label 'GPE', which 'ner' of ",
+        ),
+        (["lengths", "bare.spacy", "psa"], "bare.spacy: has no gold annotation of which ents_f"),
+    ],
+)
+def test_data_that_does_not_fit_is_one_error_that_names_it(folder, place, words, reason):
+    nlp = spacy.load(folder / "heads")
+    write_docs(nlp, place / "bare.spacy", None)
+    write_docs(nlp, place / "other.spacy", "PER", "GPE")
+    name, *rest = words
+    paths = [place / word if word.endswith(".spacy") else folder / word for word in rest]
+    assert_one_error(analyze(name, *paths), reason)
+    assert sorted(path.name for path in place.iterdir()) == ["bare.spacy", "other.spacy"]
 
 
 def test_gates_are_told_and_drawn(folder, place):
@@ -133,7 +227,7 @@ def test_position_encodings(place):
         (["attention", "psa", "Ada met", "--word", "Bob"], "--word Bob: is not in the sentence"),
         (["attention", "psa", " ".join("a" * 81)], "81 tokens are too many"),
         (["attention", "psa", ""], "TEXT: has no token"),
-        (["attention", "bilstm", "Ada"], "has no encoder with attention"),
+        (["attention", "bilstm", "Ada"], "holds no encoder with attention"),
         (["attention", "psa", "Ada", "--pipe", "nre"], "--pipe nre: no such component; take ner"),
         (["attention", "none", "Ada"], "none: no pipeline to open"),
         (["gates", "heads", "Ada met"], "no gates"),
@@ -142,7 +236,7 @@ def test_position_encodings(place):
         (["lengths", "none.spacy", "psa"], "none.spacy: "),
         (["lengths", "dev.spacy", "psa", "psa"], "two rows have this name"),
         (["convergence", "none.jsonl"], "none.jsonl: there is no training log"),
-        (["blocks", "psa", "dev.spacy"], "has no trained SelfAttentiveBiLSTM.v1"),
+        (["blocks", "psa", "dev.spacy"], "of its own, and the pipeline has none"),
         (["blocks", "heads", "dev.spacy", "--pipe", "nre"], "nre: is no crf_ner"),
         (["parser", "psa", "dev.spacy"], "has no trained FactoredTransformer.v1"),
         (["positions", "--width", "0"], "width is 0"),

@@ -10,7 +10,9 @@ from tests.helpers.experiments import make_record, plan_text, run_table, write_d
 from tests.helpers.paths import ROOT
 
 run, table, plot = (command("experiment", name) for name in ("run", "table", "plot"))
-BROKEN = run_table("broken", 'seeds = [1]\noverrides = {"components.ner.scheme" = "BOI"}')
+BROKEN = run_table(
+    "broken", 'seeds = [1]\noverrides = {"components.ner.model.tok2vec.encode.hidden" = 0}'
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def test_a_plan_is_run_told_and_drawn(folder):
     assert result.exit_code == 1
     told = sorted(result.stdout.splitlines())
     assert told[0].startswith("a, seed 1: dev ents_f ")
-    assert told[1].startswith("broken, seed 1: failed: ") and "'BOI' is not" in told[1]
+    assert told[1].startswith("broken, seed 1: failed: ") and "hidden is 0" in told[1]
     assert told[2].startswith("experiments/plan: 1 of 2 trainings finished, 1 failed")
     (folder / "plan.toml").write_text(plan_text(run_table("a"), seeds="[1]"))
     again = run("plan.toml")
@@ -61,7 +63,7 @@ def test_on_ray_each_training_is_a_task(folder):
         name: read_record(folder / "out" / name / "seed-1" / FILE) for name in ("a", "broken")
     }
     assert [record.state for record in states.values()] == ["finished", "failed"]
-    assert "'BOI' is not" in states["broken"].reason
+    assert "hidden is 0" in states["broken"].reason
 
 
 def test_tables_and_pictures_of_records(folder):
@@ -83,6 +85,10 @@ def test_tables_and_pictures_of_records(folder):
         (["plan.toml", "--jobs", 0], "--jobs 0: give a number of trainings"),
         (["plan.toml", "--address", "auto"], "--address auto: give --engine ray, too"),
         (["tiny.cfg"], "tiny.cfg: is not a TOML file"),
+        (
+            ["plan.toml", "--engine", "ray", "--address", "127.0.0.1:1"],
+            "--address 127.0.0.1:1: there is no Ray cluster (",
+        ),
     ],
 )
 def test_a_run_that_cannot_begin_is_one_error(folder, words, reason):

@@ -1,6 +1,7 @@
 """`spacy-psa search`: what it tells and writes, going on, and bad arguments."""
 
 import shutil
+import socket
 
 import pytest
 import spacy
@@ -136,6 +137,7 @@ def test_a_file_that_is_no_search_is_an_error(folder, tmp_path):
         (["base.cfg", "space.toml", "--gpu-id", "99"], "--gpu-id 99"),
         (["base.cfg", "space.toml", "--jobs", "0"], "--jobs 0: give a number of trainings"),
         (["base.cfg", "space.toml", "--address", "auto"], "give --engine ray, too"),
+        (["base.cfg", "space.toml", "--output", "."], "--output .: is a folder; give the name"),
         (
             ["base.cfg", "space.toml", "--engine", "ray", "--storage", "best.db"],
             "--storage best.db: machines cannot share it; give NAME.journal",
@@ -149,6 +151,21 @@ def test_bad_arguments_give_one_line_and_code_2(folder, tmp_path, monkeypatch, w
     result = run(*words)
     assert_one_error(result, reason)
     assert not list(tmp_path.glob("*.db"))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "localhost:99999"])
+def test_an_address_at_which_nothing_answers_is_an_error_at_once(
+    folder, tmp_path, monkeypatch, address
+):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as closed:  # bound, but it does not listen
+        closed.bind(("127.0.0.1", 0))
+        address = address.format(closed.getsockname()[1])
+        words = ["--engine", "ray", "--address", address, *override_words(folder)]
+        result = run(BASE, folder / "space.toml", *words)
+    assert_one_error(result, f"--address {address}: there is no Ray cluster (")
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_optuna_there_is_one_line(folder, tmp_path):

@@ -13,8 +13,11 @@ from spacy_psa.experiments.processes import Ended, run_locally, start
 from spacy_psa.experiments.record import FILE, read_record, write_record
 from spacy_psa.experiments.runner import make_jobs, run_jobs
 from spacy_psa.scoring.sentence_counts import total
+from spacy_psa.training.config import check_values
 from spacy_psa.training.folder_lock import locked
+from spacy_psa.training.layers import read_config
 from tests.helpers.experiments import plan_text, run_table, write_data
+from tests.helpers.paths import CONFIGS
 from tests.helpers.trainings import digests, killed_at
 
 OPTIONS = ["-1", "0"]
@@ -137,10 +140,10 @@ def test_a_killed_plan_goes_on_and_ends_as_one_that_was_not_killed(folder, monke
 
 
 def test_a_failed_run_does_not_end_the_others_and_is_tried_again(folder):
-    broken = run_table("broken", 'overrides = {"components.ner.scheme" = "BOI"}')
+    broken = run_table("broken", 'overrides = {"components.ner.model.tok2vec.encode.hidden" = 0}')
     records = run(jobs_of(plan_text(broken, run_table("whole"), seeds="[1]")))
     assert [record.state for record in records] == ["failed", "finished"]
-    assert "'BOI' is not" in records[0].reason
+    assert "hidden is 0" in records[0].reason
     jobs = jobs_of(plan_text(broken, run_table("whole"), seeds="[1]"))
     assert [job.done for job in jobs] == [False, True]
 
@@ -223,6 +226,66 @@ def test_what_a_plan_names_and_is_not_there_is_one_error(folder, text, reason):
         jobs_of(text)
     assert reason in str(error.value) and "run 'a'" in str(error.value)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("components.ner.model.tok2vec.encode.hidden", '"abc"'),
+        ("components.ner.model.tok2vec.embed.*.words.rows", '"many"'),
+        ("components.ner.scheme", '"BOI"'),
+        ("components.ner.max_grad_norm", '"abc"'),
+        ("corpora.train.gold_preproc", '"abc"'),
+        ("initialize.vectors", "3"),
+        ("nlp.lang", '"qq"'),
+        ("training.dropout", '"abc"'),
+        ("training.optimizer.learn_rate", '"abc"'),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_one_error_and_no_record_is_lost(folder, setting, value):
+    text = plan_text(run_table("a"), seeds="[1]")
+    (job,) = jobs_of(text)
+    finished = job.record.model_copy(update={"state": "finished"})
+    write_record(finished, job.folder / FILE)
+    with pytest.raises(InputError) as error:
+        jobs_of(text + f'overrides = {{"{setting}" = {value}}}\n')
+    section, _, name = setting.rpartition(".")
+    assert f"run 'a': [{section}]: {name} is {json.loads(value)!r}: " in str(error.value)
+    assert "\n" not in str(error.value) and read_record(job.folder / FILE) == finished
+
+
+def test_a_function_that_a_training_may_import_is_not_checked(folder):
+    function = '{"@optimizers" = "my_own.v1", rate = 3}'
+    (job,) = jobs_of(
+        plan_text(run_table("a", f'overrides = {{"training.optimizer" = {function}}}'), seeds="[1]")
+    )
+    assert job.config["training"]["optimizer"]["@optimizers"] == "my_own.v1"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for path in CONFIGS.glob("*/*.cfg") if path.parent.name != "corpora"),
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_the_values_of_every_config_pass(path):
+    config = read_config(path)
+    config["paths"].update(train="train.spacy", dev="dev.spacy", vectors="vectors")
+    check_values(config.interpolate())
+
+
+def test_a_pipeline_whose_components_are_taken_over_is_part_of_the_training(folder):
+    config = read_config(Path("tiny.cfg"))
+    config["components"] = {"ner": {"source": "srcm"}}
+    config.to_disk("source.cfg", interpolate=False)
+    text = plan_text(run_table("a"), seeds="[1]").replace("tiny.cfg", "source.cfg")
+    Path("srcm").mkdir()
+    hashes = []
+    for content in ("one", "other"):
+        Path("srcm/model").write_text(content)
+        (job,) = jobs_of(text)
+        hashes.append(job.record.hash)
+        assert [*job.record.data] == ["srcm/model", "train.spacy"]
+    assert hashes[0] != hashes[1]
 
 
 def test_two_plans_that_write_one_result_are_an_error(folder):

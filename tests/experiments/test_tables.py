@@ -7,6 +7,7 @@ import re
 import pytest
 
 from spacy_psa.errors import InputError
+from spacy_psa.experiments import curves
 from spacy_psa.experiments.curves import curve, draw
 from spacy_psa.experiments.record import Scored
 from spacy_psa.experiments.tables import comparison, csv_text, markdown, rows, unfinished
@@ -88,6 +89,43 @@ def test_runs_that_cannot_be_compared_are_one_error(other, reason):
     with pytest.raises(InputError) as error:
         comparison({"a": [make_record("a")], record.run: [record]}, "a", "b", 200)
     assert reason in str(error.value)
+
+
+def of(path, data):
+    """A record that was scored on this path."""
+    record = make_record(run=path, data=data)
+    return record.model_copy(update={"dev": record.dev.model_copy(update={"path": path})})
+
+
+def test_the_data_of_two_runs_are_told_apart_however_their_paths_are_written():
+    made = [
+        of("a/dev.spacy", {"a/dev.spacy": "0" * 32}),
+        of("./b//dev.spacy", {"b/dev.spacy": "1" * 32}),
+        of("c/x/../dev.spacy", {"c/x/../dev.spacy": "0" * 32}),
+        of("d/dev.spacy", {}),
+        of("e/dev.spacy", {"e/dev.spacy2": "0" * 32}),
+        of("f", {"f/a.spacy": "0" * 32}),
+        of("./d/dev.spacy", {}),
+    ]
+    runs = {record.run: [record] for record in made}
+    a, b, c, d, e, f, g = runs
+    for one, other in [(a, b), (a, d), (a, e), (d, e)]:
+        with pytest.raises(InputError, match="they were scored on different data"):
+            comparison(runs, one, other, 200)
+    for one, other in [(a, c), (a, f), (d, g)]:
+        assert comparison(runs, one, other, 200)
+
+
+def test_the_mean_curve_is_at_the_mean_of_the_seeds_epochs(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(curves, "save_figure", lambda figure, path: drawn.append(figure))
+    seeds = [make_record(seed=n, scores=(0.0, 0.5, 0.6)) for n in (1, 2)]
+    for each in seeds[1].evaluations:
+        each.epoch *= 2
+    draw({"a": seeds}, tmp_path / "a.png")
+    (axes,) = drawn[0].axes
+    one, other, mean = (list(line.get_xdata()) for line in axes.lines)
+    assert one == [0, 1, 2] and other == [0, 2, 4] and mean == [0, 1.5, 3]
 
 
 def test_curves_have_fractions_of_epochs():
