@@ -38,7 +38,8 @@ class Decision(NamedTuple):
             length: the number of tokens of the text.
 
         Raises:
-            InputError: if there is no such stretch, or an accepted span has no label.
+            InputError: if there is no such stretch, an accepted span has no label, or something
+                that is no span has one.
         """
         if not 0 <= self.start < self.end <= length:
             raise InputError(
@@ -47,6 +48,11 @@ class Decision(NamedTuple):
             )
         if self.verdict == "accepted" and not self.label:
             raise InputError("a span is accepted without a label: give one")
+        if self.verdict not in ("accepted", "rejected") and self.label:
+            raise InputError(
+                f"{self.verdict!r} has the label {self.label!r}: only spans that are accepted or "
+                "rejected have one; leave it out"
+            )
 
 
 class Decided(NamedTuple):

@@ -153,8 +153,11 @@ def export(
         annotator: whose decisions count; None for those on which all agree.
 
     Raises:
-        InputError: if there is nothing to write, or the file cannot be written.
+        InputError: if there is nothing to write, or the file cannot be written or is that of the
+            decisions.
     """
+    if path.exists() and path.samefile(store.path):
+        raise InputError(f"{path}: is the file of the decisions; give another name")
     form = resolve_export_format(path, form)
     component, counts = _component(store), ExportCounts()
     gaps = component.spans_key is None and form in (ExportFormat.docbin, ExportFormat.jsonl)

@@ -359,6 +359,8 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 def _as_input_error(path: Path) -> Iterator[None]:
     try:
         yield
+    except OverflowError as error:
+        raise InputError("there is no text of so large a number; take one of the file") from error
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error) or "malformed" in str(error):
             raise InputError(

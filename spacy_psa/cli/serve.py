@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -97,6 +98,8 @@ def serve(
     from spacy_psa.loading import load_pipeline
     from spacy_psa.server.listen import open_socket
 
+    if token == "":
+        raise InputError("--token is empty: give some letters, or leave it out")
     if host not in LOOPBACK and not token:
         raise InputError(
             f"--host {host} lets other machines ask this server: give a --token that they must show"
@@ -122,7 +125,8 @@ def serve(
         settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
-        typer.echo(f"{address}{f'?token={token}' if token else ''}  (Ctrl+C ends the server)")
+        shown = f"?token={quote(token, safe='')}" if token else ""
+        typer.echo(f"{address}{shown}  (Ctrl+C ends the server)")
         config = uvicorn.Config(
             create_app(served, settings, views),
             log_level="warning",

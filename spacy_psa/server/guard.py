@@ -2,11 +2,11 @@
 
 import hmac
 import time
-from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -89,11 +89,15 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        asked = urlsplit(f"//{headers.get('host', '')}").hostname
+        origin = headers.get("origin")
+        try:
+            asked = urlsplit(f"//{headers.get('host', '')}").hostname
+            site = None if origin is None else urlsplit(origin).netloc
+        except ValueError:  # [ without ]
+            return _error(403, "Host or Origin is no address.")
         if self.settings.hosts is not None and asked not in self.settings.hosts:
             return _error(403, f"This server is not {asked!r}: ask it by its own name.")
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if site is not None and site != headers.get("host"):
             return _error(403, "Requests of other sites are refused.")
         if int(_digits(headers.get("content-length", "0"))) > self.settings.max_bytes:
             return _too_large(self.settings)
@@ -109,9 +113,10 @@ class Guard:
             response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
             return response
         kind, _, shown = headers.get("authorization", "").partition(" ")
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        # Cookies of all ports of a host come here, and those of others may have any form.
+        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
         if (kind.lower() == "bearer" and _same(shown, token)) or (
-            cookie is not None and _same(cookie.value, token)
+            cookie is not None and _same(cookie, token)
         ):
             return None
         return _error(

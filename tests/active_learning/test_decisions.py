@@ -57,7 +57,16 @@ def test_a_rejected_span_that_was_accepted_leaves_its_tokens_undecided():
     assert decided == Decided((), ((0, 2, "PER"),), frozenset({2, 3, 4}))
 
 
-@pytest.mark.parametrize("bad", [accept(2, 2, "PER"), accept(0, 6, "PER"), accept(0, 1, "")])
+BAD = [
+    accept(2, 2, "PER"),
+    accept(0, 6, "PER"),
+    accept(0, 1, ""),
+    Decision("complete", 0, 1, "PER"),
+    Decision("skipped", 0, 1, "PER"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
 def test_a_decision_about_no_stretch_or_without_label_is_an_error(bad):
     with pytest.raises(InputError):
         bad.check(LENGTH)

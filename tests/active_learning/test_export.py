@@ -153,3 +153,12 @@ def test_nothing_to_export_is_one_error_and_leaves_no_file(
 def test_a_name_that_does_not_tell_the_format_is_one_error(decided, tmp_path):
     with pytest.raises(InputError, match="cannot tell the format"):
         export(decided, tmp_path / "train.txt")
+
+
+def test_the_file_of_the_decisions_is_not_overwritten(decided, tmp_path):
+    other = tmp_path / "link.jsonl"
+    other.symlink_to(decided.path)
+    for path in (decided.path, other):
+        with pytest.raises(InputError, match="is the file of the decisions"):
+            export(decided, path, ExportFormat.jsonl)
+    assert decided.text(1).tokens.words

@@ -200,3 +200,9 @@ def test_another_component_or_labels_it_does_not_know_are_errors(path):
 def test_a_text_that_is_not_there_is_one_error(path):
     with small_store(path) as store, pytest.raises(InputError, match="has no text 9"):
         store.text(9)
+
+
+def test_a_number_that_no_file_can_have_is_an_error(tmp_path):
+    error = pytest.raises(InputError, match="no text of so large a number")
+    with small_store(tmp_path / "a.sqlite", ["Ada"]) as store, error:
+        store.text(2**70)

@@ -10,7 +10,7 @@ import spacy
 
 from spacy_psa.errors import InputError
 from spacy_psa.server.listen import open_socket
-from tests.helpers.commands import command
+from tests.helpers.commands import assert_one_error, command
 
 serve = command("serve")
 
@@ -36,6 +36,10 @@ def test_an_address_of_another_machine_is_an_error():
 def test_other_machines_need_a_token():
     result = serve("nowhere", "--host", "0.0.0.0")
     assert (result.exit_code, "give a --token" in result.stderr) == (2, True)
+
+
+def test_an_empty_token_is_an_error():
+    assert_one_error(serve("nowhere", "--token", ""), "--token is empty")
 
 
 def test_a_model_that_is_not_there_is_one_error(tmp_path):

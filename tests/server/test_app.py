@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from starlette.testclient import TestClient
 
 from spacy_psa.server.app import create_app
+from spacy_psa.server.guard import COOKIE
 from spacy_psa.server.models import ServedModel
 from spacy_psa.server.settings import Settings
 from spacy_psa.server.views import View
@@ -152,6 +153,8 @@ def test_an_answer_that_takes_too_long_and_a_full_queue_are_4xx():
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Host": "evil.example"}, 403),
+        ({"Host": "[::1"}, 403),
+        ({"Origin": "http://["}, 403),
     ],
 )
 def test_requests_of_other_sites_are_refused(headers, status):
@@ -182,6 +185,13 @@ def test_a_token_is_needed_and_moves_to_a_cookie():
         assert "HttpOnly" in moved.headers["set-cookie"]
         assert "SameSite=strict" in moved.headers["set-cookie"]
         assert client.get("/api/models").status_code == 200  # by the cookie
+
+
+@pytest.mark.parametrize("other", ["user[name]=bob", 'a={"x":1}'])
+def test_cookies_of_other_programs_do_not_matter(other):
+    with blank_client(Settings(token="secret", hosts=None)) as client:
+        cookie = {"Cookie": f"{other}; {COOKIE}=secret"}
+        assert client.get("/api/models", headers=cookie).status_code == 200
 
 
 def test_health_metrics_and_the_description_of_the_interface(client):
