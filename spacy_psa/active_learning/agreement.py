@@ -41,7 +41,13 @@ def agreement(decided: Mapping[str, Decided]) -> Agreement:
     accepted = tuple(span for span in spans if span not in refused)
     kept = {i for start, end, _ in accepted for i in range(start, end)}
     outside = frozenset(i for view in views for i in view.outside) - disputed - kept
-    rejected = {span for view in views for span in view.rejected} - set(refused)
+    bounds = {span[:2] for span in refused}
+    rejected = {
+        span
+        for view in views
+        for span in view.rejected
+        if span not in refused and (span[2] or span[:2] not in bounds)
+    }
     return Agreement(Decided(accepted, tuple(sorted(rejected)), outside), tuple(refused))
 
 

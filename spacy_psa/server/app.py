@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
@@ -20,7 +21,7 @@ from spacy_psa.server.batches import Batcher, QueueFull, Row
 from spacy_psa.server.guard import Guard, TooLarge
 from spacy_psa.server.metrics import Metrics
 from spacy_psa.server.models import ServedModel
-from spacy_psa.server.requests import read_texts
+from spacy_psa.server.requests import HALF_A_PAIR, read_texts
 from spacy_psa.server.settings import Settings
 from spacy_psa.server.views import View
 
@@ -143,6 +144,16 @@ def create_app(
     @app.exception_handler(InputError)
     async def of_input(request: Request, error: InputError) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def of_fields(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body") or "The body"
+        return JSONResponse({"detail": f"{place}: {first['msg']}; correct it."}, 422)
+
+    @app.exception_handler(UnicodeEncodeError)
+    async def of_surrogates(request: Request, error: UnicodeEncodeError) -> Response:
+        return JSONResponse({"detail": HALF_A_PAIR}, 422)
 
     @app.exception_handler(TooLarge)
     async def of_size(request: Request, error: TooLarge) -> Response:

@@ -1,12 +1,15 @@
 """Reads the texts of a request, with clear errors."""
 
 import json
+import re
 from typing import Any
 
 from fastapi import HTTPException
 
 from spacy_psa.server.settings import Settings
 
+HALF_A_PAIR = "The request has half of a surrogate pair: send whole characters."
+SURROGATE = re.compile("[\ud800-\udfff]")
 LINES = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
 
 
@@ -48,6 +51,8 @@ def read_texts(body: bytes, content_type: str, settings: Settings) -> tuple[list
             raise HTTPException(
                 413, f"Text {i} has more than {settings.max_chars:,} characters: split it."
             )
+        if SURROGATE.search(text):
+            raise HTTPException(422, f"Text {i}: {HALF_A_PAIR}")
     return texts, kind in LINES
 
 

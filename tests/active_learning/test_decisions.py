@@ -88,3 +88,9 @@ def test_an_agreement_has_nothing_that_an_annotator_contradicts(made):
     (same,) = {agreement({"a": view, "b": view}) for view in [views["0"]]}
     assert same.decided == views["0"]
     assert same.disagreements == ()
+
+
+def test_who_rejects_bounds_without_a_label_does_not_win_over_who_accepts_them():
+    ann, bob = Decided.after([accept(0, 1, "LOC")]), Decided.after([reject(0, 1, "")])
+    both = agreement({"ann": ann, "bob": bob})
+    assert both.decided == Decided() and both.disagreements == ((0, 1, "LOC"),)

@@ -114,6 +114,8 @@ SMALL = Settings(max_bytes=300, max_texts=3, max_chars=20)
             "Text 1 has more than 20",
         ),
         (" " * 301, "application/json", 413, "more than 300 bytes"),
+        ('{"texts": ["a\\ud800"]}', "application/json", 422, "half of a surrogate pair"),
+        ('{"text": "\\udfff"}', "application/x-ndjson", 422, "half of a surrogate pair"),
     ],
 )
 def test_a_bad_request_is_one_clear_sentence(body, kind, status, why):
@@ -232,6 +234,7 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
         ({"evidence": [{"component": "x", "start": 0, "end": 1}]}, 422, "no component 'x'"),
         ({"evidence": [{"component": "ner", "start": 0, "end": 99}]}, 422, "is no span"),
         ({"sentences": [7]}, 422, "has 2 sentences"),
+        ({"k": 0}, 422, "k: Input should be"),
         ({"model": "other"}, 404, "no model 'other': take one of small"),
         ({"text": "a" * 100_001}, 413, "more than 100,000 characters"),
     ],
@@ -250,6 +253,13 @@ def test_attention_is_that_of_the_encoder_and_is_named_where_there_is_none(clien
     with blank_client() as other:
         answer = other.post("/api/attention", json={"text": "Ada", "sentence": 0})
     assert (answer.status_code, "has a layer with attention" in answer.text) == (422, True)
+
+
+def test_half_of_a_character_is_refused(client):
+    body = b'{"text": "a \\ud800 b"}'
+    answer = client.post("/api/analyse", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert "half of a surrogate pair" in answer.json()["detail"]
 
 
 def test_words_of_requests_do_not_stay_in_memory(client, served):
