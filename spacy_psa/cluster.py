@@ -50,6 +50,8 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
     Raises:
         InputError: if there is no such cluster.
     """
+    if address is not None:
+        check_address(address)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     handler = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
@@ -64,10 +66,7 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
                 **quiet,
             )
         else:
-            check_address(address)
             ray.init(address=address, **quiet)
-    except InputError:
-        raise
     except (ConnectionError, ValueError) as error:
         raise InputError(f"--address {address}: there is no Ray cluster ({error})") from error
     try:

@@ -160,7 +160,12 @@ def check_encoder(nlp: Language, name: str) -> None:
 
 
 def unknown_labels(pipe: SequenceLabeler, example: Example) -> list[str]:
-    """List the gold labels of an example that a component does not have, sorted."""
+    """List the gold labels of an example that a component does not have, sorted.
+
+    Args:
+        pipe: the component.
+        example: a doc with its reference.
+    """
     if isinstance(pipe, SpanLabeler):
         return sorted({label for _, _, label in pipe.gold_spans(example)[0]} - {*pipe.labels})
     names = {name for name in example.get_aligned("TAG", as_string=True) if name}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spacy_psa.annotation.records import MalformedLine, Record
@@ -165,21 +166,17 @@ def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
     It has the place of the first line. Lines between documents begin with -DOCSTART- or, in
     CoNLL-2012, with "#begin document" or "#end document". Comments alone are no sentence.
     """
-    block: list[Record] = []
-
-    def joined() -> Record:
-        content = b"\n".join(record.content for record in block)
-        return Record(block[0].where, block[-1].position, content)
-
-    for line in lines:
-        if line.content.strip() and not line.content.startswith(BETWEEN):
-            block.append(line)
+    for between, group in groupby(lines, _is_between):
+        if between:
             continue
-        if any(not ALONE.match(each.content) for each in block):
-            yield joined()
-        block = []
-    if any(not ALONE.match(each.content) for each in block):
-        yield joined()
+        block = list(group)
+        if not all(ALONE.match(record.content) for record in block):
+            content = b"\n".join(record.content for record in block)
+            yield Record(block[0].where, block[-1].position, content)
+
+
+def _is_between(line: Record) -> bool:
+    return not line.content.strip() or line.content.startswith(BETWEEN)
 
 
 def _decoded(content: bytes) -> str:

@@ -125,8 +125,8 @@ def serve(
         settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
-        shown = f"?token={quote(token, safe='')}" if token else ""
-        typer.echo(f"{address}{shown}  (Ctrl+C ends the server)")
+        query = f"?token={quote(token, safe='')}" if token else ""
+        typer.echo(f"{address}{query}  (Ctrl+C ends the server)")
         config = uvicorn.Config(
             create_app(served, settings, views),
             log_level="warning",

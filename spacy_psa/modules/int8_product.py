@@ -63,8 +63,8 @@ def packs() -> bool:
     """Return whether this torch multiplies well by packed weights on this processor.
 
     The operators are not documented, and the types that they take differ between versions. On some
-    virtual machines oneDNN has no fast product of packed weights, and takes one that is a thousand
-    times slower than that of floats.
+    virtual machines oneDNN has no fast product of packed weights, and takes one that is far slower
+    than that of floats.
     """
     rows = torch.full((LEAST_ROWS, 64), -127, dtype=torch.int8)
     weight = torch.full((64, 64), 127, dtype=torch.int8)

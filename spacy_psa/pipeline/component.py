@@ -20,7 +20,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.kept_settings import KeptSettings
+from spacy_psa.pipeline.kept_settings import CHANGED, KeptSettings
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.sentences import document_batches, sentence_bounds
 
@@ -333,7 +333,7 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
         nodes = list(self.model.walk())
         open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
-        self.cfg.pop("changed", None)  # the saved settings may have none
+        self.cfg.pop(CHANGED, None)  # the saved settings may have none
         try:
             yield
             self.take_changes()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-KEY = "changed"
+CHANGED = "changed"
 
 
 class KeptSettings:
@@ -41,9 +41,9 @@ class KeptSettings:
             for name, value in self._made_with.items()
             if getattr(self, name) != value
         }
-        self.cfg.pop(KEY, None)
+        self.cfg.pop(CHANGED, None)
         if changed:
-            self.cfg[KEY] = changed
+            self.cfg[CHANGED] = changed
 
     def take_changes(self) -> None:
         """Set what was changed before the component was saved.
@@ -51,6 +51,6 @@ class KeptSettings:
         Raises:
             InputError: if a value is not possible.
         """
-        for name, (before, value) in self.cfg.get(KEY, {}).items():
+        for name, (before, value) in self.cfg.get(CHANGED, {}).items():
             if name in self.kept and self._made_with[name] == before:
                 setattr(self, name, value)

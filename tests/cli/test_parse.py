@@ -63,16 +63,14 @@ def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
     assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED, "(TOP (UH Yes))"]
 
 
-def test_lines_between_documents_are_no_sentences(model, tmp_path):
-    rows = "-DOCSTART- -X-\n\nYes UH\n-DOCSTART- -X-\nYes UH\n"
-    source = written(tmp_path / "in.conll", rows)
-    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "out.txt").read_text().splitlines() == ["(TOP (UH Yes))"] * 2
-
-
-def test_lines_between_documents_of_conll_2012_and_comments_alone_are_no_sentences(model, tmp_path):
-    rows = "#begin document (x); part 000\nYes UH\n\n#end document\n# newdoc\n\nYes UH\n"
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "-DOCSTART- -X-\n\nYes UH\n-DOCSTART- -X-\nYes UH\n",
+        "#begin document (x); part 000\nYes UH\n\n#end document\n# newdoc\n\nYes UH\n",
+    ],
+)
+def test_lines_between_documents_and_comments_alone_are_no_sentences(model, tmp_path, rows):
     source = written(tmp_path / "in.conll", rows)
     result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
     assert result.exit_code == 0, result.output

@@ -13,7 +13,7 @@ from spacy_psa.experiments.processes import Ended, run_locally, start
 from spacy_psa.experiments.record import FILE, read_record, write_record
 from spacy_psa.experiments.runner import make_jobs, run_jobs
 from spacy_psa.scoring.sentence_counts import total
-from spacy_psa.training.config import check_values
+from spacy_psa.training.config_values import check_values
 from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.layers import read_config
 from tests.helpers.experiments import plan_text, run_table, write_data

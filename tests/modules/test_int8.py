@@ -1,6 +1,5 @@
 """Layers with weights in int8 beside those that they were made of."""
 
-import time
 from functools import partial
 
 import pytest
@@ -172,12 +171,12 @@ def test_a_gpu_is_refused():
         Int8Linear(nn.Linear(4, 4))(torch.empty(2, 4, device="meta"))
 
 
-def test_packed_weights_are_left_alone_where_their_product_is_very_slow(monkeypatch):
-    multiply = int8_product._multiply
-
-    def slow(*arguments):
-        time.sleep(0.05)
-        return multiply(*arguments)
-
-    monkeypatch.setattr(int8_product, "_multiply", slow)
-    assert not PACKS.__wrapped__()
+@pytest.mark.parametrize(("times", "packs"), [(29.0, True), (31.0, False)])
+def test_packed_weights_are_left_alone_where_their_product_is_very_slow(monkeypatch, times, packs):
+    seconds = iter([1.0, times])  # of floats, and of packed weights
+    monkeypatch.setattr(int8_product, "_seconds", lambda product: next(seconds))
+    monkeypatch.setattr(int8_product, "_pack", lambda weight: weight)
+    monkeypatch.setattr(
+        int8_product, "_multiply", lambda rows, packed, outputs: rows.float() @ packed.float().t()
+    )
+    assert PACKS.__wrapped__() is packs
