@@ -28,6 +28,8 @@ class DecidedText(NamedTuple):
 
     text: StoredText
     decided: Decided
+    annotators: tuple[str, ...] = ()
+    """Those whose decisions count."""
 
     @property
     def complete(self) -> bool:
@@ -50,7 +52,7 @@ class ExportCounts:
     """Texts that are not decided completely, which the format has no form for."""
     disagreements: int = 0
     by_annotator: Counter[str] = field(default_factory=Counter)
-    """The number of texts of each annotator."""
+    """The number of written texts of each annotator."""
 
     @property
     def summary(self) -> str:
@@ -75,7 +77,7 @@ def decided_texts(
     Args:
         store: the file.
         annotator: whose decisions count; None for those on which all agree.
-        counts: gets the annotators and the disagreements.
+        counts: gets the disagreements.
 
     Raises:
         InputError: if nothing is decided, or not by this annotator.
@@ -90,11 +92,11 @@ def decided_texts(
         if annotator is not None:
             own = {name: decided for name, decided in own.items() if name == annotator}
         found = agreement(own)
-        counts.by_annotator.update(own.keys())
         counts.disagreements += len(found.disagreements)
         if found.decided != Decided():
             rejected = _with_labels(found.decided.rejected, component.labels)
-            yield DecidedText(store.text(number), found.decided._replace(rejected=rejected))
+            decided = found.decided._replace(rejected=rejected)
+            yield DecidedText(store.text(number), decided, tuple(own))
 
 
 def _with_labels(spans: Iterable[Labelled], labels: Iterable[str]) -> tuple[Labelled, ...]:
@@ -168,6 +170,7 @@ def export(
             continue
         counts.texts += 1
         counts.spans += len(one.decided.accepted)
+        counts.by_annotator.update(one.annotators)
         chosen.append(one)
     if not chosen:
         left = f" ({counts.partial} are decided in part)" if counts.partial else ""

@@ -312,7 +312,7 @@ def open_store(path: Path, *, reading: bool = False) -> Iterator[AnnotationStore
                     check_same_thread=False,
                     timeout=30,
                 )
-                _prepare(database, path)
+                _prepare(database, path, reading)
             yield AnnotationStore(database, path)
         finally:
             if database is not None:
@@ -333,8 +333,8 @@ def _held(path: Path, reading: bool) -> Iterator[None]:
         yield
 
 
-def _prepare(database: sqlite3.Connection, path: Path) -> None:
-    """Check what the file is, and make the tables of a new one."""
+def _prepare(database: sqlite3.Connection, path: Path, reading: bool) -> None:
+    """Check what the file is, and make the tables of a new one that is written."""
     (application,), (version,) = (
         database.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )
@@ -346,6 +346,8 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
             f"{path}: a newer version of spacy-psa wrote this file (format {version}, this one "
             f"reads {VERSION}): pip install --upgrade spacy-psa"
         )
+    if new and reading:
+        raise InputError(f"{path}: is empty; give a file of decisions")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     if new:

@@ -7,8 +7,10 @@ The output H || C1 || … || Cm of the encoder goes to a linear classifier,
 If blocks of the output are replaced with zeros, their terms fall out of the scores.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -152,11 +154,21 @@ def check_encoder(nlp: Language, name: str) -> None:
         raise InputError(f"{said}, and the pipeline has none: give a pipeline with one")
     for holder, pipe in holders.items():
         if name in getattr(pipe, "listening_components", ()):
+            places = json.dumps([*_listeners(nlp.get_pipe_config(name)["model"], "model")])
             raise InputError(
                 f"{said}, but listens to '{holder}': give it one with nlp.replace_listeners("
-                f'"{holder}", "{name}", ["model.tok2vec"]), and save the pipeline'
+                f'"{holder}", "{name}", {places}), and save the pipeline'
             )
     raise InputError(f"{said}: give another; those with one are {', '.join(holders)}")
+
+
+def _listeners(section: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Yield the places of the listeners in a section of a config."""
+    if "Listener" in section.get("@architectures", ""):
+        yield place
+    for key, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _listeners(value, f"{place}.{key}")
 
 
 def unknown_labels(pipe: SequenceLabeler, example: Example) -> list[str]:

@@ -119,7 +119,10 @@ def serve(
         served = [ServedModel(name, load_pipeline(path, gpu_id)) for name, path in names.items()]
         views = [compare_view(served, gold, component, train)] if gold else []
         if plan and store:
-            work = stack.enter_context(plan.work(store, served[0], next(iter(names.values()))))
+            path = next(iter(names.values()))
+            work = stack.enter_context(plan.work(store, served[0], path))
+            if notice := plan.notice(path):
+                typer.echo(notice, err=True)
             views.append(annotate_view(work))
         hosts = LOOPBACK if host in LOOPBACK else None
         settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)

@@ -9,15 +9,19 @@ from pydantic import BaseModel, Field
 from spacy.tokens import Doc
 
 from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.asked_spans import checked_span
 from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-from spacy_psa.sentences import sentence_bounds
+from spacy_psa.sentences import Bounds, sentence_bounds
 
 Row = dict[str, Any]
+Span = tuple[int, int, str]
+"""The first token, the token after the last one, and the label; empty for any label."""
 
 
 class Evidence(BaseModel):
@@ -28,11 +32,6 @@ class Evidence(BaseModel):
     end: int = Field(ge=1, description="The token after the last one.")
     label: str = Field("", description="The label; empty for any.")
     required: bool = Field(True, description="Whether the span is there or not.")
-
-    @property
-    def span(self) -> tuple[int, int, str]:
-        """Start, end and label."""
-        return self.start, self.end, self.label
 
 
 def chain_answer(
@@ -54,7 +53,9 @@ def chain_answer(
     Raises:
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
-    given = analyses.given(**_arguments(pipe, evidence)) if evidence else analyses
+    given = analyses
+    if evidence:
+        given = analyses.given(**pipe.of_spans(analyses.doc, *_split(evidence)))
     return chain_rows(pipe, analyses, given, chosen, k)
 
 
@@ -92,17 +93,13 @@ def chain_rows(
     return found
 
 
-def _arguments(pipe: SequenceLabeler, evidence: Sequence[Evidence]) -> dict[str, Any]:
-    if isinstance(pipe, SpanLabeler):
-        return {
-            "require": [one.span for one in evidence if one.required],
-            "forbid": [one.span for one in evidence if not one.required],
-        }
-    found: dict[str, dict[int, list[str]]] = {"allow": {}, "forbid": {}}
+def _split(evidence: Iterable[Evidence]) -> tuple[list[Span], list[Span]]:
+    """Give the spans that must be there, and those that must not."""
+    required: list[Span] = []
+    forbidden: list[Span] = []
     for one in evidence:
-        for i in range(one.start, one.end):
-            found["allow" if one.required else "forbid"].setdefault(i, []).append(one.label)
-    return found
+        (required if one.required else forbidden).append((one.start, one.end, one.label))
+    return required, forbidden
 
 
 def _sentence(pipe: SequenceLabeler, sentence: SentenceAnalyses, start: int, k: int) -> Row:
@@ -178,32 +175,38 @@ def parser_answer(
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
     bounds = sentence_bounds(doc)
+    _check_within(parser, doc, evidence, bounds)
     alone = listens(parser.model)  # a listener takes whole docs
     found = {}
     for i in chosen:
         first, end = bounds[i]
-        own = [one for one in evidence if one.start < end and first < one.end]
-        part, start = (doc, first) if alone else (doc[first:end].as_doc(), 0)
-        spans = [
-            ((one.start - first + start, one.end - first + start, one.label), one.required)
-            for one in own
-        ]
-        decoding = parser.decode(
-            part,
-            require=[span for span, required in spans if required],
-            forbid=[span for span, required in spans if not required],
-            k=k,
+        part, shift, place = (doc, 0, i) if alone else (doc[first:end].as_doc(), first, 0)
+        require, forbid = (
+            [(s - shift, e - shift, label) for s, e, label in spans if first <= s and e <= end]
+            for spans in _split(evidence)
         )
-        place = i if alone else 0
+        decoding = parser.decode(part, require=require, forbid=forbid, k=k)
         words = [j for j in range(first, end) if not doc[j].is_space]
         trees = []
         for (log_prob, tree), nodes in zip(decoding.trees[place], decoding.constituents[place]):
-            shift = first - start
             sure = {(s + shift, e + shift, label): round(p, 5) for s, e, label, p in nodes}
             root = _nested(tree, iter(words), sure)
             trees.append({"probability": math.exp(log_prob), "tree": root})
         found[i] = {"trees": trees, "evidence": math.exp(min(decoding.log_evidence, 0.0))}
     return found
+
+
+def _check_within(
+    parser: ConstituencyParser, doc: Doc, evidence: Iterable[Evidence], bounds: Bounds
+) -> None:
+    """Check that constituents that must be there are in the doc, each within one sentence."""
+    for one in evidence:
+        start, end, _ = checked_span(parser.name, doc, (one.start, one.end))
+        if one.required and not any(first <= start and end <= last for first, last in bounds):
+            raise InputError(
+                f"{parser.name}: {doc[start:end].text!r} is required, but a sentence ends inside "
+                "of it, so no tree has it: leave it out"
+            )
 
 
 def _nested(tree: Any, words: Iterator[int], sure: dict[tuple[int, int, str], float]) -> Any:

@@ -57,7 +57,25 @@ class AnnotatePlan:
         for option, path in (("texts", self.texts), ("dev", self.dev), ("train", self.train)):
             if path is not None and not path.exists():
                 raise InputError(f"--{option} {path}: there is no such file; check the path")
+        if self.output.exists() and not (self.output / "meta.json").exists():
+            raise InputError(
+                f"{self.output}: Teach would save its model here, and this is no pipeline; move "
+                "it, or give the file of decisions another name"
+            )
         return open_store(self.file)
+
+    def notice(self, path: str) -> str:
+        """Say that the model of an earlier Teach is not the one that is served; "" if it is.
+
+        Args:
+            path: where the pipeline is that is served.
+        """
+        if not self.output.exists() or (Path(path).exists() and self.output.samefile(path)):
+            return ""
+        return (
+            f"{self.output} is the model of an earlier Teach, and the next Teach replaces it: "
+            "serve that model to go on from it"
+        )
 
     @contextmanager
     def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Iterator[Annotating]:

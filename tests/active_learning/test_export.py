@@ -116,6 +116,8 @@ def test_one_annotator_or_those_who_agree(store, tmp_path):
     assert counts.disagreements == 2
     assert "2 spans on which annotators disagree, left missing" in counts.summary
     assert "texts by annotator: ann 1, bob 2" in counts.summary
+    counts = export(store, tmp_path / "both.jsonl", ExportFormat.doccano, "bob")
+    assert (counts.texts, counts.partial, dict(counts.by_annotator)) == (1, 1, {"bob": 1})
 
 
 def test_chunks_are_exported_from_texts_that_are_complete(tmp_path):

@@ -6,7 +6,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spacy_psa.analysis.ablation import recalls
+from spacy_psa.analysis.ablation import check_encoder, recalls
+from spacy_psa.errors import InputError
 from spacy_psa.scoring.result import read_examples
 from tests.analysis.test_parser_ablation import examples as tree_examples
 from tests.analysis.test_parser_ablation import make as make_parser
@@ -118,6 +119,16 @@ def test_blocks_of_a_shared_encoder_are_refused_with_advice_that_works(folder, p
     result = analyze("blocks", "own", folder / "dev.spacy")
     assert result.exit_code == 0, result.output
     assert [*figures(place, "blocks")["chunk"]] == ["HC", "H", "C", "C1", "C2", "C3"]
+
+
+def test_the_advice_names_the_listener_inside_a_memory(folder, place):
+    nlp = spacy.load(folder / "shared")
+    listener = nlp.get_pipe_config("ner")["model"]["tok2vec"]
+    memory = {"@architectures": "spacy-psa.DocumentMemory.v1", "tok2vec": listener, "width": 8}
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": memory}
+    nlp.add_pipe("crf_ner", name="wide", config={"model": model}).add_label("PER")
+    with pytest.raises(InputError, match=r'"tok2vec", "wide", \["model.tok2vec.tok2vec"\]'):
+        check_encoder(nlp, "wide")
 
 
 def test_a_listener_is_told_to_name_the_component_that_it_listens_to(folder, place, shared):

@@ -1,6 +1,7 @@
 """`serve --annotate` and `export-annotations` as commands: bad input, and both in a row."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import urllib.request
 import pytest
 import spacy
 
+from spacy_psa.server.annotate_plan import AnnotatePlan
 from tests.helpers.commands import command
 from tests.helpers.decided import accept, complete, small_store
 from tests.helpers.pipelines import random_nlp
@@ -64,6 +66,23 @@ def test_labels_that_the_model_does_not_know_are_one_error(tmp_path, model):
     assert "labels that ner does not know, DATE" in told
 
 
+def test_a_folder_that_is_no_model_is_not_replaced_by_teach(tmp_path):
+    (tmp_path / "names-model").mkdir()
+    (tmp_path / "names-model" / "notes.txt").write_text("mine")
+    told = refused("serve", "none", "--port", 0, "--annotate", tmp_path / "names.sqlite")
+    assert "names-model: Teach would save its model here, and this is no pipeline" in told
+    assert not (tmp_path / "names.sqlite").exists()
+
+
+def test_the_model_of_an_earlier_teach_is_pointed_out(tmp_path, model):
+    plan = AnnotatePlan(tmp_path / "names.sqlite")
+    assert plan.notice(str(model)) == ""
+    shutil.copytree(model, tmp_path / "names-model")
+    assert "serve that model to go on from it" in plan.notice(str(model))
+    assert "serve that model to go on from it" in plan.notice("en_package")
+    assert plan.notice(str(tmp_path / "names-model")) == ""
+
+
 def test_a_model_without_spans_is_one_error(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "blank")
     told = refused("serve", tmp_path / "blank", "--port", 0, "--annotate", tmp_path / "n.sqlite")
@@ -112,6 +131,7 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
     ("name", "arguments", "message"),
     [
         ("none.sqlite", ["train.spacy"], "there is no such file"),
+        ("empty.sqlite", ["train.spacy"], "is empty"),
         ("names.sqlite", ["train.txt"], "cannot tell the format"),
         ("names.sqlite", ["train.spacy", "--annotator", "eve"], "'eve' has decided nothing"),
         ("names.sqlite", ["file/train.spacy"], "cannot be written"),
@@ -120,8 +140,10 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
 def test_an_export_that_cannot_be_made_is_one_error(tmp_path, name, arguments, message):
     with small_store(tmp_path / "names.sqlite") as store:
         store.decide(1, "ann", "ner", [accept(0, 1, "PER"), complete(0, 4)])
-    (tmp_path / "file").write_text("")
+    for empty in ("file", "empty.sqlite"):
+        (tmp_path / empty).write_text("")
     out, *options = arguments
     told = refused("export-annotations", tmp_path / name, tmp_path / out, *options)
     assert message in told
     assert not (tmp_path / "train.spacy").exists()
+    assert (tmp_path / "empty.sqlite").stat().st_size == 0

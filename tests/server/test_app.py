@@ -233,6 +233,25 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
         ({"evidence": [{"component": "ner", "start": 0, "end": 1, "label": "ART"}]}, 422, "ART"),
         ({"evidence": [{"component": "x", "start": 0, "end": 1}]}, 422, "no component 'x'"),
         ({"evidence": [{"component": "ner", "start": 0, "end": 99}]}, 422, "is no span"),
+        ({"evidence": [{"component": "tagger", "start": 0, "end": 99}]}, 422, "is no span"),
+        ({"evidence": [{"component": "tagger", "start": 2, "end": 1}]}, 422, "is no span"),
+        ({"evidence": [{"component": "parser", "start": 2, "end": 99}]}, 422, "is no span"),
+        ({"evidence": [{"component": "parser", "start": 3, "end": 3}]}, 422, "is no span"),
+        (
+            {"evidence": [{"component": "parser", "start": 0, "end": 12}]},
+            422,
+            "a sentence ends inside of it",
+        ),
+        (
+            {
+                "evidence": [
+                    {"component": "tagger", "start": 0, "end": 2, "label": "NAME"},
+                    {"component": "tagger", "start": 1, "end": 3, "label": "WORD"},
+                ]
+            },
+            422,
+            "token 1 'Lovelace' is required to have the tags 'NAME' and 'WORD'",
+        ),
         ({"sentences": [7]}, 422, "has 2 sentences"),
         ({"k": 0}, 422, "k: Input should be"),
         ({"model": "other"}, 404, "no model 'other': take one of small"),

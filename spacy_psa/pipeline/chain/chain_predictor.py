@@ -16,6 +16,7 @@ from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_sizes, naming
+from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.chain.doc_analyses import Decoding, DocAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.evidence import Known
 from spacy_psa.pipeline.chain.extensions import register
@@ -144,12 +145,32 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         """
 
     @abstractmethod
+    def of_spans(
+        self, doc: Doc, require: Iterable[Asked] = (), forbid: Iterable[Asked] = ()
+    ) -> dict[str, Any]:
+        """Give the arguments of `known_of` and `decode` that say that spans are there or are not.
+
+        Args:
+            doc: the doc.
+            require: the spans that the analysis has.
+            forbid: the spans that it does not have.
+
+        Raises:
+            InputError: if no analysis agrees with the spans, or the doc has no such tokens.
+        """
+
     def grouped(self, doc: Doc) -> dict[str, Any]:
         """Read the evidence in the span groups `required_spans_key` and `forbidden_spans_key`.
 
         Returns:
             Arguments of `known_of`; empty if the doc has no such spans.
+
+        Raises:
+            InputError: if no analysis agrees with the spans.
         """
+        keys = (self.required_spans_key, self.forbidden_spans_key)
+        groups = [list(doc.spans.get(key) or ()) if key else [] for key in keys]
+        return self.of_spans(doc, *groups) if any(groups) else {}
 
     def excluded(self, chain: LinearChain, wrong: list[Spans]) -> LinearChain:
         """Leave out the analyses that have a span known to be wrong.

@@ -104,12 +104,10 @@ class SpanPredictor(ChainPredictor):
         evidence.check(self.name, doc, bounds, held, outside)
         return evidence.known(bounds, self.scheme)
 
-    def grouped(self, doc: Doc) -> dict[str, Any]:
-        keys = {"require": self.required_spans_key, "forbid": self.forbidden_spans_key}
-        if not any(keys.values()):
-            return {}
-        groups = {side: list(doc.spans.get(key or "") or ()) for side, key in keys.items()}
-        return groups if any(groups.values()) else {}
+    def of_spans(
+        self, doc: Doc, require: Iterable[Asked] = (), forbid: Iterable[Asked] = ()
+    ) -> dict[str, Any]:
+        return {"require": require, "forbid": forbid}
 
     def excluded(self, chain: LinearChain, wrong: list[Spans]) -> LinearChain:
         return without_spans(chain, self.scheme, wrong) if any(wrong) else chain

@@ -13,6 +13,7 @@ from thinc.api import Model
 from torch import Tensor
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.asked_spans import Asked, checked_span
 from spacy_psa.pipeline.chain.chain_predictor import Allowed, Tags
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.chain.doc_analyses import Decoding
@@ -219,14 +220,25 @@ class CRFTagger(SequenceLabeler):
         parts = [allowed[start:end] for start, end in bounds]
         return [Known(None if part.all() else part) for part in parts]
 
-    def grouped(self, doc: Doc) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        keys = {"allow": self.required_spans_key, "forbid": self.forbidden_spans_key}
-        for side, key in keys.items():
-            for span in doc.spans.get(key or "") or ():
-                for token in span:
-                    found.setdefault(side, {}).setdefault(token.i, []).append(span.label_)
-        return found
+    def of_spans(
+        self, doc: Doc, require: Iterable[Asked] = (), forbid: Iterable[Asked] = ()
+    ) -> dict[str, Any]:
+        allowed: dict[int, str] = {}
+        for asked in require:
+            start, end, tag = checked_span(self.name, doc, asked)
+            for i in range(start, end) if tag else ():
+                other = allowed.setdefault(i, tag)
+                if other != tag:
+                    raise InputError(
+                        f"{self.name}: token {i} {doc[i].text!r} is required to have the tags "
+                        f"{other!r} and {tag!r}, so no analysis agrees: leave one out"
+                    )
+        unwanted: dict[int, list[str]] = {}
+        for asked in forbid:
+            start, end, tag = checked_span(self.name, doc, asked)
+            for i in range(start, end):
+                unwanted.setdefault(i, []).append(tag)
+        return {"allow": allowed, "forbid": unwanted}
 
     def decode(
         self, doc: Doc, *, allow: Labels | None = None, forbid: Labels | None = None, k: int = 1

@@ -248,6 +248,10 @@ def test_tags_under_evidence_are_those_of_enumeration():
     doc.spans["yes"] = [Span(doc, 2, 3, "C")]
     doc.spans["no"] = [Span(doc, 0, 1, "A"), Span(doc, 0, 2, "C"), Span(doc, 1, 2, "B")]
     assert [token.tag_ for token in tagger(doc)] == decoding.best
+    other = Doc(nlp.vocab, words=WORDS)
+    other.spans["yes"] = [Span(other, 1, 3, "C"), Span(other, 2, 4, "B")]
+    with pytest.raises(InputError, match=r"token 2 .* is required to have the tags 'C' and 'B'"):
+        tagger(other)
     with pytest.raises(InputError, match="no tag is left for token 1 'met'"):
         tagger.decode(doc, forbid={1: tags})
     with pytest.raises(InputError, match="label 'D'"):
