@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any, get_args
 
 
@@ -66,14 +67,14 @@ def check_choice(setting: str, value: Any, choices: Any) -> None:
 
 
 def check_sizes(*, least: int = 1, **sizes: int | None) -> None:
-    """Check that each size is at least 1, or another number.
+    """Check that each size is a whole number of at least 1, or of another number.
 
     Args:
         least: the smallest size.
         sizes: the sizes by name. None stands for a size that is not set, and passes.
 
     Raises:
-        SettingError: for the first size below `least`.
+        SettingError: for the first size below `least` or that is no whole number.
 
     Examples:
         >>> check_sizes(hidden=100, project=None)
@@ -83,7 +84,11 @@ def check_sizes(*, least: int = 1, **sizes: int | None) -> None:
         spacy_psa.errors.SettingError: hidden is 0: take 1 or more
     """
     for setting, size in sizes.items():
-        if size is not None and size < least:
+        if size is None:
+            continue
+        if isinstance(size, bool) or not isinstance(size, Integral):
+            raise SettingError(setting, size, f"take a whole number, {least} or more")
+        if size < least:
             raise SettingError(setting, size, f"take {least} or more")
 
 

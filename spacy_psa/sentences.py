@@ -9,6 +9,8 @@ from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_psa.errors import InputError
+
 Bounds = list[tuple[int, int]]
 """For each sentence, the index of its first token and the index after its last token."""
 
@@ -44,6 +46,9 @@ class SplitDocs:
     Args:
         docs: the docs.
 
+    Raises:
+        InputError: for what is no doc.
+
     Attributes:
         docs: the docs as a list, unchanged.
         bounds: the `sentence_bounds` of each doc.
@@ -61,6 +66,9 @@ class SplitDocs:
 
     def __init__(self, docs: Iterable[Doc]):
         self.docs = list(docs)
+        for doc in self.docs:
+            if not isinstance(doc, Doc):
+                raise InputError(f"{doc!r} is no Doc: take nlp.make_doc(text)")
         self.bounds = [sentence_bounds(doc) for doc in self.docs]
         self.sizes = [end - start for bounds in self.bounds for start, end in bounds]
 

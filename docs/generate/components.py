@@ -59,7 +59,8 @@ ENTRIES = {
         "[`spacy-psa.TreeCorpus.v1`](training.md#treecorpus)); `token.tag_` for a tag head.",
         '`doc.spans["constituents"]`, in preorder. With `confidence = true`: their posteriors '
         'in `attrs["scores"]`. With a tag head: `token.tag_`.',
-        f"No trees: it parses each sentence anew; {GROUPS}.",
+        "The constituents in `doc.spans[spans_key]` that no parser has predicted, unless "
+        f"`overwrite = true`; {GROUPS}.",
     ),
 }
 
@@ -87,7 +88,7 @@ TREE_ATTRIBUTES = ("labels", "parse_string", "constituents", "children", "parent
 ATTRIBUTES |= {
     ("Token", name): f"As of a span of this token: {ATTRIBUTES['Span', name][0].lower()}"
     f"{ATTRIBUTES['Span', name][1:]}"
-    for name in (*TREE_ATTRIBUTES, "constituent_confidence")
+    for name in (*TREE_ATTRIBUTES, "constituent_confidence", "head_token")
 }
 
 SCORE_MEANINGS = {

@@ -114,13 +114,15 @@ def columns(
     part: Annotated[
         DrawnPart, typer.Option(help="With --draw: a drawn part (dev, test) or the rest (train).")
     ] = DrawnPart.train,
+    documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
     """Convert columns in any order to a .spacy file.
 
     IN has a token on each line, and lines without text between sentences. Columns are counted from
-    0, or from the last, which is -1. OUT.spacy gets one document for each sentence, with the
-    annotation of the columns that are named.
+    0, or from the last, which is -1. OUT.spacy gets one Doc for each sentence, with the annotation
+    of the columns that are named. If IN has -DOCSTART- lines, the number of the sentence's document
+    is in doc.user_data["document"].
 
     Of a corpus in one file, --draw makes three parts: convert it with --part train, dev and test.
 
@@ -143,7 +145,7 @@ def columns(
         docs = drawn_part(docs, draw, seed, part.value)
     elif part is not DrawnPart.train:
         raise InputError(f"--part {part.value} needs a share to draw: give --draw 0.1")
-    write_docs(source, target, docs, repairs)
+    write_docs(source, target, _whole(docs) if documents else docs, repairs)
 
 
 @convert_app.command()

@@ -31,7 +31,8 @@ def merge_config(
     SETTINGS.cfg may have a section [corpus] with the number of training `sentences`, and of their
     `words` for a BASE.cfg whose batches are counted in words. Then OUT.cfg evaluates, stops and
     lowers the learning rate after the same numbers of epochs as BASE.cfg, but epochs of this
-    corpus. BASE.cfg must evaluate once in each epoch.
+    corpus. With another training.max_epochs, it stops and has lowered the rate after that many
+    epochs. BASE.cfg must evaluate once in each epoch.
 
     A VALUE is JSON, as for `spacy train`, or else a string. A section takes a JSON object, whose
     settings replace those of the section; if it names another function, it replaces the section.

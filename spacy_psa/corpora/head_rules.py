@@ -139,36 +139,73 @@ def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
         >>> find_heads(tree).words
         [1, 2, 2, 2]
     """
-    words, tags, constituents = parsed
-    nodes = [(0, len(words), ROOT), *constituents]
-    below: list[list[int]] = [[] for _ in nodes]  # a constituent by its place, a word by -1 - word
-    around = [0]
-    done = 0
-
-    def take_words(until: int) -> None:
-        nonlocal done
-        while done < until:
-            while nodes[around[-1]][1] <= done:
-                around.pop()
-            below[around[-1]].append(-1 - done)
-            done += 1
-
-    for place, (start, _, _) in enumerate(nodes[1:], 1):
-        take_words(start)
-        while nodes[around[-1]][1] <= start:
-            around.pop()
-        below[around[-1]].append(place)
-        around.append(place)
-    take_words(len(words))
-
-    heads, governors = [0] * len(nodes), list(range(len(words)))
+    nodes = _nodes(parsed)
+    heads, governors = [0] * len(nodes), list(range(len(parsed.words)))
     for place in reversed(range(len(nodes))):  # the lower ones first
-        labels = [nodes[i][2] if i >= 0 else tags[-1 - i] for i in below[place]]
-        found = [heads[i] if i >= 0 else -1 - i for i in below[place]]
-        heads[place] = found[choose(nodes[place][2], labels)]
+        node = nodes[place]
+        found = [heads[i] if i >= 0 else -1 - i for i in node.children]
+        heads[place] = found[choose(node.label, node.labels)]
         for head in found:
             governors[head] = heads[place]
     return Heads(heads[1:], governors, heads[0])
+
+
+def find_head(parsed: Parsed, choose: Choose = collins) -> int:
+    """Find the head of a whole tree, as `find_heads` does, without those of all its constituents.
+
+    Args:
+        parsed: the tree, with at least one word.
+        choose: the rules.
+
+    Examples:
+        >>> find_head(Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (1, 2, "VP")]))
+        1
+    """
+    nodes = _nodes(parsed)
+    place = 0
+    while place >= 0:
+        node = nodes[place]
+        place = node.children[choose(node.label, node.labels)]
+    return -1 - place
+
+
+class _Node(NamedTuple):
+    """A constituent of a tree, or its root."""
+
+    label: str
+    end: int
+    children: list[int]
+    """A constituent by its place among the nodes, a word by -1 - word."""
+    labels: list[str]
+    """The label or tag of each child."""
+
+
+def _nodes(parsed: Parsed) -> list[_Node]:
+    """List the root of a tree and its constituents in preorder."""
+    words, tags, constituents = parsed
+    nodes = [_Node(ROOT, len(words), [], [])]
+    around = nodes[:]
+    done = 0
+
+    def put(start: int, child: int, label: str) -> None:
+        while around[-1].end <= start:
+            around.pop()
+        around[-1].children.append(child)
+        around[-1].labels.append(label)
+
+    def put_words(until: int) -> None:
+        nonlocal done
+        for word in range(done, until):
+            put(word, -1 - word, tags[word])
+        done = until
+
+    for place, (start, end, label) in enumerate(constituents, 1):
+        put_words(start)
+        put(start, place, label)
+        around.append(_Node(label, end, [], []))
+        nodes.append(around[-1])
+    put_words(len(words))
+    return nodes
 
 
 def _of_np(labels: Sequence[str]) -> int:

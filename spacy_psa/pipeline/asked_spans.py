@@ -1,6 +1,7 @@
 """Reads the spans that a user gives as evidence or asks about."""
 
 from collections.abc import Iterable
+from operator import index
 
 from spacy.tokens import Doc, Span
 
@@ -52,7 +53,8 @@ def checked_span(name: str, doc: Doc, asked: Asked) -> tuple[int, int, str]:
         asked: the span.
 
     Raises:
-        InputError: for a span of another doc, outside the doc, or without tokens.
+        InputError: for what is no span, and for a span of another doc, outside the doc, or without
+            tokens.
 
     Examples:
         >>> import spacy
@@ -66,7 +68,14 @@ def checked_span(name: str, doc: Doc, asked: Asked) -> tuple[int, int, str]:
             )
         start, end, label = asked.start, asked.end, asked.label_
     else:
-        start, end, label = (*asked, "")[:3]
+        try:
+            start, end, label = (*asked, "")[:3]
+            index(start), index(end)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{name}: {asked!r} is no span: give a list of spans, or of (start, end, label) "
+                "over tokens"
+            ) from None
     if not 0 <= start < end <= len(doc):
         raise InputError(
             f"{name}: ({start}, {end}) is no span of a doc of {len(doc)} tokens: give the "

@@ -1,9 +1,10 @@
 """The base class of all components: labels, weights, training steps, streams and saving."""
 
 import multiprocessing
+import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -109,11 +110,17 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
             1 if the label is new, 0 if the component has it already.
 
         Raises:
+            InputError: if the label is empty.
             ValueError: if the label is not a string, or if the model is initialized and cannot take
                 more labels.
         """
         if not isinstance(label, str):
             raise ValueError(Errors.E187)
+        if not label:
+            raise InputError(
+                f"{self.name}: '' is no label: every label, and every span of the training data, "
+                "needs a name"
+            )
         if label in self.labels:
             return 0
         self.cfg["labels"].append(label)
@@ -139,19 +146,21 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Iterable[str] | None = None,
+        labels: Any = None,
     ) -> None:
         """Fix the labels and make the weights.
 
         Args:
             get_examples: gives the training examples.
             nlp: the pipeline, which spaCy passes; it is not used.
-            labels: the labels; None to find them in the examples.
+            labels: a list of labels; None to find them in the examples.
 
         Raises:
-            InputError: if there is no label.
+            InputError: if there is no label, or `labels` is no list of labels.
             ValueError: if the examples have no token.
         """
+        # Not typed as Iterable[str]: spaCy would turn a string in a config into its letters.
+        self._check_list("labels", labels)
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
         found = self.find_labels(get_examples()) if labels is None else labels
         for label in found:
@@ -169,6 +178,18 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         self.prepare_model()
         self.model.initialize(X=sample)
 
+    def _check_list(self, setting: str, names: Any) -> None:
+        """Check that labels or tags for `initialize` are a list, or None.
+
+        Raises:
+            InputError: if they are a string or a mapping.
+        """
+        if isinstance(names, (str, Mapping)):
+            raise InputError(
+                f"{self.name}: {setting} is {reprlib.repr(names)}: give a list of {setting}, as "
+                "`spacy init labels` writes it for this component"
+            )
+
     def prepare_model(self) -> None:
         """Tell the model what follows from the labels, before its weights are made."""
 
@@ -181,8 +202,8 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Annotate a stream of docs.
 
-        If a batch fails, its docs are annotated one by one, so that only the docs that fail
-        themselves go to the error handler.
+        If a batch fails, its docs are tried one by one, and only the docs that fail themselves go
+        to the error handler. The others are annotated together; if that fails too, one by one.
 
         Args:
             stream: the docs.
@@ -199,19 +220,26 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
             try:
                 self.set_annotations(docs, self.predict(docs))
             except Exception:
-                yield from self._pipe_one_by_one(docs)
+                yield from self._without_failing(docs)
             else:
                 yield from docs
 
-    def _pipe_one_by_one(self, docs: Iterable[Doc]) -> Iterator[Doc]:
+    def _without_failing(self, docs: Iterable[Doc]) -> list[Doc]:
+        """Annotate the docs of a batch that failed, and give those that do not fail themselves."""
         handle_error = self.get_error_handler()
+        good = []
         for doc in docs:
             try:
                 self.set_annotations([doc], self.predict([doc]))
             except Exception as error:
                 handle_error(self.name, self, [doc], error)
             else:
-                yield doc
+                good.append(doc)
+        if len(good) > 1:
+            # Docs of one document see each other. If they fail together, what each got alone stays.
+            with suppress(Exception):
+                self.set_annotations(good, self.predict(good))
+        return good
 
     def _potentials(self, docs: list[Doc]) -> list[Floats2d]:
         self._require_weights()
@@ -322,8 +350,12 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
 
         Raises:
             InputError: if the files are damaged, or belong to another architecture.
-            FileNotFoundError: if a file is missing.
+            FileNotFoundError: if there is no such folder, or no weights in it.
         """
+        if not Path(path).is_dir():
+            raise FileNotFoundError(
+                f"Component '{self.name}' cannot be loaded: there is no folder {path}"
+            )
         with self._all_or_nothing():
             super().from_disk(path, exclude=tuple(exclude))
         return self

@@ -1,9 +1,14 @@
-"""Examples as a component of a pipeline sees them: annotated by the components before it."""
+"""What a component needs from those before it: their annotation, and vectors to listen to."""
 
 from collections.abc import Collection, Iterable
 
 from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2VecListener
+from spacy.tokens import Doc
 from spacy.training import Example
+from thinc.api import Model
+
+from spacy_psa.errors import InputError
 
 
 def with_upstream(
@@ -31,3 +36,35 @@ def with_upstream(
     with nlp.select_pipes(enable=[one for one in before if one not in without]):
         docs = list(nlp.pipe(example.predicted.copy() for example in examples))
     return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
+
+
+def has_listener(model: Model) -> bool:
+    """Whether a model takes its vectors from an earlier component of the pipeline."""
+    return any(hasattr(node, "upstream_name") for node in model.walk())
+
+
+def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
+    """Check that docs have the vectors that a model listens to, in place of which it reads zeros.
+
+    Args:
+        name: the name of the component, for the error.
+        model: its model.
+        docs: the docs.
+
+    Raises:
+        InputError: if a doc has none.
+    """
+    listeners = [node for node in model.walk() if hasattr(node, "upstream_name")]
+    for doc in docs if listeners else ():
+        for node in listeners:
+            if isinstance(node, Tok2VecListener):
+                missing = not doc.tensor.size
+            else:
+                missing = doc.has_extension("trf_data") and doc._.trf_data is None
+            if missing and len(doc):
+                upstream = node.upstream_name if node.upstream_name != "*" else "its upstream"
+                raise InputError(
+                    f"{name}: it listens to {upstream}, which has not seen the doc "
+                    f"{doc.text[:100]!r}: annotate it with the whole pipeline first, as nlp(text) "
+                    "does"
+                )

@@ -258,7 +258,6 @@ class SpanTree(StructuredDistribution[Tree]):
         *,
         required: Sequence[Iterable[Span]] | None = None,
         forbidden: Sequence[Iterable[Span]] | None = None,
-        uncrossed: Sequence[Iterable[tuple[int, int]]] | None = None,
     ) -> SpanTree:
         """Condition on evidence: trees that contradict it get the probability 0.
 
@@ -271,8 +270,6 @@ class SpanTree(StructuredDistribution[Tree]):
                 (start, end, label) that must be in its tree. Spans that cross them become
                 impossible. Several labels, of which one must be there, are a list.
             forbidden: for each sentence, the spans and constituents that must not be in its tree.
-            uncrossed: for each sentence, the spans that no constituent may cross. They need not be
-                constituents.
 
         Raises:
             ValueError: for a mask of another shape or type, and for a span or label out of range.
@@ -285,12 +282,45 @@ class SpanTree(StructuredDistribution[Tree]):
             tensor([0.3333])
         """
         labels = self.labelled.shape[1] + 1
-        legal = legal_labels(self._cells, labels, allowed, required, forbidden, uncrossed)
+        legal = legal_labels(self._cells, labels, allowed, required, forbidden)
         illegal = ~legal.to(self.labelled.device)
         return self._with(
             self.labelled.masked_fill(illegal[:, 1:], -torch.inf),
             self.null.masked_fill(illegal[:, 0], -torch.inf),
         )
+
+    def merge(self, spans: Sequence[Iterable[tuple[int, int]]], label: int = 1) -> SpanTree:
+        """Count trees that differ only in certain spans as one tree, in which these spans are.
+
+        The probability of such a tree is the sum over all labels that the spans may have, and over
+        being no constituents. Trees that cross the spans become impossible. The null scores must be
+        0, as from `from_spans`, or -inf.
+
+        Args:
+            spans: for each sentence, the spans (start, end).
+            label: the label that the spans get.
+
+        Raises:
+            ValueError: for a span out of range. The error names the sentence.
+
+        Examples:
+            >>> trees = SpanTree(torch.zeros(1, 3, 3, 2), torch.tensor([2]))
+            >>> for log_prob, tree in trees.merge([[(0, 1)]]).kbest(9)[0]:
+            ...     print(round(log_prob, 4), tree)
+            -0.6931 [(0, 2, 1), (0, 1, 1)]
+            -0.6931 [(0, 2, 1), (0, 1, 1), (1, 2, 1)]
+        """
+        merged = self.constrain(required=spans)
+        labelled = merged.labelled.clone()
+        for b, (own, n) in enumerate(zip(spans, self.lengths.tolist(), strict=True)):
+            for start, end in own:
+                cell = self._cells.at(b, start, end)
+                scores = self.labelled[cell]
+                if (start, end) != (0, n):  # the whole sentence is always a constituent
+                    scores = torch.cat([scores, self.null[cell : cell + 1]])
+                labelled[cell] = -torch.inf
+                labelled[cell, label - 1] = scores.logsumexp(0)
+        return self._with(labelled, merged.null)
 
     # ---------------------------------------------------------------------- inference
 

@@ -21,7 +21,6 @@ def legal_labels(
     allowed: Tensor | None = None,
     required: Sequence[Iterable[Span]] | None = None,
     forbidden: Sequence[Iterable[Span]] | None = None,
-    uncrossed: Sequence[Iterable[tuple[int, int]]] | None = None,
 ) -> Tensor:
     """Tell which labels each span may have, as `SpanTree.constrain` describes it.
 
@@ -31,7 +30,6 @@ def legal_labels(
         allowed: see `SpanTree.constrain`.
         required: likewise.
         forbidden: likewise.
-        uncrossed: likewise.
 
     Returns:
         (S, labels) bool.
@@ -57,11 +55,6 @@ def legal_labels(
         legal[cells.at(b, start, end)] &= chosen
     for b, start, end, chosen in _evidence("forbidden", forbidden, batch, labels):
         legal[cells.at(b, start, end)] &= ~chosen
-    for b, start, end, _ in _evidence("uncrossed", uncrossed, batch, labels):
-        cells.at(b, start, end)  # is it a span?
-        own = cells.of(b)
-        # A null span may cross: it is a part of the normal form, and no constituent.
-        legal[own, 1:] &= ~_crossing(cells, own, start, end)[:, None]
     return legal
 
 

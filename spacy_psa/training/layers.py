@@ -22,8 +22,9 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
     """Lay configs and then single settings over a config; variables stay variables.
 
     A layer may have a section [corpus] with the number of training `sentences`, and of their
-    `words`. Then the steps of the base are converted to the same numbers of epochs of that corpus;
-    the base must evaluate once in each epoch.
+    `words`. Then the steps of the base are converted to the same numbers of epochs of that corpus,
+    and those of the whole training to `max_epochs` if a layer or a setting gives it; the base must
+    evaluate once in each epoch.
 
     Args:
         base: the file of a complete training config.
@@ -50,6 +51,7 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
     if sizes:
         _check_unit(merged["training"]["batcher"], sizes, base)
         fit_epochs(merged["training"], whole["training"], sizes)
+        _fit_warmup(merged["training"], whole["training"])
         # Single settings are not fitted.
         of_training = {k: v for k, v in values.items() if k.partition(".")[0] == "training"}
         merged = with_settings(merged, of_training, base)
@@ -208,31 +210,57 @@ def _check_unit(batcher: Mapping[str, Any], sizes: Mapping[str, int], base: Path
 def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[str, int]) -> None:
     """Convert the steps of a training to epochs of a corpus.
 
-    If batches do not have a fixed number of sentences or words, the steps stay as they are.
+    They become steps of as many epochs as in the base, or of `max_epochs` where the training has
+    another number of them than the base. If batches do not have a fixed number of sentences or
+    words, the steps stay as they are.
 
     Args:
         training: the section [training], which is changed.
         base: the section as it was, which evaluates once in each epoch.
         sizes: the number of training `sentences`, or of their `words` if `batch_unit` is that.
+
+    Examples:
+        >>> base = {
+        ...     "batcher": {"size": 10}, "eval_frequency": 800, "patience": 0, "max_epochs": 0,
+        ...     "max_steps": 8000, "optimizer": {},
+        ... }  # fmt: skip
+        >>> training = {**base, "max_epochs": 30}
+        >>> fit_epochs(training, base, {"sentences": 1000})
+        >>> training["max_steps"]
+        3000
     """
     size, unit = training["batcher"].get("size"), batch_unit(training["batcher"])
     if not isinstance(size, int):
         return
     steps, epoch = math.ceil(sizes[unit] / size), base["eval_frequency"]
+    passes, those_of_base = (section.get("max_epochs", 0) for section in (training, base))
+    asked = isinstance(passes, int) and passes > 0 and passes != those_of_base
+
+    def whole(count: int) -> int:
+        """Convert the steps of a whole training."""
+        return passes * steps if asked else count * steps // epoch
+
     training["eval_frequency"] = steps
     training["patience"] = training["patience"] * steps // epoch
     most = base.get("max_steps", 0)  # 0 is no limit; a variable stands for the steps of the rate
     if isinstance(most, int) and most and training["max_steps"] == most:
-        training["max_steps"] = most * steps // epoch
+        training["max_steps"] = whole(most)
     rate = training["optimizer"].get("learn_rate")
     if not isinstance(rate, dict):
         return
     if "steps_per_epoch" in rate:
         rate["steps_per_epoch"] = steps
     total = rate.get("total_steps")
-    if not isinstance(total, int):
+    if isinstance(total, int) and (isinstance(most, str) or total in (most, those_of_base * epoch)):
+        rate["total_steps"] = whole(total)
+
+
+def _fit_warmup(training: dict[str, Any], base: dict[str, Any]) -> None:
+    """Let the learning rate rise in as many epochs as that of the base, if a layer has no other."""
+    rate, before = (section["optimizer"].get("learn_rate") for section in (training, base))
+    if not (isinstance(training["batcher"].get("size"), int) and isinstance(rate, dict)):
         return
-    if isinstance(most, str) or (most and total == most):
-        rate["total_steps"] = total * steps // epoch
-    elif total == base["max_epochs"] * epoch:
-        rate["total_steps"] = training["max_epochs"] * steps
+    warmup = rate.get("warmup_steps")
+    if warmup and isinstance(before, dict) and warmup == before.get("warmup_steps"):
+        steps, epoch = training["eval_frequency"], base["eval_frequency"]
+        rate["warmup_steps"] = max(1, warmup * steps // epoch)

@@ -146,7 +146,7 @@ def wait_for(condition, seconds=300):
     raise AssertionError("it does not happen")
 
 
-SHARDS, SIZE = 12, 1500
+SHARDS, SIZE = 12, 800
 
 
 def put_many(folder):

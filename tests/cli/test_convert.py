@@ -146,3 +146,5 @@ def test_the_parts_that_are_drawn_of_one_file_share_no_document(tmp_path):
         "test": 8,
     }
     assert len(set().union(*found.values())) == 40 == sum(len({*n}) for n in found.values())
+    assert convert("columns", tmp_path / "in", out, *options, "--documents").exit_code == 0
+    assert [doc.user_data["document"] for doc in docs(out)] == found["test"][::2]

@@ -190,15 +190,16 @@ def test_sections_and_folders_are_taken_from_archives(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format", "text"),
+    ("format", "text", "options"),
     [
-        ("conll2003", f"{INPUTS['conll2003']}\nRome NNP I-NP I-LOC\n"),
-        ("ontonotes", TWICE),
+        ("conll2003", f"{INPUTS['conll2003']}\nRome NNP I-NP I-LOC\n", []),
+        ("columns", f"{INPUTS['conll2003']}\nRome NNP I-NP I-LOC\n", ["--ner", -1]),
+        ("ontonotes", TWICE, []),
     ],
 )
-def test_documents_keep_their_sentences(write, tmp_path, format, text):
+def test_documents_keep_their_sentences(write, tmp_path, format, text, options):
     source, out = write(format, text), tmp_path / "out.spacy"
-    result = convert(format, source, out, "--documents")
+    result = convert(format, source, out, "--documents", *options)
     assert result.exit_code == 0, result.stderr
     assert "2 sentences" in result.stdout
     [doc] = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)

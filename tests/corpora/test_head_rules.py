@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from spacy_psa.corpora.head_rules import TABLE_A1, collins, find_heads, universal
+from spacy_psa.corpora.head_rules import TABLE_A1, collins, find_head, find_heads, universal
 from spacy_psa.corpora.trees import parse_tree
 from tests.helpers.trees import bracketings
 
@@ -100,6 +100,7 @@ def test_heads_make_a_projective_dependency_tree(choose, text):
     tree = parse_tree(text)
     heads = find_heads(tree, choose)
     assert [i for i, head in enumerate(heads.words) if head == i] == [heads.root]
+    assert find_head(tree, choose) == heads.root
     for (start, end, _), head in zip(tree.constituents, heads.constituents, strict=True):
         inside = range(start, end)
         # All words of a constituent but its head depend on words within it.

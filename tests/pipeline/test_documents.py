@@ -127,6 +127,52 @@ def test_a_pipeline_is_the_same_after_disk_and_bytes(random, tmp_path):
             numpy.testing.assert_allclose(found, marginals, atol=1e-6)
 
 
+def failing(predict, fails):
+    """A `predict` that fails for some docs."""
+
+    def fail(docs):
+        docs = list(docs)
+        if fails(docs):
+            raise RuntimeError("bad doc")
+        return predict(docs)
+
+    return fail
+
+
+def stream(nlp):
+    """The sentences of two documents, and one that names no document between them."""
+    other = Doc(nlp.vocab, words=["bad", "luck"])
+    return [*map(blank, sentences(nlp, 0)), other, *map(blank, sentences(nlp, 2))]
+
+
+@pytest.mark.parametrize("bad", [0, 2, 4])
+def test_a_doc_that_fails_leaves_the_documents_of_its_batch_together(random, monkeypatch, bad):
+    ner, docs = random.get_pipe("ner"), stream(random)
+    rest = stream(random)
+    del rest[bad]
+    expected = [scored(doc) for doc in random.pipe(rest)]
+    assert expected != [scored(random(blank(doc))) for doc in rest]
+    monkeypatch.setattr(ner, "predict", failing(ner.predict, lambda group: docs[bad] in group))
+    failed = []
+    monkeypatch.setattr(ner, "error_handler", lambda *error: failed.append(error), raising=False)
+    found = list(ner.pipe(docs, batch_size=9))
+    assert [id(doc) for doc in found] == [id(doc) for doc in docs if doc is not docs[bad]]
+    for doc, scores in zip(found, expected, strict=True):
+        assert scored(doc) == pytest.approx(scores, abs=1e-4)
+    ((name, _, group, error),) = failed
+    assert (name, str(error)) == ("ner", "bad doc") and group[0] is docs[bad]
+
+
+def test_docs_that_fail_only_together_are_annotated_alone(random, monkeypatch):
+    ner, docs = random.get_pipe("ner"), stream(random)
+    expected = [scored(random(blank(doc))) for doc in docs]
+    monkeypatch.setattr(ner, "predict", failing(ner.predict, lambda group: len(group) > 1))
+    found = list(ner.pipe(docs, batch_size=9))
+    assert [id(doc) for doc in found] == list(map(id, docs))
+    for doc, scores in zip(found, expected, strict=True):
+        assert scored(doc) == pytest.approx(scores, abs=1e-4)
+
+
 def test_evidence_in_a_document_holds_and_leaves_other_sentences_alone(random):
     doc = blank(gold(random, 2))
     free = random(blank(doc))

@@ -153,6 +153,17 @@ def test_folder_without_weights_does_not_load(trained, tmp_path):
         spacy.load(tmp_path / "model")
 
 
+def test_a_folder_that_is_not_there_is_an_error_that_names_it_and_changes_nothing(
+    trained, tmp_path
+):
+    expected = annotate(trained, TEXTS)
+    with pytest.raises(FileNotFoundError, match=r"'ner' cannot be loaded: .* no folder .*nowhere"):
+        trained.get_pipe("ner").from_disk(tmp_path / "nowhere")
+    assert annotate(trained, TEXTS) == expected
+    with pytest.raises(OSError, match=r"\[E052\]"):
+        spacy.load(tmp_path / "nowhere")
+
+
 def test_code_in_a_weights_file_is_not_run(trained, tmp_path):
     """Weights are data: a pickle that calls something is refused."""
 

@@ -226,6 +226,33 @@ def test_constrained_is_the_distribution_given_the_evidence(path, dtype, require
     assert given_evidence.log_partition[1] == dist.log_partition[1]
 
 
+@pytest.mark.parametrize("spans", [[(1, 3)], [(0, 4)], [(0, 2), (2, 3)], [(2, 4), (0, 4)]])
+def test_merged_trees_have_the_sum_of_their_probabilities(path, dtype, spans):
+    lengths = torch.tensor([4, 1])
+    scores = random_scores(lengths, 3, seed=4, null=False, dtype=dtype)
+    dist = SpanTree(scores, lengths)
+    merged = dist.merge([spans, []], label=2)
+    sums = {}
+    for tree, score in enumerate_trees(scores[0], 4):
+        if not any(crosses(node, span) for node in tree for span in spans):
+            with_spans = {node for node in tree if node[:2] not in spans}
+            key = frozenset(with_spans | {(*span, 2) for span in spans})
+            sums[key] = sums.get(key, 0.0) + math.exp(score)
+    near = functools.partial(pytest.approx, abs=TOLERANCE[dtype])
+    total = sum(sums.values())
+    assert merged.log_partition[0].item() == near(math.log(total))
+    found = {frozenset(tree): p for p, tree in merged.kbest(5)[0]}
+    assert len(found) == 5
+    assert found == near({key: math.log(sums[key] / total) for key in found})
+    assert max(sums, key=lambda key: sums[key]) == next(iter(found))
+    assert merged.log_partition[1] == dist.log_partition[1]
+
+
+def crosses(one: tuple, other: tuple) -> bool:
+    (a, b), (c, d) = one[:2], other[:2]
+    return a < c < b < d or c < a < d < b
+
+
 def test_allowed_labels_are_the_only_ones(path):
     lengths = torch.tensor([4, 2])
     scores = random_scores(lengths, 3, seed=4)

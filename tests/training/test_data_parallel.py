@@ -23,7 +23,7 @@ from tests.helpers.trainings import (
     run_together,
 )
 
-STEPS = 20
+STEPS = 10
 
 
 def without_chance(corpus, size, optimizer="sgd", reduction="mean"):

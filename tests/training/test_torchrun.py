@@ -32,13 +32,9 @@ def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus):
     config.to_disk(folder / "config.cfg")
     (folder / "code.py").write_text(DYING, encoding="utf8")
 
-    ended = torchrun(folder)
-    assert ended.returncode != 0
-    assert "exitcode: -9" in ended.stderr and "local_rank: 1" in ended.stderr
-    assert not (folder / "checkpoints" / "finished.json").exists()
-
     done = torchrun(folder, "--max-restarts", "1")
     assert done.returncode == 0, done.stderr
+    assert "exitcode: -9" in done.stderr and "local_rank: 1" in done.stderr
     assert "Resuming after step 10" in done.stdout
     assert done.stdout.count("Saved the pipeline to") == 1
 

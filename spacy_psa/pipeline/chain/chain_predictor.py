@@ -26,6 +26,7 @@ from spacy_psa.pipeline.chain.temperature import Tempered
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Covered
 from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.ragged import batches_by_size, mask, pad
 from spacy_psa.sentences import Bounds, SplitDocs
 from spacy_psa.structs.chain import LinearChain
@@ -83,6 +84,8 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         forbidden_spans_key: str | None,
     ):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
+        with naming(name):
+            check_sizes(batch_tokens=batch_tokens)
         self.batch_tokens = batch_tokens
         self.confidence = confidence
         self.required_spans_key = required_spans_key
@@ -207,6 +210,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
                 f"{self.name}: there are no tokens to give a distribution over: "
                 "give docs with tokens"
             )
+        check_upstream(self.name, self.model, split.docs)
         known = self.known(split)
         potentials = self._potentials(self._inputs(split))
         filled = [i for i, array in enumerate(potentials) if len(array)]
@@ -287,6 +291,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
     ) -> Iterator[tuple[list[int], list[Floats2d]]]:
         """Yield the numbers of sentences that go through the model together, and their scores."""
         self._require_weights()
+        check_upstream(self.name, self.model, split.docs)
         if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
             return
         # Layers that must get whole docs are computed once, for all of them.

@@ -78,6 +78,9 @@ class CRFChunker(SpanLabeler):
     predicts the best analysis that agrees with them. It also keeps chunks whose labels the model
     does not know, and predicts nothing over them. Its own earlier predictions are not evidence.
 
+    A predicted chunk begins and ends with a word, and may have white space inside. With
+    `scheme = "BIO"` it may end with white space. Chunks on a doc stay as they are.
+
     In training, a reference doc without the key `spans_key` has no annotation to learn from.
 
     Scores: `chunks_p`, `chunks_r`, `chunks_f` and `chunks_per_type` (see `score_chunks`); with

@@ -87,6 +87,18 @@ class SpanDecoder(ABC):
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
         """Choose the spans of each sentence of a chain."""
 
+    def _scores(
+        self, chain: LinearChain, scheme: SpanScheme, spans: list[Spans]
+    ) -> list[list[float]] | list[None]:
+        """Compute the probabilities of the spans of each sentence, if they are wanted."""
+        if not self.scores:
+            return [None] * len(spans)
+        posteriors = SpanPosteriors(chain, scheme)
+        return [
+            [float(posteriors.of(row, s, e, scheme.label_index(label))) for s, e, label in found]
+            for row, found in enumerate(spans)
+        ]
+
     def _finish(
         self, chain: LinearChain, spans: list[Spans], scores: list[list[float]] | list[None]
     ) -> list[SpanPrediction]:
@@ -113,10 +125,7 @@ class ViterbiDecoder(SpanDecoder):
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
         spans = scheme.decode_batch(chain.argmax)
-        if not self.scores:
-            return self._finish(chain, spans, [None] * len(spans))
-        posteriors = SpanPosteriors(chain, scheme)
-        return self._finish(chain, spans, _scores(posteriors, scheme, spans))
+        return self._finish(chain, spans, self._scores(chain, scheme, spans))
 
 
 class ExpectedF1Decoder(SpanDecoder):
@@ -168,10 +177,9 @@ class ExpectedF1Decoder(SpanDecoder):
         )
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
-        posteriors = SpanPosteriors(chain, scheme)
         best = best_expected_f1(chain, scheme)
         spans = [[(s, e, scheme.labels[label]) for s, e, label in found] for found in best]
-        return self._finish(chain, spans, _scores(posteriors, scheme, spans))
+        return self._finish(chain, spans, self._scores(chain, scheme, spans))
 
 
 class ThresholdDecoder(SpanDecoder):
@@ -216,8 +224,8 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
     Args:
         decode: "viterbi", "mbr" or "threshold".
         threshold: a probability from 0 to 1, for "threshold".
-        scores: whether predictions have the probability of each span; "mbr" and "threshold"
-            always give it.
+        scores: whether predictions have the probability of each span; "threshold" always gives
+            it.
         entropy: whether predictions have the entropy of the distribution.
 
     Raises:
@@ -233,7 +241,7 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
     if decode == "viterbi":
         return ViterbiDecoder(scores=scores, entropy=entropy)
     if decode == "mbr":
-        return ExpectedF1Decoder(scores=True, entropy=entropy)
+        return ExpectedF1Decoder(scores=scores, entropy=entropy)
     if decode == "threshold":
         return ThresholdDecoder(float(threshold), scores=True, entropy=entropy)
     raise SettingError("decode", decode, f"take one of {get_args(Decode)}")
@@ -253,15 +261,6 @@ def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
     scored = all(part.scores is not None for _, part in parts)
     entropy = float(sum(entropies)) if len(entropies) == len(parts) else None
     return SpanPrediction(spans, scores if scored else None, entropy)
-
-
-def _scores(
-    posteriors: SpanPosteriors, scheme: SpanScheme, spans: list[Spans]
-) -> list[list[float]]:
-    return [
-        [float(posteriors.of(row, s, e, scheme.label_index(label))) for s, e, label in found]
-        for row, found in enumerate(spans)
-    ]
 
 
 class _Row(NamedTuple):

@@ -39,6 +39,9 @@ class CRFEntityRecognizer(SpanLabeler):
     O or have no annotation say nothing, and the component's own earlier predictions are not
     evidence.
 
+    A predicted entity begins and ends with a word, and may have white space inside. With
+    `scheme = "BIO"` it may end with white space. Entities on a doc stay as they are.
+
     In training, the loss marginalises over tokens without annotation (`-` in spaCy's scheme).
 
     Scores: `ents_p`, `ents_r`, `ents_f` and `ents_per_type`; with `decode = "threshold"` also the

@@ -7,6 +7,8 @@ from spacy.training import Example
 from thinc.api import Model, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats2d
 
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.upstream import has_listener
 from spacy_psa.structs.cross_entropy import cross_entropy
 
 
@@ -52,12 +54,21 @@ class Rehearsing:
 
         Returns:
             The losses. Nothing is learned before `nlp.resume_training`.
+
+        Raises:
+            InputError: if the model listens to another component, which does not take part.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)  # type: ignore[attr-defined]
         docs = [example.predicted for example in examples if len(example.predicted)]
         if self._rehearsal_model is None or not docs:
             return losses
+        if has_listener(self.model):
+            raise InputError(
+                f"{self.name}: it listens to another component, which "  # type: ignore[attr-defined]
+                "nlp.rehearse does not run: give it an encoder of its own with "
+                "nlp.replace_listeners, then call nlp.resume_training again"
+            )
         set_dropout_rate(self.model, drop)
         asked = self._rehearsal_model.predict(docs)
         scores, backprop = self.model.begin_update(docs)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 import numpy
 import torch
@@ -140,7 +140,7 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Iterable[str] | None = None,
+        labels: Any = None,
     ) -> None:
         """Fix the labels and make the weights; see `StructuredPipe.initialize`.
 

@@ -97,6 +97,8 @@ class SpanEvidence(NamedTuple):
         ends = {end for _, end in bounds}
         for span in self.required:
             start, end, label = span
+            if span not in held and (doc[start].is_space or doc[end - 1].is_space):
+                refuse(f"{shown(span)} is required, but begins or ends with white space")
             if any(start < cut < end for cut in ends):
                 refuse(f"{shown(span)} is required, but a sentence ends inside of it")
             if span in self.forbidden or (start, end, "") in self.forbidden:

@@ -76,7 +76,7 @@ class SpanPredictor(ChainPredictor):
     def known_tags(self, doc: Doc, bounds: Bounds) -> list[Allowed | None]:
         held, known = self.held(doc)
         if not held and not numpy.count_nonzero(known):
-            return [None] * len(bounds)
+            return self._without_space([None] * len(bounds), doc, bounds)
         fault = conflict(held)
         if fault is not None:
             sentence = _sentence(doc, bounds, fault.span)
@@ -85,7 +85,29 @@ class SpanPredictor(ChainPredictor):
                 "so no analysis has all spans on the doc: remove one, or set overwrite = true"
             )
         spans = [(span.start, span.end, span.label_) for span in held]
-        return allowed_by(spans, known, bounds, self.scheme)
+        return self._without_space(allowed_by(spans, known, bounds, self.scheme), doc, bounds)
+
+    def _without_space(
+        self, known: list[Allowed | None], doc: Doc, bounds: Bounds
+    ) -> list[Allowed | None]:
+        """Leave out spans that begin or end with white space, unless they are on the doc.
+
+        In BIO, whose tags do not tell the end, a span may still end so.
+        """
+        space = doc.to_array("IS_SPACE").astype(bool)
+        if not space.any():
+            return known
+        inside = numpy.array([tag[0] in "OI" for tag in self.tags])
+        found = []
+        for (start, end), allowed in zip(bounds, known):
+            own = space[start:end]
+            if own.any():
+                if allowed is None:
+                    allowed = numpy.ones((end - start, len(self.tags)), dtype=bool)
+                left = allowed[own] & inside
+                allowed[own] = numpy.where(left.any(1, keepdims=True), left, allowed[own])
+            found.append(allowed)
+        return found
 
     def known_of(  # type: ignore[override]
         self,
@@ -168,11 +190,17 @@ class SpanPredictor(ChainPredictor):
             or has no token.
 
         Raises:
-            InputError: if the spans are of different docs, or if the model does not know a label.
+            InputError: if they are no spans, if they are of different docs, or if the model does
+                not know a label.
         """
         spans = list(spans)
         if not spans:
             return numpy.zeros(0)
+        if not all(isinstance(span, Span) for span in spans):
+            raise InputError(
+                f"{self.name}: posterior takes spans of a doc: for (start, end, label), take "
+                "analyses(doc).posterior"
+            )
         doc = spans[0].doc
         for span in spans:
             if span.doc is not doc:

@@ -15,6 +15,7 @@ A chart has the n words of one sentence, its fenceposts 0 … n, and one label f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
@@ -35,6 +36,8 @@ KEY = "constituents"
 JOIN = " "
 FLAT = "TOP"
 NO_TAG = "X"
+LABEL = re.compile(r"[^\s()]+")
+"""The labels that a bracketed tree can hold."""
 
 Node = tuple[int, int, str]
 """Start, end and label of a constituent, over tokens; or over fenceposts, with a chain's label."""
@@ -92,7 +95,7 @@ def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node
 
     Raises:
         InputError: if a constituent of the reference crosses the end of a sentence or another
-            constituent, or if its label is empty or holds a blank.
+            constituent, or if its label is empty, or holds a blank or a bracket.
     """
     sentences = word_sentences(predicted)
     if key not in reference.spans:
@@ -202,7 +205,7 @@ def nested(
 
     Raises:
         InputError: if a constituent crosses the end of a sentence or another constituent, or if its
-            label is empty or holds a blank.
+            label is empty, or holds a blank or a bracket.
     """
     ends = letters[[end for _, end in bounds]]
     found: list[list[Node]] = [[] for _ in bounds]
@@ -218,8 +221,8 @@ def nested(
         while above and above[-1][0] <= start:
             above.pop()
         wrong = ""
-        if (labelled and not label) or JOIN in label:
-            wrong = "has a label that is empty or holds a blank"
+        if (labelled or label) and not LABEL.fullmatch(label):
+            wrong = "has a label that is empty, or holds a blank or a bracket"
         elif end > ends[sentence]:
             wrong = "crosses the end of its sentence"
         elif above and end > above[-1][0]:

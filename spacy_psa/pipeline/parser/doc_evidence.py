@@ -9,7 +9,13 @@ from spacy.tokens import Doc, Span
 from spacy_psa.corpora.trees import ROOTS
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.asked_spans import Asked, checked_span
-from spacy_psa.pipeline.parser.constituents import Node, Sentence, letters_before, nested
+from spacy_psa.pipeline.parser.constituents import (
+    Node,
+    Sentence,
+    letters_before,
+    named,
+    nested,
+)
 from spacy_psa.pipeline.parser.evidence import Evidence
 from spacy_psa.pipeline.parser.predictions import predicted_constituents
 from spacy_psa.pipeline.parser.sentence_tree import in_order
@@ -27,7 +33,7 @@ def read_evidence(doc: Doc, key: str, sentences: Sequence[Sentence]) -> list[Evi
 
     Raises:
         InputError: if a constituent crosses the end of its sentence or another one, or if its label
-            is empty or holds a blank.
+            is empty, or holds a blank or a bracket.
 
     Examples:
         >>> import spacy
@@ -94,7 +100,7 @@ def evidence_of(
         remedy: what to do about constituents that cross, for the error.
 
     Raises:
-        InputError: as `read_evidence`.
+        InputError: as `read_evidence`, and if a constituent is required and forbidden.
     """
     letters = letters_before(doc)
     bounds = [(sentence.start, sentence.end) for sentence in sentences]
@@ -116,5 +122,9 @@ def evidence_of(
             for span in forbidden
             if sentence.start <= span.start and span.end <= sentence.end
         ]
+        for (start, end), chain in chains:
+            if any(node[:2] == (start, end) and node[2] in ("", *chain) for node in unwanted):
+                text = doc[words[start] : words[end - 1] + 1].text
+                raise InputError(f"{named(doc)}: {text!r} is required and forbidden; {remedy}")
         found.append(Evidence(chains, unwanted))
     return found

@@ -1,7 +1,7 @@
 """What is known of the tree of a sentence, as evidence for the chart, and what is asked with it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from spacy.tokens import Doc
@@ -82,7 +82,7 @@ def constrain(dist: SpanTree, known: Sequence[Evidence], labels: Sequence[str]) 
         dist: the distribution.
         known: the evidence of each of its sentences.
         labels: the labels of the chart; `labels[i]` has the number i + 1. A chain that is in none
-            of them is not to be crossed, and need not be a constituent.
+            of them stands in place of whatever the chart has there.
 
     Examples:
         >>> import torch
@@ -95,21 +95,70 @@ def constrain(dist: SpanTree, known: Sequence[Evidence], labels: Sequence[str]) 
         return dist
     required: list[list[tuple[int, int, list[int]]]] = []
     forbidden: list[list[tuple[int, int, list[int]]]] = []
-    uncrossed: list[list[Place]] = []
-    for evidence, length in zip(known, dist.lengths.tolist(), strict=True):
+    kept = [[*evidence.kept(labels)] for evidence in known]
+    for evidence, places, length in zip(known, kept, dist.lengths.tolist(), strict=True):
         whole = (0, length)
-        numbered = [
-            (place, _numbers(chain, labels, place == whole)) for place, chain in evidence.required
-        ]
-        required.append([(*place, numbers) for place, numbers in numbered if numbers])
-        uncrossed.append([place for place, numbers in numbered if not numbers])
+        required.append(
+            [
+                (*place, _numbers(chain, labels, place == whole))
+                for place, chain in evidence.required
+                if place not in places
+            ]
+        )
         forbidden.append(
             [
                 (start, end, _numbers([label] if label else [], labels, (start, end) == whole))
                 for start, end, label in evidence.forbidden
             ]
         )
-    return dist.constrain(required=required, forbidden=forbidden, uncrossed=uncrossed)
+    given = dist.constrain(required=required, forbidden=forbidden)
+    if any(kept):
+        # Expected F1 counts the constituents of a label: one is the nearest to a kept chain.
+        single = (i for i, label in enumerate(labels, 1) if label != FLAT and JOIN not in label)
+        given = given.merge(kept, next(single, 1))
+    return given
+
+
+def check_kept(
+    name: str, words: Sequence[str], kept: Mapping[Place, list[str]], asked: Evidence
+) -> Evidence:
+    """Check what is asked about the places of kept chains, which stay as they are.
+
+    Args:
+        name: the name of the component, for the error.
+        words: the words of the sentence, for the error.
+        kept: the chains that are kept; see `Evidence.kept`.
+        asked: constituents that are required and forbidden.
+
+    Returns:
+        What is asked about other places.
+
+    Raises:
+        InputError: if a kept chain lacks what is required, or has what is forbidden.
+
+    Examples:
+        >>> check_kept("parser", ["Ada", "left"], {(0, 1): ["QP"]}, Evidence([], [(0, 1, "NP")]))
+        Evidence(required=[], forbidden=[])
+    """
+
+    def refuse(start: int, end: int, why: str) -> None:
+        chain = JOIN.join(kept[start, end])
+        raise InputError(
+            f"{name}: {' '.join(words[start:end])!r} is the constituent {chain!r} on the doc, and "
+            f"{why}, so no tree agrees: change one of them"
+        )
+
+    for (start, end), chain in asked.required:
+        lacking = [label for label in chain if label not in kept.get((start, end), chain)]
+        if lacking:
+            refuse(start, end, f"{lacking[0]} is required there")
+    for start, end, label in asked.forbidden:
+        if (start, end) in kept and (not label or label in kept[start, end]):
+            refuse(start, end, f"{label or 'any constituent'} is forbidden there")
+    return Evidence(
+        [(place, chain) for place, chain in asked.required if place not in kept],
+        [node for node in asked.forbidden if node[:2] not in kept],
+    )
 
 
 def _numbers(chain: Sequence[str], labels: Sequence[str], whole: bool) -> list[int]:

@@ -51,11 +51,11 @@ __all__ = [
 def register_extensions() -> None:
     """Add the attributes of trees to spans, tokens and docs.
 
-    `Span._.labels`, `.parse_string`, `.constituents`, `.parent`, `.children` and
-    `.constituent_confidence`, the same for tokens, and `Doc._.parse_trees` call the functions of
-    this module with these names; `Span._.head_token` calls that of `heads`. If benepar has
-    registered its attributes before, they answer for the docs that have no constituents of ours.
-    Any other attribute with one of these names stays, and a warning says so.
+    `Span._.labels`, `.parse_string`, `.constituents`, `.parent`, `.children`,
+    `.constituent_confidence` and `.head_token`, the same for tokens, and `Doc._.parse_trees` call
+    the functions of this module with these names. If benepar has registered its attributes before,
+    they answer for the docs that have no constituents of ours. Any other attribute with one of
+    these names stays, and a warning says so.
 
     Examples:
         >>> register_extensions()
@@ -65,7 +65,6 @@ def register_extensions() -> None:
     for getter in GETTERS:
         _register(Span, getter.__name__, getter)
         _register(Token, getter.__name__, partial(_on_token, getter))
-    _register(Span, "head_token", head_token)
     _register(Doc, "parse_trees", parse_trees)
 
 
@@ -85,7 +84,6 @@ def remove_extensions() -> None:
     for kind in (Span, Token):
         for getter in GETTERS:
             _remove(kind, getter)
-    _remove(Span, head_token)
     _remove(Doc, parse_trees)
 
 
@@ -272,7 +270,15 @@ def parse_trees(doc: Doc, key: str = KEY) -> Trees:
     return found
 
 
-GETTERS = (labels, parse_string, constituents, parent, children, constituent_confidence)
+GETTERS = (
+    labels,
+    parse_string,
+    constituents,
+    parent,
+    children,
+    constituent_confidence,
+    head_token,
+)
 
 
 def _on_token(getter: Callable[..., Any], token: Token) -> Any:

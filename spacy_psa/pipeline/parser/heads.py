@@ -3,11 +3,12 @@
 They need parts of speech (`token.tag_`), as the rules do.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from spacy.tokens import Doc, Span, Token
 
-from spacy_psa.corpora.head_rules import Choose, Heads, collins, find_heads, universal
+from spacy_psa.corpora.head_rules import Choose, collins, find_head, find_heads, universal
 from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import check_choice
 from spacy_psa.pipeline.parser.constituents import KEY, NO_TAG, word_sentences
@@ -44,11 +45,8 @@ def head_token(span: Span, key: str = KEY, rules: Rules | None = None) -> Token 
     node, tree = node_and_tree(span, key)
     if tree is None:
         return None
-    words, heads = _heads(tree, _choose(span.doc, rules))
-    chain = tree.chain(node)
-    if chain:
-        return words[heads.constituents[chain[0]]]
-    return node[0] if len(node) == 1 else words[heads.root]
+    words, parsed = _parsed(node, tree.below(node))
+    return words[find_head(parsed, _choose(span.doc, rules))]
 
 
 def dependencies(doc: Doc, key: str = KEY, rules: Rules | None = None) -> list[Token]:
@@ -79,8 +77,8 @@ def dependencies(doc: Doc, key: str = KEY, rules: Rules | None = None) -> list[T
     for sentence in word_sentences(doc):
         if len(sentence.words):
             around = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
-            words, heads = _heads(SentenceTree.around(around, key), choose)
-            for word, head in zip(words, heads.words):
+            words, parsed = _parsed(around, SentenceTree.around(around, key).spans)
+            for word, head in zip(words, find_heads(parsed, choose).words):
                 found[word.i] = words[head]
     return found
 
@@ -92,10 +90,9 @@ def _choose(doc: Doc, rules: Rules | None) -> Choose:
     return RULES[rules]
 
 
-def _heads(tree: SentenceTree, choose: Choose) -> tuple[list[Token], Heads]:
-    """Find the heads of a tree, whose words are numbered without white space."""
-    words = [token for token in tree.sentence if token.text.strip()]
+def _parsed(node: Span, constituents: Iterable[Span]) -> tuple[list[Token], Parsed]:
+    """Give the words of a node, and its subtree over them, without white space."""
+    words = [token for token in node if token.text.strip()]
     place = {token.i: i for i, token in enumerate(words)}
-    spans = [(place[c.start], place[c.end - 1] + 1, c.label_) for c in tree.spans]
-    parsed = Parsed([w.text for w in words], [w.tag_ or NO_TAG for w in words], spans)
-    return words, find_heads(parsed, choose)
+    spans = [(place[c.start], place[c.end - 1] + 1, c.label_) for c in constituents]
+    return words, Parsed([w.text for w in words], [w.tag_ or NO_TAG for w in words], spans)

@@ -1,8 +1,8 @@
 """`constituency_parser`: constituency trees by a chart over labelled spans (Kitaev2018)."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -13,9 +13,9 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.more_labels import add_span_labels
 from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.errors import InputError, check_choice, naming
+from spacy_psa.errors import InputError, SettingError, check_choice, naming
 from spacy_psa.pipeline.factory import component_factory
-from spacy_psa.pipeline.parser.constituents import JOIN, KEY, gold_trees
+from spacy_psa.pipeline.parser.constituents import JOIN, KEY, LABEL, gold_trees
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
 from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold
 from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
@@ -23,8 +23,6 @@ from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
 from spacy_psa.pipeline.parser.tree_predictor import Decode, TreePredictor
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import split_sentences
-
-LABEL = re.compile(r"[^\s()]+")
 
 
 class ConstituencyParser(TreePredictor):
@@ -156,6 +154,8 @@ class ConstituencyParser(TreePredictor):
         )
         with naming(name):
             check_choice("loss", loss, Loss)
+            if not tag_weight >= 0:
+                raise SettingError("tag_weight", tag_weight, "take 0 or more")
         self.loss = loss
         self.tag_weight = tag_weight
 
@@ -168,21 +168,23 @@ class ConstituencyParser(TreePredictor):
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Iterable[str] | None = None,
-        tags: Iterable[str] | None = None,
+        labels: Any = None,
+        tags: Any = None,
     ) -> None:
         """Fix the labels, and the tags if there is a tag head, and make the weights.
 
         Args:
             get_examples: gives the training examples.
             nlp: the pipeline, which spaCy passes; it is not used.
-            labels: the labels; None to find them in the examples.
-            tags: the tags; None to find them in the examples.
+            labels: a list of labels; None to find them in the examples.
+            tags: a list of tags; None to find them in the examples.
 
         Raises:
-            InputError: if there is no label, or no tag for a tag head.
+            InputError: if there is no label, or no tag for a tag head, or if `labels` or `tags` is
+                no list.
             ValueError: if the examples have no token.
         """
+        self._check_list("tags", tags)
         if self.model.has_ref("tags"):
             validate_get_examples(get_examples, "ConstituencyParser.initialize")
             self.cfg["tags"] = list(find_tags(get_examples()) if tags is None else tags)

@@ -11,13 +11,13 @@ from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.parser.asked_evidence import asked_evidence
 from spacy_psa.pipeline.parser.charts import Shares, label_shares
-from spacy_psa.pipeline.parser.constituents import Sentence, bracketed, word_sentences
+from spacy_psa.pipeline.parser.constituents import JOIN, Sentence, bracketed, word_sentences
 from spacy_psa.pipeline.parser.doc_evidence import constraint_spans, evidence_of
 from spacy_psa.pipeline.parser.evidence import (
     Evidence,
     TreeDecoding,
+    check_kept,
     constrain,
-    numbers_of,
     tree_gain,
 )
 from spacy_psa.pipeline.parser.plan import Plan
@@ -122,7 +122,8 @@ class TreeQueries:
     ) -> TreeDecoding:
         self._check_number(k, "decode")
         plan = self._plan([doc])
-        evidence = asked_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
+        asked = asked_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
+        evidence = [self._beside_kept(plan, i, one) for i, one in enumerate(asked)]
         for i in plan.too_long:
             if any(evidence[i]):
                 raise InputError(
@@ -224,11 +225,12 @@ class TreeQueries:
             True
         """
         asked = [constraint_spans(self.name, doc, each) for each in (required, forbidden)]
+        single = sorted({label for chain in self.labels for label in chain.split(JOIN)})
         for span in (span for spans in asked for span in spans):
-            if span.label_ and not numbers_of([span.label_], self.labels):
+            if span.label_ and span.label_ not in single:
                 raise InputError(
-                    f"{self.name}: the label {span.label_!r} of {span.text!r} is in none of the "
-                    f"labels {', '.join(self.labels)}"
+                    f"{self.name}: the label {span.label_!r} of {span.text!r} is none of "
+                    f"{', '.join(single)}; a chain is several constituents, the outermost first"
                 )
         sentences, remedy = word_sentences(doc), "remove one of them"
         known = evidence_of(doc, asked[0], sentences, asked[1], remedy)
@@ -244,7 +246,16 @@ class TreeQueries:
             [span for span in doc.spans.get(key or "") or () if _within(span, sentence)]
             for key in keys
         )
-        return asked_evidence(self.name, doc, [sentence], self.labels, *groups)[0]
+        (asked,) = asked_evidence(self.name, doc, [sentence], self.labels, *groups)
+        return self._beside_kept(plan, number, asked)
+
+    def _beside_kept(self, plan: Plan, number: int, asked: Evidence) -> Evidence:
+        """Leave out what is asked where the chains on a doc stay as they are, after a check."""
+        kept = plan.evidence[number].kept(self.labels)
+        if not (kept and any(asked)):
+            return asked
+        doc, words = plan.owners[number], plan.sentences[number].words.tolist()
+        return check_kept(self.name, [doc[i].text for i in words], kept, asked)
 
 
 def _within(span: Span, sentence: Sentence) -> bool:

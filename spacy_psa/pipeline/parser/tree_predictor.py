@@ -14,7 +14,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.corpora.bracketing import unescape
-from spacy_psa.errors import InputError, check_choice, check_sizes, naming
+from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, span_tree
@@ -28,6 +28,7 @@ from spacy_psa.pipeline.parser.predictions import Constituent, Parse, note_predi
 from spacy_psa.pipeline.parser.queries import TreeQueries
 from spacy_psa.pipeline.parser.seen_docs import SeenQuotes
 from spacy_psa.pipeline.parser.translation import chart_constituents
+from spacy_psa.pipeline.upstream import check_upstream, has_listener
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.span_cells import Tree
@@ -98,7 +99,12 @@ class TreePredictor(StructuredPipe, TreeQueries):
                     f"quotes = {quotes!r} does not reach the component that the model listens to: "
                     "leave it out, and train with quotes = 'mixed' of TreeCorpus.v1"
                 )
-            check_sizes(max_length=max_length)
+            check_sizes(max_length=max_length, batch_spans=batch_spans)
+            if not spans_key:
+                raise SettingError("spans_key", spans_key, "give the name of a span group")
+            if spans_key in (required_spans_key, forbidden_spans_key):
+                advice = "required_spans_key and forbidden_spans_key must be other groups"
+                raise SettingError("spans_key", spans_key, advice)
         self.max_length = max_length
         self.batch_spans = batch_spans
         self.confidence = confidence
@@ -218,7 +224,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
                 f"{self.name}: parse takes a list of words: give {words.split()!r}, or take "
                 "nlp(text)._.parse_trees for text"
             )
-        if listens(self.model):
+        if has_listener(self.model):
             raise InputError(
                 f"{self.name}: it listens to another component of its pipeline: "
                 "take nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"
@@ -273,6 +279,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
     def _planned(self, docs: list[Doc], known: list[Evidence] | None = None) -> Plan:
         key = None if self.overwrite else self.spans_key
         tags_key = None if self.overwrite_tags else self.spans_key
+        check_upstream(self.name, self.model, docs)
         return Plan(docs, self.max_length, key, known, self.quotes, tags_key)
 
     def _parses(self, plan: Plan) -> list[Parse]:

@@ -13,7 +13,7 @@ from thinc.api import Adam
 
 from spacy_psa.errors import InputError
 from tests.helpers.analyses import Truth, enumerate_doc
-from tests.helpers.pipelines import make_nlp, small_model, train
+from tests.helpers.pipelines import make_nlp, random_nlp, small_model, train
 
 LABELS = ["LOC", "ORG", "PER"]
 WORDS = ["Ada", "met", "Evans", "Bath"]
@@ -97,6 +97,31 @@ def test_all_answers_take_account_of_forbidden_spans(trained, forbid):
     outside = [expected.share(lambda a, i=i: label_at(a, i) == "O") for i in range(len(doc))]
     numpy.testing.assert_allclose(analyses.marginals[:, 0], outside, atol=1e-6)
     numpy.testing.assert_allclose(analyses.marginals.sum(1), 1.0)
+
+
+@pytest.mark.parametrize("head", ["label_pair", "softmax"])
+@pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
+def test_spans_begin_and_end_with_words(scheme, head):
+    """As in spaCy's `ner`: training data has no white space that could teach it."""
+    nlp = random_nlp({"scheme": scheme}, head=head)
+    ner = nlp.get_pipe("ner")
+    doc = Doc(nlp.vocab, words=["\n", "Ada", " ", "Evans", "\n\n"])
+    rows = ner.kbest(doc, 5000)
+    assert sum(math.exp(log_prob) for log_prob, _ in rows) == pytest.approx(1.0)
+    for _, spans in rows:
+        assert not any(span[0].is_space for span in spans)
+        assert scheme == "BIO" or not any(span[-1].is_space for span in spans)
+    assert any((span.start, span.end) == (1, 4) for _, spans in rows for span in spans)
+    assert ner.posterior([Span(doc, 0, 2, "PER")]).tolist() == [0.0]
+    with pytest.raises(InputError, match="begins or ends with white space"):
+        ner.decode(doc, require=[(0, 2, "PER")])
+
+
+def test_a_span_on_the_doc_keeps_its_white_space():
+    nlp = random_nlp({"overwrite": False})
+    doc = Doc(nlp.vocab, words=["\n", "Ada", "met", " "])
+    doc.set_ents([Span(doc, 0, 2, "PER")], default="missing")
+    assert triples(nlp.get_pipe("ner")(doc).ents)[0] == (0, 2, "PER")
 
 
 @pytest.mark.parametrize("decode", ["viterbi", "mbr", "threshold"])
@@ -218,6 +243,23 @@ def test_a_required_span_across_sentences_is_named_and_a_forbidden_one_is_no_new
     other = Doc(nlp.vocab, words=WORDS)
     with pytest.raises(InputError, match="of another doc"):
         ner.decode(doc, require=[Span(other, 0, 1, "PER")])
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda ner, doc: ner.kbest(doc, 1.5), "k is 1.5: take a whole number"),
+        (lambda ner, doc: ner.decode(doc, k=True), "k is True: take a whole number"),
+        (lambda ner, doc: ner.decode(doc, require=(0, 1, "PER")), "0 is no span: give a list"),
+        (lambda ner, doc: ner.decode(doc, forbid=["PER"]), "'PER' is no span: give a list"),
+        (lambda ner, doc: ner.posterior([(0, 1, "PER")]), r"take analyses\(doc\).posterior"),
+        (lambda ner, doc: ner.kbest("Ada", 1), "'Ada' is no Doc: take nlp.make_doc"),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_error(trained, ask, why):
+    nlp, doc, _ = trained
+    with pytest.raises(InputError, match=why):
+        ask(nlp.get_pipe("ner"), doc)
 
 
 def test_a_doc_without_tokens_has_one_analysis(trained):

@@ -10,6 +10,7 @@ from spacy.tokens import Span
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
+from tests.helpers.embedders import LISTENER
 from tests.helpers.pipelines import hash_embed, small_model
 
 ANNOTATED = {"crf_ner": "ents", "crf_chunker": "chunks", "crf_tagger": "tags"}
@@ -108,12 +109,7 @@ def test_rehearsal_brings_back_what_the_model_said(factory, model):
     optimizer = nlp.resume_training()
     optimizer.learn_rate = 0.05
     wanted = pipe.distribution([nlp.make_doc("Ada met Bob")]).marginals.clone()
-    other = example(nlp, factory, ("VB", "VB") if factory == "crf_tagger" else ("PER", "PER"))
-    if factory != "crf_tagger":
-        other.reference.set_ents([], default="outside")
-        other.reference.spans["chunks"] = []
-    for _ in range(5):
-        nlp.update([other], sgd=optimizer)
+    forget(nlp, factory, optimizer)
 
     def distance():
         marginals = pipe.distribution([nlp.make_doc("Ada met Bob")]).marginals
@@ -123,6 +119,16 @@ def test_rehearsal_brings_back_what_the_model_said(factory, model):
     losses = [nlp.rehearse([one], sgd=optimizer)["it"] for _ in range(20)]
     assert forgotten > 0.1 and distance() < 0.5 * forgotten
     assert losses[-1] < losses[0]
+
+
+def forget(nlp, factory, optimizer):
+    """Learn from the same text with other tags, or without spans."""
+    other = example(nlp, factory, ("VB", "VB") if factory == "crf_tagger" else ("PER", "PER"))
+    if factory != "crf_tagger":
+        other.reference.set_ents([], default="outside")
+        other.reference.spans["chunks"] = []
+    for _ in range(5):
+        nlp.update([other], sgd=optimizer)
 
 
 def test_the_loss_of_rehearsal_is_the_cross_entropy_by_enumeration():
@@ -155,6 +161,27 @@ def test_without_a_resumed_training_nothing_is_rehearsed():
     before = ner.model.to_bytes()
     assert ner.rehearse([one], sgd=nlp.create_optimizer()) == {"it": 0.0}
     assert ner.model.to_bytes() == before
+
+
+@pytest.mark.parametrize("factory", ANNOTATED)
+def test_a_component_that_listens_is_rehearsed_with_an_encoder_of_its_own(factory):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": small_model()["tok2vec"]})
+    model = {**small_model(), "tok2vec": LISTENER}
+    nlp.add_pipe(factory, name="it", config={"model": model})
+    one = example(nlp, factory)
+    nlp.initialize(lambda: [one])
+    assert nlp.rehearse([one])["it"] == 0
+    nlp.resume_training()
+    with pytest.raises(InputError, match=r"it: it listens to .* nlp\.replace_listeners, then"):
+        nlp.rehearse([one])
+    nlp.replace_listeners("tok2vec", "it", ["model.tok2vec"])
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.05
+    forget(nlp, factory, optimizer)
+    # Of several components that learn, spaCy rehearses the last one alone.
+    losses = [nlp.rehearse([one], sgd=optimizer, exclude=["tok2vec"])["it"] for _ in range(10)]
+    assert losses[-1] < 0.5 * losses[0]
 
 
 # Tags that tokens do not have

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy
 import pytest
+import spacy
 from spacy.tokens import Doc, DocBin, Span
 from thinc.api import Adam
 
@@ -13,6 +14,7 @@ from tests.helpers.analyses import enumerate_doc, tag_path
 from tests.helpers.pipelines import (
     TEXTS,
     entities,
+    make_examples,
     make_nlp,
     random_nlp,
     small_model,
@@ -194,3 +196,17 @@ def test_nbest_batch_is_kbest_batch_with_a_warning(unsure):
         found = ner.nbest_batch(docs, 3)
     assert found == ner.kbest_batch(docs, 3) and [len(ranked) for ranked in found] == [3, 3]
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_doc_that_the_upstream_has_not_seen_is_an_error():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec")
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 96, "upstream": "tok2vec"}
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": listener}
+    ner = nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    nlp.initialize(lambda: make_examples(nlp))
+    unseen = nlp.make_doc("Ann left")
+    for ask in (ner.analyses, ner.marginals, ner.entropy, ner, lambda doc: ner.distribution([doc])):
+        with pytest.raises(InputError, match="ner: it listens to tok2vec, which has not seen"):
+            ask(unseen)
+    assert ner.marginals(nlp("Ann left")).shape == (2, len(ner.tags))

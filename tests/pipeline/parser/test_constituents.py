@@ -104,7 +104,9 @@ def test_doc_without_the_group_has_no_trees():
     [
         ([(0, 2, "NP"), (1, 3, "VP")], "'VP' over 'b c' crosses the constituent 'NP'"),
         ([(2, 5, "NP")], "'NP' over 'c d e' crosses the end of its sentence"),
-        ([(0, 4, "S VP")], "'S VP'.*holds a blank"),
+        ([(0, 4, "S VP")], "'S VP'.*holds a blank or a bracket"),
+        ([(0, 4, "NP(x")], r"'NP\(x'.*holds a blank or a bracket"),
+        ([(0, 4, "NP\tx")], r"'NP\\tx'.*holds a blank or a bracket"),
         ([(0, 4, "")], "''.*is empty"),
     ],
 )

@@ -13,7 +13,12 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.constituents import KEY
 from spacy_psa.pipeline.parser.evidence import Evidence, constrain
 from spacy_psa.structs.tree import SpanTree
-from tests.helpers.parsers import make_parser, train_parser
+from tests.helpers.parsers import (
+    chart_model,
+    make_listening_parser,
+    make_parser,
+    train_parser,
+)
 from tests.helpers.pipelines import parameters, randomize
 
 WORDS = ["the", " ", "old", "man"]  # the second is white space
@@ -138,6 +143,81 @@ def test_a_contradiction_is_named(parsed, evidence, why):
     parser, doc, _ = parsed
     with pytest.raises(InputError, match=why):
         parser.decode(doc, **evidence)
+
+
+@pytest.mark.parametrize("bounds", [(2, 4), (0, 4)])
+def test_a_label_that_the_chart_lacks_stands_for_all_that_the_chart_has_there(parsed, bounds):
+    parser, plain, truth = parsed
+    doc = Doc(parser.vocab, words=WORDS)
+    doc.spans[KEY] = [Span(doc, *bounds, "QP")]
+    start, end, _ = node = over_words((*bounds, "QP"))
+    sums = {}
+    for p, _, nodes in truth:
+        if not any(a < start < b < end or start < a < end < b for a, b, _ in nodes):
+            key = frozenset({n for n in nodes if n[:2] != (start, end)} | {node})
+            if bounds == (0, 4):  # it takes the place of TOP, as of any other label
+                key = frozenset(n for n in key if n[2] != "TOP")
+            sums[key] = sums.get(key, 0.0) + p
+    found = {
+        frozenset(n for n in constituents(tree) if n[2] != "TOP"): math.exp(log_prob)
+        for log_prob, tree in parser.kbest(doc, 2000)[0]
+    }
+    expected = {
+        frozenset(n for n in key if n[2] != "TOP"): p / sum(sums.values())
+        for key, p in sums.items()
+    }
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert not plain.spans
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [
+        ({"require": [(2, 4, "NP")]}, "'old man' is the constituent 'QP' .* NP is required"),
+        ({"forbid": [(2, 4)]}, "'QP' on the doc, and any constituent is forbidden there"),
+    ],
+)
+def test_a_label_that_the_chart_lacks_is_not_overruled(parsed, evidence, why):
+    parser, _, _ = parsed
+    doc = Doc(parser.vocab, words=WORDS)
+    doc.spans[KEY] = [Span(doc, 2, 4, "QP")]
+    with pytest.raises(InputError, match=why):
+        parser.decode(doc, **evidence)
+    (tree,) = parser.decode(doc, require=[(2, 4)], forbid=[(2, 4, "NP")]).best
+    assert (1, 3, "QP") in constituents(tree)
+    doc.spans["no"] = [Span(doc, 2, 4)]
+    with pytest.raises(InputError, match="any constituent is forbidden there"):
+        parser(doc)
+
+
+def test_constraints_that_contradict_each_other_or_name_a_chain_are_errors(parsed):
+    parser, _, _ = parsed
+    doc = Doc(parser.vocab, words=WORDS)
+    chain = [(2, 4, "NP"), (2, 4, "S")]  # the chart has only the other order
+    with pytest.raises(InputError, match="'old man' is required and forbidden"):
+        parser.constrain(doc, required=chain, forbidden=[(2, 4, "S")])
+    with pytest.raises(InputError, match=r"'S NP' .* several constituents, the outermost first"):
+        parser.constrain(doc, required=[(2, 4, "S NP")])
+    with pytest.raises(InputError, match=r"'N' is no span: give a list of spans"):
+        parser.decode(doc, require="NP")
+
+
+def test_a_doc_that_the_upstream_has_not_seen_is_an_error():
+    nlp = make_listening_parser(chart_model())
+    train_parser(nlp)
+    parser, unseen = nlp.get_pipe("parser"), nlp.make_doc("Ann left")
+    for ask in (
+        lambda: parser.kbest(unseen, 1),
+        lambda: parser.decode(unseen),
+        lambda: parser.distribution([unseen]),
+        lambda: parser.constrain(unseen, required=[(0, 1)]),
+        lambda: parser(unseen),
+    ):
+        with pytest.raises(InputError, match=r"parser: it listens to .*, which has not seen"):
+            ask()
+    tree = nlp("Ann left")._.parse_trees[0]
+    nlp.replace_listeners("tok2vec", "parser", ["model.tok2vec"])
+    assert parser.parse(["Ann", "left"]) == tree
 
 
 def test_evidence_on_a_sentence_that_is_too_long_is_named():

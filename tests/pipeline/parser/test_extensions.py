@@ -6,10 +6,14 @@ import sys
 
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin, Span, Token
 
 from spacy_psa.corpora.trees import parse_tree
-from spacy_psa.pipeline.parser.extensions import NonConstituentException, register_extensions
+from spacy_psa.pipeline.parser.extensions import (
+    NonConstituentException,
+    register_extensions,
+    remove_extensions,
+)
 from tests.helpers.trees import BRACKETS, flat, tree_doc
 
 TEXT = BRACKETS[1]
@@ -74,7 +78,17 @@ def test_sentence_that_is_no_constituent_is_the_parent_of_its_parts(doc):
     assert letter[0:2]._.parent == letter == letter[2]._.parent
 
 
-GETTERS = ["labels", "parse_string", "constituents", "children", "parent", "constituent_confidence"]
+GETTERS = ["labels", "parse_string", "constituents", "children", "parent", "constituent_confidence",
+           "head_token"]  # fmt: skip
+
+
+def test_spans_and_tokens_have_the_same_attributes_until_they_are_removed():
+    register_extensions()
+    kinds = (Span, Token)
+    assert all(kind.has_extension(name) for kind in kinds for name in GETTERS)
+    remove_extensions()
+    assert not any(kind.has_extension(name) for kind in kinds for name in GETTERS)
+    register_extensions()
 
 
 @pytest.mark.parametrize("name", GETTERS)

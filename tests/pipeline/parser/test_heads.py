@@ -2,11 +2,16 @@
 
 import pytest
 import spacy
+from hypothesis import given
 from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
 
+from spacy_psa.corpora.head_rules import collins, find_heads, universal
+from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import SettingError
 from spacy_psa.pipeline.parser.extensions import NonConstituentException, register_extensions
 from spacy_psa.pipeline.parser.heads import dependencies, head_token
+from tests.helpers.trees import bracketings, tree_doc
 
 WORDS = ["Ada", "\n", "will", "leave", ".", " ", "Go", "home"]
 TAGS = ["NNP", "_SP", "MD", "VB", ".", "_SP", "VB", "NN"]
@@ -34,6 +39,23 @@ def test_heads_of_constituents_words_and_sentences(doc):
                      (6, 8): "Go", (7, 8): "home"}  # fmt: skip
     assert [sentence._.head_token.text for sentence in doc.sents] == ["will", "Go"]
     assert doc[2:3]._.head_token.i == 2
+
+
+def test_the_head_of_a_token_is_the_token(doc):
+    assert [token._.head_token for token in doc] == [
+        token if token.text.strip() else None for token in doc
+    ]
+
+
+@given(bracketings())
+@pytest.mark.parametrize("rules", [collins, universal])
+def test_heads_are_those_that_are_found_in_the_whole_tree(rules, text):
+    heads = find_heads(parse_tree(text), rules)
+    doc = tree_doc(Vocab(), text)
+    nodes = doc.spans["constituents"]
+    assert [head_token(node, rules=rules.__name__).i for node in nodes] == heads.constituents
+    assert [head.i for head in dependencies(doc, rules=rules.__name__)] == heads.words
+    assert head_token(doc[:], rules=rules.__name__).i == heads.root
 
 
 def test_white_space_has_no_head_and_depends_on_itself(doc):

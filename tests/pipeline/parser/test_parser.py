@@ -43,7 +43,20 @@ def test_default_model_is_a_factored_one():
     assert (parser.loss, parser.max_length, parser.max_grad_norm) == ("max_margin", 1000, 0.0)
 
 
-@pytest.mark.parametrize("setting", [{"loss": "hinge"}, {"max_length": 0}, {"decode": "best"}])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"loss": "hinge"},
+        {"max_length": 0},
+        {"decode": "best"},
+        {"batch_spans": 0},
+        {"batch_spans": -5},
+        {"tag_weight": -1.0},
+        {"spans_key": ""},
+        {"required_spans_key": "constituents"},
+        {"forbidden_spans_key": "trees", "spans_key": "trees"},
+    ],
+)
 def test_bad_setting_is_an_error_that_names_it(setting):
     with pytest.raises((InputError, ConfigValidationError), match=next(iter(setting))):
         make_parser(**setting)
@@ -59,6 +72,14 @@ def test_labels_are_chains_with_the_most_frequent_root_first():
     unannotated = [Example(nlp.make_doc("a"), nlp.make_doc("a"))]
     again.get_pipe("parser").initialize(lambda: unannotated, labels=parser.label_data)
     assert again.get_pipe("parser").labels == parser.labels
+
+
+@pytest.mark.parametrize("setting", [{"labels": "S"}, {"tags": "NN"}, {"tags": {"NN": 1}}])
+def test_labels_and_tags_that_are_no_list_are_an_error_that_names_them(setting):
+    nlp = make_parser(chart_model(tag_hidden=8))
+    nlp.config["initialize"]["components"]["parser"] = setting
+    with pytest.raises(InputError, match=f"parser: {next(iter(setting))} is .*: give a list"):
+        nlp.initialize(lambda: tree_examples(nlp))
 
 
 def test_no_trees_is_an_error_that_says_what_to_do():
