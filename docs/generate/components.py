@@ -39,7 +39,8 @@ ENTRIES = {
     "crf_ner": Entry(
         "`doc.ents` of the training data; the loss marginalises over tokens without annotation. "
         "`doc.spans[incorrect_spans_key]`: spans that are known to be wrong.",
-        f"`doc.ents`. With `confidence = true`: {SCORES}, and `doc._.ner_uncertainty`. "
+        f'`doc.ents`. With `confidence = true` or `decode = "mbr"`: {SCORES}. '
+        "With `confidence = true`: `doc._.ner_uncertainty`. "
         'With `decode = "threshold"`: these spans in the place of `doc.ents`.',
         f"Entities and blocked tokens, unless `overwrite = true`; {GROUPS}.",
     ),
@@ -50,7 +51,7 @@ ENTRIES = {
     ),
     "crf_chunker": Entry(
         "`doc.spans[spans_key]` of the training data; a doc without that key is left out.",
-        f"`doc.spans[spans_key]`. With `confidence = true`: {SCORES}. "
+        f'`doc.spans[spans_key]`. With `confidence = true` or `decode = "mbr"`: {SCORES}. '
         'With `decode = "threshold"`: these spans in the place of the chunks.',
         f"The spans of `doc.spans[spans_key]`, unless `overwrite = true`; {GROUPS}.",
     ),

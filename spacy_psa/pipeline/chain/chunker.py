@@ -107,10 +107,11 @@ class CRFChunker(SpanLabeler):
             prediction.
         confidence: whether `doc.spans[name]` gets the predicted chunks too, with the probability
             of each given the doc in `attrs["scores"]`; `span._.confidence` reads it.
-        decode: "viterbi" predicts the most probable analysis, "mbr" the chunks with the highest
-            expected F1 over the doc (minimum Bayes risk). "threshold" writes all chunks whose
-            probability is at least `threshold` to `doc.spans[name]` with their scores,
-            overlapping ones too, and leaves `doc.spans[spans_key]` as it is.
+        decode: "viterbi" predicts the most probable analysis. "mbr" predicts the chunks with the
+            highest expected F1 over the doc (minimum Bayes risk), and writes them to
+            `doc.spans[name]`, too, with their scores. "threshold" writes all chunks whose
+            probability is at least `threshold` to `doc.spans[name]` with their scores, overlapping
+            ones too, and leaves `doc.spans[spans_key]` as it is.
         threshold: a probability from 0 to 1, for `decode = "threshold"`.
         overwrite: True to ignore and replace the chunks that are on a doc; False to take them as
             evidence.

@@ -224,8 +224,8 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
     Args:
         decode: "viterbi", "mbr" or "threshold".
         threshold: a probability from 0 to 1, for "threshold".
-        scores: whether predictions have the probability of each span; "threshold" always gives
-            it.
+        scores: whether predictions have the probability of each span; "mbr" and "threshold"
+            always give it.
         entropy: whether predictions have the entropy of the distribution.
 
     Raises:
@@ -241,7 +241,7 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
     if decode == "viterbi":
         return ViterbiDecoder(scores=scores, entropy=entropy)
     if decode == "mbr":
-        return ExpectedF1Decoder(scores=scores, entropy=entropy)
+        return ExpectedF1Decoder(scores=True, entropy=entropy)
     if decode == "threshold":
         return ThresholdDecoder(float(threshold), scores=True, entropy=entropy)
     raise SettingError("decode", decode, f"take one of {get_args(Decode)}")

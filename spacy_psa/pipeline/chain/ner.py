@@ -69,10 +69,11 @@ class CRFEntityRecognizer(SpanLabeler):
             probability of each given the doc in `attrs["scores"]`, which `span._.confidence`
             reads. `doc._.ner_uncertainty` then gets the entropy of the distribution over the
             doc's analyses, in nats.
-        decode: "viterbi" predicts the most probable analysis, "mbr" the entities with the highest
-            expected F1 over the doc (minimum Bayes risk). "threshold" writes all spans whose
-            probability is at least `threshold` to `doc.spans[name]` with their scores,
-            overlapping ones too, and leaves `doc.ents` as it is.
+        decode: "viterbi" predicts the most probable analysis. "mbr" predicts the entities with the
+            highest expected F1 over the doc (minimum Bayes risk), and writes them to
+            `doc.spans[name]`, too, with their scores. "threshold" writes all spans whose
+            probability is at least `threshold` to `doc.spans[name]` with their scores, overlapping
+            ones too, and leaves `doc.ents` as it is.
         threshold: a probability from 0 to 1, for `decode = "threshold"`.
         overwrite: True to ignore and replace the entities that are on a doc; False to take them
             as evidence.
