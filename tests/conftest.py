@@ -33,6 +33,11 @@ if find_spec("spacy_transformers"):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [LIGHT, os.getenv("PYTHONPATH")]))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest tests first, so that no worker waits for another one at the end."""
+    items.sort(key=lambda item: item.path.parent.name != "training")  # the sort is stable
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     import torch
