@@ -37,15 +37,21 @@ def check_one_row_a_token(name: str, tok2vec: Model) -> None:
         raise InputError(f"{name}: boundaries = true is for ChartParser.v1: set it to false")
 
 
+def listeners(model: Model) -> list[Any]:
+    """Find the parts of a model that take their vectors from an earlier component.
+
+    They have the attribute `upstream_name`, as those of spaCy and spacy-transformers.
+    """
+    return [node for node in model.walk() if hasattr(node, "upstream_name")]
+
+
 def listens(model: Model) -> bool:
     """Whether a model must be given whole docs, because it listens to an earlier component.
 
     It is still so when spaCy's `replace_listeners` has put a copy of that component in its place,
     whose vectors may depend on what stands around a sentence.
     """
-    return any(
-        hasattr(node, "upstream_name") or node.attrs.get("whole_docs") for node in model.walk()
-    )
+    return bool(listeners(model)) or any(node.attrs.get("whole_docs") for node in model.walk())
 
 
 def sentencewise(tok2vec: Model, head: Model) -> Model:

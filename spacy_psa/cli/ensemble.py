@@ -90,6 +90,8 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
 
 def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> None:
     """Check that a pipeline can be joined with the first."""
+    from spacy_psa.architectures.sentencewise import listeners
+
     if name not in nlp.pipe_names:
         raise InputError(f"{model}: has no component {name!r}")
     pipe: Any = nlp.get_pipe(name)
@@ -101,7 +103,7 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
             f"{model}: {name} has other labels or another scheme than in the first model: join "
             "models of one task"
         )
-    if any(hasattr(node, "upstream_name") for node in pipe.model.walk()):
+    if listeners(pipe.model):
         raise InputError(
             f"{model}: {name} listens to another component: train it with an encoder of its own"
         )

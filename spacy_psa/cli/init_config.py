@@ -165,12 +165,9 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int, words
     if isinstance(old["max_steps"], int):
         training["max_steps"] = old["max_steps"] * counted // base
     training["max_epochs"] = math.ceil(old["max_epochs"] * counted / epoch)
-    rate = training["optimizer"].get("learn_rate")
-    if isinstance(rate, dict) and rate.get("warmup_steps"):
-        rate["warmup_steps"] = max(1, rate["warmup_steps"] * counted // base)
     steps = training["max_steps"]
     if not isinstance(steps, int):  # a variable, which stands for the steps of the learning rate
-        steps = rate["total_steps"]
+        steps = training["optimizer"]["learn_rate"]["total_steps"]
     whole = steps or training["max_epochs"] * epoch
     return (
         f"{round(whole / epoch)} epochs of {epoch} updates, an evaluation after each "

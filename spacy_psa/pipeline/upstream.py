@@ -8,6 +8,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
 
+from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.errors import InputError
 
 
@@ -38,11 +39,6 @@ def with_upstream(
     return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
 
 
-def has_listener(model: Model) -> bool:
-    """Whether a model takes its vectors from an earlier component of the pipeline."""
-    return any(hasattr(node, "upstream_name") for node in model.walk())
-
-
 def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
     """Check that docs have the vectors that a model listens to, in place of which it reads zeros.
 
@@ -54,9 +50,9 @@ def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
     Raises:
         InputError: if a doc has none.
     """
-    listeners = [node for node in model.walk() if hasattr(node, "upstream_name")]
-    for doc in docs if listeners else ():
-        for node in listeners:
+    nodes = listeners(model)
+    for doc in docs if nodes else ():
+        for node in nodes:
             if isinstance(node, Tok2VecListener):
                 missing = not doc.tensor.size
             else:

@@ -51,7 +51,6 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
     if sizes:
         _check_unit(merged["training"]["batcher"], sizes, base)
         fit_epochs(merged["training"], whole["training"], sizes)
-        _fit_warmup(merged["training"], whole["training"])
         # Single settings are not fitted.
         of_training = {k: v for k, v in values.items() if k.partition(".")[0] == "training"}
         merged = with_settings(merged, of_training, base)
@@ -253,14 +252,6 @@ def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[st
     total = rate.get("total_steps")
     if isinstance(total, int) and (isinstance(most, str) or total in (most, those_of_base * epoch)):
         rate["total_steps"] = whole(total)
-
-
-def _fit_warmup(training: dict[str, Any], base: dict[str, Any]) -> None:
-    """Let the learning rate rise in as many epochs as that of the base, if a layer has no other."""
-    rate, before = (section["optimizer"].get("learn_rate") for section in (training, base))
-    if not (isinstance(training["batcher"].get("size"), int) and isinstance(rate, dict)):
-        return
-    warmup = rate.get("warmup_steps")
-    if warmup and isinstance(before, dict) and warmup == before.get("warmup_steps"):
-        steps, epoch = training["eval_frequency"], base["eval_frequency"]
+    warmup, before = rate.get("warmup_steps"), base["optimizer"].get("learn_rate")
+    if warmup and isinstance(before, dict) and before.get("warmup_steps") == warmup:
         rate["warmup_steps"] = max(1, warmup * steps // epoch)

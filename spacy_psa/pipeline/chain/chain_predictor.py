@@ -202,6 +202,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
             A chain with one row for each sentence that has tokens.
 
         Raises:
+            InputError: if the model listens to a component that has not seen a doc.
             ValueError: if the docs have no token, or the component has no weights.
         """
         split = SplitDocs(docs)
@@ -233,7 +234,8 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
             For each doc, the first token of each sentence and the answer for it.
 
         Raises:
-            InputError: if no legal analysis of a sentence agrees with the evidence.
+            InputError: if no legal analysis of a sentence agrees with the evidence, or the model
+                listens to a component that has not seen a doc.
         """
         split = SplitDocs(docs)
         known = self.known(split)
@@ -258,7 +260,8 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
             The analyses, which take more evidence by `given`.
 
         Raises:
-            InputError: if no legal analysis of a sentence agrees with the evidence on the doc.
+            InputError: if no legal analysis of a sentence agrees with the evidence on the doc, or
+                the model listens to a component that has not seen it.
         """
         split = SplitDocs([doc])
         known = self.known(split)

@@ -7,8 +7,8 @@ from spacy.training import Example
 from thinc.api import Model, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats2d
 
+from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.upstream import has_listener
 from spacy_psa.structs.cross_entropy import cross_entropy
 
 
@@ -63,7 +63,7 @@ class Rehearsing:
         docs = [example.predicted for example in examples if len(example.predicted)]
         if self._rehearsal_model is None or not docs:
             return losses
-        if has_listener(self.model):
+        if listeners(self.model):
             raise InputError(
                 f"{self.name}: it listens to another component, which "  # type: ignore[attr-defined]
                 "nlp.rehearse does not run: give it an encoder of its own with "

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.asked_spans import Asked, read_spans
-from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Node, Sentence
+from spacy_psa.pipeline.parser.constituents import FLAT, Node, Sentence, single_labels
 from spacy_psa.pipeline.parser.evidence import Evidence
 
 
@@ -45,7 +45,7 @@ def asked_evidence(
         >>> asked_evidence("parser", doc, word_sentences(doc), ["S VP"], [(1, 3, "VP")])
         [Evidence(required=[((1, 3), ['VP'])], forbidden=[])]
     """
-    single = sorted({label for chain in labels for label in chain.split(JOIN)} - {FLAT})
+    single = sorted(single_labels(labels) - {FLAT})
     needed: list[list[Node]] = [[] for _ in sentences]
     unwanted: list[list[Node]] = [[] for _ in sentences]
     for required, asked in ((True, require), (False, forbid)):

@@ -117,6 +117,16 @@ def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node
     return gold
 
 
+def single_labels(labels: Iterable[str]) -> set[str]:
+    """Collect the labels of constituents that the chains of a chart are made of.
+
+    Examples:
+        >>> sorted(single_labels(["TOP", "S VP", "VP"]))
+        ['S', 'TOP', 'VP']
+    """
+    return {label for chain in labels for label in chain.split(JOIN)}
+
+
 def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
     """Translate a labelled span of a chart into constituents over tokens.
 

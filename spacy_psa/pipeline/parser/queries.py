@@ -11,7 +11,12 @@ from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.asked_spans import Asked
 from spacy_psa.pipeline.parser.asked_evidence import asked_evidence
 from spacy_psa.pipeline.parser.charts import Shares, label_shares
-from spacy_psa.pipeline.parser.constituents import JOIN, Sentence, bracketed, word_sentences
+from spacy_psa.pipeline.parser.constituents import (
+    Sentence,
+    bracketed,
+    single_labels,
+    word_sentences,
+)
 from spacy_psa.pipeline.parser.doc_evidence import constraint_spans, evidence_of
 from spacy_psa.pipeline.parser.evidence import (
     Evidence,
@@ -225,7 +230,7 @@ class TreeQueries:
             True
         """
         asked = [constraint_spans(self.name, doc, each) for each in (required, forbidden)]
-        single = sorted({label for chain in self.labels for label in chain.split(JOIN)})
+        single = sorted(single_labels(self.labels))
         for span in (span for spans in asked for span in spans):
             if span.label_ and span.label_ not in single:
                 raise InputError(

@@ -12,7 +12,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.architectures.sentencewise import listeners, listens, sentence_scores
 from spacy_psa.corpora.bracketing import unescape
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
 from spacy_psa.pipeline.component import StructuredPipe
@@ -28,7 +28,7 @@ from spacy_psa.pipeline.parser.predictions import Constituent, Parse, note_predi
 from spacy_psa.pipeline.parser.queries import TreeQueries
 from spacy_psa.pipeline.parser.seen_docs import SeenQuotes
 from spacy_psa.pipeline.parser.translation import chart_constituents
-from spacy_psa.pipeline.upstream import check_upstream, has_listener
+from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.span_cells import Tree
@@ -170,6 +170,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
             A distribution with one row for each sentence; `labels[i]` has the number i + 1.
 
         Raises:
+            InputError: if the model listens to a component that has not seen a doc.
             ValueError: if no sentence is left, or if the component has no weights.
         """
         plan = self._plan(docs)
@@ -186,7 +187,8 @@ class TreePredictor(StructuredPipe, TreeQueries):
         """Predict the best trees of each doc, and the tags of its words.
 
         Raises:
-            InputError: if constituents that are evidence cross each other or the end of a sentence.
+            InputError: if constituents that are evidence cross each other or the end of a sentence,
+                or the model listens to a component that has not seen a doc.
         """
         return self._parses(self._plan(docs))
 
@@ -224,7 +226,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
                 f"{self.name}: parse takes a list of words: give {words.split()!r}, or take "
                 "nlp(text)._.parse_trees for text"
             )
-        if has_listener(self.model):
+        if listeners(self.model):
             raise InputError(
                 f"{self.name}: it listens to another component of its pipeline: "
                 "take nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"

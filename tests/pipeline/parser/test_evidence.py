@@ -155,8 +155,6 @@ def test_a_label_that_the_chart_lacks_stands_for_all_that_the_chart_has_there(pa
     for p, _, nodes in truth:
         if not any(a < start < b < end or start < a < end < b for a, b, _ in nodes):
             key = frozenset({n for n in nodes if n[:2] != (start, end)} | {node})
-            if bounds == (0, 4):  # it takes the place of TOP, as of any other label
-                key = frozenset(n for n in key if n[2] != "TOP")
             sums[key] = sums.get(key, 0.0) + p
     found = {
         frozenset(n for n in constituents(tree) if n[2] != "TOP"): math.exp(log_prob)
