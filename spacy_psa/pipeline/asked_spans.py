@@ -5,10 +5,41 @@ from operator import index
 
 from spacy.tokens import Doc, Span
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, SettingError
 
 Asked = Span | tuple[int, int, str] | tuple[int, int]
 """A span of a doc: a `Span`, or (start, end, label) over tokens. Without label it has any label."""
+
+
+def check_groups(
+    required_spans_key: str | None, forbidden_spans_key: str | None, written: str | None = None
+) -> None:
+    """Check that evidence is read from groups of its own.
+
+    Args:
+        required_spans_key: the span group of spans that predictions must have; None for none.
+        forbidden_spans_key: the span group of spans that they must not have; None for none.
+        written: the span group to which the component writes; None if it writes to no group.
+
+    Raises:
+        SettingError: if `written` is empty, or two of them are one group.
+
+    Examples:
+        >>> check_groups("yes", "no", "chunks")
+        >>> check_groups("yes", "yes")
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.SettingError: required_spans_key is 'yes': forbidden_spans_key must be ...
+    """
+    if written is not None:
+        if not written:
+            raise SettingError("spans_key", written, "give the name of a span group")
+        if written in (required_spans_key, forbidden_spans_key):
+            advice = "required_spans_key and forbidden_spans_key must be other groups"
+            raise SettingError("spans_key", written, advice)
+    if required_spans_key is not None and required_spans_key == forbidden_spans_key:
+        advice = "forbidden_spans_key must be another group"
+        raise SettingError("required_spans_key", required_spans_key, advice)
 
 
 def read_spans(

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.errors import InputError, check_sizes, naming
-from spacy_psa.pipeline.asked_spans import Asked
+from spacy_psa.pipeline.asked_spans import Asked, check_groups
 from spacy_psa.pipeline.chain.doc_analyses import Decoding, DocAnalyses, SentenceAnalyses
 from spacy_psa.pipeline.chain.evidence import Known
 from spacy_psa.pipeline.chain.extensions import register
@@ -86,6 +86,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=max_grad_norm)
         with naming(name):
             check_sizes(batch_tokens=batch_tokens)
+            check_groups(required_spans_key, forbidden_spans_key)
         self.batch_tokens = batch_tokens
         self.confidence = confidence
         self.required_spans_key = required_spans_key

@@ -11,7 +11,8 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, naming
+from spacy_psa.pipeline.asked_spans import check_groups
 from spacy_psa.pipeline.chain.chain_predictor import Allowed
 from spacy_psa.pipeline.chain.decoders import Decode
 from spacy_psa.pipeline.chain.default_model import DEFAULT_MODEL
@@ -183,6 +184,8 @@ class CRFChunker(SpanLabeler):
             forbidden_spans_key=forbidden_spans_key,
             scorer=scorer,
         )
+        with naming(name):
+            check_groups(required_spans_key, forbidden_spans_key, spans_key)
         # The other decoders write the same chunks to both groups, the evidence included.
         if name == spans_key and self.decoder.overlapping:
             raise InputError(

@@ -14,7 +14,8 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.sentencewise import listeners, listens, sentence_scores
 from spacy_psa.corpora.bracketing import unescape
-from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
+from spacy_psa.errors import InputError, check_choice, check_sizes, naming
+from spacy_psa.pipeline.asked_spans import check_groups
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.charts import Shares, label_parts, label_shares, span_tree
@@ -100,11 +101,7 @@ class TreePredictor(StructuredPipe, TreeQueries):
                     "leave it out, and train with quotes = 'mixed' of TreeCorpus.v1"
                 )
             check_sizes(max_length=max_length, batch_spans=batch_spans)
-            if not spans_key:
-                raise SettingError("spans_key", spans_key, "give the name of a span group")
-            if spans_key in (required_spans_key, forbidden_spans_key):
-                advice = "required_spans_key and forbidden_spans_key must be other groups"
-                raise SettingError("spans_key", spans_key, advice)
+            check_groups(required_spans_key, forbidden_spans_key, spans_key)
         self.max_length = max_length
         self.batch_spans = batch_spans
         self.confidence = confidence

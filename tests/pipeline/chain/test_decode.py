@@ -124,6 +124,20 @@ def test_a_span_on_the_doc_keeps_its_white_space():
     assert triples(nlp.get_pipe("ner")(doc).ents)[0] == (0, 2, "PER")
 
 
+@pytest.mark.parametrize(
+    ("factory", "settings", "message"),
+    [
+        ("crf_ner", {"required_spans_key": "a", "forbidden_spans_key": "a"}, "required_spans_key"),
+        ("crf_chunker", {"spans_key": ""}, "spans_key is '': give the name of a span group"),
+        ("crf_chunker", {"required_spans_key": "chunks"}, "spans_key is 'chunks': required_span"),
+        ("constituency_parser", {"forbidden_spans_key": "constituents"}, "spans_key is 'constit"),
+    ],
+)
+def test_evidence_has_a_span_group_of_its_own(factory, settings, message):
+    with pytest.raises(InputError, match=f"^pipe: {message}"):
+        spacy.blank("en").add_pipe(factory, name="pipe", config=settings)
+
+
 @pytest.mark.parametrize("decode", ["viterbi", "mbr", "threshold"])
 @pytest.mark.parametrize("factory", ["crf_ner", "crf_chunker"])
 def test_span_groups_are_evidence_in_a_pipeline(factory, decode):
