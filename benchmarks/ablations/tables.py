@@ -80,11 +80,14 @@ DEVIATIONS = 2.0
 """Standard errors of a difference from which on it counts."""
 
 
+RATES = {"r001": "0.001", "r002": "0.002", "r003": "0.003"}
+PLANS = ("wei2020", "yan2019")
+
+
 def all_runs(records: Records) -> dict[str, Any]:
     """The runs of both plans."""
-    return {
-        run: each for record in records.values() for run, each in record["results"]["runs"].items()
-    }
+    found = [records[plan]["results"]["runs"] for plan in PLANS if plan in records]
+    return {run: each for runs in found for run, each in runs.items()}
 
 
 def scores(records: Records, run: str, part: str = "test") -> list[float]:
@@ -151,7 +154,15 @@ def grid(records: Records) -> str:
     return table(["characters", *(f"words: {word}" for word in WORDS.values())], body)
 
 
+def rates(records: Records) -> str:
+    """What development data says about the learn rate."""
+    runs = records["rate"]["results"]["runs"]
+    body = [[RATES[run], percent(each["1"]["dev"])] for run, each in runs.items()]
+    return table(["learn rate", "dev F1"], body)
+
+
 TABLES = {
+    "rates": rates,
     "positions": ablation(POSITIONS, "full", "positions"),
     "bias": ablation(BIAS, "full", "position bias"),
     "fusion": ablation(FUSION, "none", "attention layers"),
@@ -198,7 +209,7 @@ def headline(records: Records) -> str:
 
 def claims(records: Records) -> list[str]:
     seconds = [each["seconds"] for run in all_runs(records).values() for each in run.values()]
-    told = [f"takes {median(seconds) / 60:.0f} minutes in the median"]
+    told = [f"takes {median(seconds) / 60:.0f} minutes in the median"] if seconds else []
     if not noise(records):
         return [*told, "{} runs have {} trainings".format(*progress(records))]
     same, of = agreement(records)
