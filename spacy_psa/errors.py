@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral
+from math import inf
+from numbers import Integral, Real
 from typing import Any, get_args
 
 
@@ -114,9 +115,35 @@ def check_rates(*, below_one: bool = False, **rates: float) -> None:
         spacy_psa.errors.SettingError: rate is 1.0: take a number from 0 to less than 1
     """
     for setting, rate in rates.items():
-        if not 0 <= rate <= 1 or (below_one and rate == 1):
+        if not _is_number(rate) or not 0 <= rate <= 1 or (below_one and rate == 1):
             most = "less than 1" if below_one else "1"
             raise SettingError(setting, rate, f"take a number from 0 to {most}")
+
+
+def check_amounts(advice: str = "take 0 or more", **amounts: float) -> None:
+    """Check that each amount, such as a weight or a limit, is a finite number of at least 0.
+
+    Args:
+        advice: what to give instead, for the error.
+        amounts: the amounts by name.
+
+    Raises:
+        SettingError: for the first amount that is not.
+
+    Examples:
+        >>> check_amounts(weight_decay=0.01)
+        >>> check_amounts("take 0 for no limit, or more", max_grad_norm=-1.0)
+        Traceback (most recent call last):
+            ...
+        spacy_psa.errors.SettingError: max_grad_norm is -1.0: take 0 for no limit, or more
+    """
+    for setting, amount in amounts.items():
+        if not _is_number(amount) or not 0 <= amount < inf:
+            raise SettingError(setting, amount, advice)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @contextmanager

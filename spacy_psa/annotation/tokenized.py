@@ -52,7 +52,7 @@ def tokens_doc(nlp: "Language", content: bytes, unescaped: bool = False) -> "Doc
         >>> list(tokens_doc(spacy.blank("en"), b"I do n't ."))
         [I, do, n't, .]
     """
-    text = _decoded(content).strip()
+    text = _decoded(content).strip(" \t\r\n")
     return sentence_doc(nlp, BLANKS.split(text) if text else [], unescaped=unescaped)
 
 
@@ -107,7 +107,8 @@ def _without_comments(lines: list[str]) -> Iterator[str]:
 
 
 def _cells(line: str) -> list[str]:
-    line = line.strip()
+    """Split a row at its tabs or, if it has none, at its blanks."""
+    line = line.strip(" \r\n")
     return line.split("\t") if "\t" in line else BLANKS.split(line)
 
 

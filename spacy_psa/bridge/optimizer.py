@@ -7,6 +7,8 @@ import torch
 from thinc.api import Model, Optimizer, xp2torch
 from torch import nn
 
+from spacy_psa.errors import InputError
+
 AVERAGE_CEILING = 0.9999  # thinc's own limit for the decay of averages
 
 
@@ -60,7 +62,15 @@ class TensorOptimizer(Optimizer):
             key: a number for the module. Averages are kept by (key, name of the parameter), as
                 thinc keeps its own.
             module: the module.
+
+        Raises:
+            InputError: if the present learning rate is below 0, or no number.
         """
+        if not self.learn_rate >= 0:
+            raise InputError(
+                f"the learning rate is {self.learn_rate}: correct the schedule, which must give 0 "
+                "or more"
+            )
         parameters = list(module.parameters())
         if not parameters:  # torch refuses to optimize nothing
             return

@@ -73,7 +73,7 @@ def vocab_of(lang: str) -> "Vocab":
 def write_docs(source: Path, target: Path, docs: Iterable["Doc"], repairs: Counter[str]) -> None:
     """Write the docs, then report what was read and what was repaired."""
     from spacy_psa.corpora.docbin import write_docbin
-    from spacy_psa.corpora.lines import describe_repairs
+    from spacy_psa.corpora.lines import describe, describe_repairs
     from spacy_psa.sentences import sentence_bounds
 
     counts: Counter[str] = Counter()
@@ -87,6 +87,8 @@ def write_docs(source: Path, target: Path, docs: Iterable["Doc"], repairs: Count
             for name, spans in doc.spans.items():
                 counts[name] += len(spans)
             yield doc
+        if repairs and not counts["tokens"]:
+            raise InputError(f"{source}: nothing is left to write: {describe(repairs)}")
 
     write_docbin(watched(counted(), "sentences"), target)
     if repairs:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from thinc.api import Config
 
 LEAST = 100
-"""The fewest updates between two evaluations; a smaller corpus is passed over several times."""
+"""The fewest updates that count as one pass; a smaller corpus is passed over several times."""
 
 
 class TaskChoice(str, Enum):

@@ -105,12 +105,14 @@ class TreeBuilder:
 
         Raises:
             BracketError: if the word is an empty element, which neither the style removes nor
-                `keep_empty` keeps.
+                `keep_empty` keeps, or is white space, such as a no-break space.
         """
         if tag == EMPTY and not self.keep_empty:
             if self.style.remove_empty:
                 return
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
+        if word.isspace():
+            raise BracketError(f"the word {word!r} is white space, which is no word in a spaCy doc")
         self._parsed.words.append(unescape(word))
         self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
 
@@ -131,10 +133,8 @@ class TreeBuilder:
             constituents.insert(place, span)
 
     def _is_root(self, label: str) -> bool:
-        """Tell whether the constituent that closes is a root, such as VROOT below no label."""
-        if not self._open:
-            return self.style.is_root(label)
-        return label in self.style.roots and all(self.style.is_root(up) for up, _, _ in self._open)
+        """Tell whether the constituent that closes is a root, such as ROOT below no label."""
+        return all(map(self.style.is_root, [label, *(above for above, _, _ in self._open)]))
 
     def finish(self) -> Parsed:
         """Give the tree that is complete now; the next tree may begin.

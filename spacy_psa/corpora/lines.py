@@ -193,5 +193,14 @@ def split_columns(text: str, count: int, repairs: Counter[str]) -> list[str]:
 
 def describe_repairs(path: Path, repairs: Counter[str]) -> str:
     """Tell the user in one line what was repaired and how often."""
-    counts = ", ".join(f"{count:,} {what}" for what, count in sorted(repairs.items()))
-    return f"{path}: repaired: {counts}"
+    return f"{path}: repaired: {describe(repairs)}"
+
+
+def describe(repairs: Counter[str]) -> str:
+    """Count the repairs of each kind in a list.
+
+    Examples:
+        >>> describe(Counter({"tree(s) without words left out": 2}))
+        '2 tree(s) without words left out'
+    """
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(repairs.items()))

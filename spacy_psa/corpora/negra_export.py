@@ -82,7 +82,7 @@ def read_docs(
     counts: Counter[str] = Counter() if repairs is None else repairs
 
     def trees() -> Iterator[tuple[str, Parsed]]:
-        found = False
+        found = kept = False
         what = ".export or .negra files"
         for name, document, lines in open_documents(
             source, lambda path: path.endswith(ENDINGS), what, counts
@@ -91,11 +91,14 @@ def read_docs(
                 found = True
                 if sentences is not None and number not in sentences:
                     continue
+                kept = True
                 parsed = _parsed(f"{name}:{line}", rows, labels, discontinuous, counts)
                 if parsed is not None:
                     yield document, parsed
         if not found:
             raise InputError(f"{source}: no sentences, which begin with #BOS; check the format")
+        if not kept:
+            raise InputError(f"{source}: no sentence has one of the numbers that are kept")
 
     return tree_docs(vocab, trees())
 

@@ -92,6 +92,8 @@ def make_jobs(plan: Plan, out: Path) -> list[Job]:
         InputError: if a config cannot be made, a setting has a value of the wrong kind, a corpus is
             not there, or a folder has the result of another plan.
     """
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; give a folder")
     contents, source = Contents(), provenance()
     jobs = []
     for run in plan.runs:

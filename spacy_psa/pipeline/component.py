@@ -20,7 +20,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from spacy_psa.bridge.optimizer import clip_gradients
-from spacy_psa.errors import InputError
+from spacy_psa.errors import InputError, check_amounts, naming
 from spacy_psa.pipeline.kept_settings import CHANGED, KeptSettings
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.sentences import document_batches, sentence_bounds
@@ -70,6 +70,21 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         self.scorer = scorer
         self.max_grad_norm = max_grad_norm
         self.cfg: dict[str, Any] = {"labels": []}
+
+    @property
+    def max_grad_norm(self) -> float:
+        """The largest joint L2 norm of the gradients of an update; 0 for no limit.
+
+        Raises:
+            InputError: if it is set to something that is no number, or below 0.
+        """
+        return self._max_grad_norm
+
+    @max_grad_norm.setter
+    def max_grad_norm(self, value: float) -> None:
+        with naming(self.name):
+            check_amounts("take 0 for no limit, or more", max_grad_norm=value)
+        self._max_grad_norm = value
 
     def check_beside(self, others: Iterable[Any]) -> None:
         """Warn if this component and another one of its pipeline write to the same place.

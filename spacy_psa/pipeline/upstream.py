@@ -62,5 +62,6 @@ def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
                 raise InputError(
                     f"{name}: it listens to {upstream}, which has not seen the doc "
                     f"{doc.text[:100]!r}: annotate it with the whole pipeline first, as nlp(text) "
-                    "does"
+                    "does; in training, name that component in [training.annotating_components], "
+                    "before this one"
                 )

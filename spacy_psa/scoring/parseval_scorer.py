@@ -58,12 +58,12 @@ def score_constituents(
     Returns:
         `tree_p`, `tree_r` and `tree_f` of labelled brackets, for the columns of a log, and the same
         as `<key>_p`, `<key>_r` and `<key>_f`, and as `spans_<key>_p` and so on, which `spacy
-        evaluate --spans-key <key>` prints, and where no doc has `doc.spans["sc"]`, the key that it
-        takes by default, as `spans_sc_p` and so on; `tree_exact` and `<key>_exact`, the fraction of
-        sentences with all brackets right; `<key>_no_crossing`, the fraction of sentences without a
-        bracket that crosses a gold one; `<key>_tag_acc`, the fraction of words with the gold
-        `token.tag_`, or None if the docs have no predicted tags; and `<key>_per_type`,
-        {label: {p, r, f}}. All are None if no reference has the group.
+        evaluate --spans-key <key>` prints; where no doc has another span group, also as
+        `spans_sc_p` and so on, which `spacy evaluate` prints without this option; `tree_exact` and
+        `<key>_exact`, the fraction of sentences with all brackets right; `<key>_no_crossing`, the
+        fraction of sentences without a bracket that crosses a gold one; `<key>_tag_acc`, the
+        fraction of words with the gold `token.tag_`, or None if the docs have no predicted tags;
+        and `<key>_per_type`, {label: {p, r, f}}. All are None if no reference has the group.
 
     Examples:
         >>> from spacy.tokens import Span
@@ -91,7 +91,7 @@ def score_constituents(
         totals.per_label(),
     )
     docs = (doc for example in examples for doc in (example.reference, example.predicted))
-    free = not any(USUAL_KEY in doc.spans for doc in docs)
+    free = all(doc.spans.keys() <= {spans_key} for doc in docs)
     return _named([spans_key, USUAL_KEY] if free else [spans_key], figures)
 
 

@@ -8,7 +8,6 @@ import numpy
 from pydantic import BaseModel, Field
 from spacy.tokens import Doc
 
-from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.asked_spans import checked_span
 from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
@@ -166,7 +165,7 @@ def parser_answer(
 
     Args:
         parser: the component.
-        doc: the doc.
+        doc: the doc, as the pipeline gives it to the component.
         evidence: the constituents that must or must not be there.
         chosen: the sentences to answer for.
         k: number of trees of a sentence.
@@ -176,23 +175,33 @@ def parser_answer(
     """
     bounds = sentence_bounds(doc)
     _check_within(parser, doc, evidence, bounds)
-    alone = listens(parser.model)  # a listener takes whole docs
+    asked = {i: _split(one for one in evidence if _is_in(one, bounds[i])) for i in chosen}
+    # The sentences without evidence are decoded together.
+    groups = [[i] for i, own in asked.items() if any(own)]
+    groups.append([i for i, own in asked.items() if not any(own)])
     found = {}
-    for i in chosen:
-        first, end = bounds[i]
-        part, shift, place = (doc, 0, i) if alone else (doc[first:end].as_doc(), first, 0)
-        require, forbid = (
-            [(s - shift, e - shift, label) for s, e, label in spans if first <= s and e <= end]
-            for spans in _split(evidence)
-        )
-        decoding = parser.decode(part, require=require, forbid=forbid, k=k)
-        words = [j for j in range(first, end) if not doc[j].is_space]
-        trees = []
-        for (log_prob, tree), nodes in zip(decoding.trees[place], decoding.constituents[place]):
-            sure = {(s + shift, e + shift, label): round(p, 5) for s, e, label, p in nodes}
-            root = _nested(tree, iter(words), sure)
-            trees.append({"probability": math.exp(log_prob), "tree": root})
-        found[i] = {"trees": trees, "evidence": math.exp(min(decoding.log_evidence, 0.0))}
+    for numbers in filter(None, groups):
+        require, forbid = asked[numbers[0]]
+        decoding = parser.decode(doc, require=require, forbid=forbid, k=k, sentences=numbers)
+        sure = math.exp(min(decoding.log_evidence, 0.0))
+        for i in numbers:
+            trees = _trees(doc, bounds[i], decoding.trees[i], decoding.constituents[i])
+            found[i] = {"trees": trees, "evidence": sure}
+    return found
+
+
+def _is_in(one: Evidence, bounds: tuple[int, int]) -> bool:
+    return bounds[0] <= one.start and one.end <= bounds[1]
+
+
+def _trees(doc: Doc, bounds: tuple[int, int], ranked: Any, constituents: Any) -> list[Row]:
+    """Nest the trees of a sentence, with the probabilities of their constituents."""
+    words = [i for i in range(*bounds) if not doc[i].is_space]
+    found = []
+    for (log_prob, tree), nodes in zip(ranked, constituents, strict=True):
+        sure = {(start, end, label): round(p, 5) for start, end, label, p in nodes}
+        root = _nested(tree, iter(words), sure)
+        found.append({"probability": math.exp(log_prob), "tree": root})
     return found
 
 

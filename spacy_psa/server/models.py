@@ -1,9 +1,9 @@
 """The pipelines of a server: rows of annotation, and the analyses of docs that a page looks at."""
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -116,12 +116,15 @@ class ServedModel:
             if any(not 0 <= i < len(bounds) for i in chosen):
                 raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
             answers = {}
-            for name, pipe in self.nlp.pipeline:
-                own = [one for one in evidence if one.component == name]
-                if isinstance(pipe, ConstituencyParser):
-                    answers[name] = parser_answer(pipe, doc, own, chosen, k)
-                elif isinstance(pipe, SequenceLabeler):
-                    answers[name] = chain_answer(pipe, scores[name], own, chosen, k)
+            asked: defaultdict[str, list[Evidence]] = defaultdict(list)
+            for one in evidence:
+                asked[one.component].append(one)
+            for name, analyses in scores.items():
+                pipe = cast(SequenceLabeler, self.nlp.get_pipe(name))
+                answers[name] = chain_answer(pipe, analyses, asked[name], chosen, k)
+            for name, parser, seen in self._before_parsers(text, doc):
+                answers[name] = parser_answer(parser, seen, asked[name], chosen, k)
+            order = [name for name in self.nlp.pipe_names if name in answers]
             return {
                 "sentences": [
                     {
@@ -130,7 +133,7 @@ class ServedModel:
                         "tokens": [
                             [token.text, token.whitespace_] for token in doc[slice(*bounds[i])]
                         ],
-                        "components": {name: found[i] for name, found in answers.items()},
+                        "components": {name: answers[name][i] for name in order},
                     }
                     for i in chosen
                 ],
@@ -212,6 +215,31 @@ class ServedModel:
         while len(self._scored) > KEPT:
             self._scored.popitem(last=False)
         return scored
+
+    def _before_parsers(
+        self, text: str, shown: Doc
+    ) -> Iterator[tuple[str, ConstituencyParser, Doc]]:
+        """Give each parser the doc that it gets in the pipeline, with the sentences of a page."""
+        parsers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, ConstituencyParser)]
+        if not parsers:
+            return
+        doc = self.nlp.make_doc(text)
+        for name, pipe in self.nlp.pipeline:
+            if isinstance(pipe, ConstituencyParser):
+                yield name, pipe, _with_sentences(doc, shown)
+                if name == parsers[-1]:
+                    return
+            doc = pipe(doc)
+
+
+def _with_sentences(doc: Doc, shown: Doc) -> Doc:
+    """Give a doc the sentences of another one with the same tokens."""
+    if sentence_bounds(doc) == sentence_bounds(shown):
+        return doc
+    found = doc.copy()
+    for token, other in zip(found, shown, strict=True):
+        token.is_sent_start = other.is_sent_start
+    return found
 
 
 def _kind(pipe: Any) -> str:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import torch
 from thinc.api import xp2torch
 from torch import nn
 
 from spacy_psa.bridge.optimizer import TensorOptimizer
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_amounts, check_rates, naming
 
 
 class MomentumSGD(TensorOptimizer):
@@ -109,7 +110,7 @@ def sgd(
             torch.optim.SGD.
 
     Raises:
-        InputError: if `clip_value` or `weight_decay` is below 0.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> optimizer = sgd(learn_rate=0.5)
@@ -120,9 +121,10 @@ def sgd(
         >>> round(module.weight.item(), 4)
         0.5
     """
-    if clip_value < 0:
-        raise InputError(f"SGD.v1: clip_value is {clip_value}: take 0 for no limit, or more")
-    _check_decay("SGD.v1", weight_decay)
+    with naming("SGD.v1"):
+        check_amounts("take 0 for no limit, or more", clip_value=clip_value)
+        check_rates(below_one=True, momentum=momentum)
+        _check(learn_rate, weight_decay)
     return MomentumSGD(learn_rate, momentum, use_averages, clip_value, weight_decay)
 
 
@@ -260,7 +262,7 @@ def adam(
             torch.optim.Adam.
 
     Raises:
-        InputError: if `weight_decay` is below 0.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> optimizer = adam(learn_rate=0.1)
@@ -271,7 +273,9 @@ def adam(
         >>> round(module.weight.item(), 4)
         0.9
     """
-    _check_decay("Adam.v1", weight_decay)
+    with naming("Adam.v1"):
+        _check(learn_rate, weight_decay)
+        _check_moments(beta1, beta2, eps)
     return Adam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
@@ -324,7 +328,7 @@ def adamw(
             that `WordEmbed.v1` learns beside pretrained ones go back to these thereby.
 
     Raises:
-        InputError: if `weight_decay` is below 0.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> optimizer = adamw(learn_rate=0.1, weight_decay=0.5)
@@ -335,7 +339,9 @@ def adamw(
         >>> round(module.weight.item(), 4)
         0.85
     """
-    _check_decay("AdamW.v1", weight_decay)
+    with naming("AdamW.v1"):
+        _check(learn_rate, weight_decay)
+        _check_moments(beta1, beta2, eps)
     return AdamW(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
@@ -392,7 +398,7 @@ def nadam(
             torch.optim.NAdam.
 
     Raises:
-        InputError: if `weight_decay` is below 0.
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> optimizer = nadam(learn_rate=0.1)
@@ -403,10 +409,18 @@ def nadam(
         >>> round(module.weight.item(), 4)
         0.8944
     """
-    _check_decay("Nadam.v1", weight_decay)
+    with naming("Nadam.v1"):
+        _check(learn_rate, weight_decay)
+        _check_moments(beta1, beta2, eps)
     return Nadam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
-def _check_decay(name: str, weight_decay: float) -> None:
-    if not weight_decay >= 0:
-        raise InputError(f"{name}: weight_decay is {weight_decay}: take 0 for none, or more")
+def _check(learn_rate: float | Iterable[float], weight_decay: float) -> None:
+    check_amounts("take 0 for none, or more", weight_decay=weight_decay)
+    if isinstance(learn_rate, (Real, str)):  # and no schedule
+        check_amounts("take 0 or more, or a schedule", learn_rate=cast(float, learn_rate))
+
+
+def _check_moments(beta1: float, beta2: float, eps: float) -> None:
+    check_rates(below_one=True, beta1=beta1, beta2=beta2)
+    check_amounts(eps=eps)

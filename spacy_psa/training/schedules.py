@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from math import cos, pi
 
-from spacy_psa.errors import InputError
+from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
 
 
 def inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> Iterator[float]:
@@ -23,15 +23,16 @@ def inverse_decay(initial_rate: float, decay: float, steps_per_epoch: int) -> It
             not tell the epoch to an optimizer.
 
     Raises:
-        InputError: if `steps_per_epoch` is below 1.
+        InputError: if `steps_per_epoch` is below 1, or another number below 0.
 
     Examples:
         >>> schedule = inverse_decay(0.1, decay=1.0, steps_per_epoch=2)
         >>> [next(schedule) for _ in range(4)]
         [0.1, 0.1, 0.05, 0.05]
     """
-    if steps_per_epoch < 1:
-        raise InputError(f"inverse_decay.v1: steps_per_epoch is {steps_per_epoch}: take 1 or more")
+    with naming("inverse_decay.v1"):
+        check_sizes(steps_per_epoch=steps_per_epoch)
+        check_amounts(initial_rate=initial_rate, decay=decay)
     return _inverse_decay(initial_rate, decay, steps_per_epoch)
 
 
@@ -59,14 +60,15 @@ def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Itera
         warmup: share of the updates in which the rate rises, from 0 to less than 1.
 
     Raises:
-        InputError: if `total_steps` is below 1, or if `warmup` is not from 0 to less than 1.
+        InputError: if `total_steps` is below 1, `max_rate` below 0, or `warmup` not from 0 to less
+            than 1.
 
     Examples:
         >>> schedule = triangular(1.0, total_steps=4, warmup=0.5)
         >>> [next(schedule) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    rising = _rising("triangular.v1", total_steps, warmup)
+    rising = _rising("triangular.v1", max_rate, total_steps, warmup)
 
     def fall(step: int) -> float:
         return max_rate * max(0, total_steps - step) / (total_steps - rising)
@@ -90,14 +92,15 @@ def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[
         warmup: share of the updates in which the rate rises, from 0 to less than 1.
 
     Raises:
-        InputError: if `total_steps` is below 1, or if `warmup` is not from 0 to less than 1.
+        InputError: if `total_steps` is below 1, `max_rate` below 0, or `warmup` not from 0 to less
+            than 1.
 
     Examples:
         >>> schedule = cosine(1.0, total_steps=4, warmup=0.5)
         >>> [round(next(schedule), 6) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    rising = _rising("cosine.v1", total_steps, warmup)
+    rising = _rising("cosine.v1", max_rate, total_steps, warmup)
 
     def fall(step: int) -> float:
         share = min(1.0, (step - rising) / (total_steps - rising))
@@ -106,13 +109,12 @@ def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[
     return _rise_and_fall(max_rate, rising, fall)
 
 
-def _rising(name: str, total_steps: int, warmup: float) -> float:
+def _rising(name: str, max_rate: float, total_steps: int, warmup: float) -> float:
     """The number of updates in which the rate rises."""
-    if total_steps < 1 or not 0 <= warmup < 1:
-        raise InputError(
-            f"{name}: total_steps is {total_steps} and warmup {warmup}: "
-            "take 1 or more steps, and a warmup from 0 to less than 1"
-        )
+    with naming(name):
+        check_amounts(max_rate=max_rate)
+        check_sizes(total_steps=total_steps)
+        check_rates(below_one=True, warmup=warmup)
     return warmup * total_steps
 
 

@@ -205,3 +205,10 @@ def test_documents_keep_their_sentences(write, tmp_path, format, text, options):
     [doc] = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
     assert len(list(doc.sents)) == 2
     assert "document" in doc.user_data
+
+
+def test_an_output_without_sentences_names_what_was_left_out(write, tmp_path):
+    path = write("empty", "( (S (NP (-NONE- *))))\n")
+    with pytest.raises(InputError, match=r"nothing is left to write: 1 tree\(s\) without words"):
+        convert("ptb", path, tmp_path / "out.spacy")
+    assert not (tmp_path / "out.spacy").exists()

@@ -63,6 +63,17 @@ def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
     assert (tmp_path / "out.txt").read_text().splitlines() == [TAGGED, "(TOP (UH Yes))"]
 
 
+def test_an_empty_column_stays_a_column(model, tmp_path):
+    """A no-break space at the beginning is a word of white space, which trees leave out."""
+    rows = "Yes\tUH\t\n\u00a0\tSYM\t\n"
+    source = written(tmp_path / "in.conll", rows)
+    result = run(model, source, tmp_path / "out.txt", "--tag-column", 1)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text() == "(TOP (UH Yes))\n"
+    result = run(model, source, tmp_path / "out.txt", "--tag-column", 3)
+    assert_one_error(result, "has 3 column(s), too few for the word (0) and the tag (3)")
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -83,6 +83,8 @@ def test_sentences_are_chosen_by_their_numbers(write, vocab):
     path = write(HEAD + CROSSED + PLAIN)
     (doc,) = read_docs(path, vocab, sentences=[2], discontinuous="raise")
     assert doc[0].text == "Das"
+    with pytest.raises(InputError, match="no sentence has one of the numbers that are kept"):
+        list(read_docs(path, vocab, sentences=[9]))
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,19 @@ def test_a_root_of_spmrl_may_have_features(write, vocab):
     assert constituents(doc) == [(0, 1, "S")]
 
 
+@pytest.mark.parametrize("root", ["ROOT", "S1", "TOP"])
+def test_a_root_below_the_nameless_bracket_is_no_constituent(write, vocab, root):
+    text = f"( ({root} (S (NP (NN Ada)) (VP (VBD came)))))"
+    (doc,) = ptb.read_docs(write(text, "a.mrg"), vocab)
+    assert constituents(doc) == [(0, 2, "S"), (0, 1, "NP"), (1, 2, "VP")]
+
+
+def test_a_word_of_white_space_is_refused(write, vocab):
+    path = write("(TOP (S (NP (NN Ada) (SYM \u00a0)) (VP (VBD came))))", "a.mrg")
+    with input_error_at(path, 1, "white space, which is no word"):
+        list(ptb.read_docs(path, vocab))
+
+
 def test_vroot_inside_a_tree_is_a_constituent(write, vocab):
     (doc,) = spmrl.read_docs(write("(S (VROOT (NN##_## a)) (NN b))", "a.ptb"), vocab)
     assert constituents(doc) == [(0, 2, "S"), (0, 1, "VROOT")]

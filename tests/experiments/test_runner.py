@@ -303,6 +303,11 @@ def test_two_commands_in_one_folder_are_an_error(folder):
     assert not Path("out/a").exists()
 
 
+def test_results_that_would_go_to_a_file_are_refused_at_once(folder):
+    with pytest.raises(InputError, match=r"^train.spacy: is a file; give a folder$"):
+        jobs_of(plan_text(run_table("a")), out="train.spacy")
+
+
 def test_a_record_of_another_format_is_not_written_over(folder):
     path = Path("out/a/seed-1", FILE)
     path.parent.mkdir(parents=True)

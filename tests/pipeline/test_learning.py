@@ -10,6 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, Optimizer
 
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.training.optimizers import sgd
@@ -222,6 +223,33 @@ def test_gradients_of_several_updates_add_up_before_a_step():
         nlp.get_pipe("ner").finish_update(sgd(0.001, 0.0))
         trained.append(weights(nlp))
     torch.testing.assert_close(trained[0], trained[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [-1.0, "NaN", "5"])
+@pytest.mark.parametrize("factory", ["crf_ner", "crf_chunker", "crf_tagger", "constituency_parser"])
+def test_a_limit_of_gradients_that_would_turn_them_round_is_refused(factory, limit):
+    nlp = spacy.blank("en")
+    message = "^learner: max_grad_norm is .*: take 0 for no limit, or more$"
+    with pytest.raises(InputError, match=message):
+        # As a component is made; a config with a string is refused by spaCy, or comes here.
+        nlp.add_pipe(factory, name="learner", config={"max_grad_norm": limit})
+    learner = nlp.add_pipe(factory, name="learner")
+    with pytest.raises(InputError, match=message):
+        learner.max_grad_norm = limit
+
+
+@pytest.mark.parametrize(
+    ("factory", "setting"),
+    [
+        ("crf_ner", "label_smoothing"),
+        ("crf_tagger", "label_smoothing"),
+        ("crf_chunker", "threshold"),
+        ("constituency_parser", "tag_weight"),
+    ],
+)
+def test_a_number_as_a_string_is_one_error(factory, setting):
+    with pytest.raises(InputError, match=f"^learner: {setting} is 'NaN': take "):
+        spacy.blank("en").add_pipe(factory, name="learner", config={setting: "NaN"})
 
 
 def test_three_components_train_over_one_shared_encoder():

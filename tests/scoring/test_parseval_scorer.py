@@ -149,9 +149,11 @@ def test_trees_of_a_doc_are_counted_from_their_sentence_without_white_space():
 
 
 @pytest.mark.parametrize("side", ["reference", "predicted"])
-def test_the_usual_key_is_left_to_spans_that_have_it(side):
+@pytest.mark.parametrize("key", ["sc", "names"])
+def test_the_usual_key_is_left_to_other_components_with_spans(side, key):
+    """They may declare a score of this key in the config."""
     gold, test = docs(JUDGED[0][0]), docs(JUDGED[0][1])
     doc = gold if side == "reference" else test
-    doc.spans["sc"] = []
+    doc.spans[key] = []
     found = score(test, gold)
     assert "spans_constituents_f" in found and "spans_sc_f" not in found

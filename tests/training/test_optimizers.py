@@ -1,5 +1,7 @@
 """SGD.v1, a thinc optimizer that updates torch modules in one step, and clips their gradients."""
 
+import math
+
 import pytest
 import torch
 from spacy.util import registry
@@ -7,7 +9,7 @@ from thinc.api import Optimizer
 from torch import nn
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.optimizers import MomentumSGD, sgd
+from spacy_psa.training.optimizers import MomentumSGD, adam, adamw, nadam, sgd
 from spacy_psa.training.schedules import inverse_decay
 from tests.helpers.optimizers import (
     assert_equal_layers,
@@ -224,3 +226,29 @@ def test_a_parameter_without_a_gradient_is_left_alone():
 def test_a_limit_below_zero_is_refused():
     with pytest.raises(InputError, match=r"clip_value is -5"):
         sgd(clip_value=-5.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "message"),
+    [
+        (sgd, {"learn_rate": -0.1}, "SGD.v1: learn_rate is -0.1: take 0 or more, or a schedule"),
+        (sgd, {"momentum": -2.0}, "SGD.v1: momentum is -2.0: take a number from 0"),
+        (adam, {"learn_rate": math.nan}, "Adam.v1: learn_rate is nan"),
+        (adam, {"learn_rate": "NaN"}, "Adam.v1: learn_rate is 'NaN'"),
+        (adamw, {"beta1": 1.5}, "AdamW.v1: beta1 is 1.5: take a number from 0"),
+        (adamw, {"eps": -1.0}, "AdamW.v1: eps is -1.0: take 0 or more"),
+        (nadam, {"beta2": -1.0}, "Nadam.v1: beta2 is -1.0: take a number from 0"),
+    ],
+)
+def test_settings_that_are_not_possible_are_refused_at_once(make, settings, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        make(**settings)
+
+
+def test_a_schedule_that_falls_below_zero_is_refused_in_its_step():
+    _, module = thinc_and_torch()
+    optimizer = sgd(iter([0.1, -0.1]), 0.0)
+    optimizer.update_module(1, module)
+    optimizer.step_schedules()
+    with pytest.raises(InputError, match=r"^the learning rate is -0.1: correct the schedule"):
+        optimizer.update_module(1, module)

@@ -112,11 +112,28 @@ def test_an_optimizer_takes_its_rates_from_it_update_by_update():
 
 @pytest.mark.parametrize("schedule", [cosine, triangular])
 @pytest.mark.parametrize(
-    ("total", "warmup"), [(0, 0.01), (-5, 0.01), (10, -0.1), (10, 1.0), (10, 5)]
+    ("rate", "total", "warmup", "message"),
+    [
+        (9e-4, 0, 0.01, "total_steps is 0: take 1"),
+        (9e-4, -5, 0.01, "total_steps is -5: take 1"),
+        (9e-4, 10, -0.1, "warmup is -0.1: take a number from 0"),
+        (9e-4, 10, 1.0, "warmup is 1.0: take a number from 0"),
+        (-9e-4, 10, 0.01, "max_rate is -0.0009: take 0"),
+        ("NaN", 10, 0.01, "max_rate is 'NaN': take 0"),
+    ],
 )
-def test_a_rise_and_fall_over_no_steps_is_refused_at_once(schedule, total, warmup):
-    with pytest.raises(InputError, match=f"total_steps is {total} and warmup {warmup}"):
-        schedule(9e-4, total, warmup)
+def test_a_rise_and_fall_that_is_not_possible_is_refused_at_once(
+    schedule, rate, total, warmup, message
+):
+    with pytest.raises(InputError, match=rf"^{schedule.__name__}.v1: {message}"):
+        schedule(rate, total, warmup)
+
+
+def test_a_fall_that_is_not_possible_is_refused_at_once():
+    with pytest.raises(InputError, match=r"^inverse_decay.v1: steps_per_epoch is 0"):
+        inverse_decay(0.1, 0.05, 0)
+    with pytest.raises(InputError, match=r"^inverse_decay.v1: initial_rate is -0.1"):
+        inverse_decay(-0.1, 0.05, 10)
 
 
 @pytest.mark.parametrize(

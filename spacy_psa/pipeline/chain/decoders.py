@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from torch import Tensor
 
-from spacy_psa.errors import SettingError
+from spacy_psa.errors import SettingError, check_rates
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
@@ -236,8 +236,7 @@ def make_decoder(decode: Decode, threshold: float, *, scores: bool, entropy: boo
         >>> type(make_decoder("mbr", 0.5, scores=False, entropy=False)).__name__
         'ExpectedF1Decoder'
     """
-    if not 0 <= threshold <= 1:
-        raise SettingError("threshold", threshold, "take a number from 0 to 1")
+    check_rates(threshold=threshold)
     if decode == "viterbi":
         return ViterbiDecoder(scores=scores, entropy=entropy)
     if decode == "mbr":

@@ -13,7 +13,7 @@ from thinc.types import Floats2d
 
 from spacy_psa.architectures.more_labels import add_span_labels
 from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.errors import InputError, SettingError, check_choice, naming
+from spacy_psa.errors import InputError, check_amounts, check_choice, naming
 from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.pipeline.parser.constituents import JOIN, KEY, LABEL, gold_trees
 from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
@@ -154,8 +154,7 @@ class ConstituencyParser(TreePredictor):
         )
         with naming(name):
             check_choice("loss", loss, Loss)
-            if not tag_weight >= 0:
-                raise SettingError("tag_weight", tag_weight, "take 0 or more")
+            check_amounts(tag_weight=tag_weight)
         self.loss = loss
         self.tag_weight = tag_weight
 

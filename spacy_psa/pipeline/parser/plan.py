@@ -1,6 +1,6 @@
 """The sentences that a parser has to parse, and what is known of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from spacy.tokens import Doc
 
@@ -74,6 +74,12 @@ class Plan:
         self.sizes = [span_count(sentence) for sentence in self.sentences]
         for i in self.too_long:
             self.sizes[i] = 0
+
+    def choose(self, sentences: Iterable[int]) -> None:
+        """Leave out all sentences but those with the given numbers."""
+        chosen = set(sentences)
+        self.sizes = [size * (i in chosen) for i, size in enumerate(self.sizes)]
+        self.too_long = [i for i in self.too_long if i in chosen]
 
 
 def _known_tags(doc: Doc, key: str) -> set[int]:

@@ -93,7 +93,7 @@ class TreeQueries:
 
     @property
     def decode(self) -> Callable[..., TreeDecoding]:
-        """`decode(doc, *, require=(), forbid=(), k=1)`: the best trees, exactly.
+        """`decode(doc, *, require=(), forbid=(), k=1, sentences=None)`: the best trees, exactly.
 
         This finds the best trees of a doc that agree with evidence. A constituent is a `Span` of
         the doc or (start, end, label) over its tokens. In a unary chain each label counts.
@@ -107,6 +107,8 @@ class TreeQueries:
             forbid: constituents that they must not have. One without label is forbidden with all
                 labels.
             k: how many trees of each sentence to find, at least 1.
+            sentences: the numbers of the sentences to find trees of; None for all. Evidence on
+                others has no effect.
 
         Returns:
             The best trees with their log probabilities among those that agree, and the log
@@ -123,10 +125,18 @@ class TreeQueries:
         self.decoding = value
 
     def _decode(
-        self, doc: Doc, *, require: Iterable[Asked] = (), forbid: Iterable[Asked] = (), k: int = 1
+        self,
+        doc: Doc,
+        *,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        k: int = 1,
+        sentences: Iterable[int] | None = None,
     ) -> TreeDecoding:
         self._check_number(k, "decode")
         plan = self._plan([doc])
+        if sentences is not None:
+            plan.choose(sentences)
         asked = asked_evidence(self.name, doc, plan.sentences, self.labels, require, forbid)
         evidence = [self._beside_kept(plan, i, one) for i, one in enumerate(asked)]
         for i in plan.too_long:

@@ -2,7 +2,8 @@
 
 Constituents know their characters, and so they follow when tokens are merged or split after
 parsing: they are found by characters and, when they stand at other tokens now, written anew. One
-that begins or ends inside a token is left out then.
+that begins or ends inside a token is left out then. White space at the ends of a constituent is cut
+off in the same way.
 """
 
 import struct
@@ -183,7 +184,9 @@ def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
 
 
 def has_moved(group: SpanGroup) -> bool:
-    """Tell whether spans have other characters than their tokens, which were merged or split.
+    """Tell whether spans have other characters than their words, so that they are written anew.
+
+    Tokens may have been merged or split, or a span has white space at its ends.
 
     Examples:
         >>> import spacy
@@ -202,9 +205,10 @@ def has_moved(group: SpanGroup) -> bool:
 
 
 def follow_tokens(doc: Doc, key: str = KEY) -> SpanGroup:
-    """Write the constituents of a doc anew: in preorder, at the tokens that have their characters.
+    """Write the constituents of a doc anew: in preorder, at the words that have their characters.
 
-    Tokens may have been merged or split since they were written. Scores stay with their
+    Tokens may have been merged or split since they were written. White space at the ends of a
+    constituent is cut off, and one of white space alone is left out. Scores stay with their
     constituents. A warning says how many constituents begin or end inside a token now.
 
     Returns:
@@ -225,17 +229,22 @@ def follow_tokens(doc: Doc, key: str = KEY) -> SpanGroup:
     rows = [struct.unpack(PACKED, each) for each in packed]
     starts = {token.idx: token.i for token in doc}
     ends = {token.idx + len(token): token.i + 1 for token in doc}
-    order = sorted(range(len(rows)), key=lambda i: (rows[i][5], -rows[i][6]))
-    kept = [i for i in order if rows[i][5] in starts and rows[i][6] in ends]
+    places = {
+        i: bare(doc[starts[first] : ends[last]])
+        for i, (*_, first, last) in enumerate(rows)
+        if first in starts and last in ends
+    }
+    words = {i: (place.start, place.end) for i, place in places.items() if place is not None}
+    kept = sorted(words, key=lambda i: (words[i][0], -words[i][1], rows[i][5], -rows[i][6]))
     spans = [
-        Span(doc, starts[first], ends[last], label=label, kb_id=kb, span_id=own)
-        for own, kb, label, _, _, first, last in (rows[i] for i in kept)
+        Span(doc, *words[i], label=label, kb_id=kb, span_id=own)
+        for i, (own, kb, label, *_) in ((i, rows[i]) for i in kept)
     ]
     attrs = dict(group.attrs)
     if attrs.get("scores") is not None and len(attrs["scores"]) == len(rows):
         attrs["scores"] = [attrs["scores"][i] for i in kept]
     doc.spans[key] = SpanGroup(doc, name=group.name, attrs=attrs, spans=spans)
-    if lost := len(rows) - len(kept):
+    if lost := len(rows) - len(places):
         warnings.warn(
             f'{lost} constituent(s) of doc.spans["{key}"] begin or end inside a token, because '
             "tokens were merged after parsing: they are left out",
@@ -261,7 +270,7 @@ def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
             spans.append(span)
     except IndexError:
         raise _Moved from None
-    if any(map(_moved, spans)):
+    if any(map(_moved, spans if before is None else [before, *spans])):
         raise _Moved
     if before is not None and before.end_char > sentence.start_char:
         raise _crossing(before, f"the start of the sentence {sentence.text!r}")
@@ -287,12 +296,13 @@ def _crossing(node: Span, what: str) -> ValueError:
 
 
 def _moved(span: Span) -> bool:
-    """Tell whether a constituent has other characters than its tokens."""
+    """Tell whether a constituent has other characters than its words."""
     doc = span.doc
     if span.start == span.end:
         return False
-    last = doc[span.end - 1]
-    return (doc[span.start].idx, last.idx + len(last)) != (span.start_char, span.end_char)
+    first, last = doc[span.start], doc[span.end - 1]
+    moved = (first.idx, last.idx + len(last)) != (span.start_char, span.end_char)
+    return moved or first.is_space or last.is_space
 
 
 def _order(span: Span) -> tuple[int, int]:
