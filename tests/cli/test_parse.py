@@ -392,6 +392,8 @@ def test_what_cannot_be_parsed_from_words_is_an_error_that_says_why(model):
         parser.parse([])
     with pytest.raises(InputError, match=r"takes a list of words: give \['Ada', 'left'\]"):
         parser.parse("Ada left")
+    with pytest.raises(InputError, match="parse takes a list of words, not None"):
+        parser.parse(None)
     with pytest.raises(InputError, match="a word is empty; leave it out"):
         parser.parse(["a", ""])
     for words in ([None], [("Ada", None)], ["Ada", 3], [("Ada", "NNP", "x")]):

@@ -76,7 +76,7 @@ class SentenceTree(NamedTuple):
         try:
             return cls(sentence, *_read(sentence, group))
         except _Moved:
-            return cls(sentence, *_read(sentence, follow_tokens(doc, key)))
+            return cls(sentence, *_read(sentence, follow_tokens(doc, key, cut=True)))
 
     def check_node(self, node: Span) -> None:
         """Check that a span is a word, a constituent or the sentence.
@@ -177,16 +177,14 @@ def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
         ValueError: if the doc has no such group.
     """
     group = constituents_of(doc, key)
-    if has_moved(group):
-        return follow_tokens(doc, key)
-    sorted_ = all(_order(one) <= _order(other) for one, other in pairwise(group))
-    return group if sorted_ else follow_tokens(doc, key)
+    in_place = not has_moved(group) and not any(map(_ends_in_space, group))
+    if in_place and all(_order(one) <= _order(other) for one, other in pairwise(group)):
+        return group
+    return follow_tokens(doc, key, cut=True)
 
 
 def has_moved(group: SpanGroup) -> bool:
-    """Tell whether spans have other characters than their words, so that they are written anew.
-
-    Tokens may have been merged or split, or a span has white space at its ends.
+    """Tell whether spans have other characters than their tokens, which were merged or split.
 
     Examples:
         >>> import spacy
@@ -204,12 +202,17 @@ def has_moved(group: SpanGroup) -> bool:
         return True
 
 
-def follow_tokens(doc: Doc, key: str = KEY) -> SpanGroup:
-    """Write the constituents of a doc anew: in preorder, at the words that have their characters.
+def follow_tokens(doc: Doc, key: str = KEY, *, cut: bool = False) -> SpanGroup:
+    """Write the constituents of a doc anew: in preorder, at the tokens that have their characters.
 
-    Tokens may have been merged or split since they were written. White space at the ends of a
-    constituent is cut off, and one of white space alone is left out. Scores stay with their
+    Tokens may have been merged or split since they were written. Scores stay with their
     constituents. A warning says how many constituents begin or end inside a token now.
+
+    Args:
+        doc: the doc.
+        key: the span group of the constituents.
+        cut: whether white space at the ends of a constituent is cut off; one of white space alone
+            is left out then.
 
     Returns:
         The new span group.
@@ -229,22 +232,24 @@ def follow_tokens(doc: Doc, key: str = KEY) -> SpanGroup:
     rows = [struct.unpack(PACKED, each) for each in packed]
     starts = {token.idx: token.i for token in doc}
     ends = {token.idx + len(token): token.i + 1 for token in doc}
-    places = {
-        i: bare(doc[starts[first] : ends[last]])
+    found = {
+        i: doc[starts[first] : ends[last]]
         for i, (*_, first, last) in enumerate(rows)
         if first in starts and last in ends
     }
-    words = {i: (place.start, place.end) for i, place in places.items() if place is not None}
-    kept = sorted(words, key=lambda i: (words[i][0], -words[i][1], rows[i][5], -rows[i][6]))
+    lost = len(rows) - len(found)
+    if cut:
+        found = {i: part for i, span in found.items() if (part := bare(span)) is not None}
+    kept = sorted(found, key=lambda i: (*_order(found[i]), rows[i][5], -rows[i][6]))
     spans = [
-        Span(doc, *words[i], label=label, kb_id=kb, span_id=own)
+        Span(doc, found[i].start, found[i].end, label=label, kb_id=kb, span_id=own)
         for i, (own, kb, label, *_) in ((i, rows[i]) for i in kept)
     ]
     attrs = dict(group.attrs)
     if attrs.get("scores") is not None and len(attrs["scores"]) == len(rows):
         attrs["scores"] = [attrs["scores"][i] for i in kept]
     doc.spans[key] = SpanGroup(doc, name=group.name, attrs=attrs, spans=spans)
-    if lost := len(rows) - len(places):
+    if lost:
         warnings.warn(
             f'{lost} constituent(s) of doc.spans["{key}"] begin or end inside a token, because '
             "tokens were merged after parsing: they are left out",
@@ -254,7 +259,7 @@ def follow_tokens(doc: Doc, key: str = KEY) -> SpanGroup:
 
 
 class _Moved(Exception):
-    """The constituents stand at other tokens now, or out of order."""
+    """The constituents stand at other tokens now, at white space, or out of order."""
 
 
 def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
@@ -270,21 +275,22 @@ def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
             spans.append(span)
     except IndexError:
         raise _Moved from None
-    if any(map(_moved, spans if before is None else [before, *spans])):
+    around = spans if before is None else [before, *spans]
+    if any(_moved(span) or _ends_in_space(span) for span in around):
         raise _Moved
     if before is not None and before.end_char > sentence.start_char:
         raise _crossing(before, f"the start of the sentence {sentence.text!r}")
-    around = [sentence]
+    above = [sentence]
     for one, span in zip([sentence, *spans], spans):
         if _order(span) < _order(one):
             raise _Moved
         if span.end_char > sentence.end_char:
             raise _crossing(span, f"the end of the sentence {sentence.text!r}")
-        while around[-1].end <= span.start:
-            around.pop()
-        if span.end > around[-1].end:
-            raise _crossing(span, f"the constituent {around[-1].text!r}")
-        around.append(span)
+        while above[-1].end <= span.start:
+            above.pop()
+        if span.end > above[-1].end:
+            raise _crossing(span, f"the constituent {above[-1].text!r}")
+        above.append(span)
     return first, spans
 
 
@@ -296,13 +302,19 @@ def _crossing(node: Span, what: str) -> ValueError:
 
 
 def _moved(span: Span) -> bool:
-    """Tell whether a constituent has other characters than its words."""
+    """Tell whether a constituent has other characters than its tokens."""
     doc = span.doc
     if span.start == span.end:
         return False
-    first, last = doc[span.start], doc[span.end - 1]
-    moved = (first.idx, last.idx + len(last)) != (span.start_char, span.end_char)
-    return moved or first.is_space or last.is_space
+    last = doc[span.end - 1]
+    return (doc[span.start].idx, last.idx + len(last)) != (span.start_char, span.end_char)
+
+
+def _ends_in_space(span: Span) -> bool:
+    """Tell whether a constituent begins or ends with white space."""
+    if span.start == span.end:
+        return False
+    return bool(span.doc[span.start].is_space or span.doc[span.end - 1].is_space)
 
 
 def _order(span: Span) -> tuple[int, int]:

@@ -223,6 +223,8 @@ class TreePredictor(StructuredPipe, TreeQueries):
                 f"{self.name}: parse takes a list of words: give {words.split()!r}, or take "
                 "nlp(text)._.parse_trees for text"
             )
+        if not isinstance(words, Iterable):
+            raise InputError(f"{self.name}: parse takes a list of words, not {words!r}")
         if listeners(self.model):
             raise InputError(
                 f"{self.name}: it listens to another component of its pipeline: "

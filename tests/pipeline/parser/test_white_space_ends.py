@@ -6,6 +6,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.pipeline.parser import extensions
 from spacy_psa.pipeline.parser.heads import dependencies
+from spacy_psa.pipeline.parser.sentence_tree import follow_tokens
 
 WORDS = ["\n", "Ada", "\u00a0", "came", "\n", "\n", "Yes"]
 
@@ -50,3 +51,12 @@ def test_a_constituent_of_white_space_alone_is_none_and_scores_stay_with_the_oth
 def test_of_two_that_become_one_span_the_longer_one_is_the_outer_one():
     doc = make_doc((1, 2, "NP"), (0, 3, "S"))
     assert extensions.labels(doc[1:2]) == ("S", "NP")
+
+
+def test_spans_of_a_user_keep_their_white_space_when_a_doc_is_written():
+    doc = make_doc((1, 4, "S"))
+    doc.spans["notes"] = [Span(doc, 0, 2, "NOTE"), Span(doc, 4, 5, "NOTE")]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[5:7])
+    found = follow_tokens(doc, "notes")
+    assert [(span.start, span.end) for span in found] == [(0, 2), (4, 5)]
