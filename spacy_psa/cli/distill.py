@@ -29,7 +29,10 @@ def distill(
     ] = 0.5,
     unlabelled: Annotated[
         Path | None,
-        typer.Option(help="Text without annotation: .spacy, or .txt with a text in each line."),
+        typer.Option(
+            help="Text without annotation: .spacy, a folder of such files, or .txt with a text in "
+            "each line."
+        ),
     ] = None,
     pipe: Annotated[
         str | None, typer.Option(help="Name of the component, if there are several.")
