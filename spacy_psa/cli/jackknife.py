@@ -75,6 +75,10 @@ def jackknife(
         check_docbin_path(path)
         if [other.resolve() for other in (target, *outputs)].count(path.resolve()) > 1:
             raise InputError(f"{path}: would be written twice; give each --to a file of its own")
+        if path.resolve() in [read.resolve() for read in (source, *inputs)]:
+            raise InputError(
+                f"{path}: is read, too, and its gold tags would be lost; write to another"
+            )
     settings = read_training_config(config, ctx.args)
     use_device(gpu_id)
     docs = knife.read_tagged(source)

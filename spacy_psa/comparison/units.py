@@ -12,6 +12,7 @@ from spacy_psa.pipeline.chain.chunker import CRFChunker
 from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
 Unit = tuple[int, int, str]
 """Start, end and label, over the tokens of a doc, of a sentence or of a corpus."""
@@ -108,5 +109,7 @@ def _units(nlp: Language, name: str, pipe: Any) -> Units | None:
     for own, kind in OWN.items():
         if isinstance(pipe, own):
             return Units(kind, getattr(pipe, "spans_key", ""))
+    if isinstance(pipe, ConstituencyParser):  # it assigns tags only if it has a tag head
+        return Units("tags") if pipe.tags else None
     assigned = nlp.get_pipe_meta(name).assigns
     return next((Units(kind) for key, kind in ASSIGNED.items() if key in assigned), None)

@@ -47,28 +47,33 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
     """Write double quotation marks as the treebank does, and opening single ones.
 
     A straight mark opens if there is a space before it and none after it, and closes if it is the
-    other way round. Otherwise it opens if no other one is open. After a low mark („), the next high
-    one closes, as in German.
+    other way round. Otherwise it opens if no other one is open. A line break counts as a space.
+    After a low mark („ or ‚), the next high one closes, as in German.
 
     Args:
-        words: (n,) the words.
+        words: (n,) the words, and the line breaks and other white space between them.
         spaces: (n,) whether a space follows each word; None if that is not known.
 
     Examples:
         >>> treebank_quotes(["He", "said", ":", '"', "Go", '"', "“", "now", "”"])
         ['He', 'said', ':', '``', 'Go', "''", '``', 'now', "''"]
     """
-    found, is_open, low = [], False, False
+    found, is_open, low, low_single = [], False, False, False
     for i, word in enumerate(words):
         if word in ("“", "”") and low:
             low, word = False, "''"
+        elif word == "‘" and low_single:
+            low_single, word = False, "'"
         elif word == '"':
-            before = i == 0 or (spaces is not None and spaces[i - 1]) or words[i - 1] in "([{<"
-            after = i + 1 == len(words) or (spaces is not None and spaces[i])
+            last, following = words[i - 1 : i], words[i + 1 : i + 2]
+            before = not last or last[0].isspace() or last[0] in "([{<"
+            after = not following or following[0].isspace()
+            if spaces is not None:
+                before, after = before or spaces[i - 1], after or spaces[i]
             opens = not is_open if spaces is None or before == after else before
             word = "``" if opens else "''"
         else:
-            low = low or word == "„"
+            low, low_single = low or word == "„", low_single or word == "‚"
             word = {"“": "``", "„": "``", "”": "''", "‘": "`"}.get(word, word)
         is_open = word == "``" or (is_open and word != "''")
         found.append(word)

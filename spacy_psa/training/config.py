@@ -74,7 +74,10 @@ def _check_options(arguments: list[str]) -> None:
     takes_value = False
     for word in arguments:
         if word.startswith("--"):
-            takes_value = "=" not in word
+            option, equals, _ = word.partition("=")
+            if "." not in option:
+                raise InputError(f"{option}: is no option; overrides are --SECTION.NAME VALUE")
+            takes_value = not equals
         elif takes_value:
             takes_value = False
         else:

@@ -8,6 +8,7 @@ from spacy_psa.comparison.gold import read_gold
 from spacy_psa.comparison.units import Units, find_component
 from spacy_psa.errors import InputError
 from tests.helpers.compared import rules
+from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import small_model
 
 
@@ -30,6 +31,18 @@ def test_the_second_model_gets_a_component_for_the_same_units(nlp):
     assert find_component("m", nlp, "chunks", "tags").name == "tags"
     assert find_component("m", nlp, "theirs", "entities").name == "theirs"
     assert find_component("m", rules({}), "ner", "entities").name == "rules"
+
+
+def test_a_parser_is_compared_by_its_tags_if_it_has_a_tag_head():
+    nlp = make_parser()
+    train_parser(nlp)
+    nlp.add_pipe("tagger")
+    assert find_component("m", nlp, None).name == "tagger"
+    with pytest.raises(InputError, match=r"m: no component for .*compared are tagger"):
+        find_component("m", nlp, "parser")
+    nlp = make_parser(chart_model(tag_hidden=8))
+    train_parser(nlp)
+    assert find_component("m", nlp, None).units == Units("tags")
 
 
 @pytest.mark.parametrize(("name", "kind"), [("sentencizer", None), ("no", None), (None, "trees")])

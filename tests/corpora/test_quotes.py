@@ -42,6 +42,20 @@ def test_a_high_mark_closes_after_a_low_one():
     assert treebank_quotes(words) == found
 
 
+@pytest.mark.parametrize("line", ["\n", "\n\n"])
+def test_a_mark_after_a_line_break_opens(line):
+    """A quotation that goes on in a new paragraph has no closing mark before it."""
+    words = ['"', "Go", ".", line, '"', "Stop", ".", '"', line, "He"]
+    opening, closing = "``", "''"
+    found = [opening, "Go", ".", line, opening, "Stop", ".", closing, line, "He"]
+    assert treebank_quotes(words, [False] * 10) == found
+
+
+def test_a_high_single_mark_closes_after_a_low_one():
+    words = ["‚", "Ja", "‘", ",", "‘", "yes", "’"]
+    assert treebank_quotes(words) == ["‚", "Ja", "'", ",", "`", "yes", "’"]
+
+
 def test_apostrophes_stay_and_closing_single_marks_do_not():
     words, tags = ["dogs", "'", "`", "yes", "'"], ["NNS", "POS", "``", "UH", "''"]
     assert text_quotes(words, tags, "curly") == ["dogs", "'", "‘", "yes", "’"]
