@@ -58,7 +58,7 @@ def score_constituents(
     Returns:
         `tree_p`, `tree_r` and `tree_f` of labelled brackets, for the columns of a log, and the same
         as `<key>_p`, `<key>_r` and `<key>_f`, and as `spans_<key>_p` and so on, which `spacy
-        evaluate --spans-key <key>` prints; where no doc has another span group, also as
+        evaluate --spans-key <key>` prints; where no predicted doc has another span group, also as
         `spans_sc_p` and so on, which `spacy evaluate` prints without this option; `tree_exact` and
         `<key>_exact`, the fraction of sentences with all brackets right; `<key>_no_crossing`, the
         fraction of sentences without a bracket that crosses a gold one; `<key>_tag_acc`, the
@@ -90,9 +90,13 @@ def score_constituents(
         totals.tagging,
         totals.per_label(),
     )
-    docs = (doc for example in examples for doc in (example.reference, example.predicted))
-    free = all(doc.spans.keys() <= {spans_key} for doc in docs)
+    free = not any(_has_other_spans(example, spans_key) for example in examples)
     return _named([spans_key, USUAL_KEY] if free else [spans_key], figures)
+
+
+def _has_other_spans(example: Example, key: str) -> bool:
+    """Whether another component may have scores of spans under the usual key."""
+    return USUAL_KEY in example.reference.spans or not example.predicted.spans.keys() <= {key}
 
 
 def _named(keys: Sequence[str], figures: Sequence[Any]) -> dict[str, Any]:

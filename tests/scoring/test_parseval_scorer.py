@@ -148,8 +148,9 @@ def test_trees_of_a_doc_are_counted_from_their_sentence_without_white_space():
     ]
 
 
-@pytest.mark.parametrize("side", ["reference", "predicted"])
-@pytest.mark.parametrize("key", ["sc", "names"])
+@pytest.mark.parametrize(
+    ("side", "key"), [("reference", "sc"), ("predicted", "sc"), ("predicted", "names")]
+)
 def test_the_usual_key_is_left_to_other_components_with_spans(side, key):
     """They may declare a score of this key in the config."""
     gold, test = docs(JUDGED[0][0]), docs(JUDGED[0][1])
