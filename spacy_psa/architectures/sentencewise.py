@@ -41,6 +41,9 @@ def listeners(model: Model) -> list[Any]:
     """Find the parts of a model that take their vectors from an earlier component.
 
     They have the attribute `upstream_name`, as those of spaCy and spacy-transformers.
+
+    Args:
+        model: any thinc model.
     """
     return [node for node in model.walk() if hasattr(node, "upstream_name")]
 

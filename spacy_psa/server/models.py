@@ -220,15 +220,14 @@ class ServedModel:
         self, text: str, shown: Doc
     ) -> Iterator[tuple[str, ConstituencyParser, Doc]]:
         """Give each parser the doc that it gets in the pipeline, with the sentences of a page."""
-        parsers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, ConstituencyParser)]
-        if not parsers:
-            return
+        left = sum(isinstance(pipe, ConstituencyParser) for _, pipe in self.nlp.pipeline)
         doc = self.nlp.make_doc(text)
         for name, pipe in self.nlp.pipeline:
             if isinstance(pipe, ConstituencyParser):
                 yield name, pipe, _with_sentences(doc, shown)
-                if name == parsers[-1]:
-                    return
+                left -= 1
+            if not left:  # What comes after the last of them changes nothing.
+                return
             doc = pipe(doc)
 
 

@@ -273,9 +273,7 @@ def adam(
         >>> round(module.weight.item(), 4)
         0.9
     """
-    with naming("Adam.v1"):
-        _check(learn_rate, weight_decay)
-        _check_moments(beta1, beta2, eps)
+    _check_moments("Adam.v1", learn_rate, beta1, beta2, eps, weight_decay)
     return Adam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
@@ -339,9 +337,7 @@ def adamw(
         >>> round(module.weight.item(), 4)
         0.85
     """
-    with naming("AdamW.v1"):
-        _check(learn_rate, weight_decay)
-        _check_moments(beta1, beta2, eps)
+    _check_moments("AdamW.v1", learn_rate, beta1, beta2, eps, weight_decay)
     return AdamW(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
@@ -409,9 +405,7 @@ def nadam(
         >>> round(module.weight.item(), 4)
         0.8944
     """
-    with naming("Nadam.v1"):
-        _check(learn_rate, weight_decay)
-        _check_moments(beta1, beta2, eps)
+    _check_moments("Nadam.v1", learn_rate, beta1, beta2, eps, weight_decay)
     return Nadam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
 
 
@@ -421,6 +415,15 @@ def _check(learn_rate: float | Iterable[float], weight_decay: float) -> None:
         check_amounts("take 0 or more, or a schedule", learn_rate=cast(float, learn_rate))
 
 
-def _check_moments(beta1: float, beta2: float, eps: float) -> None:
-    check_rates(below_one=True, beta1=beta1, beta2=beta2)
-    check_amounts(eps=eps)
+def _check_moments(
+    name: str,
+    learn_rate: float | Iterable[float],
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+) -> None:
+    with naming(name):
+        _check(learn_rate, weight_decay)
+        check_rates(below_one=True, beta1=beta1, beta2=beta2)
+        check_amounts(eps=eps)
