@@ -19,11 +19,12 @@ WAIT = 5.0
 """Seconds to wait for the head of a cluster."""
 
 
-def check_address(address: str) -> None:
+def check_address(address: str, given: str = "--address") -> None:
     """Check that something answers at an address, since Ray tries it for minutes.
 
     Args:
         address: HOST:PORT or ray://HOST:PORT; other addresses, such as "auto", pass.
+        given: where the address is from.
 
     Raises:
         InputError: if nothing does.
@@ -35,7 +36,7 @@ def check_address(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), WAIT).close()
     except (OSError, OverflowError, UnicodeError) as error:  # no host has such a port or name
         raise InputError(
-            f"--address {address}: there is no Ray cluster ({error}); check the address"
+            f"{given} {address}: there is no Ray cluster ({error}); check the address"
         ) from error
 
 
@@ -45,20 +46,23 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
 
     Args:
         workers: the number of cores of a start on this machine; -1 for all.
-        address: the address of a Ray cluster; None starts Ray on this machine.
+        address: the address of a Ray cluster; None takes that of the variable RAY_ADDRESS, as Ray
+            does, and starts Ray on this machine if there is none.
 
     Raises:
         InputError: if there is no such cluster.
     """
-    if address is not None:
-        check_address(address)
+    given = "--address" if address else "RAY_ADDRESS"
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    check_address(address, given)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     handler = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
     try:
-        if address is None:
+        if address == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             ray.init(
+                address=address,
                 num_cpus=workers if workers > 0 else None,
                 include_dashboard=False,
                 object_store_memory=STORE,
@@ -68,7 +72,7 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, ValueError) as error:
-        raise InputError(f"--address {address}: there is no Ray cluster ({error})") from error
+        raise InputError(f"{given} {address}: there is no Ray cluster ({error})") from error
     try:
         if current_thread() is main_thread():
             signal.signal(signal.SIGTERM, handler)  # Ray has set one that prints its stack.

@@ -1,7 +1,9 @@
 """Fixtures of all tests. What else tests share is in tests/helpers."""
 
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from thinc.api import Adam, fix_random_seed  # noqa: E402
 
 from tests.helpers import pipelines  # noqa: E402
 from tests.helpers.english import shorten_exceptions  # noqa: E402
+from tests.helpers.paths import ROOT  # noqa: E402
 from tests.helpers.registries import search_packages_once  # noqa: E402
 
 search_packages_once()
@@ -58,6 +61,32 @@ def corpora() -> Path:
     if not folder:
         pytest.skip("SPACY_PSA_CORPORA does not name the folder of the real corpora")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def ray_head() -> Iterator[tuple[str, int]]:
+    """The address of a cluster of Ray, which takes ten seconds to start, and its session."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    head = subprocess.Popen(
+        [sys.executable, "-m", "tests.helpers.ray_head"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+        start_new_session=True,
+    )
+    with head:
+        yield head.stdout.readline().strip(), head.pid  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def on_ray(ray_head: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let this test and its processes use the cluster of Ray; give the session of its workers."""
+    address, session = ray_head
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    return session
 
 
 @pytest.fixture(scope="session")

@@ -51,7 +51,7 @@ def annotate_shards(
         annotator: annotates the shards.
         shards: the shards.
         workers: the number of workers, each on one core; -1 for all cores.
-        address: the address of a Ray cluster; None starts Ray on this machine.
+        address: the address of a Ray cluster; see `ray_cluster`.
 
     Raises:
         InputError: if there is no such cluster, or a shard's worker is killed again and again.

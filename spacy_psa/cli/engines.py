@@ -27,7 +27,10 @@ TrainingEngine = Annotated[
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="Address of a Ray cluster, or auto; none starts Ray on this machine."),
+    typer.Option(
+        help="Address of a Ray cluster, or auto. Without one, that of RAY_ADDRESS is taken, or Ray "
+        "is started on this machine."
+    ),
 ]
 
 

@@ -39,7 +39,7 @@ def run_on_ray(
             every machine of the cluster must have.
         options: the arguments of the module after the folder.
         jobs: the number of tasks at a time; -1 for all cores.
-        address: the address of a Ray cluster; None starts Ray on this machine.
+        address: the address of a Ray cluster; see `ray_cluster`.
         module: what the processes run.
 
     Raises:

@@ -157,8 +157,8 @@ def put_many(folder):
         put(folder, f"{shard:02}.jsonl", *rows)
 
 
+@pytest.mark.usefixtures("on_ray")
 def test_a_run_that_is_told_to_end_leaves_nothing_half_written(model, tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
     put_many(tmp_path / "in")
     process = start(*arguments(model, tmp_path))
     wait_for(lambda: list((tmp_path / "out").glob(".*.tmp")))
@@ -169,26 +169,26 @@ def test_a_run_that_is_told_to_end_leaves_nothing_half_written(model, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at /proc")
-def test_nothing_is_lost_or_doubled_when_a_worker_and_then_the_driver_are_killed(model, tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+def test_nothing_is_lost_or_doubled_when_a_worker_and_then_the_driver_are_killed(
+    model, tmp_path, on_ray
+):
     put_many(tmp_path / "in")
     out = tmp_path / "out"
     words = arguments(model, tmp_path)
     driver = subprocess.Popen(
         [sys.executable, "-m", "spacy_psa", "annotate", *words],
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
 
     def at_work():
-        return list(out.glob(".*.tmp")) and processes("ray::MapWorker", driver.pid)
+        return list(out.glob(".*.tmp")) and processes("ray::MapWorker", on_ray)
 
     os.kill(wait_for(at_work)[0], signal.SIGKILL)
     before = len(list(out.glob("*.jsonl")))
     wait_for(lambda: len(list(out.glob("*.jsonl"))) > before and at_work())
     driver.kill()
     driver.wait()
-    wait_for(lambda: not processes("ray::MapWorker", driver.pid))
+    wait_for(lambda: not processes("ray::MapWorker", on_ray))
     kept = {path: path.stat().st_mtime_ns for path in out.glob("*.jsonl")}
     assert 0 < len(kept) < SHARDS
     assert all(len(path.read_text().splitlines()) == SIZE for path in kept)

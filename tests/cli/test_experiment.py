@@ -54,8 +54,8 @@ def test_a_plan_is_run_told_and_drawn(folder):
     assert "<svg" in (folder / "dev.svg").read_text()
 
 
+@pytest.mark.usefixtures("on_ray")
 def test_on_ray_each_training_is_a_task(folder):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
     (folder / "plan.toml").write_text(plan_text(run_table("a"), BROKEN, seeds="[1]"))
     result = run("plan.toml", "--engine", "ray", "--jobs", 2, "--out", "out")
     assert result.exit_code == 1, result.output
@@ -94,6 +94,14 @@ def test_tables_and_pictures_of_records(folder):
 def test_a_run_that_cannot_begin_is_one_error(folder, words, reason):
     assert_one_error(run(*words), reason)
     assert not (folder / "experiments").exists()
+
+
+def test_the_address_of_the_environment_counts(folder, monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+    (folder / "plan.toml").write_text(plan_text(run_table("a")))
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    result = run("plan.toml", "--engine", "ray")
+    assert_one_error(result, "RAY_ADDRESS 127.0.0.1:1: there is no Ray cluster (")
 
 
 def test_tables_of_nothing_are_one_error(folder):

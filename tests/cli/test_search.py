@@ -73,9 +73,9 @@ def test_more_trials_go_on_with_the_search(whole, folder, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["--jobs", 2], ["--engine", "ray", "--jobs", 2]], ids=str)
-def test_several_trainings_at_a_time_find_what_one_finds(whole, folder, tmp_path, words):
+def test_several_trainings_at_a_time_find_what_one_finds(whole, folder, tmp_path, words, request):
     if "ray" in words:
-        pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
+        request.getfixturevalue("on_ray")
     alone, path = whole
     words = ["--output", tmp_path / "best.cfg", "--sampler", "random", "--seed", 3, *words]
     result = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))

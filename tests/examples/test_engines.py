@@ -65,8 +65,8 @@ def read_parquet(folder):
     return parquet.read_table(folder / "out").to_pylist()
 
 
+@pytest.mark.usefixtures("on_ray")
 def test_ray_data(model, tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
     write_parquet(tmp_path)
     run("annotate_ray.py", model, tmp_path)
     check(read_parquet(tmp_path))
@@ -92,8 +92,8 @@ def test_dask(model, tmp_path):
     check([json.loads(line) for path in outputs for line in path.read_text().splitlines()])
 
 
+@pytest.mark.usefixtures("on_ray")
 def test_seeds_as_tasks_of_ray(tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'spacy-psa[ray]'")
     docs = [example.reference for example in make_examples(spacy.blank("en"))]
     DocBin(docs=docs).to_disk(tmp_path / "train.spacy")
     config = make_config(tmp_path / "train.spacy", max_steps=8, eval_frequency=4)

@@ -23,7 +23,7 @@ from tests.helpers.trainings import (
     run_together,
 )
 
-STEPS = 10
+STEPS = 6
 
 
 def without_chance(corpus, size, optimizer="sgd", reduction="mean"):
@@ -75,7 +75,7 @@ def test_more_processes_than_documents_to_evaluate_and_batches_in_an_epoch(tmp_p
 
 
 def test_a_killed_process_ends_the_other_and_the_training_can_go_on(tmp_path, corpus):
-    config = make_config(corpus)  # with dropout, words read as unknown, and averages
+    config = make_config(corpus, max_steps=18)  # with dropout, unknown words, and averages
     whole = digests(run_together(tmp_path / "whole", config))
     folder = tmp_path / "killed"
     assert exit_codes(folder, config, fault=(killed_in, 13), save_every=5) == [2, -9]
@@ -122,7 +122,7 @@ def test_tags_that_a_component_predicts_in_training_get_the_same_rows(tmp_path, 
 
 
 def test_a_step_that_is_bad_in_one_process_is_left_out_in_all(tmp_path, corpus):
-    config = make_config(corpus)
+    config = make_config(corpus, max_steps=12)
     fault = (not_a_number_in, 7)
     assert exit_codes(tmp_path / "left", config, fault=fault, skip_bad_loss=True) == [0, 0]
     assert all(math.isfinite(line["losses"]["ner"]) for line in logged(tmp_path / "left"))
@@ -136,7 +136,7 @@ def parser_config(path, size):
     parser = config["components"]["parser"]
     # One process meets new words part by part, and so would draw other first vectors for them.
     parser.update(model=chart_model("FactoredTransformer", embed=hash_embed()), batch_spans=60)
-    config["training"].update(max_steps=10, max_epochs=0, eval_frequency=1)
+    config["training"].update(max_steps=5, max_epochs=0, eval_frequency=1)
     config["training"]["batcher"]["size"] = size
     config["training"]["logger"]["output_file"] = "log.jsonl"
     return config.merge({"corpora": {"train": {"path": str(path)}, "dev": {"path": str(path)}}})
@@ -149,7 +149,7 @@ def test_a_parser_learns_as_in_one_process(tmp_path):
     one = run(tmp_path / "one", parser_config(tmp_path / "trees.spacy", 8))
     two = run_together(tmp_path / "two", parser_config(tmp_path / "trees.spacy", 4))
     losses = [column(folder, lambda line: line["losses"]["parser"]) for folder in (one, two)]
-    assert len(losses[0]) == 11
+    assert len(losses[0]) == 6
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     scores = [column(folder, lambda line: line["score"]) for folder in (one, two)]
     assert scores[1] == pytest.approx(scores[0], abs=1e-3)

@@ -25,7 +25,7 @@ def torchrun(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus):
-    config = make_config(corpus)
+    config = make_config(corpus, max_steps=18)
     folder = tmp_path / "torchrun"
     folder.mkdir()
     config["training"]["logger"]["output_file"] = str(folder / "log.jsonl")

@@ -27,6 +27,15 @@ def expected_f1(chosen, truth):
     return sum(p * f1(chosen, value) for value, p in zip(truth.values, truth.probabilities))
 
 
+def expected_f1_of_each(values, probabilities):
+    """The expected F1 of each of the values, as `expected_f1`, by one product of matrices."""
+    spans = sorted({span for value in values for span in value})
+    has = numpy.array([[span in value for span in spans] for value in values], dtype="float64")
+    sizes = has.sum(1)[:, None] + has.sum(1)
+    f1 = numpy.where(sizes > 0, 2 * (has @ has.T) / numpy.maximum(sizes, 1), 1.0)
+    return f1 @ probabilities
+
+
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
 @settings(max_examples=12)
 @given(
@@ -48,8 +57,7 @@ def test_best_spans_have_the_highest_expected_f1_of_all_analyses(kind, lengths, 
         probabilities = numpy.outer(probabilities, part.probabilities).ravel()
         offset += length
     truth = Truth(values, probabilities)
-    likely = [v for v, p in zip(values, probabilities) if p > 1e-12]
-    best = max(expected_f1(chosen, truth) for chosen in likely)
+    best = expected_f1_of_each(values, probabilities)[probabilities > 1e-12].max()
     offsets = numpy.cumsum([0, *lengths])
     found = [
         (s + offsets[row], e + offsets[row], LABELS[label])
