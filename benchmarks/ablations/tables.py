@@ -84,7 +84,7 @@ RATES = {
     "0.0003": ("", "transformer-initial_rate=0.0003", "adatrans-initial_rate=0.0003"),
     "0.0005": ("", "transformer-initial_rate=0.0005", "adatrans-initial_rate=0.0005"),
     "0.001": ("r001", "transformer-initial_rate=0.001", "adatrans-initial_rate=0.001"),
-    "0.002": ("r002", "", ""),
+    "0.002": ("r002", "transformer-initial_rate=0.002", "adatrans-initial_rate=0.002"),
     "0.003": ("r003", "", ""),
 }
 """{learn rate: the runs of the three systems}"""
@@ -219,7 +219,8 @@ def headline(records: Records) -> str:
 
 
 def claims(records: Records) -> list[str]:
-    seconds = [each["seconds"] for run in all_runs(records).values() for each in run.values()]
+    trainings = [each for run in all_runs(records).values() for each in run.values()]
+    seconds = [each["seconds"] for each in trainings if each["seconds"] is not None]
     told = [f"takes {median(seconds) / 60:.0f} minutes in the median"] if seconds else []
     if not noise(records):
         return [*told, "{} runs have {} trainings".format(*progress(records))]
