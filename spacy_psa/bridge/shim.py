@@ -18,7 +18,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.int8 import quantize, quantize_like
 
-FORMAT = 2  # of the saved bytes; the first format has no number
+FORMAT = 3  # of the saved bytes; the first format has no number, and 3 has settings as JSON
 
 
 class TorchShim(Shim):
@@ -179,7 +179,7 @@ class TorchShim(Shim):
         message = {
             "format": FORMAT,
             "make": self.make.__name__,
-            "arguments": json.loads(json.dumps(self.cfg)),
+            "arguments": json.dumps(self.cfg),  # torch reads long lists of numbers slowly
             "state": state,
             "int8": self.int8,
         }
@@ -198,6 +198,7 @@ class TorchShim(Shim):
         try:
             message = _read(data)
             made, settings, state = message["make"], message["arguments"], message["state"]
+            settings = json.loads(settings) if isinstance(settings, str) else settings
             int8 = bool(message.get("int8"))
         except Exception as error:
             raise InputError(

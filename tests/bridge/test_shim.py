@@ -52,6 +52,15 @@ def test_settings_of_version_0_1_have_their_present_names(initialized):
     assert same(fresh.predict(X), model.predict(X)) == initialized
 
 
+def test_settings_of_format_2_are_read():
+    model, fresh, X = layer(), bare_layer(), arrays([3])
+    settings, state = {**SMALL, "input_width": WIDTH}, module_of(model).state_dict()
+    message = {"format": 2, "make": "BiLSTM", "arguments": settings, "state": state, "int8": False}
+    fresh.shims[0].from_bytes(saved(message))
+    assert fresh.shims[0].cfg == model.shims[0].cfg
+    assert same(fresh.predict(X), model.predict(X))
+
+
 def test_an_uninitialized_layer_is_saved_as_such():
     fresh = bare_layer()
     again = bare_layer().from_bytes(fresh.to_bytes())
@@ -94,13 +103,11 @@ def test_a_layer_without_weights_can_be_duplicated():
 
 
 def message(**changes) -> bytes:
-    """What a shim of `layer()` would save, changed."""
+    """What a shim of `layer()` would save, changed; settings may also be a dict."""
     shim = layer().shims[0]
     state = shim.module.state_dict()
     content = {"format": FORMAT, "make": "BiLSTM", "arguments": shim.cfg, "state": state}
-    buffer = BytesIO()
-    torch.save({**content, **changes}, buffer)
-    return buffer.getvalue()
+    return saved({**content, **changes})
 
 
 def renamed() -> bytes:
