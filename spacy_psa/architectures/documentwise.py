@@ -54,7 +54,8 @@ def documentwise(
 
     Raises:
         InputError: for settings that the module does not take, and if `tok2vec` gives rows for
-            START and STOP (`boundaries = true`).
+            START and STOP (`boundaries = true`). In initialization, if the model stands where
+            vectors come in, such as `encode`.
     """
     with naming(architecture):
         on_meta(module, input_width=1, **settings)
@@ -62,7 +63,7 @@ def documentwise(
     model: Model = Model(
         name,
         partial(_forward, places=places),
-        init=_init,
+        init=partial(_init, architecture=architecture),
         layers=[tok2vec],
         shims=[TorchShim(module, settings)],
         dims={"nO": tok2vec.get_dim("nO") if tok2vec.has_dim("nO") else None},
@@ -115,8 +116,13 @@ def _below(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d
     return found, lambda d_vectors: []
 
 
-def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+def _init(model: Model, X: list[Doc] | None = None, Y: Any = None, *, architecture: str) -> None:
     [tok2vec] = model.layers
+    if X and not isinstance(X[0], Doc):
+        raise InputError(
+            f"{architecture} takes docs, not the vectors that come to `encode`: put it around the "
+            "whole tok2vec, with `embed` and `encode` in its own `tok2vec`"
+        )
     if X is not None and not model.attrs["whole_docs_below"]:
         X = split_sentences(X)
     tok2vec.initialize(X=X)

@@ -126,3 +126,12 @@ def test_an_encoder_with_rows_for_start_and_stop_is_refused(layer):
     }
     with pytest.raises(InputError, match=r"boundaries = true is for ChartParser\.v1"):
         layer(make_tok2vec(encoder=encoder))
+
+
+def test_in_the_place_of_an_encoder_it_says_where_it_stands(layer):
+    embed = spacy.registry.architectures.get("spacy.MultiHashEmbed.v2")(
+        width=8, attrs=["NORM"], rows=[20], include_static_vectors=False
+    )
+    whole = spacy.registry.architectures.get("spacy.Tok2Vec.v2")(embed, layer(make_tok2vec()))
+    with pytest.raises(InputError, match="takes docs, .* around the whole tok2vec"):
+        whole.initialize(X=docs_of(VOCAB, *LINES))
