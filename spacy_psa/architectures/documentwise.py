@@ -21,7 +21,7 @@ from spacy_psa.architectures.sentencewise import (
 from spacy_psa.bridge.architecture import on_meta
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import naming
+from spacy_psa.errors import InputError, naming
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import split_sentences
 
