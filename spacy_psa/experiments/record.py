@@ -117,8 +117,10 @@ def read_record(path: Path) -> Record:
     """
     try:
         content = json.loads(path.read_text(encoding="utf8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: no JSON file to read ({error}); check the path") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is damaged ({error}); remove it") from error
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
         raise InputError(

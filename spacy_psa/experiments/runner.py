@@ -100,7 +100,7 @@ def make_jobs(plan: Plan, out: Path) -> list[Job]:
         with _naming(plan, run):
             config = layered(run.config, run.layers, run.settings)
             filled = config.interpolate()
-            check_corpora(run.config, filled)
+            check_corpora(run.config, filled, null=False)
             check_values(filled)
         for seed in run.seeds:
             folder = out / run.name / f"seed-{seed}"

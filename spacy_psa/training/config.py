@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from thinc.api import Config
 
+READERS = ("spacy.Corpus.", "spacy-psa.")
+"""How the names of readers begin that cannot do without a path."""
+
 
 def read_training_config(path: Path, arguments: list[str]) -> "Config":
     """Read a config as `spacy train` does; its variables stay variables.
@@ -86,15 +89,17 @@ def _check_options(arguments: list[str]) -> None:
             )
 
 
-def check_corpora(file: Path, config: dict[str, Any]) -> None:
+def check_corpora(file: Path, config: dict[str, Any], null: bool = True) -> None:
     """Check that the corpora of a training config are there.
 
     Args:
         file: the file of the config, for errors.
         config: the config, with its variables filled in.
+        null: whether a path may be null, since something else can give it.
 
     Raises:
-        InputError: if the config has no [training], or names a corpus that is not there.
+        InputError: if the config has no [training], or names a corpus that is not there, or whose
+            path is null.
     """
     from spacy.util import dot_to_object
 
@@ -103,11 +108,14 @@ def check_corpora(file: Path, config: dict[str, Any]) -> None:
     for key in ("train_corpus", "dev_corpus"):
         name = config["training"].get(key)
         try:
-            path = dot_to_object(config, name).get("path")  # type: ignore[arg-type]
+            corpus = dot_to_object(config, name)  # type: ignore[arg-type]
+            path, reader = corpus.get("path"), corpus.get("@readers", "")
         except (KeyError, AttributeError) as error:
             raise InputError(
                 f"{file}: {key} of [training] is {name!r}, and there is no such section; correct it"
             ) from error
+        if path is None and not null and reader.startswith(READERS):
+            raise InputError(f"{file}: the path of [{name}] is null; set it, as in [paths]")
         if isinstance(path, str) and not Path(path).exists():
             raise InputError(
                 f"{path}: there is no such file or folder, and [{name}] names it; check the path"

@@ -133,5 +133,5 @@ def test_in_the_place_of_an_encoder_it_says_where_it_stands(layer):
         width=8, attrs=["NORM"], rows=[20], include_static_vectors=False
     )
     whole = spacy.registry.architectures.get("spacy.Tok2Vec.v2")(embed, layer(make_tok2vec()))
-    with pytest.raises(InputError, match="takes docs, .* around the whole tok2vec"):
+    with pytest.raises(InputError, match=r"takes docs, .* around the whole tok2vec"):
         whole.initialize(X=docs_of(VOCAB, *LINES))

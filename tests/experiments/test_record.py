@@ -38,7 +38,12 @@ def test_another_format_is_one_error(tmp_path, change, reason):
 @pytest.mark.parametrize("text", ["", "[1, 2]", "{", "[" * 100_000])
 def test_a_file_that_is_no_record_is_one_error(tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(InputError, match=FILE):
+    with pytest.raises(InputError, match=f"{FILE}: .*; .*remove"):
+        read_record(tmp_path / FILE)
+
+
+def test_a_record_that_is_not_there_is_one_error(tmp_path):
+    with pytest.raises(InputError, match=f"{FILE}: cannot be read .*check the path"):
         read_record(tmp_path / FILE)
 
 

@@ -219,6 +219,10 @@ def test_progress_is_read_from_the_log(folder):
             plan_text(run_table("a"), paths='vectro = "v"'),
             "no setting 'paths.vectro'; did you mean 'vectors'",
         ),
+        (
+            plan_text(run_table("a")).replace("dev =", "#"),
+            "tiny.cfg: the path of [corpora.dev] is null; set it",
+        ),
     ],
 )
 def test_what_a_plan_names_and_is_not_there_is_one_error(folder, text, reason):
