@@ -79,7 +79,7 @@ def draw_attention(found: Mapping[str, Any]) -> "Figure":
     heads = max(len(layer) for layer in layers)
     across = 1 if found["word"] is not None else heads
     cell = min(INCHES, WIDEST / (across * len(words)))
-    side = cell * len(words) + 0.9
+    side = max(cell * len(words), 1.2) + 0.9
     most = max(numpy.max(layer) for layer in layers) or 1.0  # one scale for all
     if found["word"] is not None:
         figure = new_figure(side + 1.2, len(layers) * (INCHES * heads + 0.6) + 0.9)

@@ -113,11 +113,18 @@ def lengths(
 
     edges = edge or [*EDGES]
     if edges != sorted({*edges}) or edges[0] < 2:
-        raise InputError(f"--edge: {edges} do not rise from 2 on; give them in this order")
+        raise InputError(
+            f"--edge: {', '.join(map(str, edges))}: give numbers from 2 on, each larger than the "
+            "one before"
+        )
     found, name = {}, score
     for row, path in named_rows(models).items():
         nlp = load_pipeline(path)
-        name, counts = counts_by_length(nlp, _predicted(nlp, data), name)
+        examples = _predicted(nlp, data)
+        try:
+            name, counts = counts_by_length(nlp, examples, name)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         if not any(count.gold for _, count in counts):
             raise InputError(
                 f"{data}: has no gold annotation of which {name} is made; give annotated "

@@ -109,7 +109,7 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
     spaces, prediction starts from the gold words.
 
     Raises:
-        InputError: if `path` holds no documents or is not in spaCy's format.
+        InputError: if there is no such file, it holds no documents or is not in spaCy's format.
     """
     from spacy.util import registry
 
@@ -118,6 +118,9 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
         examples = list(block["reader"](nlp))
     except InputError:
         raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
     except Exception as error:  # zlib, msgpack and numpy raise different errors
         raise InputError(
             f"{path}: is not a .spacy file, or is broken ({error}); make it again"
