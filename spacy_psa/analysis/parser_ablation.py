@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 
 from spacy_psa.analysis.figures import colours, new_figure
+from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer
-from spacy_psa.scoring.parseval_scorer import score_constituents
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,11 +47,15 @@ class Row(NamedTuple):
     """`p`, `r`, `f` and `exact`, from 0 to 1."""
 
 
-def encoder(nlp: Language) -> FactoredTransformer:
-    """Find the trained FactoredTransformer.v1 of a pipeline, in any component.
+def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> FactoredTransformer:
+    """Find the trained FactoredTransformer.v1 of a parser, or of what it listens to.
+
+    Args:
+        nlp: the pipeline.
+        parser: the parser; None for the first one of the pipeline.
 
     Raises:
-        InputError: if there is none.
+        InputError: if there is no parser, or it has another encoder.
 
     Examples:
         >>> import spacy
@@ -63,16 +69,27 @@ def encoder(nlp: Language) -> FactoredTransformer:
         >>> len(encoder(nlp).layers)
         1
     """
-    for _, pipe in nlp.pipeline:
-        for node in pipe.model.walk() if hasattr(pipe, "model") else ():
+    parser = parser or _first_parser(nlp)
+    above = {node.upstream_name for node in listeners(parser.model)}
+    shared = [pipe for name, pipe in nlp.pipeline if above & {name, "*"}]
+    models = [parser.model, *(pipe.model for pipe in shared if isinstance(pipe, TrainablePipe))]
+    for model in models:
+        for node in model.walk():
             for shim in node.shims:
                 module = getattr(shim, "_model", None)
                 if isinstance(module, FactoredTransformer):
                     return module
     raise InputError(
-        f"The pipeline {nlp.pipe_names} has no trained FactoredTransformer.v1: give one that "
-        "was trained from configs/parser/factored.cfg"
+        f"{parser.name}: has no trained FactoredTransformer.v1: give a parser that was trained "
+        "from configs/parser/factored.cfg"
     )
+
+
+def _first_parser(nlp: Language) -> ConstituencyParser:
+    for _, pipe in nlp.pipeline:
+        if isinstance(pipe, ConstituencyParser):
+            return pipe
+    raise InputError(f"no constituency_parser among the components {', '.join(nlp.pipe_names)}")
 
 
 @contextmanager
@@ -105,7 +122,7 @@ def limited(module: FactoredTransformer, setup: Setup) -> Iterator[None]:
     if unknown := sorted((content | position) - set(range(len(module.layers)))):
         raise InputError(f"there is no layer {unknown[0]}: take 0 to {len(module.layers) - 1}")
     if setup.window is not None and setup.window < 1:
-        raise InputError(f"window is {setup.window}: take 1 or more, or None")
+        raise InputError(f"window is {setup.window}: take 1 or more")
     names = ("disable_content", "disable_position", "window", "relaxed")
     before = [getattr(module, name) for name in names]
     after = (content, position, setup.window, setup.relaxed)
@@ -154,15 +171,19 @@ def setups(module: FactoredTransformer, windows: Sequence[int] = WINDOWS) -> lis
 
 
 def ablate(
-    nlp: Language, examples: Iterable[Example], limits: Iterable[Setup] | None = None
+    nlp: Language,
+    examples: Iterable[Example],
+    limits: Iterable[Setup] | None = None,
+    parser: ConstituencyParser | None = None,
 ) -> Iterator[Row]:
-    """Score the parser of a pipeline under each of some limits.
+    """Score the parser of a pipeline under each of some limits, by its own scorer.
 
     Args:
         nlp: the pipeline.
         examples: predicted docs and references with gold constituents; see
             `spacy-psa.TreeCorpus.v1`.
         limits: the setups; None for all `setups`.
+        parser: the parser; None for the first one of the pipeline.
 
     Yields:
         Each setup with its scores, as soon as it is done.
@@ -170,20 +191,21 @@ def ablate(
     Raises:
         InputError: as `encoder` and `limited` do, and if no example has constituents.
     """
-    module = encoder(nlp)
+    parser = parser or _first_parser(nlp)
+    module = encoder(nlp, parser)
     examples = list(examples)
     for setup in setups(module) if limits is None else limits:
         with limited(module, setup):
             docs = nlp.pipe([example.predicted.copy() for example in examples])
             pairs = zip(docs, examples, strict=True)
             found = [Example(doc, example.reference) for doc, example in pairs]
-        scores = score_constituents(found, spans_key="constituents")
-        if scores["constituents_f"] is None:
+        scores = parser.score(found)
+        if scores.get("tree_f") is None:
             raise InputError(
                 "there are no gold trees to compare with: give examples with "
-                'doc.spans["constituents"]'
+                f'doc.spans["{parser.spans_key}"] and a parser with a scorer of this group'
             )
-        yield Row(setup, {name: scores[f"constituents_{name}"] for name in FIGURES})
+        yield Row(setup, {figure: scores[f"tree_{figure}"] for figure in FIGURES})
 
 
 def record(rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -232,7 +254,7 @@ def draw(rows: Iterable[Row]) -> "Figure":
         axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(loc="lower right")
+            axes.legend()
     return figure
 
 

@@ -46,7 +46,7 @@ from spacy_psa.architectures.word_cache import WordCache
 from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, setting
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import check_rates, check_sizes, naming
+from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
@@ -192,7 +192,7 @@ def char_concat(
 
     Raises:
         InputError: if `letters` or `width` is below 1, or `rows` below 0; if `dropout` is not from
-            0 to 1.
+            0 to 1, or `spread` below 0.
 
     Examples:
         >>> import spacy
@@ -205,6 +205,7 @@ def char_concat(
         check_sizes(letters=letters, width=width)
         check_sizes(least=0, rows=rows)
         check_rates(dropout=dropout)
+        check_amounts(spread=0.0 if spread is None else spread)
     settings = {
         "num_embeddings": rows + 2,
         "width": width,

@@ -26,7 +26,14 @@ from spacy_psa.architectures.distinct_words import (
 from spacy_psa.architectures.rare_words import RareWords
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
+from spacy_psa.errors import (
+    InputError,
+    check_amounts,
+    check_choice,
+    check_rates,
+    check_sizes,
+    naming,
+)
 from spacy_psa.modules.initialization import uniform
 from spacy_psa.modules.word_table import WordTable
 
@@ -84,9 +91,9 @@ def word_embed(
 
     Raises:
         InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`;
-            if `word_dropout` is not from 0 to 1; if `trainable` is False although `replace_rare` is
-            True or `pretrained` is False. On use, if the pretrained vectors have another width, or
-            if there are none and `trainable` is False.
+            if `word_dropout` is not from 0 to 1, or `spread` is below 0; if `trainable` is False
+            although `replace_rare` is True or `pretrained` is False. On use, if the pretrained
+            vectors have another width, or if there are none and `trainable` is False.
 
     Examples:
         >>> import spacy
@@ -102,6 +109,7 @@ def word_embed(
         check_sizes(least=0, rows=rows)
         check_choice("without_vector", without_vector, WithoutVector)
         check_rates(word_dropout=word_dropout)
+        check_amounts(spread=0.0 if spread is None else spread)
     if not trainable and (replace_rare or not pretrained):
         raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
     if not trainable:

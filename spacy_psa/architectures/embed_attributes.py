@@ -19,7 +19,7 @@ from spacy_psa.architectures.distinct_words import (
 )
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
-from spacy_psa.errors import check_choice, check_rates, check_sizes, naming
+from spacy_psa.errors import check_amounts, check_choice, check_rates, check_sizes, naming
 from spacy_psa.modules.lookup import Lookup
 
 Attribute = Literal["TAG", "POS", "MORPH", "LEMMA", "NORM"]
@@ -71,7 +71,7 @@ def tag_embed(
 
     Raises:
         InputError: if `width` is below 1, or `rows` below 0; if there is no such `attribute`; if
-            `dropout` is not from 0 to 1.
+            `dropout` is not from 0 to 1, or `spread` below 0.
 
     Examples:
         >>> import spacy
@@ -86,6 +86,7 @@ def tag_embed(
         check_sizes(least=0, rows=rows)
         check_choice("attribute", attribute, Attribute)
         check_rates(dropout=dropout)
+        check_amounts(spread=0.0 if spread is None else spread)
     settings = {
         "num_embeddings": rows + 1,
         "width": width,

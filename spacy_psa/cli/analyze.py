@@ -236,6 +236,9 @@ def parser(
         list[int] | None,
         typer.Option(help="Window, tokens; may be repeated; default: 5, 10, 15, 20, 30, 40."),
     ] = None,
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the parser, if there are several.")
+    ] = None,
     output: Output = Path("parser"),
 ) -> None:
     """Score a parser without content or position, and in windows (Kitaev2018 Tables 1 and 2).
@@ -251,15 +254,17 @@ def parser(
     from spacy_psa.analysis.parser_ablation import WINDOWS, ablate, draw, encoder, markdown, record
     from spacy_psa.analysis.parser_ablation import setups as all_setups
     from spacy_psa.corpora.tree_corpus import read_tree_corpus
-    from spacy_psa.loading import load_pipeline
+    from spacy_psa.loading import find_pipe, load_pipeline
+    from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
     nlp = load_pipeline(model)
-    limits = all_setups(encoder(nlp), window or WINDOWS)
+    found = find_pipe(nlp, pipe, ConstituencyParser, "constituency_parser")
+    limits = all_setups(encoder(nlp, found), window or WINDOWS)
     examples = list(read_tree_corpus(data, gold_tags=gold_tags)(nlp))
-    rows = list(ablate(nlp, examples, limits))
+    rows = list(ablate(nlp, examples, limits, found))
     typer.echo(markdown(rows))
-    found = {"gold_tags": gold_tags, "sentences": len(examples), "rows": record(rows)}
-    _write("parser", found, draw(rows), output, [data])
+    figures = {"gold_tags": gold_tags, "sentences": len(examples), "rows": record(rows)}
+    _write("parser", figures, draw(rows), output, [data])
 
 
 @analyze_app.command()
@@ -292,7 +297,10 @@ def _view(model: str, text: str, name: str | None) -> "View":
 
     nlp = load_pipeline(model)
     pipe = _attentive_pipe(nlp, name)
-    views = inspect(pipe, [nlp.make_doc(text)])
+    doc = nlp.make_doc(text)
+    before = nlp.pipe_names[: nlp.pipe_names.index(pipe.name)]
+    with nlp.select_pipes(enable=before):  # the encoder may read their annotation
+        views = inspect(pipe, [nlp(doc)])
     if not views:
         raise InputError("TEXT: has no token; give a sentence")
     return views[0]

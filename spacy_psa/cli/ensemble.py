@@ -30,9 +30,9 @@ def ensemble(
 
     The pipelines have the same component (crf_ner, crf_chunker or crf_tagger) with the same labels,
     such as one config trained with several seeds. Everything stays exact: decoding, probabilities,
-    n-best, evidence. Everything else is that of the first pipeline, except temperature and
-    coverage, which are removed: calibrate the joined one. It takes the time and the memory of all
-    models together.
+    n-best, evidence. Everything else, such as the tokenizer, is that of the first pipeline, except
+    temperature and coverage, which are removed: calibrate the joined one. It takes the time and the
+    memory of all models together.
 
     \b
     Example:
@@ -91,6 +91,7 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
 def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> None:
     """Check that a pipeline can be joined with the first."""
     from spacy_psa.architectures.sentencewise import listeners
+    from spacy_psa.pipeline.upstream import annotation_read
 
     if name not in nlp.pipe_names:
         raise InputError(f"{model}: has no component {name!r}")
@@ -107,6 +108,11 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
         raise InputError(
             f"{model}: {name} listens to another component: train it with an encoder of its own"
         )
+    if (read := annotation_read(pipe.model)) and _before(nlp, name) != _before(first, name):
+        raise InputError(
+            f"{model}: {name} reads {', '.join(read)}, which other components predict than in the "
+            "first model: join models whose components before it are the same, or train it without"
+        )
     if not _same_vectors(nlp, first):
         raise InputError(f"{model}: has other word vectors than the first model")
     text = nlp.make_doc("text")
@@ -116,6 +122,17 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
             f"{model}: {name} has other potentials than in the first model: one of them is of "
             "version 0.1, or of another architecture"
         )
+
+
+def _before(nlp: "Language", name: str) -> list[tuple[Any, Any]]:
+    """The settings and the weights of the components before one."""
+    found = []
+    for own, pipe in nlp.pipeline[: nlp.pipe_names.index(name)]:
+        config = {**nlp.get_pipe_config(own), "name": own}
+        found.append(
+            (config, pipe.to_bytes(exclude=["vocab"]) if hasattr(pipe, "to_bytes") else b"")
+        )
+    return found
 
 
 def _same_vectors(nlp: "Language", first: "Language") -> bool:

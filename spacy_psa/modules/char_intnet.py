@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import InputError, check_rates, check_sizes
+from spacy_psa.errors import SettingError, check_rates, check_sizes
 from spacy_psa.modules.char_bilstm import max_over_characters
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
@@ -69,7 +69,7 @@ class CharIntNet(nn.Module):
         check_sizes(least=0, blocks=blocks)
         check_rates(dropout=dropout, output_dropout=output_dropout)
         if not kernel_sizes:
-            raise InputError("kernel_sizes is empty: give at least one size")
+            raise SettingError("kernel_sizes", [], "give at least one size")
         for size in kernel_sizes:
             check_sizes(kernel_sizes=size)
         self.embed = embedding(num_embeddings, width)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from spacy_psa.errors import check_amounts
+
 Layer = TypeVar("Layer", nn.Linear, nn.Conv1d)
 
 
@@ -37,11 +39,15 @@ def uniform(vectors: Tensor, init_std: float | None = None) -> Tensor:
     Returns:
         The filled tensor.
 
+    Raises:
+        SettingError: if `init_std` is below 0.
+
     Examples:
         >>> float(uniform(torch.empty(1000, 3)).abs().max()) <= 1.0
         True
     """
     init_std = vectors.shape[1] ** -0.5 if init_std is None else init_std
+    check_amounts(init_std=init_std)
     return nn.init.uniform_(vectors, -(3.0**0.5) * init_std, 3.0**0.5 * init_std)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
+from spacy.attrs import NAMES
 from spacy.language import Language
 from spacy.pipeline.tok2vec import Tok2VecListener
 from spacy.tokens import Doc
@@ -10,6 +11,12 @@ from thinc.api import Model
 
 from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.errors import InputError
+
+PREDICTED = {
+    "TAG", "POS", "MORPH", "LEMMA", "DEP", "ENT_TYPE", "ENT_IOB", "ENT_ID", "ENT_KB_ID",
+    "SENT_START",
+}  # fmt: skip
+"""Attributes of tokens that components predict."""
 
 
 def with_upstream(
@@ -37,6 +44,28 @@ def with_upstream(
     with nlp.select_pipes(enable=[one for one in before if one not in without]):
         docs = list(nlp.pipe(example.predicted.copy() for example in examples))
     return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
+
+
+def annotation_read(model: Model) -> list[str]:
+    """List the attributes of tokens that a model reads and other components predict.
+
+    These are what `TagEmbed.v1` and spaCy's embedders take: TAG, POS, MORPH, LEMMA, DEP and so on.
+
+    Args:
+        model: the model of a component.
+
+    Examples:
+        >>> from spacy_psa.architectures.embed_attributes import tag_embed
+        >>> annotation_read(tag_embed(attribute="POS"))
+        ['POS']
+        >>> annotation_read(tag_embed(attribute="NORM"))
+        []
+    """
+    read: set[str] = set()
+    for node in model.walk():
+        given = [node.attrs.get("attribute"), *(node.attrs.get("columns") or ())]
+        read.update(NAMES[each] if isinstance(each, int) else str(each) for each in given)
+    return sorted(read & PREDICTED)
 
 
 def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:

@@ -79,8 +79,10 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
     shown = ", ".join(names) or "(none)"
     if name is not None and name not in names:
         raise InputError(f"{where}: has no crf_* component {name!r}; it has {shown}")
-    if name is None and len(names) != 1:
+    if not names:
         raise InputError(
-            f"{where}: has not one crf_* component but {len(names)} ({shown}): choose with --pipe"
+            f"{where}: has no crf_ner, crf_chunker or crf_tagger; this works for no others"
         )
+    if name is None and len(names) > 1:
+        raise InputError(f"{where}: has several crf_* components, {shown}: choose with --pipe")
     return name or names[0]

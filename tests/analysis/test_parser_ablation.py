@@ -155,6 +155,42 @@ def test_rows_for_json_name_every_limit(nlp):
     assert set(record([row])[0]) == {*Setup._fields, "p", "r", "f", "exact"}
 
 
+def renamed(examples, key):
+    """The examples with their gold trees in another span group."""
+    for example in examples:
+        example.reference.spans[key] = example.reference.spans.pop("constituents")
+    return examples
+
+
+def test_trees_in_another_span_group_are_scored_by_the_scorer_of_the_parser():
+    spacy.util.fix_random_seed(0)
+    scorer = {"@scorers": "spacy-psa.parseval_scorer.v1", "spans_key": "trees"}
+    nlp = spacy.blank("en")
+    config = {"model": make().get_pipe_config("parser")["model"], "spans_key": "trees"}
+    nlp.add_pipe("constituency_parser", config={**config, "scorer": scorer})
+    optimizer = nlp.initialize(lambda: renamed(examples(nlp), "trees"))
+    optimizer.learn_rate = 0.01
+    for _ in range(15):
+        nlp.update(renamed(examples(nlp), "trees"), sgd=optimizer)
+    (row,) = ablate(nlp, renamed(examples(nlp), "trees"), [Setup()])
+    assert row.scores["f"] == nlp.evaluate(renamed(examples(nlp), "trees"))["tree_f"] > 0.3
+
+
+def test_an_encoder_that_the_parser_does_not_use_is_not_taken():
+    nlp = make(layers=1)
+    own = nlp.get_pipe_config("parser")["model"]["tok2vec"]
+    embed = own["embed"]
+    plain = {"@architectures": "spacy-psa.BiLSTM.v1", "hidden": 4}
+    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": plain}
+    model = {"@architectures": "spacy-psa.ChartParser.v1", "hidden": 16, "tok2vec": tok2vec}
+    other = spacy.blank("en")
+    other.add_pipe("tok2vec", config={"model": own})
+    other.add_pipe("constituency_parser", name="parser", config={"model": model})
+    other.initialize(lambda: examples(other))
+    with pytest.raises(InputError, match="parser: has no trained FactoredTransformer"):
+        encoder(other)
+
+
 def test_pipelines_and_limits_that_do_not_fit_are_refused(nlp):
     module = encoder(nlp)
     plain = FactoredTransformer(8, **{**SIZES, "factored": False})
@@ -170,7 +206,7 @@ def test_pipelines_and_limits_that_do_not_fit_are_refused(nlp):
         encoder(make())
     blank = spacy.blank("en")
     blank.add_pipe("sentencizer")
-    with pytest.raises(InputError, match="no trained FactoredTransformer"):
+    with pytest.raises(InputError, match="no constituency_parser among the components sentencizer"):
         encoder(blank)
     bare = [Example(nlp.make_doc("a b"), nlp.make_doc("a b"))]
     with pytest.raises(InputError, match="no gold trees"):

@@ -139,12 +139,18 @@ def test_widths_of_tener_are_thirty():
         ("CharAdaTrans", {"heads": 5}, "heads is 5: take a number that divides the width, 12"),
         ("CharNgramCNN", {"longest": 21}, "longest is 21.*20"),
         ("CharNgramCNN", {"longest": 0}, "longest is 0"),
+        ("CharIntNet", {"kernel_widths": []}, r"kernel_widths is \[\]: give at least one size"),
+        ("CharBiLSTM", {"spread": -1.0}, "spread is -1.0: take 0 or more"),
+        ("CharSentenceBiLSTM", {"spread": -1.0}, "spread is -1.0: take 0 or more"),
+        ("CharConcat", {"spread": -1.0}, "spread is -1.0: take 0 or more"),
+        ("TagEmbed", {"spread": -1.0}, "spread is -1.0: take 0 or more"),
+        ("WordEmbed", {"spread": -1.0}, "spread is -1.0: take 0 or more"),
     ],
 )
 def test_a_wrong_option_is_an_error_that_names_it(name, options, message):
     make = registry.architectures.get(f"spacy-psa.{name}.v1")
     with pytest.raises(InputError, match=rf"^{name}\.v1: {message}"):
-        make(**{**CHARACTERS[name], **options})
+        make(**{**CHARACTERS.get(name, {}), **options})
 
 
 # Character n-grams

@@ -2,11 +2,13 @@
 
 import json
 
+import numpy
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_psa.analysis.ablation import check_encoder, recalls
+from spacy_psa.analysis.attention import inspect
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.result import read_examples
 from tests.analysis.test_parser_ablation import examples as tree_examples
@@ -76,6 +78,28 @@ def test_a_word_that_is_there_twice_is_said_to_be_drawn_once(folder, place):
     assert result.exit_code == 0 and figures(place, "attention")["word"] == 0
     assert result.stderr == "--word Ada: is there 2 times; the first one is drawn\n"
     assert analyze("attention", folder / "psa", "Ada met Ada", "--word", "met").stderr == ""
+
+
+def test_the_encoder_sees_what_the_components_before_it_predict(folder, place):
+    embed = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 4}
+    encode = {"@architectures": "spacy-psa.PSABiLSTM.v1", "hidden": 6}
+    nlp = spacy.blank("en")
+    rules = nlp.add_pipe("attribute_ruler")
+    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": tok2vec}
+    ner = nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    ner.add_label("PER")
+    nlp.initialize()
+    for word in ("Ada", "met", "Bob"):
+        rules.add(patterns=[[{"ORTH": word}]], attrs={"TAG": word.upper()})
+    ner.model.begin_update([rules(nlp.make_doc("Ada met Bob"))])  # the tags are known now
+    nlp.to_disk(place / "tags")
+    assert analyze("attention", "tags", "Ada met Bob").exit_code == 0
+    found = figures(place, "attention")["layers"][0][0]
+    (seen,) = inspect(ner, [rules(nlp.make_doc("Ada met Bob"))])
+    (blind,) = inspect(ner, [nlp.make_doc("Ada met Bob")])
+    numpy.testing.assert_allclose(found, seen.layers[0].attention, atol=1e-6)
+    assert not numpy.allclose(found, blind.layers[0].attention, atol=1e-6)
 
 
 def test_a_dollar_in_a_word_or_a_name_is_drawn_as_it_is(folder, place):
@@ -250,7 +274,7 @@ def test_position_encodings(place):
         (["convergence", "none.jsonl"], "none.jsonl: there is no training log"),
         (["blocks", "psa", "dev.spacy"], "of its own, and the pipeline has none"),
         (["blocks", "heads", "dev.spacy", "--pipe", "nre"], "nre: is no crf_ner"),
-        (["parser", "psa", "dev.spacy"], "has no trained FactoredTransformer.v1"),
+        (["parser", "psa", "dev.spacy"], "no constituency_parser among the components ner"),
         (["positions", "--width", "0"], "width is 0"),
     ],
 )

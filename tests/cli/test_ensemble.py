@@ -76,6 +76,33 @@ def test_models_that_do_not_fit_together_are_one_error(tmp_path, other, reason):
     assert not (tmp_path / "joined").exists()
 
 
+def reading_tags(tmp_path, name, tagger):
+    """A pipeline whose recognizer reads the tags of a rule that takes one tag for all words."""
+    embed = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 4}
+    model = small_model(embed=embed)
+    nlp = spacy.load(saved(tmp_path / f"{name}-plain", seed=len(name), model=model))
+    ruler = nlp.add_pipe("attribute_ruler", first=True)
+    ruler.add(patterns=[[{}]], attrs={"TAG": tagger})
+    nlp.to_disk(tmp_path / name)
+    return tmp_path / name
+
+
+def test_models_that_read_the_tags_of_other_taggers_are_one_error(tmp_path):
+    one, two, other = (
+        reading_tags(tmp_path, name, tag)
+        for name, tag in (("one", "NN"), ("third", "NN"), ("other", "VB"))
+    )
+    result = run(one, two, "--output", tmp_path / "joined")
+    assert result.exit_code == 0, result.output
+    joined, out = spacy.load(tmp_path / "joined"), tmp_path / "none"
+    assert joined.get_pipe("ner").model.predict([joined(TEXT)])[0].any()
+    reason = "ner reads TAG, which other components predict than in the first model"
+    assert_one_error(run(one, other, "--output", out), f"other: {reason}")
+    plain = saved(tmp_path / "plain", model=small_model())
+    assert_one_error(run(plain, one, "--output", out), f"one: {reason}")
+    assert run(one, plain, "--output", out).exit_code == 0  # it has the tags that it reads
+
+
 def test_what_cannot_be_joined_is_one_error(tmp_path):
     one = saved(tmp_path / "a")
     spacy.blank("en").to_disk(tmp_path / "blank")
