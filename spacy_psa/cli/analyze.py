@@ -191,6 +191,7 @@ def blocks(model: Model, data: Data, pipe: Pipe = None, output: Output = Path("b
     from spacy_psa.analysis.heat_maps import draw_recalls
     from spacy_psa.loading import load_pipeline
     from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+    from spacy_psa.pipeline.upstream import with_upstream
     from spacy_psa.scoring.result import read_examples
     from spacy_psa.scoring.token_recall import chunk_class, type_class
 
@@ -204,7 +205,7 @@ def blocks(model: Model, data: Data, pipe: Pipe = None, output: Output = Path("b
     name = pipe or next(iter(labelers))
     labeler = labelers[name]
     check_encoder(nlp, name)
-    examples = read_examples(nlp, data)
+    examples = with_upstream(nlp, name, read_examples(nlp, data))
     for number, example in enumerate(examples, 1):
         if unknown := unknown_labels(labeler, example):
             raise InputError(

@@ -6,6 +6,7 @@ import numpy
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
+from spacy.training import Example
 
 from spacy_psa.analysis.ablation import check_encoder, recalls
 from spacy_psa.analysis.attention import inspect
@@ -80,26 +81,51 @@ def test_a_word_that_is_there_twice_is_said_to_be_drawn_once(folder, place):
     assert analyze("attention", folder / "psa", "Ada met Ada", "--word", "met").stderr == ""
 
 
-def test_the_encoder_sees_what_the_components_before_it_predict(folder, place):
-    embed = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 4}
-    encode = {"@architectures": "spacy-psa.PSABiLSTM.v1", "hidden": 6}
-    nlp = spacy.blank("en")
-    rules = nlp.add_pipe("attribute_ruler")
-    tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
-    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": tok2vec}
-    ner = nlp.add_pipe("crf_ner", name="ner", config={"model": model})
-    ner.add_label("PER")
-    nlp.initialize()
-    for word in ("Ada", "met", "Bob"):
-        rules.add(patterns=[[{"ORTH": word}]], attrs={"TAG": word.upper()})
-    ner.model.begin_update([rules(nlp.make_doc("Ada met Bob"))])  # the tags are known now
-    nlp.to_disk(place / "tags")
+@pytest.fixture
+def reading_tags(place):
+    """A function that makes a pipeline whose encoder reads the tags of rules."""
+
+    def make(encoder):
+        embed = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 4}
+        encode = {"@architectures": f"spacy-psa.{encoder}.v1", "hidden": 10}
+        tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+        model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": tok2vec}
+        nlp = spacy.blank("en")
+        rules = nlp.add_pipe("attribute_ruler")
+        nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+        examples = make_examples(nlp)
+        optimizer = nlp.initialize(lambda: examples)
+        for word in {token.text for example in examples for token in example.reference}:
+            rules.add(patterns=[[{"ORTH": word}]], attrs={"TAG": word.upper()})
+        for _ in range(20):
+            nlp.update(examples, sgd=optimizer, annotates=["attribute_ruler"])
+        nlp.to_disk(place / "tags")
+        return nlp
+
+    return make
+
+
+def test_attention_is_that_over_what_the_components_before_it_predict(place, reading_tags):
+    nlp = reading_tags("PSABiLSTM")
+    rules, ner = nlp.get_pipe("attribute_ruler"), nlp.get_pipe("ner")
     assert analyze("attention", "tags", "Ada met Bob").exit_code == 0
     found = figures(place, "attention")["layers"][0][0]
     (seen,) = inspect(ner, [rules(nlp.make_doc("Ada met Bob"))])
     (blind,) = inspect(ner, [nlp.make_doc("Ada met Bob")])
     numpy.testing.assert_allclose(found, seen.layers[0].attention, atol=1e-6)
     assert not numpy.allclose(found, blind.layers[0].attention, atol=1e-6)
+
+
+def test_blocks_are_zeroed_in_the_whole_pipeline(folder, place, reading_tags):
+    nlp = reading_tags("SelfAttentiveBiLSTM")
+    assert analyze("blocks", "tags", folder / "dev.spacy").exit_code == 0
+    examples = read_examples(nlp, folder / "dev.spacy")
+    whole = [Example(nlp(eg.predicted.copy()), eg.reference) for eg in examples]
+    for label, row in figures(place, "blocks")["type"]["HC"].items():
+        gold = [t.ent_type_ or "NONE" for eg in whole for t in eg.reference]
+        said = [t.ent_type_ or "NONE" for eg in whole for t in eg.predicted]
+        right = sum(a == b == label for a, b in zip(gold, said, strict=True))
+        assert row["recall"] == pytest.approx(right / gold.count(label))
 
 
 def test_a_dollar_in_a_word_or_a_name_is_drawn_as_it_is(folder, place):
