@@ -98,7 +98,8 @@ def calibrate(
     from spacy_psa.analysis.temperature import Likelihood, fit_temperature
     from spacy_psa.cli.coverage import find_coverage, store_settings
     from spacy_psa.corpora.atomic import check_free
-    from spacy_psa.loading import confident_pipe, load_pipeline
+    from spacy_psa.loading import confident_pipe, find_pipe, load_pipeline
+    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
     from spacy_psa.pipeline.chain.temperature import COLDEST, HOTTEST
     from spacy_psa.pipeline.upstream import with_upstream
 
@@ -126,6 +127,7 @@ def calibrate(
         store_settings(nlp, chosen_pipe, output)
         typer.echo(f"Written: {output or model}")
         return
+    writes = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker").confidence
     component = confident_pipe(nlp, pipe)
     data = {name: _read(nlp, component, path) for name, path in paths.items()}
     likelihoods = {
@@ -147,6 +149,7 @@ def calibrate(
         draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
     if json_path is not None:
         _write(_record(nlp, model, component, paths, data, states), json_path)
+    component.confidence = writes  # the pipeline writes what it wrote before
     store_settings(nlp, component, output)
     _print(states, fitted=temperature is None)
     if promised is not None and component.coverage is None:

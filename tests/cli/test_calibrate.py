@@ -50,6 +50,7 @@ def test_without_output_only_the_settings_of_the_component_are_replaced(model, d
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert changed == {(model / "ner" / "cfg").as_posix()}
     assert temperature(model) > 1.05
+    assert not spacy.load(model).get_pipe("ner").confidence  # as before
 
 
 def test_the_same_entities_are_found_with_other_confidences(model, dev, tmp_path):
