@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import compress
 
 import numpy
 from numpy.typing import NDArray
@@ -15,7 +16,9 @@ Bounds = list[tuple[int, int]]
 """For each sentence, the index of its first token and the index after its last token."""
 
 # The token attributes that embedders read in addition to the word.
-EMBEDDED: list[int | str] = ["NORM", "TAG", "POS", "MORPH", "LEMMA"]
+EMBEDDED: list[int | str] = [
+    "NORM", "TAG", "POS", "MORPH", "LEMMA", "DEP", "ENT_TYPE", "ENT_IOB", "ENT_ID", "ENT_KB_ID",
+]  # fmt: skip
 
 
 class Sentences(list[Doc]):
@@ -172,10 +175,13 @@ def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
     words = [token.text for token in doc]
     spaces = [bool(token.whitespace_) for token in doc]
     attributes = doc.to_array(EMBEDDED)
+    present = attributes.any(axis=0)  # the others are 0 in a new doc, too
+    attributes = attributes[:, present]
+    names = list(compress(EMBEDDED, present))
     parts = []
     for start, end in bounds:
         part = Doc(doc.vocab, words=words[start:end], spaces=spaces[start:end])
-        parts.append(part.from_array(EMBEDDED, attributes[start:end]))  # type: ignore[arg-type]
+        parts.append(part.from_array(names, attributes[start:end]))  # type: ignore[arg-type]
     return parts
 
 

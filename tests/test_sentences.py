@@ -1,7 +1,7 @@
 """Sentence boundaries, and the sentences of docs as docs of their own."""
 
 import pytest
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_psa import sentences
@@ -42,12 +42,18 @@ def test_a_sentence_keeps_its_spaces_and_what_embedders_read(docs):
         token.tag_, token.lemma_, token.norm_ = f"T{token.i}", f"l{token.i}", f"n{token.i}"
         token.pos_ = "NOUN"
         token.set_morph("Case=Nom")
+        token.dep_ = f"d{token.i}"
+    doc.set_ents([Span(doc, 0, 1, "PER", kb_id="Q1", span_id="e1")])
     first, second = split_sentences([doc])
     assert (first.text, second.text) == ("c d", "e ")
     attributes = doc.to_array(EMBEDDED)
     assert (first.to_array(EMBEDDED) == attributes[:2]).all()
     assert (second.to_array(EMBEDDED) == attributes[2:]).all()
     assert [token.tag_ for token in (*first, *second)] == ["T0", "T1", "T2"]
+    assert [token.dep_ for token in (*first, *second)] == ["d0", "d1", "d2"]
+    read = [(token.ent_iob_, token.ent_type_, token.ent_kb_id_) for token in (*first, *second)]
+    assert read == [("B", "PER", "Q1"), ("O", "", ""), ("O", "", "")]
+    assert first[0].ent_id_ == "e1"
 
 
 def test_sentences_are_not_split_again(docs):

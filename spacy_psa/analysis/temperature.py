@@ -6,6 +6,8 @@ concentrated (T < 1):
 
     p_T(y | x) = exp(φ(x, y) / T) / Z_T(x)
 
+Z_T(x) sums over the analyses that the component predicts from, the legal ones.
+
 T is fitted to sentences that were not trained on. There it minimises the negative log likelihood of
 their gold analyses y*, NLL(T) = -Σ log p_T(y* | x). If no annotation is missing, this is convex in
 β = 1 / T, since log Z is. So its slope dNLL/dβ = Σ E[φ(x, y)] - φ(x, y*) has one zero, which
@@ -15,7 +17,9 @@ bisection finds.
 import math
 from collections.abc import Iterable
 
+import torch
 from spacy.training import Example
+from thinc.api import xp2torch
 from thinc.types import Floats2d
 
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
@@ -70,17 +74,18 @@ class Likelihood:
         Returns:
             The negative log likelihood in nats a sentence, and its slope in β = 1 / temperature.
         """
-        xp = self.pipe.model.ops.xp
         total, slope = 0.0, 0.0
         for examples, potentials in self.batches:
-            scaled = [array / temperature for array in potentials]
-            loss, gradients = self.pipe.get_loss(examples, scaled)
-            # The loss of a batch is the mean or the sum over its sentences.
-            weight = sum(len(a) > 0 for a in potentials) if self.pipe.reduction == "mean" else 1
-            total += weight * loss
-            slope += weight * sum(
-                float(xp.vdot(gradient, array)) for gradient, array in zip(gradients, potentials)
-            )
+            beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
+            flat = xp2torch(self.pipe.model.ops.xp.concatenate(potentials))
+            lengths = torch.tensor([len(array) for array in potentials if len(array)])
+            chain = self.pipe.legal_chain(flat * beta.to(flat), lengths)
+            gold = self.pipe.padded_gold(examples, chain)
+            nll = -self.pipe.log_likelihood(chain, gold, examples).double().sum()
+            nll.backward()
+            total += float(nll.detach())
+            assert beta.grad is not None
+            slope += float(beta.grad)
         return total / self.sentences, slope / self.sentences
 
 

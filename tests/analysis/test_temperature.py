@@ -38,13 +38,13 @@ def nats_a_sentence(pipe, examples, temperature):
     return total / len(examples)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("settings", [{"reduction": "sum"}, {"label_smoothing": 0.3}])
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_likelihood_is_that_of_the_distribution_at_the_temperature(trained, temperature, reduction):
-    pipe = trained.get_pipe("ner")
-    pipe.reduction = reduction
-    pipe.batch_tokens = 20  # several batches of several sentences
-    examples = make_examples(trained)
+@pytest.mark.parametrize("head", ["label_pair", "softmax"])
+def test_likelihood_is_that_of_the_distribution_at_the_temperature(head, temperature, settings):
+    nlp = random_nlp({**settings, "batch_tokens": 20}, head=head)  # several batches
+    pipe = nlp.get_pipe("ner")
+    examples = make_examples(nlp)
     value, _ = Likelihood(pipe, examples).at(temperature)
     assert value == pytest.approx(nats_a_sentence(pipe, examples, temperature), rel=1e-4)
 

@@ -216,7 +216,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         known = self.known(split)
         potentials = self._potentials(self._inputs(split))
         filled = [i for i, array in enumerate(potentials) if len(array)]
-        return self._legal_chain([potentials[i] for i in filled], [known[i] for i in filled])
+        return self._given([potentials[i] for i in filled], [known[i] for i in filled])
 
     def infer(
         self, docs: list[Doc], read: Callable[[LinearChain], Iterable[Answer]]
@@ -242,7 +242,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         known = self.known(split)
         found: dict[int, Answer] = {}
         for batch, potentials in self._batches(split, known):
-            chain = self._legal_chain(potentials, [known[i] for i in batch])
+            chain = self._given(potentials, [known[i] for i in batch])
             with self._naming_the_impossible(chain, split, batch):
                 found.update(zip(batch, read(chain), strict=True))
         numbers = iter(range(len(split.sizes)))
@@ -274,7 +274,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         filled = [i for i, size in enumerate(split.sizes) if size]
 
         def to_chain(place: int, known: Known) -> LinearChain:
-            return self._legal_chain([scores[filled[place]]], [known]).double()
+            return self._given([scores[filled[place]]], [known]).double()
 
         sentences = []
         for place, i in enumerate(filled):
@@ -358,12 +358,12 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
             return LinearChain(pad(flat.view(-1, k, k), lengths), lengths)
         return PairChain(flat, lengths, TagPairs(self.legal()[0]))
 
-    def _legal_chain(self, potentials: list[Floats2d], known: list[Known]) -> LinearChain:
+    def _given(self, potentials: list[Floats2d], known: list[Known]) -> LinearChain:
         flat = xp2torch(self.model.ops.xp.concatenate(potentials))
         if self.temperature != 1.0:
             flat = flat / self.temperature
         lengths = torch.tensor([len(array) for array in potentials])
-        chain = self._constrain(self._chain(flat, lengths))
+        chain = self.legal_chain(flat, lengths)
         if any(allowed is not None for allowed, _ in known):
             tokens = mask(lengths)
             evidence = tokens[..., None].expand(-1, -1, len(self.tags)).clone()
@@ -373,8 +373,14 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
             chain = chain.constrain(evidence.to(flat.device))
         return self.excluded(chain, [forbidden for _, forbidden in known])
 
-    def _constrain(self, chain: LinearChain) -> LinearChain:
-        device = chain.device
-        legal = (torch.from_numpy(array).to(device) for array in self.legal())
+    def legal_chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
+        """Make the distribution over the legal analyses that the component predicts from.
+
+        Args:
+            flat: (N, K), (N, K * K) or (N, P) the scores of all tokens of the sentences.
+            lengths: (B,) the number of tokens of each sentence.
+        """
+        chain = self._chain(flat, lengths)
+        legal = (torch.from_numpy(array).to(chain.device) for array in self.legal())
         transitions, start, end = legal
         return chain.constrain(transitions=transitions, start=start, end=end)

@@ -66,7 +66,7 @@ class Teacher:
             whole = hasattr(pipe, "pipe")  # a function has none
             own = list(pipe.pipe(own, batch_size=len(own))) if whole else [*map(pipe, own)]
         scores = [array for array in self.pipe._potentials(own) if len(array)]
-        return self.pipe._legal_chain(scores, [Known()] * len(scores))
+        return self.pipe._given(scores, [Known()] * len(scores))
 
 
 class Distilling(ChainPredictor):

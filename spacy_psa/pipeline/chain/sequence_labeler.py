@@ -191,15 +191,10 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
             InputError: if the component does not know a gold label.
         """
         examples = list(examples)
-        gold = [
-            tags for eg in examples for tags in self.gold_tags(eg, sentence_bounds(eg.predicted))
-        ]
-        sizes = [len(tags) for tags in gold]
         flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
-        lengths = torch.tensor([size for size in sizes if size])
+        lengths = torch.tensor([len(array) for array in scores if len(array)])
         chain = self.scored_chain(flat, lengths)
-        values = torch.from_numpy(numpy.concatenate(gold)).to(flat.device)
-        losses = -self.log_likelihood(chain, pad(values, lengths), examples)
+        losses = -self.log_likelihood(chain, self.padded_gold(examples, chain), examples)
         if self.label_smoothing:
             losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), self.label_smoothing)
         loss = losses.sum()
@@ -207,16 +202,35 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
             loss = loss / len(lengths)
         loss.backward()
         assert flat.grad is not None
-        ends = numpy.cumsum(sizes)[:-1].tolist()
+        ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
         return float(loss.detach()), self.model.ops.xp.split(torch2xp(flat.grad), ends)
 
     def scored_chain(self, flat: Tensor, lengths: Tensor) -> LinearChain:
         """Make the distribution that is trained: a CRF over the legal analyses, or free tags."""
-        chain = self._chain(flat, lengths)
-        return chain if flat.shape[1] == len(self.tags) else self._constrain(chain)
+        free = flat.shape[1] == len(self.tags)
+        return self._chain(flat, lengths) if free else self.legal_chain(flat, lengths)
 
     def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
         return 1.0 if self.reduction == "sum" else super().loss_share(part, whole)
+
+    def padded_gold(self, examples: Iterable[Example], chain: LinearChain) -> Tensor:
+        """Read the gold tags of examples.
+
+        Args:
+            examples: the examples.
+            chain: the distributions of their B sentences that have tokens.
+
+        Returns:
+            (B, n) tags, MISSING if a token has no annotation.
+
+        Raises:
+            InputError: if the component does not know a gold label.
+        """
+        gold = [
+            tags for eg in examples for tags in self.gold_tags(eg, sentence_bounds(eg.predicted))
+        ]
+        flat = torch.from_numpy(numpy.concatenate([NO_TAGS, *gold]))
+        return pad(flat.to(chain.device), chain.lengths)
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
         """Compute the log probability of the annotation.
