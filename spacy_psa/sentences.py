@@ -175,13 +175,15 @@ def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
     words = [token.text for token in doc]
     spaces = [bool(token.whitespace_) for token in doc]
     attributes = doc.to_array(EMBEDDED)
-    present = attributes.any(axis=0)  # the others are 0 in a new doc, too
+    present = numpy.any(attributes, axis=0)  # the others are 0 in a new doc, too
     attributes = attributes[:, present]
-    names = list(compress(EMBEDDED, present))
+    names = list(compress(EMBEDDED, present.tolist()))
     parts = []
     for start, end in bounds:
         part = Doc(doc.vocab, words=words[start:end], spaces=spaces[start:end])
-        parts.append(part.from_array(names, attributes[start:end]))  # type: ignore[arg-type]
+        if names:
+            part.from_array(names, attributes[start:end])  # type: ignore[arg-type]
+        parts.append(part)
     return parts
 
 

@@ -15,8 +15,9 @@ from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from thinc.api import xp2torch
 
+from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import split_sentences
+from spacy_psa.sentences import SplitDocs
 
 
 class Layer(NamedTuple):
@@ -87,12 +88,17 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
         )
     module.eval()
     views = []
-    for sentence in split_sentences(docs):
-        if len(sentence):
-            x = xp2torch(embed.predict([sentence])[0])
-            with torch.inference_mode():
+    split = SplitDocs(docs)
+    # A listener has the vectors of whole docs.
+    inputs = split.docs if listens(embed) else [one for one in split.sentences if len(one)]
+    if not any(split.sizes):
+        return []
+    with torch.inference_mode():
+        rows = torch.cat([xp2torch(array) for array in embed.predict(inputs)])
+        for sentence, x in zip(split.sentences, rows.split(split.sizes), strict=True):
+            if len(sentence):
                 seen = module.inspect(x, torch.tensor([len(sentence)]))
-            views.append(View(sentence, [_layer(layer) for layer in seen]))
+                views.append(View(sentence, [_layer(layer) for layer in seen]))
     return views
 
 

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, cast
 
 from spacy.language import Language
@@ -18,8 +18,8 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-from spacy_psa.sentences import sentence_bounds
-from spacy_psa.server.analysis import Evidence, chain_answer, parser_answer
+from spacy_psa.sentences import sentence_bounds, sentence_starts
+from spacy_psa.server.analysis import Evidence, attention_rows, chain_answer, parser_answer
 
 KEPT = 8  # texts whose scores are kept
 Row = dict[str, Any]
@@ -92,6 +92,9 @@ class ServedModel:
     ) -> Row:
         """Analyse a text under evidence.
 
+        A sentence of the answer ends where one ends for all components that the page shows: where
+        a component before the sentencizer gets the text as a whole, the text is one sentence.
+
         Args:
             text: the text.
             evidence: what is known.
@@ -122,8 +125,8 @@ class ServedModel:
             for name, analyses in scores.items():
                 pipe = cast(SequenceLabeler, self.nlp.get_pipe(name))
                 answers[name] = chain_answer(pipe, analyses, asked[name], chosen, k)
-            for name, parser, seen in self._before_parsers(text, doc):
-                answers[name] = parser_answer(parser, seen, asked[name], chosen, k)
+            for name, parser, seen in self._before_parsers(text):
+                answers[name] = parser_answer(parser, seen, bounds, asked[name], chosen, k)
             order = [name for name in self.nlp.pipe_names if name in answers]
             return {
                 "sentences": [
@@ -149,29 +152,17 @@ class ServedModel:
         from spacy_psa.analysis.attention import inspect
 
         with memory_zone(self.nlp):
-            doc = self.nlp(text)
-            bounds = sentence_bounds(doc)
+            shown = self._scored_text(text, keep=True).tokens.doc(self.nlp.vocab)
+            bounds = sentence_bounds(shown)
             if not 0 <= sentence < len(bounds):
                 raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
-            part = doc[slice(*bounds[sentence])].as_doc()
             found = {}
+            doc = self.nlp.make_doc(text)
             for name, pipe in self.nlp.pipeline:
-                if not hasattr(pipe, "model"):
-                    continue
-                try:
-                    (view,) = inspect(pipe, [part])
-                except (InputError, ValueError):
-                    continue
-                found[name] = [
-                    {
-                        "attention": layer.attention.reshape(-1, len(part), len(part))
-                        .mean(0)
-                        .round(4)
-                        .tolist(),
-                        "gate": None if layer.gate is None else layer.gate.mean(1).tolist(),
-                    }
-                    for layer in view.layers
-                ]
+                if hasattr(pipe, "model"):
+                    with suppress(InputError, ValueError):
+                        found[name] = attention_rows(inspect(pipe, [doc]), *bounds[sentence])
+                doc = pipe(doc)
             if not found:
                 raise InputError(
                     f"no component of the model {self.name} has a layer with attention: "
@@ -199,46 +190,50 @@ class ServedModel:
             self._scored.move_to_end(text)
             return self._scored[text]
         doc = self.nlp.make_doc(text) if isinstance(text, str) else text.doc(self.nlp.vocab)
-        analyses = {}
-        left = sum(isinstance(pipe, SequenceLabeler) for _, pipe in self.nlp.pipeline)
+        analyses, starts = {}, []
+        shown = [name for name, pipe in self.nlp.pipeline if _kind(pipe)]
+        labelers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, SequenceLabeler)]
         for name, pipe in self.nlp.pipeline:
+            if name in shown:
+                starts.append(sentence_starts(doc))
             if isinstance(pipe, SequenceLabeler):
                 analyses[name] = pipe.analyses(doc)
-                left -= 1
-            # What comes after the last of them changes nothing but the sentences.
-            if left or not isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
+                labelers.remove(name)
+            if name in shown[-1:]:  # What comes after the last of them changes nothing on the page.
+                break
+            if labelers or not isinstance(pipe, ConstituencyParser):
                 doc = pipe(doc)
+        tokens = Tokens.of(doc)
+        if starts:
+            tokens = tokens._replace(starts=self._shared(starts, tokens))
         without_doc = {name: found.on(None) for name, found in analyses.items()}
-        scored = _Scored(Tokens.of(doc), without_doc)
+        scored = _Scored(tokens, without_doc)
         if keep:
             self._scored[text] = scored
         while len(self._scored) > KEPT:
             self._scored.popitem(last=False)
         return scored
 
-    def _before_parsers(
-        self, text: str, shown: Doc
-    ) -> Iterator[tuple[str, ConstituencyParser, Doc]]:
-        """Give each parser the doc that it gets in the pipeline, with the sentences of a page."""
+    def _shared(self, starts: list[list[bool]], tokens: Tokens) -> tuple[bool, ...]:
+        """Find where a sentence begins for each component that the page shows."""
+        if any(len(own) != len(tokens.words) for own in starts):
+            raise InputError(
+                f"the model {self.name} changes the tokens between the components that the page "
+                "shows: put what does so before all of them"
+            )
+        return tuple(all(own) for own in zip(*starts, strict=True))
+
+    def _before_parsers(self, text: str) -> Iterator[tuple[str, ConstituencyParser, Doc]]:
+        """Give each parser the doc that it gets in the pipeline."""
         left = sum(isinstance(pipe, ConstituencyParser) for _, pipe in self.nlp.pipeline)
         doc = self.nlp.make_doc(text)
         for name, pipe in self.nlp.pipeline:
             if isinstance(pipe, ConstituencyParser):
-                yield name, pipe, _with_sentences(doc, shown)
+                yield name, pipe, doc
                 left -= 1
             if not left:  # What comes after the last of them changes nothing.
                 return
             doc = pipe(doc)
-
-
-def _with_sentences(doc: Doc, shown: Doc) -> Doc:
-    """Give a doc the sentences of another one with the same tokens."""
-    if sentence_bounds(doc) == sentence_bounds(shown):
-        return doc
-    found = doc.copy()
-    for token, other in zip(found, shown, strict=True):
-        token.is_sent_start = other.is_sent_start
-    return found
 
 
 def _kind(pipe: Any) -> str:

@@ -50,6 +50,27 @@ def test_attention_stays_within_sentences():
     assert [len(view.sentence) for view in inspect(nlp.get_pipe("ner"), [doc])] == [2, 1]
 
 
+def test_an_encoder_over_a_listener_gets_the_vectors_of_the_whole_doc():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("tok2vec", config={"model": {"width": 16, "embed_size": 50}})
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
+    model = {
+        "@architectures": "spacy-psa.CRF.v1",
+        "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": listener, "encode": ENCODER},
+    }
+    ner = nlp.add_pipe("crf_ner", name="ner", config={"model": model})
+    ner.add_label("PER")
+    nlp.initialize()
+    doc = nlp("Ann left Bath")
+    for i, token in enumerate(doc):
+        token.is_sent_start = i != 1
+    first, second = inspect(ner, [doc])
+    assert (len(first.sentence), len(second.sentence)) == (2, 1)
+    (wanted,) = inspect(ner, [doc[:2].as_doc()])  # with the vectors of its tokens
+    for layer, other in zip(first.layers, wanted.layers, strict=True):
+        numpy.testing.assert_allclose(layer.attention, other.attention, rtol=1e-5)
+
+
 def test_an_encoder_inside_a_document_memory_is_found():
     nlp = make_ner(ENCODER)
     inner = nlp.config["components"]["ner"]["model"]["tok2vec"]
