@@ -2,7 +2,8 @@
 
 Run this in a folder whose `assets` and `convert` have made the corpus. The model of NAME and SEED
 is written to training/documents/NAME-SEED, its record to
-benchmarks/documents/results/NAME-SEED.json. A training that was cut short goes on where it was.
+benchmarks/documents/results/NAME-SEED.json; with another corpus than conll2003, NAME begins with
+its name, as in ontonotes-bfloat16. A training that was cut short goes on where it was.
 
 NAME is one of:
 
@@ -26,6 +27,7 @@ from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = ("memory", "sentences", "content_words", "bfloat16")
+DEFAULT = "conll2003"
 CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
     "training.optimizer.learn_rate.initial_rate=0.002",
@@ -44,7 +46,8 @@ def without_memory(path: Path) -> None:
 
 def train(name: str, seed: int, corpus: str) -> None:
     """Train, score on test data and write the record."""
-    out = Path("training", "documents", f"{name}-{seed}")
+    result = f"{name}-{seed}" if corpus == DEFAULT else f"{corpus}-{name}-{seed}"
+    out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
     precision = "bfloat16" if name == "bfloat16" else "float32"
@@ -61,7 +64,6 @@ def train(name: str, seed: int, corpus: str) -> None:
     checked = "--data", Path("assets", corpus), "--data", data
     run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *checked)
     report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
-    result = f"{name}-{seed}"
     save_record(wrap(report, "documents", result, command=command()), RESULTS / f"{result}.json")
 
 
@@ -73,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("name", choices=NAMES, metavar="NAME", help=" or ".join(NAMES))
     found.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
-    found.add_argument("--corpus", default="conll2003", help="folder of corpus/ (conll2003)")
+    found.add_argument("--corpus", default=DEFAULT, help=f"folder of corpus/ ({DEFAULT})")
     return found
 
 
