@@ -117,13 +117,17 @@ def sentence_starts(doc: Doc) -> list[bool]:
     return [token.i in starts for token in doc]
 
 
-def unannotated(doc: Doc, vocab: Vocab | None = None, *, sentences: bool = True) -> Doc:
+def unannotated(
+    doc: Doc, vocab: Vocab | None = None, *, sentences: bool = True, document: bool = False
+) -> Doc:
     """Copy the words and spaces of a doc, and its sentence boundaries if it has some.
 
     Args:
         doc: the doc.
         vocab: the vocabulary of the copy; by default that of the doc.
         sentences: whether sentence boundaries are copied.
+        document: whether the name of the document that the doc belongs to is copied; see
+            `same_document`.
 
     Examples:
         >>> doc = Doc(Vocab(), words=["Go", "on"], tags=["VB", "RP"], sent_starts=[True, True])
@@ -132,12 +136,16 @@ def unannotated(doc: Doc, vocab: Vocab | None = None, *, sentences: bool = True)
         ('', 2)
     """
     known = sentences and doc.has_annotation("SENT_START")
-    return Doc(
+    copy = Doc(
         doc.vocab if vocab is None else vocab,
         words=[token.text for token in doc],
         spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
         sent_starts=[token.is_sent_start for token in doc] if known else None,
     )
+    for key in ("document", "part") if document else ():
+        if key in doc.user_data:
+            copy.user_data[key] = doc.user_data[key]
+    return copy
 
 
 def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None) -> Sentences:

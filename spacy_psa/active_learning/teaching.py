@@ -17,7 +17,7 @@ from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
 from spacy_psa.pipeline.upstream import with_upstream
-from spacy_psa.sentences import unannotated
+from spacy_psa.sentences import document_batches, unannotated
 
 EPOCHS = 10
 PATIENCE = 3
@@ -99,7 +99,7 @@ def teach(
         raise InputError("Teach has no development data to measure by: give --dev")
     trained = _trained(nlp, name)
     measured, examples, others = (
-        with_upstream(nlp, name, (Example(unannotated(doc), doc) for doc in docs), without=trained)
+        with_upstream(nlp, name, map(_unannotated, docs), without=trained)
         for docs in (dev, decided, replayed)
     )
     fix_random_seed(seed)
@@ -169,6 +169,10 @@ def _trained(nlp: Language, name: str) -> list[str]:
     return [*upstream, name]
 
 
+def _unannotated(doc: Doc) -> Example:
+    return Example(unannotated(doc, document=True), doc)
+
+
 def _fresh(example: Example) -> Example:
     return Example(example.predicted.copy(), example.reference)
 
@@ -178,12 +182,24 @@ def _score(nlp: Language, name: str, trained: list[str], examples: list[Example]
     fresh = [_fresh(example) for example in examples]
     docs: Iterable[Doc] = (example.predicted for example in fresh)
     for one in trained:
-        docs = nlp.get_pipe(one).pipe(docs, batch_size=64)  # type: ignore[attr-defined]
+        docs = _annotated(nlp.get_pipe(one), docs)
     for example, doc in zip(fresh, docs, strict=True):
         example.predicted = doc
     weights = nlp.get_pipe_meta(name).default_score_weights or {}
     scores = nlp.get_pipe(name).score(fresh)  # type: ignore[attr-defined]
-    return sum(float(scores.get(key) or 0) * weight for key, weight in weights.items() if weight)
+    figures = {key: scores.get(key) for key, weight in weights.items() if weight}
+    if all(figure is None for figure in figures.values()):
+        raise InputError(
+            f"the development data has no annotation that {name} predicts, so Teach cannot measure "
+            "by it: give --dev a file with some, and the component its scorer"
+        )
+    return sum(float(figure or 0) * weights[key] for key, figure in figures.items())
+
+
+def _annotated(pipe: Any, docs: Iterable[Doc]) -> Iterator[Doc]:
+    """Let a component annotate docs, those of a document together."""
+    for batch in document_batches(docs, 64):
+        yield from pipe.pipe(batch, batch_size=len(batch))
 
 
 def _weights(nlp: Language, names: list[str]) -> dict[str, bytes]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from spacy.language import Language
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chunker import score_chunks
+from spacy_psa.scoring.evalb_params import Params
 from spacy_psa.scoring.parseval_scorer import score_constituents, sentence_scores
 from spacy_psa.scoring.sentence_counts import Count, entity_counts, span_counts, tag_counts
 from spacy_psa.sentences import sentence_bounds
@@ -35,10 +37,11 @@ def counted_scores(nlp: Language) -> dict[str, Counter]:
         scorer = getattr(pipe, "scorer", None)
         found |= {score: count for score, count in OF_SCORE.items() if score in weights}
         if isinstance(scorer, partial) and scorer.func is score_chunks:
-            found["chunks_f"] = partial(span_counts, key=scorer.keywords["spans_key"])
+            found["chunks_f"] = partial(span_counts, key=_key(pipe, scorer))
         if isinstance(scorer, partial) and scorer.func is score_constituents:
-            brackets = partial(_bracket_counts, scorer=scorer)
-            found |= {"tree_f": brackets, f"{scorer.keywords['spans_key']}_f": brackets}
+            key = _key(pipe, scorer)
+            brackets = partial(_bracket_counts, key=key, params=scorer.keywords["params"])
+            found |= {"tree_f": brackets, f"{key}_f": brackets}
     return found
 
 
@@ -72,6 +75,13 @@ def counts_by_length(
     return chosen, found
 
 
-def _bracket_counts(examples: Iterable[Example], scorer: partial) -> list[Count]:
-    found = sentence_scores(examples, **scorer.keywords)
+def _key(pipe: Any, scorer: partial) -> str:
+    """Find the span group that a scorer reads."""
+    given = scorer.keywords["spans_key"]
+    key: str = pipe.spans_key if given is None else given
+    return key
+
+
+def _bracket_counts(examples: Iterable[Example], key: str, params: Params) -> list[Count]:
+    found = sentence_scores(examples, spans_key=key, params=params)
     return [Count(each.matched, each.test.total(), each.gold.total()) for each in found]

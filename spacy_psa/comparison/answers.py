@@ -47,8 +47,7 @@ class Answers:
         """The predicted units of all batches so far."""
         self._nlp = nlp
         self._gold = gold
-        before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
-        self._enabled = [*before, component.name]
+        self._before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
         docs = [_of_gold_words(example) for example in read_examples(nlp, path)]
         self._check(docs, 0, len(gold.words), "reads")
         self._batches = [*_batches(docs)]
@@ -66,12 +65,15 @@ class Answers:
 
     def predict(self, batch: int) -> None:
         """Predict the units of a batch."""
-        with self._nlp.select_pipes(enable=self._enabled):
+        with self._nlp.select_pipes(enable=self._before):
             docs = list(self._nlp.pipe(self._batches[batch]))
-        at, end = self._starts[batch : batch + 2]
-        self._check(docs, at, end, "gives")
+        # `posteriors` needs the docs as the component gets them.
         self._batches[batch] = docs
-        for doc in docs:
+        with self._nlp.select_pipes(enable=self.component.name):
+            annotated = list(self._nlp.pipe(doc.copy() for doc in docs))
+        at, end = self._starts[batch : batch + 2]
+        self._check(annotated, at, end, "gives")
+        for doc in annotated:
             of_doc = self.component.units.of(doc)
             self.units += [(at + start, at + end, label) for start, end, label in of_doc]
             at += len(doc)

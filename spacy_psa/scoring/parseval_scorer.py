@@ -25,12 +25,12 @@ USUAL_KEY = "sc"
 
 
 def parseval_scorer(
-    spans_key: str = "constituents", keep_punctuation: bool = False
+    spans_key: str | None = None, keep_punctuation: bool = False
 ) -> Callable[..., dict[str, Any]]:
     """The scorer `spacy-psa.parseval_scorer.v1`; see `score_constituents`.
 
     Args:
-        spans_key: the span group with the constituents.
+        spans_key: the span group with the constituents; None for that of the component.
         keep_punctuation: whether to use the rules of the SPMRL shared tasks instead of COLLINS.prm.
     """
     params = SPMRL if keep_punctuation else COLLINS
@@ -38,7 +38,12 @@ def parseval_scorer(
 
 
 def score_constituents(
-    examples: Iterable[Example], *, spans_key: str, params: Params = COLLINS, **_: Any
+    examples: Iterable[Example],
+    *,
+    spans_key: str | None = None,
+    component_key: str = "constituents",
+    params: Params = COLLINS,
+    **_: Any,
 ) -> dict[str, Any]:
     """Score the constituents of docs by PARSEVAL.
 
@@ -52,7 +57,8 @@ def score_constituents(
 
     Args:
         examples: the docs.
-        spans_key: the span group with the constituents.
+        spans_key: the span group with the constituents; None for `component_key`.
+        component_key: the span group of the component that predicted.
         params: the rules.
 
     Returns:
@@ -76,10 +82,11 @@ def score_constituents(
         >>> scores["constituents_p"], scores["constituents_r"]
         (1.0, 0.5)
     """
+    key = component_key if spans_key is None else spans_key
     examples = list(examples)
-    scores = sentence_scores(examples, spans_key=spans_key, params=params)
+    scores = sentence_scores(examples, spans_key=key, params=params)
     if not scores:
-        return _named([spans_key], [None] * len(SCORES))
+        return _named([key], [None] * len(SCORES))
     totals = total(scores)
     figures = (
         totals.precision,
@@ -90,8 +97,8 @@ def score_constituents(
         totals.tagging,
         totals.per_label(),
     )
-    free = not any(_has_other_spans(example, spans_key) for example in examples)
-    return _named([spans_key, USUAL_KEY] if free else [spans_key], figures)
+    free = not any(_has_other_spans(example, key) for example in examples)
+    return _named([key, USUAL_KEY] if free else [key], figures)
 
 
 def _has_other_spans(example: Example, key: str) -> bool:

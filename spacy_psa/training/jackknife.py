@@ -19,7 +19,7 @@ from thinc.api import Config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import unannotated
+from spacy_psa.sentences import document_batches, unannotated
 from spacy_psa.training.config import initialize
 from spacy_psa.training.loop import train
 from spacy_psa.training.model_folders import ModelFolders
@@ -132,16 +132,20 @@ def retag(nlp: Language, docs: Sequence[Doc]) -> Tagged:
 def predict_tags(nlp: Language, docs: Sequence[Doc]) -> Iterator[list[str]]:
     """Yield the tags that a pipeline predicts for the words and sentences of each doc.
 
+    The docs of a document go through the pipeline together.
+
     Raises:
         InputError: if the pipeline predicts none.
     """
-    for doc in nlp.pipe(unannotated(doc, nlp.vocab) for doc in docs):
-        if len(doc) and not doc.has_annotation("TAG"):
-            raise InputError(
-                f"the components {', '.join(nlp.pipe_names)} predict no parts of speech; give the "
-                "config of a tagger, such as configs/tagger/bilstm_crf.cfg"
-            )
-        yield [token.tag_ for token in doc]
+    bare = (unannotated(doc, nlp.vocab, document=True) for doc in docs)
+    for batch in document_batches(bare, nlp.batch_size):
+        for doc in nlp.pipe(batch, batch_size=len(batch)):
+            if len(doc) and not doc.has_annotation("TAG"):
+                raise InputError(
+                    f"the components {', '.join(nlp.pipe_names)} predict no parts of speech; give "
+                    "the config of a tagger, such as configs/tagger/bilstm_crf.cfg"
+                )
+            yield [token.tag_ for token in doc]
 
 
 def train_tagger(

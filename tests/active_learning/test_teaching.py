@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 
 from spacy_psa.active_learning.export import ExportCounts, decided_texts, reference_doc
 from spacy_psa.active_learning.store import open_store
@@ -166,6 +166,23 @@ def test_what_the_component_listens_to_learns_with_it():
     assert nlp.get_pipe("tok2vec").model.to_bytes() != before
 
 
+def test_the_sentences_of_a_document_are_read_together(monkeypatch):
+    nlp = untrained()
+    gold = [example.reference for example in make_examples(nlp)]
+    for i, doc in enumerate(gold):
+        doc.user_data["document"] = i // 5
+    read = []
+    pipe = nlp.get_pipe("ner")
+    predict = pipe.predict
+    monkeypatch.setattr(
+        pipe,
+        "predict",
+        lambda docs: read.append([doc.user_data["document"] for doc in docs]) or predict(docs),
+    )
+    teach(nlp, "ner", gold, gold)
+    assert read[0] == [0] * 5 + [1] * 3
+
+
 def test_a_shared_tok2vec_is_one_error():
     nlp, gold = listening("ner", "other")
     with pytest.raises(InputError, match="ner shares tok2vec with other, which Teach would change"):
@@ -190,6 +207,9 @@ def test_nothing_to_learn_from_or_to_measure_by_is_one_error(lesson, tmp_path):
         teach(nlp, "ner", [], gold)
     with pytest.raises(InputError, match="no development data"):
         teach(nlp, "ner", gold, [])
+    bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold]
+    with pytest.raises(InputError, match="no annotation that ner predicts"):
+        teach(nlp, "ner", gold, bare)
     with open_store(lesson.store) as store:
         while store.undo("ann", "ner"):
             pass

@@ -164,10 +164,9 @@ def renamed(examples, key):
 
 def test_trees_in_another_span_group_are_scored_by_the_scorer_of_the_parser():
     spacy.util.fix_random_seed(0)
-    scorer = {"@scorers": "spacy-psa.parseval_scorer.v1", "spans_key": "trees"}
     nlp = spacy.blank("en")
     config = {"model": make().get_pipe_config("parser")["model"], "spans_key": "trees"}
-    nlp.add_pipe("constituency_parser", config={**config, "scorer": scorer})
+    nlp.add_pipe("constituency_parser", config=config)
     optimizer = nlp.initialize(lambda: renamed(examples(nlp), "trees"))
     optimizer.learn_rate = 0.01
     for _ in range(15):

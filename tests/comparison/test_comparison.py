@@ -153,6 +153,35 @@ def test_tags_are_compared_too(tmp_path):
     assert error["posteriors"][0] == pytest.approx(wanted, abs=2e-6)
 
 
+@spacy.Language.component("test_comparison_tags")
+def set_tags(doc):
+    for token in doc:
+        token.tag_ = "NAME" if token.text[0].isupper() else "WORD"
+    return doc
+
+
+def test_probabilities_are_those_before_the_component_has_written_its_own_tags(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("test_comparison_tags")
+    embed = {"@architectures": "spacy-psa.TagEmbed.v1", "width": 8}
+    nlp.add_pipe("crf_tagger", name="tagger", config={"model": small_model(embed=embed)})
+    examples = make_examples(nlp)
+    for example in examples:
+        set_tags(example.predicted)
+        for token in example.reference:
+            token.tag_ = "WORD" if token.text[0].isupper() else "NAME"  # the other one
+    train(nlp, 3, examples=examples)
+    DocBin(docs=[example.reference for example in examples]).to_disk(tmp_path / "gold.spacy")
+    report = compared({"crf": nlp}, tmp_path / "gold.spacy")
+    tagger = nlp.get_pipe("tagger")
+    docs = [set_tags(example.reference.copy()) for example in examples]
+    for error in report["errors"]:
+        marginals = tagger.marginals(docs[error["sentence"]])
+        wanted = [marginals[i, tagger.labels.index(label)] for i, _, label in error["units"]]
+        assert error["posteriors"][0] == pytest.approx(wanted, abs=2e-6)
+    assert report["errors"]
+
+
 def test_chunks_are_compared_by_their_span_group(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("crf_chunker", name="chunker", config={"model": small_model()})

@@ -110,6 +110,29 @@ def test_sentences_and_spaces_reach_the_tagger():
     assert "T" not in {token.tag_ for token in seen[0]}
 
 
+def test_sentences_of_a_document_reach_the_tagger_together():
+    docs = made(5, lambda i: i // 3)
+    docs[4].user_data["part"] = "1"
+    seen = []
+
+    class Noting:
+        def pipe(self, stream, batch_size):
+            batch = list(stream)
+            seen.append([(doc.user_data["document"], doc.user_data.get("part")) for doc in batch])
+            yield from batch
+
+        def __call__(self, doc):
+            raise AssertionError("docs go through `pipe`")
+
+    name = f"jackknife_test_{next(NUMBERS)}"
+    spacy.Language.factory(name, func=lambda nlp, name: Noting())
+    nlp = memory("x", [])
+    nlp.add_pipe(name)
+    nlp.batch_size = 1
+    list(predict_tags(nlp, docs))
+    assert seen == [[(0, None)] * 3, [(1, None)], [(1, "1")]]
+
+
 def test_a_pipeline_without_tags_is_an_error():
     with pytest.raises(InputError, match="predict no parts of speech"):
         retag(spacy.blank("en"), made(1))

@@ -23,14 +23,21 @@ from spacy_psa.pipeline.chain.span_tags import Spans, TagFormat
 from spacy_psa.pipeline.factory import component_factory
 
 
-def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> dict[str, Any]:
+def score_chunks(
+    examples: Iterable[Example],
+    *,
+    spans_key: str | None = None,
+    component_key: str = "chunks",
+    **_: Any,
+) -> dict[str, Any]:
     """Score predicted chunks by exact match of offsets and labels, as conlleval counts them.
 
     Only docs whose reference has chunks count.
 
     Args:
         examples: predicted docs with their references.
-        spans_key: the key of `doc.spans` that holds the chunks.
+        spans_key: the key of `doc.spans` that holds the chunks; None for `component_key`.
+        component_key: the key of the component that predicted.
 
     Returns:
         The scores `chunks_p`, `chunks_r` and `chunks_f`, from 0 to 1, and `chunks_per_type`, the
@@ -48,20 +55,21 @@ def score_chunks(examples: Iterable[Example], *, spans_key: str, **_: Any) -> di
         >>> scores["chunks_p"], scores["chunks_r"]
         (1.0, 0.5)
     """
+    key = component_key if spans_key is None else spans_key
     return Scorer.score_spans(
         examples,
         "chunks",
-        getter=lambda doc, _: doc.spans.get(spans_key, ()),
-        has_annotation=lambda doc: spans_key in doc.spans,
+        getter=lambda doc, _: doc.spans.get(key, ()),
+        has_annotation=lambda doc: key in doc.spans,
         allow_overlap=True,
     )
 
 
-def chunk_scorer(spans_key: str = "chunks") -> Callable[..., dict[str, Any]]:
+def chunk_scorer(spans_key: str | None = None) -> Callable[..., dict[str, Any]]:
     """Make the registered scorer `spacy-psa.chunk_scorer.v1`.
 
     Args:
-        spans_key: the key of `doc.spans` that holds the chunks.
+        spans_key: the key of `doc.spans` that holds the chunks; None for that of the component.
 
     Returns:
         A function from examples to scores; see `score_chunks`.
@@ -231,6 +239,15 @@ class CRFChunker(SpanLabeler):
 
     def write(self, doc: Doc, spans: list[Span], outside: Allowed) -> None:
         doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans)
+
+    def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
+        """Score predicted docs by the component's scorer, which gets `spans_key`.
+
+        Args:
+            examples: predicted docs with their references.
+            settings: passed to the scorer.
+        """
+        return super().score(examples, component_key=self.spans_key, **settings)
 
     def reference_spans(self, reference: Doc) -> Iterable[Span] | None:
         return reference.spans.get(self.spans_key)

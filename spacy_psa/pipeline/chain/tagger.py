@@ -322,16 +322,18 @@ class CRFTagger(SequenceLabeler):
     def set_annotations(self, docs: Iterable[Doc], scores: list[TagPrediction]) -> None:
         """Write the predicted tags of `predict`, and their probabilities if there are any."""
         for doc, predicted in zip(docs, scores, strict=True):
-            own = []
-            for token, tag in zip(doc, predicted.tags.tolist(), strict=True):
-                if self.overwrite or not token.tag or is_own(self.name, token):
-                    token.tag_ = self.tags[tag]
-                    own.append(token)
+            own = [t for t in doc if self.overwrite or not t.tag or is_own(self.name, t)]
+            tags = predicted.tags.tolist()
+            for token in own:
+                token.tag_ = self.tags[tags[token.i]]
             if not self.overwrite:  # otherwise there is no evidence
                 set_own(self.name, doc, own)
             if predicted.probabilities is not None:
-                for token, value in zip(doc, predicted.probabilities.tolist(), strict=True):
-                    token._.tag_confidence = value
+                for token in doc:
+                    token._.tag_confidence = 1.0  # of a tag that is kept
+                probabilities = predicted.probabilities.tolist()
+                for token in own:
+                    token._.tag_confidence = probabilities[token.i]
 
 
 def _best_tags(chain: LinearChain) -> list[TagPrediction]:

@@ -288,6 +288,15 @@ class ConstituencyParser(TreePredictor):
             examples, self.labels, self.tags, self.max_length, self.name, self.spans_key
         )
 
+    def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
+        """Score predicted docs by the component's scorer, which gets `spans_key`.
+
+        Args:
+            examples: predicted docs with their references.
+            settings: passed to the scorer.
+        """
+        return super().score(examples, component_key=self.spans_key, **settings)
+
 
 make_constituency_parser = component_factory(
     "constituency_parser",

@@ -7,6 +7,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed
 from thinc.api import Adam
 
+from spacy_psa.analysis.counted_scores import counted_scores
 from spacy_psa.errors import InputError
 from tests.helpers.analyses import agrees, enumerate_doc
 from tests.helpers.pipelines import TEXTS, make_chunk_examples, small_model, spans_of
@@ -56,6 +57,20 @@ def test_chunk_scores_count_exact_labelled_spans():
     wrong = task_doc(nlp.vocab, text, tags, [(0, 1, "NP"), (1, 2, "NP"), (2, 4, "NP")])
     scores = nlp.get_pipe("crf_chunker").score([Example(wrong, reference)])
     assert (scores["chunks_p"], scores["chunks_r"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+
+
+def test_the_scorer_reads_the_span_group_of_the_component():
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("crf_chunker", config={"model": small_model(), "spans_key": "phrases"})
+    examples = make_chunk_examples(nlp, "phrases")
+    nlp.initialize(lambda: examples)
+    gold = [Example(example.reference, example.reference) for example in examples]
+    assert pipe.score(gold)["chunks_f"] == 1.0
+    (count, *_) = counted_scores(nlp)["chunks_f"](gold)
+    assert count == (2 + 1, 2 + 1, 2 + 1)
+    named = {"@scorers": "spacy-psa.chunk_scorer.v1", "spans_key": "chunks"}
+    other = nlp.add_pipe("crf_chunker", name="other", config={"scorer": named})
+    assert other.score(gold)["chunks_f"] is None
 
 
 # Confidences

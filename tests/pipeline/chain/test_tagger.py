@@ -44,6 +44,16 @@ def test_tags_on_a_doc_are_kept_and_the_rest_fits_them_without_overwrite():
     assert all(token.tag_ in tagger.labels for token in doc)
 
 
+def test_a_tag_that_is_kept_is_sure_whether_the_component_knows_it_or_not():
+    nlp = make_task_nlp("crf_tagger", overwrite=False, confidence=True)
+    train_tasks(nlp, steps=1)
+    words, tags = ["the", "cat", "sleeps"], ["XYZ", "", "NNS"]
+    doc = nlp.get_pipe("crf_tagger")(Doc(nlp.vocab, words=words, tags=tags))
+    kept, predicted, known = (token._.tag_confidence for token in doc)
+    assert kept == known == 1.0 and 0 < predicted < 1
+    assert doc[0].tag_ == "XYZ"
+
+
 def test_tags_on_a_doc_are_evidence_and_own_ones_not():
     nlp = make_task_nlp("crf_tagger", overwrite=False)
     train_tasks(nlp, steps=0)
