@@ -32,6 +32,15 @@ CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
     "training.optimizer.learn_rate.initial_rate=0.002",
 )
+OF_CORPUS = {
+    "ontonotes": (
+        "corpora.train.max_tokens=500",
+        "training.eval_frequency=3078",
+        "training.max_steps=36936",
+        "training.optimizer.learn_rate.total_steps=36936",
+    )
+}
+"""Its documents are long, so they are cut, and one pass has 3,078 batches; 12 passes."""
 PARTS = ("", "tok2vec.", "tok2vec.tok2vec.encode.")
 """The head, the memory and the encoder in the model of the config."""
 
@@ -53,7 +62,8 @@ def train(name: str, seed: int, corpus: str) -> None:
     precision = "bfloat16" if name == "bfloat16" else "float32"
     precisions = [f"components.ner.model.{part}precision={precision}" for part in PARTS]
     base = "configs/ner/best.cfg"
-    changes = [*precisions, *(CONTENT_WORDS if name == "content_words" else ())]
+    changes = [*precisions, *OF_CORPUS.get(corpus, ())]
+    changes += CONTENT_WORDS if name == "content_words" else ()
     run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
     if name == "sentences":
         without_memory(config)
