@@ -185,15 +185,15 @@ def _score(nlp: Language, name: str, trained: list[str], examples: list[Example]
         docs = _annotated(nlp.get_pipe(one), docs)
     for example, doc in zip(fresh, docs, strict=True):
         example.predicted = doc
-    weights = nlp.get_pipe_meta(name).default_score_weights or {}
+    default = nlp.get_pipe_meta(name).default_score_weights or {}
+    weights = {key: weight for key, weight in default.items() if weight}
     scores = nlp.get_pipe(name).score(fresh)  # type: ignore[attr-defined]
-    figures = {key: scores.get(key) for key, weight in weights.items() if weight}
-    if all(figure is None for figure in figures.values()):
+    if all(scores.get(key) is None for key in weights):
         raise InputError(
             f"the development data has no annotation that {name} predicts, so Teach cannot measure "
             "by it: give --dev a file with some, and the component its scorer"
         )
-    return sum(float(figure or 0) * weights[key] for key, figure in figures.items())
+    return sum(float(scores.get(key) or 0) * weight for key, weight in weights.items())
 
 
 def _annotated(pipe: Any, docs: Iterable[Doc]) -> Iterator[Doc]:

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 from spacy_psa.annotation.records import MalformedLine, Record
 from spacy_psa.annotation.tokenized import (
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 MakeDoc = Callable[["Language", Any], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""
-
-
-Keep = Literal["words", "tags", "all"]
-"""What to keep of the documents of a `.spacy` file: their words and sentences, also their parts of
-speech, or all."""
 
 
 class InputFormat(str, Enum):
@@ -98,7 +93,7 @@ def open_source(
     path: Path,
     wanted: InputFormat,
     text_key: str,
-    keep: Keep,
+    keep: bool,
     columns: Columns = WORDS_ALONE,
     unescaped: bool = False,
 ) -> Iterator[Source]:
@@ -108,7 +103,7 @@ def open_source(
         path: the file, plain or .gz; "-" means stdin.
         wanted: the format.
         text_key: the key of the text in a JSON line; the other keys are kept as meta.
-        keep: what to keep of the documents of a `.spacy` file.
+        keep: whether to keep all annotation of a `.spacy` file, not only words and sentences.
         columns: which columns of CoNLL files are read.
         unescaped: whether tokens of the input are written as in a treebank; see `sentence_doc`.
 
@@ -137,7 +132,7 @@ def stream_source(
     size: int | None,
     form: InputFormat,
     text_key: str,
-    keep: Keep,
+    keep: bool,
     columns: Columns = WORDS_ALONE,
     unescaped: bool = False,
 ) -> Source:
@@ -218,12 +213,12 @@ def json_doc(nlp: "Language", content: bytes, text_key: str, unescaped: bool = F
     return doc
 
 
-def packed_doc(nlp: "Language", content: bytes, keep: Keep) -> "Doc":
+def packed_doc(nlp: "Language", content: bytes, keep: bool) -> "Doc":
     """Make a document of a `.spacy` file with one document, with the annotation to keep."""
     from spacy.tokens import DocBin
 
     (doc,) = DocBin().from_bytes(content).get_docs(nlp.vocab)
-    return doc if keep == "all" else _bare(doc, keep == "tags")
+    return doc if keep else _bare(doc)
 
 
 def _gzipped(path: Path) -> bool:
@@ -255,7 +250,7 @@ def _lines(stream: IO[bytes] | gzip.GzipFile, name: str) -> Iterator[Record]:
         yield Record(f"{name}:{number}", position, line.rstrip(b"\r\n"))
 
 
-def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: Keep) -> Source:
+def _docbin_source(stream: IO[bytes] | gzip.GzipFile, name: str, keep: bool) -> Source:
     from spacy.tokens import DocBin
 
     with _reading(name):
@@ -294,21 +289,14 @@ def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
         yield before[1]
 
 
-def _bare(doc: "Doc", tags: bool) -> "Doc":
-    """Copy words, spaces, sentences and user data of the document, and its tags if asked for.
-
-    With the tags, the notes of which of them were predicted are kept.
-    """
+def _bare(doc: "Doc") -> "Doc":
+    """Copy words, spaces, sentences and user data of the document."""
     from spacy_psa.sentences import unannotated
 
     copy = unannotated(doc)
-    if tags:
-        for token, own in zip(doc, copy):
-            own.tag_ = token.tag_
     # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans have a
     # start; they are annotation.
     for key, value in doc.user_data.items():
-        annotates = isinstance(key, tuple) and key[2:3] != (None,)
-        if not annotates or (tags and ":predicted" in str(key[1])):
+        if not isinstance(key, tuple) or key[2:3] == (None,):
             copy.user_data[key] = value
     return copy

@@ -109,7 +109,7 @@ class LineBatches:
     ) -> None:
         form = resolve_format(Path(name), wanted)
         opened = gzip.GzipFile(fileobj=stream) if name.lower().endswith(".gz") else stream
-        source = stream_source(opened, name, None, form, work.text_key, keep="words")
+        source = stream_source(opened, name, None, form, work.text_key, keep=False)
         self.records = source.records
         self.batch_size = work.batch_size
         encode = partial(json_row, tokens=work.tokens, text_key=work.text_key)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, Outcome
-from spacy_psa.annotation.input import InputFormat, Keep, open_source, resolve_format
+from spacy_psa.annotation.input import InputFormat, open_source, resolve_format
 from spacy_psa.annotation.records import Record, record_batches
 from spacy_psa.annotation.rows import ANNOTATION
+from spacy_psa.annotation.span_keys import USUAL, SpanKeys
 from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
 from spacy_psa.annotation.writer import Writer
 from spacy_psa.cli.engines import Address, Engine
@@ -136,16 +137,22 @@ def annotate(
         raise InputError(f"--address {address}: give --engine ray, too")
     # Before the model is loaded, because these checks take no time.
     check_source(Path(source), input_format)
-    resolve_output_format(Path(target), output_format)
+    form = resolve_output_format(Path(target), output_format)
+    opening: Callable[[], Language] = partial(load_pipeline, model, gpu_id)
+    keys = USUAL
+    if form in (OutputFormat.conll, OutputFormat.html):
+        nlp = opening()
+        keys = SpanKeys.of(nlp)
+        opening = opening if n_process != 1 else lambda: nlp
     annotate_file(
-        partial(load_pipeline, model, gpu_id),
+        opening,
         Path(source),
-        open_writer(Path(target), output_format, scheme, tokens, text_key),
+        open_writer(Path(target), form, scheme, tokens, text_key, keys),
         input_format=input_format,
         batch_size=batch_size,
         n_process=n_process,
         text_key=text_key,
-        keep="all" if keep else "words",
+        keep=keep,
         skip_bad=skip_bad,
     )
 
@@ -170,7 +177,7 @@ def annotate_file(
     batch_size: int,
     text_key: str,
     skip_bad: bool,
-    keep: Keep = "words",
+    keep: bool = False,
     n_process: int = 1,
     columns: Columns = WORDS_ALONE,
     trees: bool = False,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
+from spacy_psa.annotation.span_keys import USUAL, SpanKeys
 from spacy_psa.annotation.writer import Encode
 from spacy_psa.corpora.tag_schemes import spans_to_tags
 
@@ -16,8 +17,8 @@ class ConllWriter:
     """Writes one token on each line, and an empty line after each sentence.
 
     The columns are word, tag, tree, chunk and entity, with one space between. The columns of tags,
-    trees and chunks are written if the first document with tokens has tags,
-    `doc.spans["constituents"]` or `doc.spans["chunks"]`. The tree column is that of CoNLL-2012:
+    trees and chunks are written if the first document with tokens has tags, or the span group of
+    trees or chunks. The tree column is that of CoNLL-2012:
     joined, it is the tree in brackets with * for each token. Tokens that
     are only white space are left out. White space within words, tags and labels becomes "_", as do
     null characters, which no reader of such files takes.
@@ -25,6 +26,7 @@ class ConllWriter:
     Args:
         stream: the bytes are written to it.
         scheme: the tag scheme of the chunk and entity columns.
+        keys: the span groups of trees and chunks.
 
     Examples:
         >>> import io
@@ -38,9 +40,14 @@ class ConllWriter:
         left O
     """
 
-    def __init__(self, stream: BinaryIO, scheme: Literal["bio", "bioes"] = "bio") -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        scheme: Literal["bio", "bioes"] = "bio",
+        keys: SpanKeys = USUAL,
+    ) -> None:
         self.stream = stream
-        self.encode: Encode = partial(conll_columns, scheme=scheme)
+        self.encode: Encode = partial(conll_columns, scheme=scheme, keys=keys)
         self.names: list[str] | None = None
 
     def write(self, row: list[dict[str, list[str]]]) -> None:
@@ -57,11 +64,13 @@ class ConllWriter:
         pass
 
 
-def conll_columns(doc: "Doc", scheme: Literal["bio", "bioes"]) -> list[dict[str, list[str]]]:
+def conll_columns(
+    doc: "Doc", scheme: Literal["bio", "bioes"], keys: SpanKeys
+) -> list[dict[str, list[str]]]:
     """Encode a document for `ConllWriter`: the columns of each sentence, by their names."""
     if not len(doc):
         return []
-    tagged, chunked = doc.has_annotation("TAG"), "chunks" in doc.spans
+    tagged, chunked = doc.has_annotation("TAG"), keys.chunks in doc.spans
     sentences = doc.sents if doc.has_annotation("SENT_START") else [doc[:]]
     found = []
     for sentence in sentences:
@@ -72,20 +81,20 @@ def conll_columns(doc: "Doc", scheme: Literal["bio", "bioes"]) -> list[dict[str,
         columns = {"word": [token.text for token in tokens]}
         if tagged:
             columns["tag"] = [token.tag_ for token in tokens]
-        if "constituents" in doc.spans:
-            columns["tree"] = _tree_cells(sentence)
+        if keys.trees in doc.spans:
+            columns["tree"] = _tree_cells(sentence, keys.trees)
         if chunked:
-            columns["chunk"] = _tags(doc.spans["chunks"], places, scheme)
+            columns["chunk"] = _tags(doc.spans[keys.chunks], places, scheme)
         columns["entity"] = _tags(doc.ents, places, scheme)
         found.append({name: [_cell(text) for text in cells] for name, cells in columns.items()})
     return found
 
 
-def _tree_cells(sentence: "Span") -> list[str]:
+def _tree_cells(sentence: "Span", key: str) -> list[str]:
     """Cut the tree of a sentence in brackets into a cell for each token, as CoNLL-2012 does."""
     from spacy_psa.pipeline.parser.extensions import parse_string
 
-    leaves = re.sub(r"\([^\s()]+ [^\s()]+\)", "*", parse_string(sentence))
+    leaves = re.sub(r"\([^\s()]+ [^\s()]+\)", "*", parse_string(sentence, key))
     tree = leaves.replace(" ", "")
     return re.findall(r"[^*]*\*\)*", tree)
 

@@ -52,8 +52,12 @@ class HtmlWriter:
         self.stream.write(markup.encode("utf8", "xmlcharrefreplace"))
 
 
-def entity_view(doc: "Doc") -> str:
+def entity_view(doc: "Doc", key: str = "constituents") -> str:
     """Give displaCy's view of a document's entities, as HTML, and drawings of its trees.
+
+    Args:
+        doc: the document.
+        key: the span group of the trees.
 
     Raises:
         InputError: if it has trees and svgling is not installed, or if a tree is too deep to draw.
@@ -62,11 +66,11 @@ def entity_view(doc: "Doc") -> str:
         {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
         for ent in doc.ents
     ]
-    return drawn_entities(doc, shown) + _drawn_trees(doc)
+    return drawn_entities(doc, shown) + _drawn_trees(doc, key)
 
 
-def _drawn_trees(doc: "Doc") -> str:
-    if not doc.spans.get("constituents"):
+def _drawn_trees(doc: "Doc", key: str) -> str:
+    if not doc.spans.get(key):
         return ""
     from spacy_psa.pipeline.parser.extensions import parse_trees
     from spacy_psa.pipeline.parser.tree_drawing import can_draw, draw
@@ -76,7 +80,7 @@ def _drawn_trees(doc: "Doc") -> str:
             'drawing trees needs svgling: pip install "spacy-psa[trees]", or write another format'
         )
     try:
-        return "\n".join(f"<div>{drawing.markup}</div>" for drawing in draw(parse_trees(doc)))
+        return "\n".join(f"<div>{drawing.markup}</div>" for drawing in draw(parse_trees(doc, key)))
     except RecursionError as error:
         raise InputError("a tree is too deep to draw; set sentence boundaries") from error
 

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from spacy_psa.annotation.span_keys import USUAL, SpanKeys
 from spacy_psa.annotation.writer import Writer
 from spacy_psa.cli.conll_writer import ConllWriter
 from spacy_psa.cli.docbin_writer import DocBinWriter
-from spacy_psa.cli.html_writer import HtmlWriter
+from spacy_psa.cli.html_writer import HtmlWriter, entity_view
 from spacy_psa.cli.jsonl_writer import JsonlWriter
 from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.errors import InputError
@@ -70,7 +72,12 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
 
 @contextmanager
 def open_writer(
-    path: Path, wanted: OutputFormat, scheme: OutputTags, tokens: bool, text_key: str = "text"
+    path: Path,
+    wanted: OutputFormat,
+    scheme: OutputTags,
+    tokens: bool,
+    text_key: str = "text",
+    keys: SpanKeys = USUAL,
 ) -> Iterator[Writer]:
     """Open a writer to `path`; the file appears complete at the end, or not at all.
 
@@ -80,6 +87,7 @@ def open_writer(
         scheme: the tag scheme of CoNLL columns.
         tokens: whether to write the tokens to JSON lines.
         text_key: the key of the text in JSON lines.
+        keys: the span groups that CoNLL columns and HTML show.
 
     Raises:
         InputError: if `path` cannot be written.
@@ -92,9 +100,9 @@ def open_writer(
         elif form is OutputFormat.spacy:
             writer = DocBinWriter(stream)
         elif form is OutputFormat.conll:
-            writer = ConllWriter(stream, scheme.value)
+            writer = ConllWriter(stream, scheme.value, keys)
         else:
-            writer = HtmlWriter(stream)
+            writer = HtmlWriter(stream, encode=partial(entity_view, key=keys.trees))
         yield writer
         writer.finish()
 

@@ -116,7 +116,7 @@ def parse(
         text_key=text_key,
         skip_bad=skip_bad,
         columns=Columns(word_column, tag_column),
-        keep="all" if form is TreeFormat.spacy else "tags",
+        keep=True,
         trees=True,
         gap=gap_of(form, given is not InputFormat.text),
     )
@@ -148,7 +148,7 @@ def trees(
         batch_size=256,
         text_key="text",
         skip_bad=False,
-        keep="all",
+        keep=True,
         trees=True,
         gap=gap_of(form, True),
     )

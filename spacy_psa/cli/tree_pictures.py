@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -49,8 +50,12 @@ def check_drawing(path: Path, otherwise: str) -> None:
 
 
 @contextmanager
-def open_pictures(path: Path) -> Iterator[Writer]:
+def open_pictures(path: Path, key: str) -> Iterator[Writer]:
     """Open a writer to `path`; the file appears complete at the end, or not at all.
+
+    Args:
+        path: the file.
+        key: the span group with the constituents.
 
     Raises:
         InputError: if the file cannot be written.
@@ -58,6 +63,7 @@ def open_pictures(path: Path) -> Iterator[Writer]:
     with open_output(path) as stream:
         svg = path.suffix.lower() == ".svg"
         writer: Writer = SvgWriter(stream) if svg else TextWriter(stream)
+        writer.encode = partial(svg_trees if svg else text_trees, key=key)
         yield writer
         writer.finish()
 

@@ -12,7 +12,6 @@ from spacy_psa.annotation.input import InputFormat
 from spacy_psa.cli.annotate import annotate_file, check_source
 from spacy_psa.cli.html_writer import HtmlWriter, drawn_entities
 from spacy_psa.cli.output import open_output
-from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
@@ -105,6 +104,9 @@ def trees(
             metavar="OUTPUT.svg|.txt", help="File to write; its ending gives the format."
         ),
     ],
+    pipe: Annotated[
+        str | None, typer.Option(help="Name of the parser, if there are several.")
+    ] = None,
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Put its probability behind each label.")
     ] = False,
@@ -123,26 +125,24 @@ def trees(
     Example:
       spacy-psa visualize trees training/model-best texts.txt trees.svg
     """
+    from spacy_psa.cli.parse import find_parser, open_parser
     from spacy_psa.cli.tree_pictures import check_picture, open_pictures
-    from spacy_psa.loading import load_pipeline
-    from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
     check_source(source, input_format)
     check_picture(target)
-    nlp = load_pipeline(model, gpu_id)
-    if "constituency_parser" not in nlp.pipe_factories.values():
-        raise InputError(f"{model}: the pipeline has no constituency_parser; give one that has")
-    for pipe in (pipe for _, pipe in nlp.pipeline if isinstance(pipe, ConstituencyParser)):
-        pipe.confidence = pipe.confidence or confidence
+    nlp = open_parser(
+        model, gpu_id=gpu_id, pipe=pipe, sentencizer=False, confidence=confidence, json=False
+    )
+    parser = find_parser(nlp, model, pipe)
     annotate_file(
         lambda: nlp,
         source,
-        open_pictures(target),
+        open_pictures(target, parser.spans_key),
         input_format=input_format,
         batch_size=batch_size,
         text_key=text_key,
         skip_bad=skip_bad,
-        keep="tags",
+        keep=True,
     )
 
 

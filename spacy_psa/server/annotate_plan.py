@@ -127,7 +127,7 @@ def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens,
     Raises:
         InputError: if a line cannot be read; it is named.
     """
-    with open_source(path, InputFormat.auto, "text", keep="words") as source:
+    with open_source(path, InputFormat.auto, "text", keep=False) as source:
         for record in source.records:
             try:
                 doc = source.make_doc(nlp, record.content)

@@ -21,6 +21,8 @@ from spacy_psa.annotation.input import text_doc
 from spacy_psa.annotation.records import Record
 from spacy_psa.cli.annotate import annotated
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.parsers import make_parser, train_parser, tree_examples
+from tests.helpers.pipelines import make_chunk_examples, small_model
 
 run = command("annotate")
 TEXTS = ["Ada Lovelace wrote to London .", "Nothing here .", "London , London !"]
@@ -322,6 +324,28 @@ def test_conll_has_tag_and_chunk_columns_and_splits_sentences(tmp_path):
     assert out.read_text() == (
         "London NNP B-NP O\nsleeps VBZ B-VP O\n. . O O\n\nAda NNP O B-PER\nwakes VBZ O O\n\n"
     )
+
+
+def test_conll_and_html_have_the_span_groups_of_the_components(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("crf_chunker", config={"model": small_model(), "spans_key": "phrases"})
+    chunks = make_chunk_examples(nlp, "phrases")
+    nlp.initialize(lambda: chunks)
+    parser = make_parser(spans_key="trees")
+    train_parser(parser, 60, examples=tree_examples(parser, key="trees"))
+    nlp.add_pipe("parser", source=parser)
+    nlp.to_disk(tmp_path / "model")
+    (tmp_path / "in.txt").write_text("Ada met Evans\n")
+    out = tmp_path / "out"
+    for processes in (1, 2):
+        settings = ("--format", "conll", "--n-process", processes)
+        assert run(tmp_path / "model", tmp_path / "in.txt", out, *settings).exit_code == 0
+        rows = [line.split() for line in out.read_text().splitlines() if line]
+        assert [len(row) for row in rows] == [4] * 3  # word, tree, chunk and entity
+        tree = "".join(row[1] for row in rows)
+        assert tree.count("*") == 3 and tree.count("(") == tree.count(")") > 0
+    assert run(tmp_path / "model", tmp_path / "in.txt", out, "--format", "html").exit_code == 0
+    assert "<svg" in out.read_text()
 
 
 def test_html_shows_entities_and_escapes_text(model, tmp_path):

@@ -151,6 +151,28 @@ def test_docs_keep_all_annotation_but_their_trees(model, tmp_path):
     assert constituents(found) == constituents(tree_doc(doc.vocab, TAGGED))
 
 
+@pytest.mark.parametrize("form", ["spacy", "brackets", "jsonl"])
+def test_evidence_on_a_doc_counts_whatever_is_written(tmp_path, form):
+    nlp = make_parser(loss="log_likelihood", required_spans_key="yes", forbidden_spans_key="no")
+    train_parser(nlp, 60)
+    nlp.to_disk(tmp_path / "model")
+    doc = Doc(nlp.vocab, words=ADA.split())
+    doc.spans["yes"], doc.spans["no"] = [Span(doc, 1, 3, "NP")], [Span(doc, 0, 1, "NP")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    result = run(tmp_path / "model", tmp_path / "in.spacy", tmp_path / "out", "--format", form)
+    assert result.exit_code == 0, result.output
+    if form == "spacy":
+        (found,) = DocBin().from_disk(tmp_path / "out").get_docs(nlp.vocab)
+        (tree,) = map(str, found._.parse_trees)
+    elif form == "jsonl":
+        (tree,) = json.loads((tmp_path / "out").read_text())["trees"]
+    else:
+        (tree,) = (tmp_path / "out").read_text().splitlines()
+    found = nltk.Tree.fromstring(tree)
+    phrases = [each.leaves() for each in found.subtrees() if each.label() == "NP"]
+    assert ["met", "Evans"] in phrases and ["Ada"] not in phrases
+
+
 def test_columns_of_conll_u_are_read_by_number(model, tmp_path):
     lines = [
         "# sent_id = 1",

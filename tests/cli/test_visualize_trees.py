@@ -144,3 +144,28 @@ def test_confidences_of_several_sentences_stay_with_their_trees(model, tmp_path)
     assert result.exit_code == 0, result.output
     first, second, _ = (tmp_path / "out.txt").read_text().split("\n\n")
     assert "Ada" in first.split()[-4:] and first.split()[0] == second.split()[0] == "S"
+
+
+def test_one_of_several_parsers_is_chosen_and_its_span_group_drawn(tmp_path, texts):
+    nlp = make_parser(spans_key="first")
+    train_parser(nlp, 40, examples=tree_examples(nlp, [TREE], key="first"))
+    other = make_parser()
+    flat = "(X (NNP Ada) (VBD left) (NNP Bath) (. .))"
+    train_parser(other, 40, examples=tree_examples(other, [flat]))
+    nlp.add_pipe("parser", name="flat", source=other)
+    nlp.to_disk(tmp_path / "model")
+    assert_one_error(run(tmp_path / "model", texts, tmp_path / "out.txt"), "parser or flat")
+    for name, label in (("parser", "S"), ("flat", "X")):
+        result = run(tmp_path / "model", texts, tmp_path / "out.txt", "--pipe", name)
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "out.txt").read_text().split()[0] == label
+
+
+def test_trees_on_a_doc_are_replaced(model, tmp_path):
+    nlp = spacy.load(model)
+    doc = Doc(nlp.vocab, words=["Ada", "left", "Bath", "."])
+    doc.spans["constituents"] = [Span(doc, 0, 4, "NP"), Span(doc, 0, 2, "NP")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    result = run(model, tmp_path / "in.spacy", tmp_path / "out.txt")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.txt").read_text().split()[0] == "S"

@@ -66,8 +66,10 @@ def make_listening_parser(model: dict[str, Any], **settings: Any) -> Any:
     return nlp
 
 
-def tree_examples(nlp: Any, brackets: Iterable[str] = BRACKETS) -> list[Example]:
-    references = [tree_doc(nlp.vocab, text) for text in brackets]
+def tree_examples(
+    nlp: Any, brackets: Iterable[str] = BRACKETS, key: str = "constituents"
+) -> list[Example]:
+    references = [tree_doc(nlp.vocab, text, key=key) for text in brackets]
     return [Example(Doc(nlp.vocab, words=[t.text for t in r]), r) for r in references]
 
 
