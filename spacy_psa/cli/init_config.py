@@ -111,8 +111,8 @@ def make_config(
         config["components"]["sentencizer"] = {"factory": "sentencizer"}
         # Scores of sentences choose no model.
         config["training"]["score_weights"].update(sents_f=None, sents_p=None, sents_r=None)
-    examples = _count_examples(config, nlp)
-    passes = count_steps(config["training"], recipe.evaluations, examples, words)
+    examples, batches = _count(config, nlp)
+    passes = count_steps(config["training"], recipe.evaluations, batches)
     changed = "".join(f", {key} = {value}" for key, value in recipe.changes.items())
     counted = f"counted for {examples:,} training examples: {passes}"
     return config, f"configs/{recipe.config}{changed}, {counted}"
@@ -128,7 +128,7 @@ def write_config(config: "Config", told: str, output: Path) -> None:
     typer.echo(f"{output}: {told}")
 
 
-def count_steps(training: dict[str, Any], evaluations: int, examples: int, words: int = 0) -> str:
+def count_steps(training: dict[str, Any], evaluations: int, batches: int) -> str:
     """Convert the steps of a config to those of a corpus.
 
     Updates of a pass over its corpus become updates of a pass over this one. A pass of fewer than
@@ -138,8 +138,7 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int, words
     Args:
         training: the section, which is changed.
         evaluations: how often it evaluates in a pass.
-        examples: the number of training examples.
-        words: the number of their words, for a config whose batches are counted in words.
+        batches: the number of batches in a pass over the corpus.
 
     Returns:
         What is counted, for the user.
@@ -149,7 +148,7 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int, words
         ...     "batcher": {"size": 10}, "eval_frequency": 1405, "patience": 14050,
         ...     "max_epochs": 60, "max_steps": 0, "optimizer": {"learn_rate": 0.1},
         ... }  # fmt: skip
-        >>> print(count_steps(training, 1, examples=2000))
+        >>> print(count_steps(training, 1, batches=200))
         60 epochs of 200 updates, an evaluation after each 200, patience 2000
         >>> training["eval_frequency"], training["patience"]
         (200, 2000)
@@ -157,20 +156,19 @@ def count_steps(training: dict[str, Any], evaluations: int, examples: int, words
     old = {**training, "optimizer": dict(training["optimizer"])}
     size = training["batcher"]["size"]
     unit = batch_unit(training["batcher"])
-    items = words if unit == "words" else examples
-    base, epoch = old["eval_frequency"] * evaluations, math.ceil(items / size)
-    counted = max(epoch, LEAST)
+    base = old["eval_frequency"] * evaluations
+    counted = max(batches, LEAST)
     fit_epochs(training, {**old, "eval_frequency": base}, {unit: counted * size})
     training["eval_frequency"] = max(1, old["eval_frequency"] * counted // base)
     if isinstance(old["max_steps"], int):
         training["max_steps"] = old["max_steps"] * counted // base
-    training["max_epochs"] = math.ceil(old["max_epochs"] * counted / epoch)
+    training["max_epochs"] = math.ceil(old["max_epochs"] * counted / batches)
     steps = training["max_steps"]
     if not isinstance(steps, int):  # a variable, which stands for the steps of the learning rate
         steps = training["optimizer"]["learn_rate"]["total_steps"]
-    whole = steps or training["max_epochs"] * epoch
+    whole = steps or training["max_epochs"] * batches
     return (
-        f"{round(whole / epoch)} epochs of {epoch} updates, an evaluation after each "
+        f"{round(whole / batches)} epochs of {batches} updates, an evaluation after each "
         f"{training['eval_frequency']}, patience {training['patience'] or 'to the end'}"
     )
 
@@ -232,9 +230,15 @@ def _count_words(nlp: "Language", path: Path) -> int:
     return sum(map(len, read_docbin(path, nlp.vocab)))
 
 
-def _count_examples(config: "Config", nlp: "Language") -> int:
-    """Count the training examples that the reader of a config makes."""
+def _count(config: "Config", nlp: "Language") -> tuple[int, int]:
+    """Count the training examples that the reader of a config makes, and the batches of a pass.
+
+    A batch has fewer examples than its size in words says where examples are longer than that.
+    """
     from spacy.util import registry
 
-    corpora = registry.resolve({"corpora": config.interpolate()["corpora"]})["corpora"]
-    return sum(len(example.reference) > 0 for example in corpora["train"](nlp))
+    whole = config.interpolate()
+    corpora = registry.resolve({"corpora": whole["corpora"]})["corpora"]
+    batcher = registry.resolve({"batcher": whole["training"]["batcher"]})["batcher"]
+    examples = [example for example in corpora["train"](nlp) if len(example.reference)]
+    return len(examples), sum(1 for _ in batcher(examples))

@@ -3,7 +3,7 @@ import math
 import numpy
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
@@ -52,21 +52,35 @@ def test_the_corpus_of_a_config_gives_the_steps_of_the_config(task, aim):
     recipe = RECIPES[task, aim]
     base = Config().from_disk(CONFIGS / recipe.config, interpolate=False)["training"]
     training = Config().from_disk(CONFIGS / recipe.config, interpolate=False)["training"]
-    examples = base["eval_frequency"] * recipe.evaluations * base["batcher"]["size"]
-    if examples // base["batcher"]["size"] >= LEAST:
-        count_steps(training, recipe.evaluations, examples, words=examples)
+    batches = base["eval_frequency"] * recipe.evaluations
+    if batches >= LEAST:
+        count_steps(training, recipe.evaluations, batches)
         assert training == base
 
 
 @pytest.mark.parametrize("examples", [1, 30, 999, 1001, 50_000])
 def test_a_small_corpus_has_as_many_updates_as_one_of_a_thousand_sentences(examples):
     training = Config().from_disk(CONFIGS / "ner/psa.cfg", interpolate=False)["training"]
-    count_steps(training, 1, examples)
     epoch = math.ceil(examples / 10)
+    count_steps(training, 1, epoch)
     counted = max(epoch, LEAST)
     assert training["eval_frequency"] == counted and training["patience"] == 15 * counted
     assert training["optimizer"]["learn_rate"]["steps_per_epoch"] == counted
     assert 60 * counted <= training["max_epochs"] * epoch < 60 * counted + epoch
+
+
+def test_documents_that_are_longer_than_a_batch_are_batches_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipes, "FEW_WORDS", 0)
+    nlp = spacy.blank("en")
+    words = ["Ada", *["left"] * 999]
+    docs = [Doc(nlp.vocab, words=words, ents=["B-PER", *["O"] * 999]) for _ in range(150)]
+    DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
+    files = ["--train", tmp_path / "docs.spacy", "--dev", tmp_path / "docs.spacy"]
+    result = run(tmp_path / "config.cfg", *files)
+    assert result.exit_code == 0, result.output
+    assert "150 training examples: 14 epochs of 150 updates" in result.stdout
+    training = load_config(tmp_path / "config.cfg")["training"]
+    assert (training["eval_frequency"], training["max_steps"]) == (150, 14 * 150)
 
 
 @pytest.mark.parametrize("aim", ["accuracy", "efficiency", "memory"])
