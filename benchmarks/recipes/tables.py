@@ -35,7 +35,7 @@ CHUNKS = {
     "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "psa_transition": "PSA-BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "bilstm_intnet": "IntNet, BiLSTM-CRF, plain transitions, rate of 0.002, whole width, 12 passes",
-    "bilstm_two_layers": "two layers, plain transitions, rate of 0.002, whole widths, 12 passes",
+    "bilstm_two_layers": "two layers, else as bilstm_transition",
     "bilstm_wide": "BiLSTM of 500 units, plain transitions, rate of 0.002, 12 passes",
     "bilstm_smoothed": "label smoothing of 2%, plain transitions, rate of 0.002, whole widths, 12 passes",
 }
