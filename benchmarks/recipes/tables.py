@@ -35,9 +35,9 @@ CHUNKS = {
     "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "psa_transition": "PSA-BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "bilstm_intnet": "IntNet, BiLSTM-CRF, plain transitions, rate of 0.002, whole width, 12 passes",
-    "bilstm_two_layers": "two layers, else as bilstm_transition",
+    "bilstm_two_layers": "the best of these with two layers",
     "bilstm_wide": "BiLSTM of 500 units, plain transitions, rate of 0.002, 12 passes",
-    "bilstm_smoothed": "label smoothing of 2%, plain transitions, rate of 0.002, whole widths, 12 passes",
+    "bilstm_smoothed": "the best of these with label smoothing of 2%",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",
