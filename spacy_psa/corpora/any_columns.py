@@ -212,7 +212,7 @@ def is_span_tag(value: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    return text.split("\t") if "\t" in text else BLANKS.split(text.strip())
+    return text.split("\t") if "\t" in text else BLANKS.split(text.strip(" \t"))
 
 
 def _begins_as_comment(text: str) -> bool:

@@ -52,7 +52,8 @@ def fingerprint(config: Mapping[str, Any], contents: Contents) -> str:
         config: the config, with its variables filled in.
         contents: gives the checksums of files.
     """
-    digests = {str(path): contents.digest(path) for path in named_files(dict(config))}
+    files = named_files(dict(config))
+    digests = {str(Path(name)): contents.digest(path) for name, path in files.items()}
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):

@@ -144,7 +144,7 @@ def _make_job(
         _set_seed(config, seed)
         set_log(config, folder / LOG)
         filled = config.interpolate()
-    data = contents.sums([*named_files(filled), *([run.test] if run.test else [])])
+    data = contents.sums([*named_files(filled).values(), *([run.test] if run.test else [])])
     weights = filled["training"]["score_weights"]
     record = Record(
         **{**source, "data": data},

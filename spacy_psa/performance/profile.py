@@ -9,7 +9,7 @@ from spacy.language import Language
 
 from spacy_psa.performance.pipelines import Annotation, Sentences, Training
 from spacy_psa.performance.rooms import ROOMS, Place, Rooms
-from spacy_psa.performance.sampling import sampled
+from spacy_psa.performance.sampling import INTERVAL, sampled
 
 MOST_FUNCTIONS = 25
 Material = TypeVar("Material")
@@ -123,6 +123,8 @@ def _table(title: str, profile: Profile) -> str:
     micros = 1e6 / profile.amount
     lines = [
         f"### {title}",
+        "",
+        f"Sampled every {1000 * INTERVAL:.0f} ms, over {profile.total:.2f} s of processor time.",
         "",
         f"| room | µs a {profile.unit} | share | |",
         "| --- | --- | --- | --- |",

@@ -23,6 +23,7 @@ from spacy_psa.search.presence import PRESENT, is_interrupted, present, sign_of_
 from spacy_psa.search.space import Space, suggest
 from spacy_psa.search.storage import open_storage
 from spacy_psa.search.trial_logger import Report, reporting
+from spacy_psa.training.identity import BLOCKS, identity
 
 Sampler = Literal["tpe", "random"]
 NAME = "spacy-psa"
@@ -53,7 +54,8 @@ class Search:
         use_gpu: the GPU to train on; -1 means the CPU.
 
     Raises:
-        InputError: if the storage is not one of a search, or belongs to another config or space.
+        InputError: if the storage is not one of a search, or belongs to another config, space or
+            data.
     """
 
     def __init__(
@@ -72,7 +74,9 @@ class Search:
         self.seed = seed
         self.use_gpu = use_gpu
         pruner = optuna.pruners.MedianPruner(n_startup_trials=startup)
-        self.study = _open(str(storage), pruner, _fingerprint(config, space))
+        filled = Config(config).interpolate()
+        data = identity({block: filled.get(block, {}) for block in BLOCKS})["data"]
+        self.study = _open(str(storage), pruner, _fingerprint(config, space), data)
         self._take_up()
 
     @property
@@ -214,25 +218,38 @@ def _uncounted(trials: Iterable[FrozenTrial]) -> int:
     return sum(AGAIN in trial.user_attrs or SURPLUS in trial.user_attrs for trial in trials)
 
 
-def _open(storage: str, pruner: optuna.pruners.BasePruner, fingerprint: str) -> optuna.Study:
+def _open(
+    storage: str, pruner: optuna.pruners.BasePruner, fingerprint: str, data: dict[str, str]
+) -> optuna.Study:
     """Open the search that is in the file, or begin one.
 
-    A search in which every training failed is replaced: its config or space had to be corrected.
+    A search in which every training failed is replaced: its config, space or data had to be
+    corrected.
     """
     with _unopened_as_input_error(storage):
         study = _create(storage, pruner)
-        held = study.user_attrs.get("fingerprint", fingerprint)
+        differs = _difference(study, fingerprint, data)
         trials = study.get_trials(deepcopy=False)
-        if held != fingerprint and all(trial.state == TrialState.FAIL for trial in trials):
+        if differs and all(trial.state == TrialState.FAIL for trial in trials):
             optuna.delete_study(study_name=NAME, storage=open_storage(storage))
-            study, held = _create(storage, pruner), fingerprint
-        if held == fingerprint:
+            study, differs = _create(storage, pruner), None
+        if differs is None:
             study.set_user_attr("fingerprint", fingerprint)
+            study.set_user_attr("data", data)
             return study
     raise InputError(
-        f"{storage}: belongs to a search with another config, space or overrides; "
-        "give another --storage, or delete it"
+        f"{storage}: belongs to a search with {differs}; give another --storage, or delete it"
     )
+
+
+def _difference(study: optuna.Study, fingerprint: str, data: dict[str, str]) -> str | None:
+    """Tell what a search in a file has that this one has not; None if there is nothing."""
+    held = study.user_attrs
+    if held.get("fingerprint", fingerprint) != fingerprint:
+        return "another config, space or overrides"
+    before = held.get("data", data)
+    changed = [name for name in sorted(before | data) if before.get(name) != data.get(name)]
+    return f"other data, since {', '.join(changed)} has changed" if changed else None
 
 
 def _create(storage: str, pruner: optuna.pruners.BasePruner) -> optuna.Study:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ from spacy_psa.scoring.provenance import checksums
 
 BLOCKS = ("nlp", "components", "corpora", "initialize", "training")
 # Settings that name files or folders.
-FILES = ("path", "vectors", "vocab_data", "init_tok2vec", "teacher")
+FILES = ("path", "vocab_data", "init_tok2vec")
+# Settings that name pipelines, each a folder or an installed package.
+PIPELINES = ("source", "vectors", "teacher")
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:
@@ -20,24 +23,33 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         `config`, the blocks of the config that bear on the weights, and `data`, {path: MD5} of
-        the `named_files`.
+        the `named_files`. In the paths, a package stands under its name.
     """
     blocks = {block: config[block] for block in BLOCKS}
-    return {"config": json.loads(json.dumps(blocks)), "data": checksums(named_files(config))}
+    data = {}
+    for name, path in named_files(config).items():
+        for file, md5 in checksums([path]).items():
+            data[Path(name, Path(file).relative_to(path)).as_posix()] = md5
+    return {"config": json.loads(json.dumps(blocks)), "data": data}
 
 
-def named_files(config: dict[str, Any]) -> list[Path]:
-    """The files and folders that a training reads and that are there, sorted.
+def named_files(config: dict[str, Any]) -> dict[str, Path]:
+    """The files and folders that a training reads and that are there.
 
     They are what [corpora] and [initialize] name, pipelines whose components are taken over, and
     pretrained transformers.
 
     Args:
         config: the config, with its variables filled in.
+
+    Returns:
+        {path or package as in the config: path}, sorted. That of a package is the folder of its
+        pipeline.
     """
-    named = {*_files(config["corpora"]), *_files(config["initialize"])}
-    models = {path for path in _models(config["components"]) if Path(path).is_dir()}
-    return sorted(path for path in map(Path, named | models) if path.exists())
+    found: dict[str, Path] = {}
+    for block in (config["corpora"], config["initialize"], config["components"]):
+        found.update(_files(block))
+    return {name: found[name] for name in sorted(found) if found[name].exists()}
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -62,29 +74,30 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     return found + [path for path in paths if old.get(path) != new.get(path)]
 
 
-def _files(block: dict[str, Any]) -> Iterator[str]:
+def _files(block: dict[str, Any]) -> Iterator[tuple[str, Path]]:
     for key, value in block.items():
         if isinstance(value, dict):
             yield from _files(value)
-        elif key in FILES and isinstance(value, str) and value:
-            yield value
-
-
-def _models(components: dict[str, Any]) -> Iterator[str]:
-    """Names of models, which may be folders."""
-    from spacy.util import is_package
-
-    for component in components.values():
-        source = component.get("source")
-        if isinstance(source, str) and not is_package(source):  # a package has precedence
-            yield source
-        yield from _transformers(component)
-
-
-def _transformers(block: dict[str, Any]) -> Iterator[str]:
-    for value in block.values():
-        if isinstance(value, dict):
-            yield from _transformers(value)
+        elif isinstance(value, str) and value:
+            if key in FILES:
+                yield value, Path(value)
+            elif key in PIPELINES and (folder := _pipeline(value)):
+                yield value, folder
     name = block.get("name")
-    if str(block.get("@architectures")).startswith("spacy-transformers.") and isinstance(name, str):
-        yield name
+    is_transformer = str(block.get("@architectures")).startswith("spacy-transformers.")
+    if is_transformer and isinstance(name, str) and Path(name).is_dir():
+        yield name, Path(name)
+
+
+def _pipeline(name: str) -> Path | None:
+    """The folder of a pipeline, as `spacy.load` finds it; None if there is none."""
+    from spacy.util import get_model_meta, is_package
+
+    if not is_package(name):  # a package has precedence
+        return Path(name)
+    found = find_spec(name)
+    folder = Path(found.origin).parent if found and found.origin else None
+    if folder is None or not (folder / "meta.json").exists():
+        return None
+    meta = get_model_meta(folder)
+    return folder / f"{meta['lang']}_{meta['name']}-{meta['version']}"

@@ -56,6 +56,12 @@ def test_words_of_a_file_with_tabs_may_hold_a_blank(write, vocab):
     assert told(docs) == [(["New York", "fell"], [(0, 1, "LOC")])]
 
 
+@pytest.mark.parametrize("word", ["\xa0", "\u3000x"])
+def test_a_word_may_begin_with_another_blank_than_space_and_tab(write, vocab, word):
+    docs, _ = read(write(f"{word} B-LOC\nfell O\n"), vocab, ner=1)
+    assert told(docs) == [([word, "fell"], [(0, 1, "LOC")])]
+
+
 def test_documents_are_numbered_by_docstart(write, vocab):
     text = "-DOCSTART- O\n\na O\n\nb B-X\n\n-DOCSTART- O\nc O\n"
     docs, _ = read(write(text), vocab, ner=1)

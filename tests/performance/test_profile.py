@@ -35,6 +35,7 @@ def test_the_table_has_the_time_of_a_unit_of_work():
     table = markdown({"Annotation": PROFILE})
     assert "| encoder | 4.00 | 80.0% |" in table and "| all | 5.00 | 100% |" in table
     assert "| `spacy_psa.b.<lambda>` | encoder | 60.0% |" in table
+    assert "Sampled every 2 ms, over 0.00 s of processor time." in table
 
 
 def test_a_flame_graph_is_as_wide_as_the_time():

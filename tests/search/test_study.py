@@ -5,6 +5,8 @@ import time
 from contextlib import contextmanager
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
 from spacy_psa.search.space import read_space
@@ -109,6 +111,18 @@ def test_a_corrected_space_replaces_a_search_in_which_every_training_failed(fold
     with pytest.raises(InputError, match="another config, space or overrides"):
         Search(config, choosing(4), storage)
     assert Search(config, choosing(8), storage).done == 1
+
+
+def test_a_search_does_not_go_on_with_other_data(tmp_path):
+    data = write_search(tmp_path) / "train.spacy"
+    storage = tmp_path / "a.db"
+    searched(tmp_path, storage).step()
+    docs = [*DocBin().from_disk(data).get_docs(spacy.blank("en").vocab)]
+    DocBin(docs=docs[1:]).to_disk(data)
+    with pytest.raises(InputError, match=r"a\.db: .* other data, since .*train\.spacy has changed"):
+        searched(tmp_path, storage)
+    DocBin(docs=docs).to_disk(data)
+    assert searched(tmp_path, storage).done == 1
 
 
 def test_an_interrupted_training_is_not_replaced(folder, tmp_path):
