@@ -8,7 +8,7 @@ its name, as in ontonotes-bfloat16. A training that was cut short goes on where 
 NAME is one of:
 
 - `memory`: configs/ner/best.cfg as it is.
-- `sentences`: the same without its memory.
+- `sentences`: the same without its memory, in bfloat16.
 - `content_words`: with a memory of content words alone, and a rate of 0.002.
 - `bfloat16`: the config as it is, with all products of the encoder, the memory and the head in
   bfloat16.
@@ -59,7 +59,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    precision = "bfloat16" if name == "bfloat16" else "float32"
+    precision = "bfloat16" if name in ("bfloat16", "sentences") else "float32"
     precisions = [f"components.ner.model.{part}precision={precision}" for part in PARTS]
     base = "configs/ner/best.cfg"
     changes = [*precisions, *OF_CORPUS.get(corpus, ())]
