@@ -58,6 +58,7 @@ def claims(records: Records) -> list[str]:
     joined = records["joined-content_words"]["results"]
     former = records["ensemble"]["results"]
     distilled, ontonotes = records["distilled-1"], records["ontonotes-bfloat16-1"]
+    without_dev, without_test = (part(records, "sentences") for part in (_dev, _test))
     return [
         f"the {joined['models']} models of content words reach a dev F1 of "
         f"{percent(joined['dev'])} and a test F1 of {percent(joined['test'])}",
@@ -67,8 +68,8 @@ def claims(records: Records) -> list[str]:
         f"{percent(test_f(distilled))}",
         f"reaches a dev F1 of {percent(best_score(ontonotes))} and a test F1 of "
         f"{percent(test_f(ontonotes))} after 12 passes",
-        f"Without its memory, the config has a dev F1 of {percent(mean(_dev(records, 'sentences')))} "
-        f"and a test F1 of {percent(mean(_test(records, 'sentences')))} in the mean",
+        f"Without its memory, the config has a dev F1 of {percent(mean(without_dev))} and a test "
+        f"F1 of {percent(mean(without_test))} in the mean",
         f"dev F1 falls to {percent(mean(_dev(records, 'content_words')))} in the mean",
         f"annotates {_cost(records['speed-content_words']):.2f} × the words a second with a memory "
         "of content words",
