@@ -12,6 +12,8 @@ NAME is one of:
 - `content_words`: with a memory of content words alone, and a rate of 0.002.
 - `bfloat16`: the config as it is, with all products of the encoder, the memory and the head in
   bfloat16.
+- `psa`: the memory around the encoder of configs/ner/psa.cfg, with transitions that do not depend
+  on the token and a vector for each of 40,000 words, in bfloat16.
 """
 
 import argparse
@@ -26,12 +28,18 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("memory", "sentences", "content_words", "bfloat16")
+NAMES = ("memory", "sentences", "content_words", "bfloat16", "psa")
+IN_FLOAT32 = ("memory", "content_words")
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
     "training.optimizer.learn_rate.initial_rate=0.002",
 )
+PSA = (
+    "components.ner.model.potentials=transition",
+    "components.ner.model.tok2vec.tok2vec.embed.*.words.rows=40000",
+)
+OF_NAME = {"content_words": CONTENT_WORDS, "psa": PSA}
 OF_CORPUS = {
     "ontonotes": (
         "corpora.train.max_tokens=500",
@@ -53,20 +61,34 @@ def without_memory(path: Path) -> None:
     config.to_disk(path, interpolate=False)
 
 
+def around_psa(path: Path) -> None:
+    """Replace the encoder in a config file by the PSA-BiLSTM of Wei2020."""
+    config = Config().from_disk(path, interpolate=False)
+    psa = Config().from_disk(Path("configs/ner/psa.cfg"), interpolate=False)
+    encode = psa["components"]["ner"]["model"]["tok2vec"]["encode"]
+    config["components"]["ner"]["model"]["tok2vec"]["tok2vec"]["encode"] = {
+        **encode,
+        "precision": "bfloat16",
+    }
+    config.to_disk(path, interpolate=False)
+
+
 def train(name: str, seed: int, corpus: str) -> None:
     """Train, score on test data and write the record."""
     result = f"{name}-{seed}" if corpus == DEFAULT else f"{corpus}-{name}-{seed}"
     out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    precision = "bfloat16" if name in ("bfloat16", "sentences") else "float32"
+    precision = "float32" if name in IN_FLOAT32 else "bfloat16"
     precisions = [f"components.ner.model.{part}precision={precision}" for part in PARTS]
     base = "configs/ner/best.cfg"
     changes = [*precisions, *OF_CORPUS.get(corpus, ())]
-    changes += CONTENT_WORDS if name == "content_words" else ()
+    changes += OF_NAME.get(name, ())
     run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
     if name == "sentences":
         without_memory(config)
+    if name == "psa":
+        around_psa(config)
     paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"
     seeded = "--system.seed", str(seed), "--resume"
     run("spacy_psa", "train", config, "--output", out, *paths, *seeded)
