@@ -7,10 +7,11 @@ its name, as in ontonotes-bfloat16. A training that was cut short goes on where 
 
 NAME is one of:
 
-- `memory`: configs/ner/best.cfg as it is.
+- `best`: configs/ner/best.cfg as it is.
+- `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
 - `sentences`: the same without its memory, in bfloat16.
 - `content_words`: with a memory of content words alone, and a rate of 0.002.
-- `bfloat16`: the config as it is, with all products of the encoder, the memory and the head in
+- `bfloat16`: with all products of the encoder, the memory and the head in
   bfloat16.
 - `psa`: the memory around the encoder of configs/ner/psa.cfg, with transitions that do not depend
   on the token and a vector for each of 40,000 words, in bfloat16.
@@ -28,8 +29,8 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("memory", "sentences", "content_words", "bfloat16", "psa")
-IN_FLOAT32 = ("memory", "content_words")
+NAMES = ("best", "memory", "sentences", "content_words", "bfloat16", "psa")
+IN_FLOAT32 = ("best", "memory", "content_words")
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
@@ -80,9 +81,10 @@ def train(name: str, seed: int, corpus: str) -> None:
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
     precision = "float32" if name in IN_FLOAT32 else "bfloat16"
-    precisions = [f"components.ner.model.{part}precision={precision}" for part in PARTS]
-    base = "configs/ner/best.cfg"
-    changes = [*precisions, *OF_CORPUS.get(corpus, ())]
+    base = f"configs/ner/{'best' if name == 'best' else 'memory'}.cfg"
+    changes = [*OF_CORPUS.get(corpus, ())]
+    if precision == "bfloat16":
+        changes += [f"components.ner.model.{part}precision=bfloat16" for part in PARTS]
     changes += OF_NAME.get(name, ())
     run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
     if name == "sentences":

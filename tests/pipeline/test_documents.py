@@ -18,6 +18,7 @@ from tests.helpers.pipelines import (
     parameters,
     randomize,
     scored,
+    small_encoder,
     small_model,
     train,
 )
@@ -36,6 +37,21 @@ def memory_model(**settings):
     memory = {"@architectures": "spacy-psa.DocumentMemory.v1", "width": 8, "dropout": 0.0}
     model["tok2vec"] = {**memory, **settings, "tok2vec": model["tok2vec"]}
     return model
+
+
+def memory_below_an_encoder():
+    """A model whose sentences are encoded once more, with what the memory has found."""
+    model = memory_model()
+    above = small_encoder()
+    model["tok2vec"] = {
+        "@architectures": "spacy.Tok2Vec.v2",
+        "embed": model["tok2vec"],
+        "encode": above,
+    }
+    return model
+
+
+MODELS = {"above the encoder": memory_model, "between encoders": memory_below_an_encoder}
 
 
 def sentences(nlp, number):
@@ -74,14 +90,19 @@ def learn(model):
     return nlp
 
 
-@pytest.fixture(scope="module")
-def trained():
-    return learn(memory_model())
+@pytest.fixture(scope="module", params=list(MODELS))
+def make_model(request):
+    return MODELS[request.param]
 
 
 @pytest.fixture(scope="module")
-def random():
-    nlp = make_nlp(memory_model(), confidence=True)
+def trained(make_model):
+    return learn(make_model())
+
+
+@pytest.fixture(scope="module")
+def random(make_model):
+    nlp = make_nlp(make_model(), confidence=True)
     train(nlp, steps=0, examples=make_documents(nlp))
     randomize(nlp.get_pipe("ner"))
     return nlp
@@ -115,11 +136,11 @@ def test_batches_and_processes_change_nothing(random):
             assert a == pytest.approx(b, abs=1e-4)
 
 
-def test_a_pipeline_is_the_same_after_disk_and_bytes(random, tmp_path):
+def test_a_pipeline_is_the_same_after_disk_and_bytes(random, make_model, tmp_path):
     random.to_disk(tmp_path)
     docs = [gold(random, number) for number in range(4)]
     expected = [random.get_pipe("ner").distribution([blank(doc)]).marginals for doc in docs]
-    again = make_nlp(memory_model(), confidence=True)
+    again = make_nlp(make_model(), confidence=True)
     again.from_bytes(random.to_bytes())
     for nlp in (spacy.load(tmp_path), again):
         for doc, marginals in zip(docs, expected, strict=True):
@@ -200,14 +221,13 @@ def test_missing_annotation_is_summed_out_sentence_by_sentence(random):
     assert [bool(abs(d).max() > 1e-4) for d in gradients] == [True, False, False]
 
 
-def test_every_weight_learns(random):
-    nlp = make_nlp(memory_model())
+def test_every_weight_learns(make_model):
+    nlp = make_nlp(make_model())
     examples = make_documents(nlp)
     train(nlp, steps=1, examples=examples)
     pipe = nlp.get_pipe("ner")
     pipe.update(examples)
-    [memory] = [node for node in pipe.model.walk() if node.name == "document_memory"]
-    assert all(p.grad is not None for p in memory.shims[0].module.parameters())
+    assert all(p.grad is not None for p in parameters(pipe))
     assert len(parameters(pipe)) > 10
 
 
@@ -223,13 +243,13 @@ def test_one_word_ten_thousand_times_is_annotated(random):
     assert len(doc) == 15_000
 
 
-def test_training_by_a_config_reads_documents_and_so_does_the_report(tmp_path):
+def test_training_by_a_config_reads_documents_and_so_does_the_report(make_model, tmp_path):
     nlp = spacy.blank("en")
     docs = [doc for number in range(4) for doc in sentences(nlp, number)]
     for part in ("train", "dev"):
         DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / f"{part}.spacy")
     config = load_config(CONFIGS / "ner" / "bilstm_crf.cfg", interpolate=False)
-    config["components"]["ner"]["model"] = memory_model()
+    config["components"]["ner"]["model"] = make_model()
     for part in ("train", "dev"):
         reader = {"@readers": "spacy-psa.DocumentCorpus.v1", "path": f"${{paths.{part}}}"}
         config["corpora"][part] = reader
