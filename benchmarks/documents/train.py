@@ -11,6 +11,7 @@ NAME is one of:
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
 - `sentences`: the same without its memory, in bfloat16.
 - `content_words`: with a memory of content words alone, and a rate of 0.002.
+- `passes_24`: with a memory of content words, and 24 passes.
 - `bfloat16`: with all products of the encoder, the memory and the head in
   bfloat16.
 - `psa`: the memory around the encoder of configs/ner/psa.cfg, with transitions that do not depend
@@ -29,8 +30,8 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("best", "memory", "sentences", "content_words", "bfloat16", "psa")
-IN_FLOAT32 = ("best", "memory", "content_words")
+NAMES = ("best", "memory", "passes_24", "sentences", "content_words", "bfloat16", "psa")
+IN_FLOAT32 = ("best", "memory", "content_words", "passes_24")
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
@@ -40,7 +41,13 @@ PSA = (
     "components.ner.model.potentials=transition",
     "components.ner.model.tok2vec.tok2vec.embed.*.words.rows=40000",
 )
-OF_NAME = {"content_words": CONTENT_WORDS, "psa": PSA}
+PASSES_24 = (
+    "components.ner.model.tok2vec.content_words=true",
+    "training.eval_frequency=1304",
+    "training.max_steps=18256",
+    "training.optimizer.learn_rate.total_steps=18256",
+)
+OF_NAME = {"content_words": CONTENT_WORDS, "passes_24": PASSES_24, "psa": PSA}
 OF_CORPUS = {
     "ontonotes": (
         "corpora.train.max_tokens=500",

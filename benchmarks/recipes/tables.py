@@ -26,6 +26,11 @@ ENTITIES = {
     "24_passes": "24 passes",
     "sgd": "SGD as in bilstm_crf.cfg, 12 passes",
 }
+ENTITIES_WHOLE = {
+    "adamw": "AdamW, rate from 0.001 linearly to 0, 15 passes: as it is",
+    "fixed_vectors": "word vectors that are not trained",
+    "encoder_after": "a second BiLSTM above the memory",
+}
 CHUNKS = {
     "bilstm": "BiLSTM-CRF, rate of 0.001",
     "psa": "PSA-BiLSTM-CRF, rate of 0.001",
@@ -85,6 +90,7 @@ def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[
 TABLES = {
     "best": whole,
     "entities": recipes("entities", ENTITIES),
+    "entities_whole": recipes("entities_whole", ENTITIES_WHOLE),
     "chunks": recipes("chunks", CHUNKS),
     "tags": recipes("tags", TAGS, "dev accuracy"),
 }
