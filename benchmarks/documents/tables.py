@@ -24,7 +24,7 @@ def seeds_table(records: Records) -> str:
         ]
         means = _spread(_dev(records, system)), _spread(_test(records, system))
         body.append([said, "mean ± deviation", *means, ""])
-    header = ["config", "seed", "dev F1 (evaluation of how many)", "test F1", "record"]
+    header = ["config", "seed", "dev F1 (best epoch of)", "test F1", "record"]
     return table(header, body)
 
 
