@@ -180,3 +180,16 @@ def test_packed_weights_are_left_alone_where_their_product_is_very_slow(monkeypa
         int8_product, "_multiply", lambda rows, packed, outputs: rows.float() @ packed.float().t()
     )
     assert PACKS.__wrapped__() is packs
+
+
+def test_packed_products_whose_sums_saturate_are_not_taken(monkeypatch):
+    def multiply(rows, weight, outputs):
+        """As avx2 does it: unsigned rows, and sums of two products in 16 bits."""
+        pairs = (rows.int() + 128)[:, None] * weight.int()
+        sums = pairs.unflatten(2, (-1, 2)).sum(3).clamp(-(2**15), 2**15 - 1).sum(2)
+        return (sums - 128 * weight.int().sum(1)).float()
+
+    monkeypatch.setattr(int8_product, "_pack", lambda weight: weight)
+    monkeypatch.setattr(int8_product, "_multiply", multiply)
+    monkeypatch.setattr(int8_product, "TOO_SLOW", 1e9)
+    assert not PACKS.__wrapped__()
