@@ -73,7 +73,8 @@ def around_psa(path: Path) -> None:
     config = Config().from_disk(path, interpolate=False)
     psa = Config().from_disk("configs/ner/psa.cfg", interpolate=False)
     encoder = psa["components"]["ner"]["model"]["tok2vec"]["encode"]
-    config["components"]["ner"]["model"]["tok2vec"]["tok2vec"]["encode"] = {**encoder, "hidden": 200}
+    encoder["hidden"] = 200
+    config["components"]["ner"]["model"]["tok2vec"]["tok2vec"]["encode"] = encoder
     config.to_disk(path, interpolate=False)
 
 
