@@ -31,6 +31,14 @@ ENTITIES_WHOLE = {
     "fixed_vectors": "word vectors that are not trained",
     "encoder_after": "a second BiLSTM above the memory",
 }
+ENTITIES_FULL = {
+    "word_dropout": "5% of the tokens read as the unknown word",
+    "average": "moving average of the weights",
+    "sgd": "SGD with momentum, one document a step, rate from 0.02 linearly to 0, 30 passes",
+    "sum": "sum of the sentences' losses",
+    "transition": "plain transitions: they do not depend on the token",
+    "label_smoothing": "label smoothing of 1%",
+}
 CHUNKS = {
     "bilstm": "BiLSTM-CRF, rate of 0.001",
     "psa": "PSA-BiLSTM-CRF, rate of 0.001",
@@ -91,6 +99,7 @@ TABLES = {
     "best": whole,
     "entities": recipes("entities", ENTITIES),
     "entities_whole": recipes("entities_whole", ENTITIES_WHOLE),
+    "entities_full": recipes("entities_full", ENTITIES_FULL),
     "chunks": recipes("chunks", CHUNKS),
     "tags": recipes("tags", TAGS, "dev accuracy"),
 }
