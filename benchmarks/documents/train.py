@@ -8,13 +8,12 @@ its name, as in ontonotes-bfloat16. A training that was cut short goes on where 
 NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
+- `psa`: configs/ner/psa_memory.cfg as it is.
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
 - `sentences`: the same without its memory, in bfloat16.
 - `content_words`: with a memory of content words alone, and a rate of 0.002.
 - `passes_24`: with a memory of content words, and 24 passes.
 - `bfloat16`: with all products of the encoder, the memory and the head in bfloat16.
-- `psa`: around the encoder of configs/ner/psa.cfg, with 200 units in each direction, plain
-  transitions and room for 40,000 words' rows.
 """
 
 import argparse
@@ -29,8 +28,10 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("best", "memory", "passes_24", "sentences", "content_words", "bfloat16", "psa")
+NAMES = ("best", "psa", "memory", "passes_24", "sentences", "content_words", "bfloat16")
 IN_BFLOAT16 = ("sentences", "bfloat16")
+BASES = {"best": "best", "psa": "psa_memory"}
+"""The configs of those that are not changes to memory.cfg."""
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
@@ -42,11 +43,7 @@ PASSES_24 = (
     "training.max_steps=18256",
     "training.optimizer.learn_rate.total_steps=18256",
 )
-PSA = (
-    "components.ner.model.potentials=transition",
-    "components.ner.model.tok2vec.tok2vec.embed.*.words.rows=40000",
-)
-OF_NAME = {"content_words": CONTENT_WORDS, "passes_24": PASSES_24, "psa": PSA}
+OF_NAME = {"content_words": CONTENT_WORDS, "passes_24": PASSES_24}
 OF_CORPUS = {
     "ontonotes": (
         "corpora.train.max_tokens=500",
@@ -68,23 +65,13 @@ def without_memory(path: Path) -> None:
     config.to_disk(path, interpolate=False)
 
 
-def around_psa(path: Path) -> None:
-    """Replace the encoder below the document memory in a config file by that of psa.cfg."""
-    config = Config().from_disk(path, interpolate=False)
-    psa = Config().from_disk("configs/ner/psa.cfg", interpolate=False)
-    encoder = psa["components"]["ner"]["model"]["tok2vec"]["encode"]
-    encoder["hidden"] = 200
-    config["components"]["ner"]["model"]["tok2vec"]["tok2vec"]["encode"] = encoder
-    config.to_disk(path, interpolate=False)
-
-
 def train(name: str, seed: int, corpus: str) -> None:
     """Train, score on test data and write the record."""
     result = f"{name}-{seed}" if corpus == DEFAULT else f"{corpus}-{name}-{seed}"
     out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    base = f"configs/ner/{'best' if name == 'best' else 'memory'}.cfg"
+    base = f"configs/ner/{BASES.get(name, 'memory')}.cfg"
     changes = list(OF_CORPUS.get(corpus, ()))
     if name in IN_BFLOAT16:
         changes += [f"components.ner.model.{part}precision=bfloat16" for part in PARTS]
@@ -92,8 +79,6 @@ def train(name: str, seed: int, corpus: str) -> None:
     run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
     if name == "sentences":
         without_memory(config)
-    if name == "psa":
-        around_psa(config)
     paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"
     seeded = "--system.seed", str(seed), "--resume"
     run("spacy_psa", "train", config, "--output", out, *paths, *seeded)

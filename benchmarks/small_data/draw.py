@@ -18,9 +18,11 @@ from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
 TARGET = PICTURES / "small_data.svg"
 LINES = {
     ("ours", True): ("spacy-psa, GloVe", "-", PALETTE[0]),
-    ("efficiency", True): ("spaCy, GloVe", ":", PALETTE[0]),
+    ("efficiency", True): ("spaCy, efficiency, GloVe", ":", PALETTE[0]),
+    ("accuracy", True): ("spaCy, accuracy, GloVe", "--", PALETTE[0]),
     ("ours", False): ("spacy-psa", "-", PALETTE[1]),
-    ("efficiency", False): ("spaCy", ":", PALETTE[1]),
+    ("efficiency", False): ("spaCy, efficiency", ":", PALETTE[1]),
+    ("accuracy", False): ("spaCy, accuracy", "--", PALETTE[1]),
 }
 
 
