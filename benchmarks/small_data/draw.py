@@ -30,7 +30,7 @@ def draw(target: Path) -> None:
     """Draw the figure from the records."""
     results = (FOLDER / "small_data" / "results").glob("*.json")
     there = cells({path.stem: read_record(path) for path in results})
-    figure = new_figure(10.0, 3.6)
+    figure = new_figure(10.0, 4.1)
     panels = figure.subplots(1, len(CORPORA))
     for axes, (corpus, title) in zip(panels, CORPORA.items()):
         for (system, vectors), (label, style, colour) in LINES.items():
@@ -40,7 +40,8 @@ def draw(target: Path) -> None:
                 if (cell.corpus, cell.vectors) == (corpus, vectors)
                 and (found := scores(cell.rows, system, "test"))
             )
-            axes.plot(*zip(*points), style, marker="o", markersize=4, color=colour, label=label)
+            line = zip(*points) if points else ([], [])
+            axes.plot(*line, style, marker="o", markersize=4, color=colour, label=label)
         axes.set_title(title, fontsize=10)
         axes.set_xscale("log")
         axes.set_xticks([2_000, 10_000, 50_000])
@@ -50,7 +51,8 @@ def draw(target: Path) -> None:
         axes.set_ylim(bottom=0)
         lighten(axes)
     panels[0].set_ylabel("F1 on test data")
-    panels[0].legend(loc="upper left", frameon=False, fontsize=8)
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     save_figure(figure, target)
 
 
