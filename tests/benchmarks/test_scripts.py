@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from benchmarks.calibration import shift
 from benchmarks.confidence import cost
-from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check
+from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check, significance
 from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
@@ -151,6 +151,20 @@ def test_entities_belong_to_the_class_of_their_least_known_word(trained, trained
     # The pipeline has no vectors, and all words are in the training data.
     assert found["without_vector"] == {"gold": count, "f": 1.0}
     assert sum(each["gold"] for each in found.values()) == count
+
+
+def test_the_difference_of_two_systems_has_an_interval_and_a_p_value(trained_path, gold, tmp_path):
+    untrained = make_nlp()
+    untrained.initialize(lambda: make_examples(untrained))
+    untrained.to_disk(tmp_path / "untrained")
+    found = significance.measure([trained_path] * 2, [tmp_path / "untrained"], gold)
+    assert found["psa"] == [1.0, 1.0] and len(found["baseline"]) == 1
+    assert found["difference"] == pytest.approx(1.0 - found["baseline"][0])
+    assert found["sentences"] == len(DocBin().from_disk(gold))
+    low, high = found["interval"]
+    assert 0.0 < low <= found["difference"] <= high <= 1.0 and found["p_sentences"] < 0.05
+    same = significance.measure([trained_path], [trained_path], gold)
+    assert same["interval"] == [0.0, 0.0] and same["p_sentences"] == 1.0
 
 
 def test_seqeval_and_spacy_agree(trained_path, gold):

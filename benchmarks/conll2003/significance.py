@@ -1,0 +1,83 @@
+"""Test whether PSA-BiLSTM-CRF differs from its baseline in F1.
+
+    python -m benchmarks.conll2003.significance corpus/conll2003/test.spacy \\
+        benchmarks/conll2003/results/significance.json \\
+        --psa training/conll2003-psa-{1,2}/model-best \\
+        --baseline training/conll2003-bilstm_crf-{1,2}/model-best
+
+Results (kind "figures"): `psa` and `baseline`, the F1 of each model; `difference` of their means;
+`interval`, its 95% interval by a paired bootstrap over sentences; `sentences`, how many there are;
+`p_sentences`, by a paired permutation test over sentences.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from benchmarks.record import write_record
+from spacy_psa.experiments.statistics import (
+    Table,
+    f1,
+    mean_f1,
+    paired_interval,
+    sentence_p_value,
+)
+from spacy_psa.loading import load_pipeline
+from spacy_psa.scoring.result import read_examples
+from spacy_psa.scoring.sentence_counts import Count, entity_counts
+
+
+def counts(model: Path, data: Path) -> list[Count]:
+    """The right, predicted and gold entities of each sentence."""
+    nlp = load_pipeline(str(model))
+    examples = read_examples(nlp, data)
+    found = nlp.pipe(example.predicted for example in examples)
+    for example, doc in zip(examples, found, strict=True):
+        example.predicted = doc
+    return entity_counts(examples)
+
+
+def measure(psa: list[Path], baseline: list[Path], data: Path) -> dict[str, Any]:
+    """Compare the models of two systems, each with one model a seed, on the same sentences."""
+    one, other = (numpy.array([counts(m, data) for m in each], float) for each in (psa, baseline))
+    low, high = paired_interval(one, other)
+    return {
+        "psa": scores(one),
+        "baseline": scores(other),
+        "difference": mean_f1(one) - mean_f1(other),
+        "interval": [low, high],
+        "sentences": one.shape[1],
+        "p_sentences": sentence_p_value(one, other),
+    }
+
+
+def scores(table: Table) -> list[float]:
+    return f1(table.sum(1)).tolist()
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.conll2003.significance",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("data", type=Path, metavar="DATA.spacy")
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    for name in ("--psa", "--baseline"):
+        found.add_argument(name, type=Path, nargs="+", metavar="MODEL", required=True)
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    torch.set_num_threads(1)
+    found = measure(given.psa, given.baseline, given.data)
+    print(found)
+    write_record(given.out, "conll2003", found, data=[given.data])
+
+
+if __name__ == "__main__":
+    main()
