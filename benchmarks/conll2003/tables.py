@@ -1,6 +1,8 @@
 """The tables on the page of this experiment, and the numbers in its text."""
 
+from collections.abc import Callable, Sequence
 from statistics import mean, stdev
+from typing import Any
 
 from benchmarks.tables import (
     Records,
@@ -17,6 +19,7 @@ from benchmarks.tables import (
     table,
     test_f,
 )
+from spacy_psa.experiments.statistics import seed_p_value
 
 CLASSES = {
     "unknown": "no vector, not in the training data",
@@ -42,21 +45,67 @@ def main_table(records: Records) -> str:
 
 
 def seeds(records: Records) -> str:
-    """Each training of the configured systems: NAME with seed 0, NAME-seedN with the others."""
+    """Each training of the configured systems, and the means."""
     rows = []
     for system in ("bilstm_crf", "psa"):
-        found = [system, *sorted(name for name in records if name.startswith(f"{system}-seed"))]
+        found = trainings(records, system)
         for name in found:
             record = records[name]
             figures = [best_dev(record), percent(test_f(record))]
             rows.append([system, str(record["seed"]), *figures, file_link(name)])
         if len(found) > 1:
-            scores = (
-                [100 * score(records[name]) for name in found] for score in (best_score, test_f)
-            )
-            spread = [f"{mean(each):.2f} ± {stdev(each):.2f}" for each in scores]
+            spread = [said(scores(records, system, score)) for score in (best_score, test_f)]
             rows.append([system, f"mean ± standard deviation of {len(found)}", *spread, ""])
     return table(["system", "seed", "dev F1 (best epoch of)", "test F1", "record"], rows)
+
+
+def trainings(records: Records, system: str) -> list[str]:
+    """The records of a configured system: NAME with seed 0, NAME-seedN with the others."""
+    return [system, *sorted(name for name in records if name.startswith(f"{system}-seed"))]
+
+
+def said(shares: Sequence[float]) -> str:
+    """Mean and standard deviation."""
+    return f"{percent(mean(shares))} ± {percent(stdev(shares))}"
+
+
+def scores(records: Records, system: str, score: Callable[[Any], float]) -> list[float]:
+    """A score of each training of a configured system."""
+    return [score(records[name]) for name in trainings(records, system)]
+
+
+def significance(records: Records) -> str:
+    """The difference of both systems, and how sure it is."""
+    rows = []
+    for part, score in (("development", best_score), ("test", test_f)):
+        psa, baseline = scores(records, "psa", score), scores(records, "bilstm_crf", score)
+        p_value = seed_p_value(psa, baseline)
+        assert p_value is not None
+        rows.append(
+            [
+                part,
+                f"{len(psa)} and {len(baseline)}",
+                f"{100 * (mean(psa) - mean(baseline)):+.2f}",
+                "",
+                f"{p_value:.2f}, permutation over seeds",
+                "",
+            ]
+        )
+    for name in ("significance-dev", "significance"):
+        found = records[name]["results"]
+        low, high = (100 * bound for bound in found["interval"])
+        rows.append(
+            [
+                "test" if name == "significance" else "development",
+                f"{len(found['psa'])} and {len(found['baseline'])}",
+                f"{100 * found['difference']:+.2f}",
+                f"{low:+.2f} to {high:+.2f}",
+                f"{found['p_sentences']:.2f}, permutation over {found['sentences']:,} sentences",
+                file_link(name),
+            ]
+        )
+    header = ["data", "seeds", "PSA less BiLSTM-CRF, F1", "95% interval", "p-value", "record"]
+    return table(header, rows)
 
 
 def open_choices(records: Records) -> str:
@@ -187,6 +236,7 @@ def by_vocabulary(records: Records) -> str:
 TABLES = {
     "main": main_table,
     "seeds": seeds,
+    "significance": significance,
     "open_choices": open_choices,
     "to_the_end": to_the_end,
     "psa_choices": psa_choices,
@@ -196,8 +246,8 @@ TABLES = {
 
 
 def headline(records: Records) -> str:
-    psa, baseline = (percent(test_f(records[name])) for name in ("psa", "bilstm_crf"))
-    return f"test F1 {psa} for PSA-BiLSTM-CRF, {baseline} for BiLSTM-CRF"
+    psa, baseline = (scores(records, name, test_f) for name in ("psa", "bilstm_crf"))
+    return f"test F1 {said(psa)} for PSA-BiLSTM-CRF, {said(baseline)} for BiLSTM-CRF"
 
 
 def claims(records: Records) -> list[str]:
@@ -206,13 +256,17 @@ def claims(records: Records) -> list[str]:
     unit, plain = (
         dev_loss(records[f"bilstm_crf-{name}-stopped"], 7) for name in ("half-unit_vectors", "half")
     )
-    lead = gap(best_score(psa), best_score(baseline))
+    systems = ("psa", "bilstm_crf")
+    dev, test = ([scores(records, each, by) for each in systems] for by in (best_score, test_f))
+    assert min(dev[0]) > max(dev[1])
     loss = gap(best_score(psa), best_score(half)), gap(test_f(psa), test_f(half))
     return [
         f"after {dev_rows(baseline)[-1]['epoch']} and {dev_rows(psa)[-1]['epoch']} epochs",
         f"the training loss of the 7th epoch is {unit:.0f}, against {plain:.0f} for half",
         f"ended by hand after {dev_rows(half)[-1]['epoch']} epochs",
         f"costs {loss[0]} points of F1 on development data and {loss[1]} on test data",
-        f"better than its baseline by {lead} points on development data and equal to it "
-        "on test data",
+        f"{100 * (mean(dev[0]) - mean(dev[1])):.2f} points above its baseline on development data "
+        f"in the mean (p = {seed_p_value(*dev):.2f}), and "
+        f"{100 * (mean(test[0]) - mean(test[1])):.2f} on test data (p = {seed_p_value(*test):.2f})",
+        f"Here they are {percent(mean(test[1]))} and {percent(mean(test[0]))} over three seeds",
     ]
