@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from importlib import import_module
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from benchmarks.record import FOLDER, read_record
@@ -117,6 +118,18 @@ def percent(share: float, digits: int = 2) -> str:
         '90.73'
     """
     return f"{100 * share:.{digits}f}"
+
+
+def spread(shares: Sequence[float]) -> str:
+    """The mean in percent, with the standard deviation where there are several; empty for none.
+
+    Examples:
+        >>> spread([0.25, 0.75]), spread([0.25]), spread([])
+        ('50.00 ± 35.36', '25.00', '')
+    """
+    if not shares:
+        return ""
+    return percent(mean(shares)) + (f" ± {percent(stdev(shares))}" if len(shares) > 1 else "")
 
 
 def file_link(name: str) -> str:

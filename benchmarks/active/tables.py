@@ -1,9 +1,9 @@
 """The tables on the page of this experiment, and the numbers in its text."""
 
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from benchmarks.tables import Records, file_link, percent, table
+from benchmarks.tables import Records, file_link, percent, spread, table
 
 STRATEGIES = ("random", "entropy", "spans")
 SYSTEMS = {"crf_ner": "`crf_ner`", "spacy": "spaCy's `ner`"}
@@ -18,13 +18,6 @@ def by_round(records: Records, strategy: str) -> list[list[Row]]:
         if name.rpartition("-")[0] == strategy
     ]
     return [list(rows) for rows in zip(*runs)]
-
-
-def spread(values: list[float]) -> str:
-    """The mean, with the standard deviation where there are several; empty for none."""
-    if not values:
-        return ""
-    return percent(mean(values)) + (f" ± {100 * stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def scores(rows: list[Row], system: str, part: str) -> list[float]:

@@ -18,44 +18,34 @@ import numpy
 import torch
 
 from benchmarks.record import write_record
-from spacy_psa.experiments.statistics import (
-    Table,
-    f1,
-    mean_f1,
-    paired_interval,
-    sentence_p_value,
-)
+from spacy_psa.experiments.job import score
+from spacy_psa.experiments.statistics import f1, mean_f1, paired_interval, sentence_p_value
 from spacy_psa.loading import load_pipeline
-from spacy_psa.scoring.result import read_examples
-from spacy_psa.scoring.sentence_counts import Count, entity_counts
 
 
-def counts(model: Path, data: Path) -> list[Count]:
+def counts(model: Path, data: Path) -> list[tuple[int, int, int]]:
     """The right, predicted and gold entities of each sentence."""
-    nlp = load_pipeline(str(model))
-    examples = read_examples(nlp, data)
-    found = nlp.pipe(example.predicted for example in examples)
-    for example, doc in zip(examples, found, strict=True):
-        example.predicted = doc
-    return entity_counts(examples)
+    corpus = {"@readers": "spacy.Corpus.v1", "path": str(data), "gold_preproc": False}
+    return score(load_pipeline(str(model)), corpus).sentences["ents_f"]
 
 
 def measure(psa: list[Path], baseline: list[Path], data: Path) -> dict[str, Any]:
-    """Compare the models of two systems, each with one model a seed, on the same sentences."""
+    """Compare the models of two systems, each with one model a seed, on the same sentences.
+
+    Args:
+        psa: the models of the first system.
+        baseline: those of the second, whose F1 is taken off.
+        data: gold documents.
+    """
     one, other = (numpy.array([counts(m, data) for m in each], float) for each in (psa, baseline))
-    low, high = paired_interval(one, other)
     return {
-        "psa": scores(one),
-        "baseline": scores(other),
+        "psa": f1(one.sum(1)).tolist(),
+        "baseline": f1(other.sum(1)).tolist(),
         "difference": mean_f1(one) - mean_f1(other),
-        "interval": [low, high],
+        "interval": list(paired_interval(one, other)),
         "sentences": one.shape[1],
         "p_sentences": sentence_p_value(one, other),
     }
-
-
-def scores(table: Table) -> list[float]:
-    return f1(table.sum(1)).tolist()
 
 
 def parser() -> argparse.ArgumentParser:
