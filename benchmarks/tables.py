@@ -10,6 +10,8 @@ The module benchmarks/EXPERIMENT/tables.py makes what stands between them. It ha
 - `TABLES`: {NAME: function of the records that gives the table}
 - `claims`: a function of the records that gives phrases of the page with the numbers in them
 - `headline`: a function of the records that gives the experiment's figure for the index
+
+The pages of README.md and docs/ that cite figures are in benchmarks/cited.py.
 """
 
 import argparse
@@ -17,10 +19,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from benchmarks.record import FOLDER, read_record
 from spacy_psa.corpora.atomic import atomic_path
@@ -28,7 +31,11 @@ from spacy_psa.errors import InputError
 
 Records = Mapping[str, dict[str, Any]]
 """The records of an experiment, by name."""
+Everything = Mapping[str, Records]
+"""The records of all experiments, by the name of the experiment."""
 Table = Callable[[Records], str]
+Source = TypeVar("Source")
+"""What tables are made from: the records of one experiment, or of all."""
 
 PLACE = re.compile(r"<!-- table: (\S+) -->\n.*?<!-- end of table -->", re.DOTALL)
 
@@ -60,13 +67,13 @@ def experiments() -> list[Experiment]:
     return found
 
 
-def render(text: str, tables: Mapping[str, Table], records: Records) -> str:
+def render(text: str, tables: Mapping[str, Callable[[Source], str]], records: Source) -> str:
     """A page with its tables made anew.
 
     Args:
         text: the page.
         tables: the functions that make the tables, by name.
-        records: the records of the experiment.
+        records: the records, from which the functions make them.
 
     Raises:
         InputError: if the page does not have a place for each table, and for no other.
@@ -248,14 +255,20 @@ def write_pages(check: bool) -> list[str]:
     Raises:
         InputError: if a page does not fit its tables.
     """
-    stale = []
-    for experiment in experiments():
-        text = experiment.page.read_text(encoding="utf8")
-        made = render(text, experiment.tables, experiment.records)
+    found, stale = experiments(), []
+    everything = {each.name: each.records for each in found}
+    fill: dict[Path, Callable[[str], str]] = {
+        each.page: partial(render, tables=each.tables, records=each.records) for each in found
+    }
+    for name, cited in import_module("benchmarks.cited").PAGES.items():
+        fill[FOLDER.parent / name] = partial(render, tables=cited.tables, records=everything)
+    for page, filled in fill.items():
+        text = page.read_text(encoding="utf8")
+        made = filled(text)
         if made != text:
-            stale.append(f"benchmarks/{experiment.name}/README.md")
+            stale.append(page.relative_to(FOLDER.parent).as_posix())
             if not check:
-                with atomic_path(experiment.page) as temporary:
+                with atomic_path(page) as temporary:
                     temporary.write_text(made, encoding="utf8")
     return stale
 

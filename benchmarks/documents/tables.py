@@ -51,7 +51,8 @@ def _test(records: Records, system: str) -> list[float]:
     return [test_f(record) for _, record in _trained(records, system)]
 
 
-def _cost(speed: dict[str, Any]) -> float:
+def memory_speed(speed: dict[str, Any]) -> float:
+    """The words a second with the memory, as a share of those without."""
     return median(speed["results"]["memory"]) / median(speed["results"]["sentences"])
 
 
@@ -84,8 +85,8 @@ def claims(records: Records) -> list[str]:
         f"Without its memory, `memory.cfg` has a dev F1 of {percent(mean(without_dev))} and a test "
         f"F1 of {percent(mean(without_test))} in the mean",
         f"dev F1 falls to {percent(mean(_dev(records, 'content_words')))} in the mean",
-        f"annotates {_cost(records['speed-content_words']):.2f} × the words a second with a memory "
-        "of content words",
+        f"annotates {memory_speed(records['speed-content_words']):.2f} × the words a second with a "
+        "memory of content words",
         f"test F1 of `best.cfg` is {percent(mean(scores))} in the mean of {len(scores)} seeds, and "
         f"that of `memory.cfg` {percent(mean(_test(records, 'memory')))}",
         f"`psa_memory.cfg` reaches {spread(_test(records, 'psa'))} with one seed",
@@ -94,9 +95,9 @@ def claims(records: Records) -> list[str]:
         f"a dev F1 of {percent(mean(_dev(records, 'passes_24')))} and a test F1 of "
         f"{percent(mean(_test(records, 'passes_24')))} in the mean of "
         f"{len(_test(records, 'passes_24'))} seeds",
-        f"`best.cfg` annotates {_cost(records['speed-best']):.2f} × the words a second",
-        f"`memory.cfg` annotates {_cost(records['speed']):.2f} × the words a second",
-        f"and {_cost(records['speed-bfloat16']):.2f} × in bfloat16",
+        f"`best.cfg` annotates {memory_speed(records['speed-best']):.2f} × the words a second",
+        f"`memory.cfg` annotates {memory_speed(records['speed']):.2f} × the words a second",
+        f"and {memory_speed(records['speed-bfloat16']):.2f} × in bfloat16",
         f"in bfloat16, dev F1 is {percent(mean(_dev(records, 'bfloat16')))} and test F1 "
         f"{percent(mean(_test(records, 'bfloat16')))} in the mean",
     ]

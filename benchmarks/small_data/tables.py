@@ -29,6 +29,14 @@ def cells(records: Records) -> list[Cell]:
     return [Cell(*key, rows) for place in order for key, rows in found.items() if key[:2] == place]
 
 
+def sample_scores(
+    records: Records, corpus: str, vectors: bool, size: str, system: str, part: str
+) -> list[float]:
+    """The F1 of a system on one size of sample, one of each seed."""
+    (rows,) = (cell.rows for cell in cells(records) if cell[:3] == (corpus, vectors, size))
+    return scores(rows, system, part)
+
+
 def curves(records: Records) -> str:
     parts = [(system, part) for system in SYSTEMS for part in ("dev", "test")]
     there = cells(records)
