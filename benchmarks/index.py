@@ -67,8 +67,8 @@ All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md). It
 - `dev_run.py`: records a training that was stopped, with its development scores alone
 - `config.py`: writes the training config of a record as a file
 - `tables.py`: makes the tables on the pages; `EXPERIMENT/tables.py` makes those of an experiment
-- `cited.py`, `choose.py`: make the tables of the pages in `docs/` that cite figures, and the phrases
-  with figures in their text
+- `cited.py`, `choose.py`: make the tables of the pages in `docs/` that cite figures, and the
+  phrases with figures in their text
 - `index.py`: makes this page
 - `__init__.py`: makes a folder a Python package
 
