@@ -17,6 +17,7 @@ from benchmarks.tables import (
 SYSTEMS = {
     "best": "`best.cfg`",
     "psa": "`psa_memory.cfg`",
+    "context": "`context.cfg`",
     "memory": "`memory.cfg`",
     "passes_24": "`memory.cfg`, 24 passes, memory of content words",
     "bfloat16": "`memory.cfg` in bfloat16",

@@ -9,6 +9,7 @@ NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
 - `psa`: configs/ner/psa_memory.cfg as it is.
+- `context`: configs/ner/context.cfg as it is.
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
 - `sentences`: the same without its memory, in bfloat16.
 - `content_words`: with a memory of content words alone, and a rate of 0.002.
@@ -28,9 +29,9 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("best", "psa", "memory", "passes_24", "sentences", "content_words", "bfloat16")
+NAMES = ("best", "psa", "context", "memory", "passes_24", "sentences", "content_words", "bfloat16")
 IN_BFLOAT16 = ("sentences", "bfloat16")
-BASES = {"best": "best", "psa": "psa_memory"}
+BASES = {"best": "best", "psa": "psa_memory", "context": "context"}
 """The configs of those that are not changes to memory.cfg."""
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
