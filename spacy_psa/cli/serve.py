@@ -67,7 +67,7 @@ def serve(
     ] = None,
 ) -> None:
     """
-    Open a page in the browser that shows what models find, and how sure they are.
+    Serve a page that shows what models find, and how sure they are; open it in a browser.
 
     The page takes corrections by clicks, and finds the best analysis that agrees with them. The
     same server annotates texts over HTTP: POST /api/annotate. /docs lists all of the interface.

@@ -59,7 +59,7 @@ def _belongs(before: Doc, after: Doc) -> bool:
 def _joined(docs: list[Doc]) -> Doc:
     if len(docs) == 1:
         return docs[0]
-    kept = _document(docs[0])
+    kept = name_of_document(docs[0])
     starts = [start for doc in docs for start in sentence_starts(doc)]
     for doc in docs:
         doc.user_data.clear()  # spaCy warns of what it cannot join
@@ -72,8 +72,8 @@ def _joined(docs: list[Doc]) -> Doc:
     return whole
 
 
-def _document(doc: Doc) -> dict[Any, Any]:
-    """Give the entries that name the document of a doc."""
+def name_of_document(doc: Doc) -> dict[Any, Any]:
+    """Give the entries of `doc.user_data` that name the document of a doc; empty for none."""
     return {key: doc.user_data[key] for key in ("document", "part") if key in doc.user_data}
 
 
@@ -120,5 +120,5 @@ def _unannotated(doc: Doc) -> Doc:
         spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
         sent_starts=sentence_starts(doc) if len(doc) else None,  # type: ignore[arg-type]
     )
-    copy.user_data.update(_document(doc))
+    copy.user_data.update(name_of_document(doc))
     return copy

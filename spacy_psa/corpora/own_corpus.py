@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy_psa.corpora import any_columns
 from spacy_psa.corpora.cut_sentences import cut_sentences
 from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.documents import name_of_document
 from spacy_psa.corpora.find_columns import find_columns
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.marked_text import Misfits, mark_doc
@@ -24,7 +25,11 @@ class OwnCorpus:
     """The sentences of a folder, and what is to be said of them."""
 
     parts: dict[str, list[Doc]] = field(default_factory=dict)
-    """Documents of train, dev and, if there are any, test; each is one sentence."""
+    """Docs of train, dev and, if there are any, test; each is one sentence.
+
+    `doc.user_data["document"]` names the document: as the source names it, or else by the file and
+    the number of the text in it. Sentences of columns without -DOCSTART- lines have no document.
+    """
     told: list[str] = field(default_factory=list)
     """What was found, a line for each file."""
     warnings: list[str] = field(default_factory=list)
@@ -56,7 +61,7 @@ def read_own_corpus(
     files, others = own_files(folder)
     sources: dict[str, list[Source]] = {"train": [], "dev": [], "test": []}
     for file in files:
-        found = list(_read(file, nlp, corpus))
+        found = list(_read(file, file.path.relative_to(folder).as_posix(), nlp, corpus))
         sources[file.part or "train"] += found
         what = "training data, as its name names no part" if file.part is None else file.part
         corpus.told[-1] += f", {len(found):,} sentences: {what}"
@@ -77,21 +82,25 @@ def read_own_corpus(
     return corpus
 
 
-def _read(file: OwnFile, nlp: Language, corpus: OwnCorpus) -> Iterator[Source]:
+def _read(file: OwnFile, name: str, nlp: Language, corpus: OwnCorpus) -> Iterator[Source]:
     repairs: Counter[str] = Counter()
     if file.format == "columns":
         columns = find_columns(file.path)
         schemes = any_columns.resolve_schemes(file.path, columns)
         corpus.told.append(f"{file.path}: columns: {columns}{_named(schemes)}")
         for doc in any_columns.read_docs(file.path, nlp.vocab, columns, schemes, repairs):
-            yield Source((str(file.path), doc.user_data.get("document", 0)), doc)
+            number = doc.user_data.get("document", 0)
+            if number:
+                doc.user_data["document"] = f"{name} {number}"
+            yield Source((name, number), doc)
     else:
         corpus.told.append(f"{file.path}: {file.format}")
-        for number, doc in enumerate(_docs(file, nlp, corpus.misfits, repairs)):
+        for number, doc in enumerate(_docs(file, nlp, corpus.misfits, repairs), start=1):
             corpus.cut |= not doc.has_annotation("SENT_START")
-            given = doc.user_data.get("document", number)
+            given = name_of_document(doc) or {"document": f"{name} {number}"}
             for sentence in cut_sentences(doc, repairs):
-                yield Source((str(file.path), given), sentence)
+                sentence.user_data.update(given)
+                yield Source((name, given.get("document", number)), sentence)
     if repairs:
         corpus.warnings.append(describe_repairs(file.path, repairs))
 

@@ -4,6 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
+from spacy_psa.corpora.documents import read_document_corpus
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import SAMPLE
 
@@ -91,6 +92,35 @@ def test_docbins_are_cut_into_sentences_with_their_annotation(tmp_path):
     found = docs(tmp_path / "out" / "train.spacy") + docs(tmp_path / "out" / "dev.spacy")
     assert len(found) == 60
     assert all(doc.has_annotation("TAG") and doc.spans["constituents"] for doc in found)
+
+
+def test_sentences_keep_the_document_that_they_are_of(tmp_path):
+    source = tmp_path / "in"
+    (source / "train").mkdir(parents=True)
+    lines = [record(text, (0, 3, "PER")) for text in ("Ada left. Bob came.", "Eve fell. Bob sat.")]
+    (source / "train" / "a.jsonl").write_text("\n".join(lines))
+    for name in ("b", "c"):
+        (source / "train" / f"{name}.iob").write_text(f"-DOCSTART-\tO\n\n{COLUMNS}")
+    (source / "train" / "d.iob").write_text(COLUMNS)
+    vocab = spacy.blank("en").vocab
+    words = ["Ada", "left", "Bob", "came"]
+    doc = spacy.tokens.Doc(vocab, words=words, sent_starts=[True, False, True, False])
+    doc.user_data.update(document="report", part=2)
+    DocBin(docs=[doc], store_user_data=True).to_disk(source / "train" / "e.spacy")
+    (source / "dev.txt").write_text("Bob came. Ada left.")
+    (source / "dev.ann").write_text("T1\tPER 0 3\tBob\n")
+    assert run(source, tmp_path / "out").exit_code == 0
+    found = docs(tmp_path / "out" / "train.spacy")
+    names = [doc.user_data.get("document") for doc in found]
+    assert names == [
+        *("train/a.jsonl 1", "train/a.jsonl 1", "train/a.jsonl 2", "train/a.jsonl 2"),
+        *("train/b.iob 1", "train/b.iob 1", "train/c.iob 1", "train/c.iob 1"),
+        *(None, None, "report", "report"),
+    ]
+    assert [doc.user_data.get("part") for doc in found[-2:]] == [2, 2]
+    read = read_document_corpus(tmp_path / "out" / "train.spacy")
+    lengths = [len(list(example.reference.sents)) for example in read(spacy.blank("en"))]
+    assert lengths == [2, 2, 2, 2, 1, 1, 2]
 
 
 def test_a_second_run_leaves_nothing_of_the_first(tmp_path):
