@@ -45,7 +45,7 @@ def left(plan: Plan, found: Found) -> Plan:
                 if seed in run.seeds and missing(run, seed):
                     yield replace(run, seeds=(seed,))
 
-    return Plan(plan.name, tuple(runs()))
+    return replace(plan, runs=tuple(runs()))
 
 
 def add(found: Found, record: Record) -> bool:

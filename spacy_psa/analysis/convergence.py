@@ -79,14 +79,15 @@ def draw_convergence(trainings: Mapping[str, Mapping[str, Any]]) -> "Figure":
         InputError: if matplotlib is not installed.
     """
     figure = new_figure(7.0, 4.2)
-    axes = figure.subplots()
-    for (name, each), colour in zip(trainings.items(), colours(len(trainings))):
+    axes, lines = figure.subplots(), []
+    for each, colour in zip(trainings.values(), colours(len(trainings))):
         percent = [100 * score for score in each["scores"]]
-        axes.plot(each["epochs"], percent, color=colour, label=name)
+        lines += axes.plot(each["epochs"], percent, color=colour)
         near = each["reached"]["99"]
         if near is not None:
             axes.plot(near, percent[each["epochs"].index(near)], "o", color=colour)
     axes.set(xlabel="epoch", ylabel="development score, %")
     axes.grid(alpha=0.3)
-    axes.legend(title="dot: 99% of the best score")
+    # With handles, since of its own matplotlib leaves out names that begin with "_".
+    axes.legend(lines, trainings, title="dot: 99% of the best score")
     return figure

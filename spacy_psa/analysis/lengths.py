@@ -63,11 +63,12 @@ def draw_lengths(models: Mapping[str, Sequence[Bin]], score: str) -> "Figure":
     """
     figure = new_figure(6.5, 4.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
-    for (name, bins), colour in zip(models.items(), colours(len(models))):
+    lines = []
+    for bins, colour in zip(models.values(), colours(len(models))):
         filled = [(place, each) for place, each in enumerate(bins) if each.units.gold]
         places = [place for place, _ in filled]
         values = [100 * each.units.f1 for _, each in filled]
-        above.plot(places, values, "o-", color=colour, label=name)
+        lines += above.plot(places, values, "o-", color=colour)
     first = next(iter(models.values()))
     names = [each.name for each in first]
     below.bar(range(len(first)), [each.sentences for each in first], color="#bbbbbb")
@@ -75,5 +76,6 @@ def draw_lengths(models: Mapping[str, Sequence[Bin]], score: str) -> "Figure":
     below.set(xlabel="tokens of a sentence", ylabel="sentences")
     above.set(ylabel=f"{score}, %")
     above.grid(alpha=0.3)
-    above.legend()
+    # With handles, since of its own matplotlib leaves out names that begin with "_".
+    above.legend(lines, models)
     return figure

@@ -61,6 +61,9 @@ def distill(
       spacy-psa distill joined config.cfg --output student \\
           --paths.train train.spacy --paths.dev dev.spacy --unlabelled news.txt
     """
+    taught = Path(teacher).resolve()
+    if taught.exists() and output.resolve() in (taught, taught.parent):
+        raise InputError(f"--output {output}: the teacher {teacher} is there; give another folder")
     settings = read_training_config(config, ctx.args)
     _teach(settings, teacher, weight, pipe)
     if unlabelled is not None:

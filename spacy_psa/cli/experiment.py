@@ -87,7 +87,7 @@ def run(
             for records in rounds:
                 ended += records
                 tell(records)
-    failed = sum(record.state == "failed" for record in ended)
+    failed = sum(record.lacking is not None for record in ended)
     rest = f", {failed} failed; the same command tries them again" if failed else ""
     typer.echo(f"{folder}: {len(found) - failed} of {len(found)} trainings finished{rest}")
     if failed:
@@ -163,8 +163,8 @@ def plot(
 def describe(record: "Record") -> str:
     """Say on one line how a training has ended."""
     name = record.name
-    if record.state != "finished" or record.dev is None or record.best is None:
-        return f"{name}: failed: {record.reason}"
+    if record.lacking or record.dev is None or record.best is None:
+        return f"{name}: {record.lacking}"
     told = f"{name}: dev {record.metric} {100 * record.dev.scores.get(record.metric, 0.0):.2f}"
     if record.tested is not None:
         told += f", test {100 * record.tested.scores.get(record.metric, 0.0):.2f}"

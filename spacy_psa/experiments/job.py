@@ -52,13 +52,17 @@ def run_job(folder: Path, gpu_id: int = -1, save_every: int = 0) -> Record:
     record = record.model_copy(update={"machine": machine(), "versions": versions()})
     try:
         found = _train_and_score(record, folder, gpu_id, save_every)
-        record = record.model_copy(update={**found, "state": "finished"})
+        record = record.model_copy(update={**found, "state": "finished", "reason": None})
     except Exception as error:  # whatever a training raises is the reason of this run
         if not isinstance(error, InputError):
             traceback.print_exc()
         said = " ".join(str(error).split()) or "no message"
         name = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        record = record.model_copy(update={"state": "failed", "reason": f"{name}{said}"})
+        changes = {"state": "failed", "reason": f"{name}{said}"}
+        if record.state == "finished":  # what was found before stays
+            told = f"it cannot be scored on test data ({name}{said})"
+            changes = {"reason": f"{told}; to train it again, remove {folder}"}
+        record = record.model_copy(update=changes)
     write_record(record, folder / FILE)
     return record
 

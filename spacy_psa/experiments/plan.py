@@ -66,10 +66,16 @@ class Plan:
     Attributes:
         name: the name of its file, without ".toml".
         runs: its runs.
+        file: its file.
     """
 
     name: str
     runs: tuple[Run, ...]
+    file: Path
+
+
+LONGEST = 200
+"""The most characters in the name of a run; files beside its folder have longer names."""
 
 
 def read_plan(path: Path) -> Plan:
@@ -84,7 +90,7 @@ def read_plan(path: Path) -> Plan:
     """
     content = read_toml(path, "plan", EXAMPLES)
     with said_of(path, EXAMPLES):
-        return Plan(path.stem, _runs_of(content, path))
+        return Plan(path.stem, _runs_of(content, path), path)
 
 
 def _runs_of(content: Mapping[str, Any], path: Path) -> tuple[Run, ...]:
@@ -144,8 +150,14 @@ def _read_runs(
     for values in product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         _check_settings({**settings, **chosen}, place)
+        whole = "-".join([name, *(_part(key, value) for key, value in chosen.items())])
+        if len(whole) > LONGEST:
+            raise InputError(
+                f"{place}: {whole[:40]}… is too long for the name of a folder; shorten the name of "
+                "the run, or give the values of the grid as runs of their own"
+            )
         yield Run(
-            name="-".join([name, *(_part(key, value) for key, value in chosen.items())]),
+            name=whole,
             config=Path(config),
             layers=tuple(map(Path, [*shared["layers"], *own["layers"]])),
             settings={**settings, **chosen},

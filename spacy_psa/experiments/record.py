@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
@@ -47,10 +47,11 @@ class Record(BaseModel):
     Attributes:
         format: "spacy-psa run 1".
         plan: the name of the plan.
+        plan_file: its file; None in a record of version 0.2.0 or earlier.
         run: the name of the run.
         seed: the seed.
         state: "running" from the start on, also after a kill; then "finished" or "failed".
-        reason: why it failed; else None.
+        reason: why it failed, or why a finished training is not scored on test data; else None.
         hash: tells trainings apart: by config, seed, and the content of the files that they read.
         test_hash: the same for the test corpus; None without a test.
         date: when the training started, or went on, ISO 8601.
@@ -78,6 +79,7 @@ class Record(BaseModel):
 
     format: Literal["spacy-psa run 1"] = FORMAT
     plan: str
+    plan_file: str | None = None
     run: str
     seed: int
     state: Literal["running", "finished", "failed"] = "running"
@@ -103,10 +105,28 @@ class Record(BaseModel):
     dev: Scored | None = None
     tested: Scored | None = None
 
+    @model_validator(mode="after")
+    def _has_its_scores(self) -> "Record":
+        if self.state == "finished":
+            if self.dev is None:
+                raise ValueError("it is finished, but has no scores")
+            for part in (self.dev, self.tested):
+                score = part and part.scores.get(self.metric)
+                if score is not None and not isinstance(score, int | float):
+                    raise ValueError(f"the score {self.metric} is no number")
+        return self
+
     @property
     def name(self) -> str:
         """What to call the training."""
         return f"{self.run}, seed {self.seed}"
+
+    @property
+    def lacking(self) -> str | None:
+        """Say what a result that was asked for is missing, and why; None if nothing is."""
+        if self.state == "finished":
+            return self.reason
+        return f"failed: {self.reason}" if self.reason else "is not finished"
 
 
 def read_record(path: Path) -> Record:
@@ -132,7 +152,8 @@ def read_record(path: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: is damaged ({place}: {first['msg']}); remove it") from error
+        told = f"{place}: {first['msg']}" if place else first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{path}: is damaged ({told}); remove it") from error
 
 
 def write_record(record: Record, path: Path) -> None:

@@ -1,6 +1,7 @@
 """Runs a plan: every training of it that has no result yet, each in a folder of its own."""
 
 import json
+import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from configparser import Error
@@ -25,6 +26,9 @@ from spacy_psa.training.config_values import check_values
 from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.identity import named_files
 from spacy_psa.training.layers import layered, set_log
+from spacy_psa.training.model_folders import BEST, LAST
+
+NOT_TESTED = "it is not scored on test data yet"
 
 Engine = Callable[[Sequence[Path]], Generator[list[Ended], None, None]]
 """Starts the runs of folders; see `run_locally`."""
@@ -54,9 +58,17 @@ class Job:
     @property
     def done(self) -> bool:
         """Whether there is nothing left to do."""
+        found = self.trained
+        if found is None or self.record.test is None:
+            return found is not None
+        return found.tested is not None and found.test_hash == self.record.test_hash
+
+    @property
+    def trained(self) -> Record | None:
+        """The record of this training, scored on development data; None before it is over."""
         if self.earlier is None or not self.same or self.earlier.state != "finished":
-            return False
-        return self.record.test_hash in (None, self.earlier.test_hash)
+            return None
+        return self.earlier
 
     @property
     def progress(self) -> float:
@@ -149,6 +161,7 @@ def _make_job(
     record = Record(
         **{**source, "data": data},
         plan=plan.name,
+        plan_file=str(plan.file),
         run=run.name,
         seed=seed,
         hash=fingerprint(filled, contents),
@@ -162,12 +175,20 @@ def _make_job(
     )
     path = folder / FILE
     earlier = read_record(path) if path.exists() else None
-    if earlier is not None and earlier.plan != plan.name:
+    if earlier is not None and _other_plan(earlier, plan):
         raise InputError(
-            f"{path}: is a result of the plan {earlier.plan!r}, and the plan {plan.name!r} would "
-            "write it, too; give another --out, or rename the run"
+            f"{path}: is a result of the plan {earlier.plan_file or earlier.plan!r}, and the plan "
+            f"{plan.file} would write it, too; give another --out, or rename the run"
         )
     return Job(folder, config, record, earlier)
+
+
+def _other_plan(earlier: Record, plan: Plan) -> bool:
+    """Whether a record is of another plan; a plan that was moved stays the same."""
+    if earlier.plan != plan.name or earlier.plan_file is None:
+        return earlier.plan != plan.name
+    file = Path(earlier.plan_file)
+    return file.exists() and not file.samefile(plan.file)
 
 
 @contextmanager
@@ -189,10 +210,17 @@ def _prepare(job: Job) -> None:
     if not job.same:
         Checkpoints(job.folder).remove()  # they are of another training
         (job.folder / LOG).unlink(missing_ok=True)
+        for model in (BEST, LAST):
+            shutil.rmtree(job.folder / model, ignore_errors=True)
     with atomic_path(job.folder / CONFIG) as temporary:
         job.config.to_disk(temporary, interpolate=False)
-    seconds = job.earlier.seconds if job.earlier is not None and job.same else None
-    write_record(job.record.model_copy(update={"seconds": seconds}), job.folder / FILE)
+    kept: dict[str, Any] = {}
+    if job.earlier is not None and job.same:
+        kept["seconds"] = job.earlier.seconds
+    if job.trained is not None:
+        found = ("state", "evaluations", "best", "dev")
+        kept |= {"reason": NOT_TESTED, **{key: getattr(job.trained, key) for key in found}}
+    write_record(job.record.model_copy(update=kept), job.folder / FILE)
 
 
 def _settled(ended: Ended) -> Record:

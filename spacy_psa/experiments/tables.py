@@ -94,10 +94,10 @@ def csv_text(table: Sequence[Row]) -> str:
 def unfinished(runs: Runs) -> list[str]:
     """Say which trainings have no score, and why."""
     return [
-        f"{record.name}: " + (f"failed: {record.reason}" if record.reason else "is not finished")
+        f"{record.name}: {record.lacking}"
         for records in runs.values()
         for record in records
-        if record.state != "finished"
+        if record.lacking
     ]
 
 

@@ -22,7 +22,8 @@ def nearest_occurrences(words: NDArray[Any], documents: Ints, most: int) -> Ints
             comes first.
 
     Returns:
-        (N, k) int64, -1 in the places that are left.
+        (N, k) int64, -1 in the places that are left. k is smaller than `most` where no word has as
+        many other places.
 
     Examples:
         >>> words = np.array([7, 8, 7, 9, 7, 8])
@@ -35,6 +36,7 @@ def nearest_occurrences(words: NDArray[Any], documents: Ints, most: int) -> Ints
         new[1:] &= keys[1:] == keys[:-1]
     new[1:] = ~new[1:]
     starts = np.append(np.flatnonzero(new), len(order))
+    most = min(most, max(int(np.diff(starts).max(initial=0)) - 1, 1))
     found = np.full((len(order), most), -1)
     if available():
         from spacy_psa.kernels.occurrences import walk as compiled_walk

@@ -92,12 +92,15 @@ def nearby_sentences(documents: Ints, window: int) -> Ints:
         window: how many sentences are taken on each side.
 
     Returns:
-        (S, 2 * window + 1) int64, -1 in the places that are left, which are the last ones.
+        (S, k) int64, -1 in the places that are left, which are the last ones. k is 2 * window + 1,
+        or less where no document has as many sentences.
 
     Examples:
         >>> nearby_sentences(np.array([0, 0, 1]), window=1).tolist()
         [[0, 1, -1], [1, 0, -1], [2, -1, -1]]
     """
+    longest = int(np.unique(documents, return_counts=True)[1].max(initial=1))
+    window = min(window, longest - 1)
     steps = [0, *(step for far in range(1, window + 1) for step in (-far, far))]
     near = np.arange(len(documents))[:, None] + np.array(steps)
     inside = (near >= 0) & (near < len(documents))

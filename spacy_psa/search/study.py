@@ -23,6 +23,7 @@ from spacy_psa.search.presence import PRESENT, is_interrupted, present, sign_of_
 from spacy_psa.search.space import Space, suggest
 from spacy_psa.search.storage import open_storage
 from spacy_psa.search.trial_logger import Report, reporting
+from spacy_psa.training.config import reason
 from spacy_psa.training.identity import BLOCKS, identity
 
 Sampler = Literal["tpe", "random"]
@@ -165,12 +166,12 @@ class Search:
         except optuna.TrialPruned:
             return self.study.tell(trial, state=TrialState.PRUNED)
         except Exception as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            trial.set_user_attr("error", reason)
+            told_why = " ".join(reason(error).split()) or type(error).__name__
+            trial.set_user_attr("error", told_why)
             failed = self.study.tell(trial, state=TrialState.FAIL)
             if self.best is None:
                 told = ", ".join(f"{name} = {value}" for name, value in trial.params.items())
-                raise InputError(f"cannot be trained with {told}: {reason}") from error
+                raise InputError(f"cannot be trained with {told}: {told_why}") from error
             return failed
         return self.study.tell(trial, best)
 

@@ -45,8 +45,9 @@ def test_a_log_with_odd_steps_has_epochs_all_the_same():
 
 
 def test_a_picture_has_a_line_and_a_dot_for_each_training():
-    trainings = {"a": convergence(log([0.0, 0.5])), "b": convergence(log([0.1, 0.2, 0.3]))}
+    trainings = {"_a": convergence(log([0.0, 0.5])), "b": convergence(log([0.1, 0.2, 0.3]))}
     (axes,) = draw_convergence(trainings).axes
     lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
     assert lines[0] == ([0, 1], [0, 50]) and lines[1] == ([1], [50])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["_a", "b"]
     assert lines[2][1] == pytest.approx([10, 20, 30]) and lines[3] == ([2], [30])

@@ -78,8 +78,8 @@ def test_the_f1_of_trees_is_counted_by_the_name_that_trainings_give_it():
 
 def test_two_models_are_drawn_over_each_other():
     bins = by_length([(3, Count(1, 2, 2)), (30, Count(0, 0, 0))], [5, 10])
-    figure = draw_lengths({"one": bins, "two": bins}, "ents_f")
+    figure = draw_lengths({"one": bins, "_two": bins}, "ents_f")
     above, below = figure.axes
     assert [list(line.get_ydata()) for line in above.lines] == [[50.0], [50.0]]  # none without gold
     assert [patch.get_height() for patch in below.patches] == [1, 0, 1]
-    assert [text.get_text() for text in above.get_legend().get_texts()] == ["one", "two"]
+    assert [text.get_text() for text in above.get_legend().get_texts()] == ["one", "_two"]

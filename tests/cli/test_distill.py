@@ -87,3 +87,7 @@ def test_what_cannot_be_distilled_is_one_error(teacher, config, tmp_path):
         distill(teacher, config, *out, "--unlabelled", tmp_path / "empty.txt"), "has no text"
     )
     assert not (tmp_path / "out" / "model-last").exists()
+    before = digests(teacher)
+    for there in (teacher, teacher.parent):
+        assert_one_error(distill(teacher, config, "-o", there), f"the teacher {teacher} is there")
+    assert digests(teacher) == before

@@ -109,6 +109,14 @@ def test_a_first_combination_that_cannot_be_trained_is_the_error(folder, tmp_pat
     assert not (tmp_path / "best.cfg").exists()
 
 
+def test_a_value_of_the_wrong_kind_is_an_error_without_the_whole_config(folder, tmp_path):
+    space = tmp_path / "words.toml"
+    space.write_text('[training.dropout]\ntype = "categorical"\nchoices = ["a", "b"]\n')
+    result = run(BASE, space, "--output", tmp_path / "best.cfg", *override_words(folder))
+    assert_one_error(result, "training.dropout = ")
+    assert "logger" not in result.stderr
+
+
 def test_the_file_of_another_search_is_an_error(whole, folder, tmp_path):
     _, path = whole
     shutil.copy(path / "best.cfg.db", tmp_path / "a.db")

@@ -134,6 +134,8 @@ def test_a_section_that_names_a_function_is_one_value(tmp_path):
         (GOOD + "grid = {training.dropout = [0.1, -inf]}\n", "training.dropout is -inf: give"),
         (GOOD + 'overrides = {x = {"@y" = 1, z = [inf]}}\n', "give numbers that are finite"),
         (GOOD + '[runs."a/b"]\nconfig = "b.cfg"\n', "[runs.a/b]: a name has letters"),
+        (GOOD + f'[runs.{"b" * 300}]\nconfig = "b.cfg"\n', "is too long for the name of a folder"),
+        (GOOD + f'grid = {{x = ["{"y" * 300}"]}}\n', "is too long for the name of a folder"),
         (GOOD + '[runs.A]\nconfig = "b.cfg"\n', "two runs, 'a' and 'A', write one result"),
         (GOOD + 'grid = {x = ["$y", "y"]}\n', "write one result"),
         (GOOD + '[runs.a]\nconfig = "b.cfg"\n', "is not a TOML file"),

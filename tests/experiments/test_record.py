@@ -25,6 +25,11 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         ({"state": "sleeping"}, "is damaged (state: "),
         ({"more": 1}, "is damaged (more: "),
         ({"dev": {"path": "a"}}, "is damaged (dev.scores: "),
+        ({"dev": None}, "it is finished, but has no scores"),
+        (
+            {"dev": {"path": "a", "scores": {"ents_f": "abc"}, "sentences": {}}},
+            "the score ents_f is no number",
+        ),
     ],
 )
 def test_another_format_is_one_error(tmp_path, change, reason):

@@ -5,18 +5,20 @@ import shutil
 from pathlib import Path
 
 import pytest
+from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
 from spacy_psa.experiments.job import CONFIG, LOG, run_job
 from spacy_psa.experiments.plan import read_plan
 from spacy_psa.experiments.processes import Ended, run_locally, start
-from spacy_psa.experiments.record import FILE, read_record, write_record
+from spacy_psa.experiments.record import FILE, by_run, read_record, write_record
 from spacy_psa.experiments.runner import make_jobs, run_jobs
+from spacy_psa.experiments.tables import rows, unfinished
 from spacy_psa.scoring.sentence_counts import total
 from spacy_psa.training.config_values import check_values
 from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.layers import read_config
-from tests.helpers.experiments import plan_text, run_table, write_data
+from tests.helpers.experiments import make_record, plan_text, run_table, write_data
 from tests.helpers.paths import CONFIGS
 from tests.helpers.trainings import digests, killed_at
 
@@ -90,7 +92,6 @@ def test_what_is_finished_is_left_out_until_it_changes(folder):
 
 def write_other_data(path):
     import spacy
-    from spacy.tokens import DocBin
 
     docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
     DocBin(docs=docs[:-1]).to_disk(path)
@@ -109,6 +110,36 @@ def test_a_run_that_becomes_final_is_scored_and_not_trained_again(folder, monkey
     assert final.evaluations == first.evaluations
     assert Path("out/a/seed-1/model-best/ner/model").stat().st_mtime_ns == weights
     assert jobs_of(text)[0].done  # and it stays, if the run is not final any more
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_what_is_finished_stays_if_test_data_cannot_be_scored(folder, removed):
+    text = plan_text(run_table("a"), seeds="[1]")
+    (first,) = run(jobs_of(text))
+    test = "train.spacy"
+    if removed:
+        shutil.rmtree("out/a/seed-1/model-best")
+    else:
+        test = "empty.spacy"
+        DocBin().to_disk(test)
+    final = plan_text(run_table("a", "final = true"), seeds="[1]", paths=f'test = "{test}"')
+    (record,) = run(jobs_of(final))
+    assert "cannot be scored on test data" in record.lacking
+    assert (record.dev, record.evaluations) == (first.dev, first.evaluations)
+    assert record.tested is None and not jobs_of(final)[0].done
+    assert jobs_of(text)[0].done
+    (row,) = rows(by_run([record]))
+    assert row.seeds == 1 and row.test is None
+    assert unfinished(by_run([record])) == [f"{record.name}: {record.lacking}"]
+
+
+def test_a_changed_training_that_fails_leaves_no_model_of_the_old_one(folder):
+    run(jobs_of(plan_text(run_table("a"), seeds="[1]")))
+    broken = run_table("a", 'overrides = {"components.ner.model.tok2vec.encode.hidden" = 0}')
+    (record,) = run(jobs_of(plan_text(broken, seeds="[1]")))
+    assert record.state == "failed"
+    assert not Path("out/a/seed-1/model-best").exists()
+    assert not Path("out/a/seed-1/model-last").exists()
 
 
 def test_a_changed_training_starts_again_from_nothing(folder):
@@ -249,7 +280,7 @@ def test_what_a_plan_names_and_is_not_there_is_one_error(folder, text, reason):
 def test_a_value_of_the_wrong_kind_is_one_error_and_no_record_is_lost(folder, setting, value):
     text = plan_text(run_table("a"), seeds="[1]")
     (job,) = jobs_of(text)
-    finished = job.record.model_copy(update={"state": "finished"})
+    finished = job.record.model_copy(update={"state": "finished", "dev": make_record().dev})
     write_record(finished, job.folder / FILE)
     with pytest.raises(InputError) as error:
         jobs_of(text + f'overrides = {{"{setting}" = {value}}}\n')
@@ -292,11 +323,24 @@ def test_a_pipeline_whose_components_are_taken_over_is_part_of_the_training(fold
     assert hashes[0] != hashes[1]
 
 
+def test_plans_of_one_name_in_two_folders_are_two_plans(folder):
+    text = plan_text(run_table("a"), seeds="[1]")
+    (job,) = jobs_of(text)
+    write_record(job.record, job.folder / FILE)
+    Path("other").mkdir()
+    with pytest.raises(InputError, match=r"of the plan 'plan\.toml', and the plan other"):
+        jobs_of(text, name="other/plan")
+    Path("plan.toml").unlink()  # a plan that was moved is the same
+    jobs_of(text, name="other/plan")
+    write_record(job.record.model_copy(update={"plan_file": None}), job.folder / FILE)
+    jobs_of(text)
+
+
 def test_two_plans_that_write_one_result_are_an_error(folder):
     text = plan_text(run_table("a"), seeds="[1]")
     (job,) = jobs_of(text)
     write_record(job.record, job.folder / FILE)
-    with pytest.raises(InputError, match="is a result of the plan 'plan', and the plan 'other'"):
+    with pytest.raises(InputError, match=r"of the plan 'plan\.toml', and the plan other"):
         jobs_of(text, name="other")
 
 

@@ -44,7 +44,14 @@ def test_the_two_walks_find_what_a_search_finds(tokens, most):
             found = nearest_occurrences(
                 numpy.array(words, dtype="uint64"), numpy.array(documents), most
             )
-        assert found.tolist() == expected
+        left = [[-1] * (most - found.shape[1])] * len(words)  # columns that no word needs
+        assert [[*row, *rest] for row, rest in zip(found.tolist(), left)] == expected
+
+
+def test_memory_depends_on_what_is_there_and_not_on_the_most_that_is_asked_for(path):
+    words, documents = numpy.array([7, 7, 7, 8]), numpy.array([0, 0, 0, 0])
+    found = nearest_occurrences(words, documents, most=10**12)
+    assert found.tolist() == [[1, 2], [0, 2], [1, 0], [-1, -1]]
 
 
 def test_one_word_ten_thousand_times_has_its_neighbours_alone(path):

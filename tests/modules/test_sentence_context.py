@@ -76,6 +76,14 @@ def test_neighbours_are_in_the_document_and_the_nearest_come_first():
     ]
 
 
+def test_memory_depends_on_the_longest_document_and_not_on_the_window():
+    found = nearby_sentences(numpy.array([0, 0, 0, 1]), window=10**12)
+    assert found.tolist() == [
+        *([0, 1, 2, -1, -1], [1, 0, 2, -1, -1], [2, 1, 0, -1, -1]),
+        [3, -1, -1, -1, -1],
+    ]
+
+
 def test_without_a_window_a_sentence_sees_itself():
     assert nearby_sentences(numpy.array([0, 0, 1]), window=0).tolist() == [[0], [1], [2]]
 

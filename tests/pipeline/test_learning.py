@@ -95,9 +95,11 @@ def test_mean_is_the_sum_over_the_number_of_sentences():
     assert sum(parts) == pytest.approx(total)
 
 
-def test_example_without_annotation_has_no_loss_and_no_gradient():
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.5])
+def test_example_without_annotation_has_no_loss_and_no_gradient(label_smoothing):
     nlp = random_nlp()
     ner = nlp.get_pipe("ner")
+    ner.label_smoothing = label_smoothing
     example = missing_example(nlp, ["-"] * 6)
     loss, (gradient,) = ner.get_loss([example], scores_of(ner, [example]))
     assert loss == 0.0 and not gradient.any()

@@ -28,7 +28,7 @@ from spacy_psa.pipeline.chain.fitting_model import (
 )
 from spacy_psa.pipeline.chain.rehearsal import Rehearsing
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.ragged import pad
+from spacy_psa.ragged import pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import cross_entropy
@@ -178,7 +178,8 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
         The loss marginalises over tokens without annotation. A CRF is normalised over the legal
         sequences, since it predicts no others. Independent tags are normalised for each token
         (Wei2020 Table 9, model 5). With `label_smoothing`, the loss of a sentence is the cross
-        entropy with a mixture of its annotation and the uniform distribution over the analyses.
+        entropy with a mixture of its annotation and the uniform distribution over the analyses. A
+        sentence without any annotated token has no loss.
 
         Args:
             examples: predicted docs with their references.
@@ -194,9 +195,12 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
         flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
         lengths = torch.tensor([len(array) for array in scores if len(array)])
         chain = self.scored_chain(flat, lengths)
-        losses = -self.log_likelihood(chain, self.padded_gold(examples, chain), examples)
+        gold = self.padded_gold(examples, chain)
+        losses = -self.log_likelihood(chain, gold, examples)
         if self.label_smoothing:
-            losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), self.label_smoothing)
+            known = pad(unpad(gold, chain.lengths) != MISSING, chain.lengths).any(1)
+            share = self.label_smoothing * known.to(losses)
+            losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), share)
         loss = losses.sum()
         if self.reduction == "mean":
             loss = loss / len(lengths)
