@@ -88,7 +88,7 @@ def conll2003(
         typer.echo(f"{source}: entity column is {found.upper()}")
     repairs: Counter[str] = Counter()
     docs = read_docs(source, vocab_of(lang), found, repairs)
-    write_docs(source, target, _whole(docs) if documents else docs, repairs)
+    write_docs(source, target, _whole(source, docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -145,7 +145,7 @@ def columns(
         docs = drawn_part(docs, draw, seed, part.value)
     elif part is not DrawnPart.train:
         raise InputError(f"--part {part.value} needs a share to draw: give --draw 0.1")
-    write_docs(source, target, _whole(docs) if documents else docs, repairs)
+    write_docs(source, target, _whole(source, docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -219,7 +219,7 @@ def ontonotes(
     repairs: Counter[str] = Counter()
     docs = read_docs(source, vocab_of(lang), repairs, folder, chosen, new_testament)
     docs = as_text(docs, quotes.value, spaces)
-    write_docs(source, target, _whole(docs) if documents else docs, repairs)
+    write_docs(source, target, _whole(source, docs) if documents else docs, repairs)
 
 
 @convert_app.command()
@@ -305,7 +305,20 @@ for command in (ptb, brackets, spmrl, ctb, export):
     convert_app.command()(command)
 
 
-def _whole(docs: Iterable["Doc"]) -> Iterator["Doc"]:
-    from spacy_psa.corpora.documents import join_documents
+def _whole(source: Path, docs: Iterable["Doc"]) -> Iterator["Doc"]:
+    """Join the sentences of each document; warn of a file that names none."""
+    from spacy_psa.corpora.documents import join_documents, name_of_document
 
-    return join_documents(docs)
+    named = False
+
+    def seen() -> Iterator["Doc"]:
+        nonlocal named
+        for doc in docs:
+            named = named or bool(name_of_document(doc))
+            yield doc
+
+    yield from join_documents(seen())
+    if not named:
+        typer.echo(
+            f"warning: {source}: has no -DOCSTART- lines, so each sentence is a document", err=True
+        )

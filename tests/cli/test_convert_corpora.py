@@ -205,6 +205,14 @@ def test_documents_keep_their_sentences(write, tmp_path, format, text, options):
     [doc] = DocBin().from_disk(out).get_docs(spacy.blank("en").vocab)
     assert len(list(doc.sents)) == 2
     assert "document" in doc.user_data
+    assert "warning" not in result.stderr
+
+
+def test_documents_of_a_file_that_names_none_are_its_sentences_and_a_warning(write, tmp_path):
+    source, out = write("columns", "Ada B-PER\n\nRome B-LOC\n"), tmp_path / "out.spacy"
+    result = convert("columns", source, out, "--documents", "--ner", -1)
+    assert result.exit_code == 0 and "has no -DOCSTART- lines" in result.stderr
+    assert len(list(DocBin().from_disk(out).get_docs(spacy.blank("en").vocab))) == 2
 
 
 def test_an_output_without_sentences_names_what_was_left_out(write, tmp_path):
