@@ -41,8 +41,13 @@ def paper_seeds(name: str) -> tuple[str, ...]:
 
 ENTITIES = (
     System("`memory.cfg`", "BiLSTM-CRF with document memory", "documents", seeds("memory")),
-    System("`best.cfg`", "document memory between two BiLSTMs, CRF", "documents", seeds("best")),
-    System("`psa_memory.cfg`", "document memory above PSA-BiLSTM, CRF", "documents", ("psa-1",)),
+    System("`best.cfg`", "document memory above PSA-BiLSTM, CRF", "documents", seeds("best")),
+    System(
+        "`memory_between.cfg`",
+        "document memory between two BiLSTMs, CRF",
+        "documents",
+        seeds("memory_between"),
+    ),
     System(
         "`psa.cfg`",
         "PSA-BiLSTM-CRF",
@@ -164,7 +169,7 @@ def other_tasks(everything: Everything) -> str:
         return score, found_recipes(recipes, plan, "best", "test")
 
     rows: list[tuple[str, str, tuple[str, list[float]], str]] = [
-        (ONTONOTES, "`ner/psa_memory.cfg`, 12 passes", all_seeds("ontonotes-psa"), ""),
+        (ONTONOTES, "`ner/best.cfg`, 12 passes", all_seeds("ontonotes-best"), ""),
         (ONTONOTES, "`ner/memory.cfg` in bfloat16, 12 passes", all_seeds("ontonotes-bfloat16"), ""),
         (ONTONOTES, "PSA by Adam, 12 passes", one("ontonotes-psa-12_epochs"), "88.12 ± 0.22"),
         (

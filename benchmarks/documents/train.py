@@ -8,7 +8,7 @@ its name, as in ontonotes-bfloat16. A training that was cut short goes on where 
 NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
-- `psa`: configs/ner/psa_memory.cfg as it is.
+- `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
 - `sentences`: the same without its memory, in bfloat16.
@@ -29,10 +29,11 @@ from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
-NAMES = ("best", "psa", "context", "memory", "passes_24", "sentences", "content_words", "bfloat16")
+AS_IT_IS = ("best", "memory_between", "context", "memory")
+CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
+"""Those that begin with memory.cfg."""
+NAMES = (*AS_IT_IS, *CHANGED)
 IN_BFLOAT16 = ("sentences", "bfloat16")
-BASES = {"best": "best", "psa": "psa_memory", "context": "context"}
-"""The configs of those that are not changes to memory.cfg."""
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
     "components.ner.model.tok2vec.content_words=true",
@@ -72,7 +73,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    base = f"configs/ner/{BASES.get(name, 'memory')}.cfg"
+    base = f"configs/ner/{name if name in AS_IT_IS else 'memory'}.cfg"
     changes = list(OF_CORPUS.get(corpus, ()))
     if name in IN_BFLOAT16:
         changes += [f"components.ner.model.{part}precision=bfloat16" for part in PARTS]

@@ -78,9 +78,9 @@ def test_documents_that_are_longer_than_a_batch_are_batches_of_their_own(tmp_pat
     files = ["--train", tmp_path / "docs.spacy", "--dev", tmp_path / "docs.spacy"]
     result = run(tmp_path / "config.cfg", *files)
     assert result.exit_code == 0, result.output
-    assert "150 training examples: 19 epochs of 150 updates" in result.stdout
+    assert "150 training examples: 14 epochs of 150 updates" in result.stdout
     training = load_config(tmp_path / "config.cfg")["training"]
-    assert (training["eval_frequency"], training["max_steps"]) == (150, 19 * 150)
+    assert (training["eval_frequency"], training["max_steps"]) == (150, 14 * 150)
 
 
 @pytest.mark.parametrize("aim", ["accuracy", "efficiency", "memory"])

@@ -62,7 +62,7 @@ def test_epochs_that_are_asked_for_are_the_steps_of_the_training(
 
 def test_the_rate_rises_in_as_many_epochs_as_that_of_the_config(tmp_path):
     training = merged(tmp_path, "ner/best", CORPUS)
-    assert training["max_steps"] == training["optimizer"]["learn_rate"]["total_steps"] == 19 * 20
+    assert training["max_steps"] == training["optimizer"]["learn_rate"]["total_steps"] == 14 * 20
     assert training["optimizer"]["learn_rate"]["warmup_steps"] == 300 * 20 // 815
 
 
