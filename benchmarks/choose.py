@@ -41,7 +41,7 @@ def paper_seeds(name: str) -> tuple[str, ...]:
 
 ENTITIES = (
     System("`memory.cfg`", "BiLSTM-CRF with document memory", "documents", seeds("memory")),
-    System("`best.cfg`", "document memory above PSA-BiLSTM, CRF", "documents", seeds("best")),
+    System("`best.cfg`", "document memory above PSA-BiLSTM, CRF", "documents", seeds("best", 4)),
     System(
         "`memory_between.cfg`",
         "document memory between two BiLSTMs, CRF",
@@ -56,6 +56,12 @@ ENTITIES = (
         PSA_PAPER,
     ),
     System("`bilstm_crf.cfg`", "BiLSTM-CRF", "conll2003", paper_seeds("bilstm_crf"), PSA_BASELINE),
+    System(
+        "`context.cfg`",
+        "the same as `memory.cfg`, with the sentences around a token",
+        "documents",
+        ("context-1",),
+    ),
     System("`cross.cfg`", "Cross-BiLSTM, softmax", "systems", ("conll2003-cross",)),
     System(
         "`self_attentive.cfg`",

@@ -108,6 +108,8 @@ def claims(records: Records) -> list[str]:
         f"The dev F1 of `best.cfg`, {percent(mean(_dev(records, 'best')))} in the mean, is that of "
         f"`memory.cfg`, {percent(mean(_dev(records, 'memory')))}, but for noise",
         f"permutation over the seeds of test F1: p = {seed_p_value(scores, memory):.2f}",
+        f"dev F1 of {percent(best_score(records['context-1']))} and a test F1 of "
+        f"{percent(test_f(records['context-1']))}, below",
         f"dev F1 of `memory_between.cfg` is {percent(mean(_dev(records, 'memory_between')))}",
         f"a dev F1 of {percent(mean(_dev(records, 'passes_24')))} and a test F1 of "
         f"{percent(mean(_test(records, 'passes_24')))} in the mean of "
