@@ -20,9 +20,9 @@ commands that make it again, its results and what was not reached.
 
 The result files hold all figures, with the config, the seed, the commit of the code, checksums of
 the data, the machine and the versions, and with the development scores of each epoch of a training.
-Development data chose the epoch and the settings, except for those of `ner/memory_between.cfg` (see
-[documents](documents/README.md)). Test data was scored once, with the weights of the best
-development epoch.
+Development data chose the epoch and the settings. In the choice of `ner/best.cfg` test data had a
+part, too (see [documents](documents/README.md)). Test data was scored once, with the weights of the
+best development epoch.
 
 ## Experiments
 """

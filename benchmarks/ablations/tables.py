@@ -5,8 +5,7 @@ from math import sqrt
 from statistics import mean, median, variance
 from typing import Any
 
-from benchmarks.active.tables import spread
-from benchmarks.tables import Records, percent, table
+from benchmarks.tables import Records, percent, spread, table
 
 Paper = dict[str, tuple[str, str]]
 """{run: (what it is, F1 in the paper)}"""

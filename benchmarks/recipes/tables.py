@@ -4,8 +4,7 @@ from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
-from benchmarks.active.tables import spread
-from benchmarks.tables import Records, percent, table
+from benchmarks.tables import Records, percent, spread, table
 
 ENTITIES = {
     "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",

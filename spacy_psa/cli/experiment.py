@@ -163,12 +163,12 @@ def plot(
 def describe(record: "Record") -> str:
     """Say on one line how a training has ended."""
     name = record.name
-    if record.lacking or record.dev is None or record.best is None:
+    if record.lacking or record.dev is None:
         return f"{name}: {record.lacking}"
     told = f"{name}: dev {record.metric} {100 * record.dev.scores.get(record.metric, 0.0):.2f}"
     if record.tested is not None:
         told += f", test {100 * record.tested.scores.get(record.metric, 0.0):.2f}"
-    return f"{told} (epoch {record.best.epoch})"
+    return told if record.best is None else f"{told} (epoch {record.best.epoch})"
 
 
 def _print(records: "list[Record]") -> None:

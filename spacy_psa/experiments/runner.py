@@ -1,7 +1,6 @@
 """Runs a plan: every training of it that has no result yet, each in a folder of its own."""
 
 import json
-import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from configparser import Error
@@ -26,7 +25,7 @@ from spacy_psa.training.config_values import check_values
 from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.identity import named_files
 from spacy_psa.training.layers import layered, set_log
-from spacy_psa.training.model_folders import BEST, LAST
+from spacy_psa.training.model_folders import ModelFolders
 
 NOT_TESTED = "it is not scored on test data yet"
 
@@ -210,8 +209,7 @@ def _prepare(job: Job) -> None:
     if not job.same:
         Checkpoints(job.folder).remove()  # they are of another training
         (job.folder / LOG).unlink(missing_ok=True)
-        for model in (BEST, LAST):
-            shutil.rmtree(job.folder / model, ignore_errors=True)
+        ModelFolders(job.folder).remove()
     with atomic_path(job.folder / CONFIG) as temporary:
         job.config.to_disk(temporary, interpolate=False)
     kept: dict[str, Any] = {}

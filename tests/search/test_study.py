@@ -151,6 +151,7 @@ def test_a_combination_that_cannot_be_trained_is_left_out_once_another_could(fol
     assert search.step().state == TrialState.COMPLETE
     failed = search.step()
     assert failed.state == TrialState.FAIL and "size" in failed.user_attrs["error"]
+    assert failed.params == {"training.batcher.size": "eight"}
     assert search.done == 2 and search.best.number == 0
 
 

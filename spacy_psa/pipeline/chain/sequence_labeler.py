@@ -178,8 +178,8 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
         The loss marginalises over tokens without annotation. A CRF is normalised over the legal
         sequences, since it predicts no others. Independent tags are normalised for each token
         (Wei2020 Table 9, model 5). With `label_smoothing`, the loss of a sentence is the cross
-        entropy with a mixture of its annotation and the uniform distribution over the analyses. A
-        sentence without any annotated token has no loss.
+        entropy with a mixture of its annotation and the uniform distribution over the analyses. It
+        leaves out sentences without any annotated token.
 
         Args:
             examples: predicted docs with their references.
