@@ -39,12 +39,13 @@ def test_training_without_data_is_one_line(trained_path, data, tmp_path):
 
 def test_a_profile_is_tables_a_record_and_flame_graphs(trained_path, data, tmp_path):
     done = run(
-        trained_path, data, "--train", data, "--words", 50, "--steps", 2, "--batch", 2,
+        trained_path, data, "--train", data, "--words", 50, "--steps", 40, "--batch", 2,
         "--repeats", 1, "--output", tmp_path / "profile", command="profile",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     record = json.loads((tmp_path / "profile.json").read_text(encoding="utf8"))
-    assert record["annotation"]["amount"] == 50 and record["training"]["amount"] == 2
+    assert record["annotation"]["amount"] == 50 and record["training"]["amount"] == 40
+    # In 40 steps some samples meet the optimizer; in 2, now and then none did.
     assert record["training"]["rooms"]["optimizer"] > 0
     assert "### Training" in (tmp_path / "profile.md").read_text(encoding="utf8")
     for part in ("annotation", "training"):
