@@ -15,8 +15,8 @@ ones, too (`benchmarks.cased_vectors`).
 
 The record benchmarks/small_data/results/CORPUS-SEED.json, or CORPUS-vectors-SEED.json, has
 `samples`: {sentences: {`words`: of the sample, and for each system `dev` and `test` (`ents_p`,
-`ents_r`, `ents_f`), `steps` and `seconds` of the training}}. What is done is kept in
-training/small_data, and a record also has what earlier commands trained.
+`ents_r`, `ents_f`), `steps` and `seconds` of the training, its `commit` and `cpu`}}. What is done
+is kept in training/small_data, and a record also has what earlier commands trained.
 """
 
 import argparse
@@ -42,6 +42,7 @@ from benchmarks.record import write_record
 from spacy_psa.cli.init_config import TaskChoice, make_config
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.scoring.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
 SYSTEMS = ("ours", "efficiency", "accuracy")
@@ -142,6 +143,8 @@ def run(corpus: Path, size: int, seed: int, vectors: bool, systems: list[str]) -
             nlp, scores, found = learn(config, held["dev"], limit)
             found["dev"] = {key: scores[key] for key in ("ents_p", "ents_r", "ents_f")}
             found["test"] = score(nlp, held["test"])
+            source = provenance()
+            found["commit"], found["cpu"] = source["commit"], source["machine"]["cpu"]
             with atomic_path(kept) as path:
                 srsly.write_json(path, found)
         if kept.exists():

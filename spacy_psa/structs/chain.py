@@ -151,6 +151,24 @@ class LinearChain(StructuredDistribution[Tensor]):
         even = torch.zeros_like(self.potentials).masked_fill(excluded, -torch.inf)
         return LinearChain(even, self.lengths)
 
+    def tilted(self, scores: Tensor) -> LinearChain:
+        """Add scores of tags at places to the potentials.
+
+        The probability of each sequence is multiplied by the exponential of its scores, and
+        normalised again.
+
+        Args:
+            scores: (B, n, K) float; those beyond the length of a sentence are not read.
+
+        Examples:
+            >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 2), torch.tensor([2]))
+            >>> odds = torch.tensor([[[3.0, 1.0], [1.0, 1.0]]])
+            >>> chain.tilted(odds.log()).marginals[0]
+            tensor([[0.7500, 0.2500],
+                    [0.5000, 0.5000]])
+        """
+        return LinearChain(self.potentials + scores[:, :, None], self.lengths)
+
     def expected_score(self, other: LinearChain) -> Tensor:
         """Compute the mean score of a sequence if another chain draws it.
 

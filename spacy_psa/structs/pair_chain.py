@@ -130,6 +130,10 @@ class PairChain(LinearChain):
         even = torch.zeros_like(self.flat).masked_fill(self.flat == -torch.inf, -torch.inf)
         return PairChain(even, self.lengths, self.pairs)
 
+    def tilted(self, scores: Tensor) -> PairChain:
+        by_token = scores[positions(self.lengths, self.device)]
+        return PairChain(self.flat + by_token[:, self.pairs.tag], self.lengths, self.pairs)
+
     def expected_score(self, other: LinearChain) -> Tensor:
         same = isinstance(other, PairChain) and torch.equal(other.pairs.places, self.pairs.places)
         if not same or not other._compiled:

@@ -41,6 +41,7 @@ WRONG = {
     "overwrite": "perhaps",
     "overwrite_tags": "perhaps",
     "quotes": "french",
+    "recall_cost": "high",
     "reduction": "max",
     "required_spans_key": ["a", "b"],
     "scheme": "IOB1",

@@ -41,13 +41,17 @@ def missing_example(nlp, tags):
 
 
 @pytest.mark.parametrize(
-    ("reduction", "label_smoothing"), [("mean", 0.0), ("sum", 0.0), ("mean", 0.25)]
+    ("reduction", "label_smoothing", "recall_cost"),
+    [("mean", 0.0, 0.0), ("sum", 0.0, 0.0), ("mean", 0.25, 0.0), ("mean", 0.0, 1.5)],
 )
 @pytest.mark.parametrize("head", HEADS)
-def test_gradient_of_the_loss_is_the_finite_difference(head, reduction, label_smoothing):
+def test_gradient_of_the_loss_is_the_finite_difference(
+    head, reduction, label_smoothing, recall_cost
+):
     nlp = random_nlp(head=head)
     ner = nlp.get_pipe("ner")
     ner.reduction, ner.label_smoothing = reduction, label_smoothing
+    ner.recall_cost = recall_cost
     examples = make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
     examples.append(missing_example(nlp, ["B-PER", "I-PER", "-", "-"]))
     scores = [array.astype("float64") for array in scores_of(ner, examples)]
@@ -78,6 +82,47 @@ def test_label_smoothing_mixes_the_annotation_with_all_analyses(head):
     assert ner.get_loss(examples, scores)[0] == pytest.approx(0.75 * told + 0.25 * mean, rel=1e-5)
     ner.label_smoothing = 1.0
     assert ner.get_loss(examples, scores)[0] == pytest.approx(mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_recall_cost_is_a_bonus_for_analyses_that_miss_gold_tokens(head):
+    nlp = random_nlp(head=head)
+    ner = nlp.get_pipe("ner")
+    examples = make_examples(nlp, ["[Ada|PER] left [Bath|LOC]"])
+    scores = scores_of(ner, examples)
+    told, _ = ner.get_loss(examples, scores)
+    chain = ner.scored_chain(torch.from_numpy(scores[0]), torch.tensor([3]))
+    every = [torch.tensor(tags) for tags in itertools.product(range(len(ner.tags)), repeat=3)]
+    log_probs = torch.stack([chain.log_prob([tags])[0] for tags in every]).double()
+    missed = torch.tensor([float((tags[[0, 2]] == 0).sum()) for tags in every])
+    ner.recall_cost = 1.5
+    wanted = told + float(torch.logsumexp(log_probs + 1.5 * missed, 0))
+    assert ner.get_loss(examples, scores)[0] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_recall_cost_is_for_annotated_tokens_of_spans_alone():
+    nlp = random_nlp()
+    ner = nlp.get_pipe("ner")
+    example = missing_example(nlp, ["O", "-", "O", "-"])
+    scores = scores_of(ner, [example])
+    without, _ = ner.get_loss([example], scores)
+    ner.recall_cost = 2.0
+    assert ner.get_loss([example], scores)[0] == without > 0
+
+
+def test_a_model_of_a_recall_cost_misses_fewer_entities():
+    found = {}
+    for cost in (0.0, 4.0):
+        nlp = make_nlp()
+        ner = nlp.get_pipe("ner")
+        ner.recall_cost = cost
+        # A word that is an entity in two of five sentences.
+        examples = make_examples(nlp, ["[Bath|LOC] is here"] * 2 + ["Bath is here"] * 3)
+        optimizer = nlp.initialize(lambda examples=examples: examples)
+        for _ in range(60):
+            nlp.update(examples, sgd=optimizer)
+        found[cost] = [ent.text for ent in nlp("Bath is here").ents]
+    assert found == {0.0: [], 4.0: ["Bath"]}
 
 
 def test_mean_is_the_sum_over_the_number_of_sentences():

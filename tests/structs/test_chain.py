@@ -289,6 +289,21 @@ def test_from_emissions_is_the_sum_of_its_parts(path, dtype):
     torch.testing.assert_close(transitions.grad, chain.pairwise_marginals.sum((0, 1)))
 
 
+def test_tilted_adds_the_scores_of_tags_to_each_sequence(path, dtype):
+    lengths, k, n = torch.tensor([4, 1, 3]), 3, 4
+    potentials = random_potentials(lengths, k, seed=5, excluded=0.2, dtype=dtype)
+    scores = torch.randn(3, n, k, generator=torch.Generator().manual_seed(2)).to(dtype)
+    found = LinearChain(potentials, lengths).tilted(scores).kbest(k**n)
+    for b, length in enumerate(lengths.tolist()):
+        wanted = {
+            s.tags: s.score + sum(float(scores[b, t, tag]) for t, tag in enumerate(s.tags))
+            for s in enumerate_sequences(potentials[b], length)
+        }
+        log_z = math.log(sum(map(math.exp, wanted.values())))
+        told = {tuple(tags.tolist()): log_prob + log_z for log_prob, tags in found[b]}
+        assert told == pytest.approx(wanted, abs=1e-5)
+
+
 def test_constrained_is_the_distribution_given_the_evidence(path, dtype):
     lengths, k, n = torch.tensor([4, 1, 3]), 3, 4
     potentials = random_potentials(lengths, k, seed=4, dtype=dtype)

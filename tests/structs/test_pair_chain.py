@@ -64,6 +64,15 @@ def test_potentials_of_another_shape_are_an_error(shape):
         PairChain(torch.zeros(shape), LENGTHS, TagPairs(LEGAL))
 
 
+def test_tilted_is_the_tilted_dense_chain(path):
+    flat, lengths, pairs = make()
+    scores = torch.randn(3, 4, 4, dtype=torch.float64)
+    tilted = PairChain(flat, lengths, pairs).tilted(scores)
+    other = dense(flat, lengths, pairs).tilted(scores)
+    assert torch.allclose(tilted.log_partition, other.log_partition, atol=1e-12)
+    assert torch.allclose(tilted.marginals, other.marginals, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("excluded", [0.0, 0.15])
 def test_compiled_answers_are_those_of_the_dense_chain_to_the_bit(dtype, excluded):

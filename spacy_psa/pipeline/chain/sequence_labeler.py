@@ -196,7 +196,7 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
         lengths = torch.tensor([len(array) for array in scores if len(array)])
         chain = self.scored_chain(flat, lengths)
         gold = self.padded_gold(examples, chain)
-        losses = -self.log_likelihood(chain, gold, examples)
+        losses = -self.log_likelihood(self.with_costs(chain, gold), gold, examples)
         if self.label_smoothing:
             known = pad(unpad(gold, chain.lengths) != MISSING, chain.lengths).any(1)
             share = self.label_smoothing * known.to(losses)
@@ -235,6 +235,15 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
         ]
         flat = torch.from_numpy(numpy.concatenate([NO_TAGS, *gold]))
         return pad(flat.to(chain.device), chain.lengths)
+
+    def with_costs(self, chain: LinearChain, gold: Tensor) -> LinearChain:
+        """Make the distribution whose likelihood is trained; here it is the chain itself.
+
+        Args:
+            chain: the distributions of B sentences.
+            gold: (B, n) tags, MISSING if a token has no annotation.
+        """
+        return chain
 
     def log_likelihood(self, chain: LinearChain, gold: Tensor, examples: list[Example]) -> Tensor:
         """Compute the log probability of the annotation.
