@@ -7,6 +7,7 @@ from benchmarks.tables import Records, file_link, percent, spread, table
 
 CORPORA = {"wnut17": "WNUT-17", "wikigold": "Wikigold", "conll2003": "CoNLL-2003"}
 SYSTEMS = {"ours": "ours", "efficiency": "spaCy, efficiency", "accuracy": "spaCy, accuracy"}
+COSTS = {"ours": "with", "no_cost": "without"}
 
 
 class Cell(NamedTuple):
@@ -38,13 +39,17 @@ def sample_scores(
 
 
 def curves(records: Records) -> str:
-    parts = [(system, part) for system in SYSTEMS for part in ("dev", "test")]
-    there = cells(records)
-    columns = [
-        (system, part)
-        for system, part in parts
-        if any(scores(cell.rows, system, part) for cell in there)
-    ]
+    return by_sample(records, SYSTEMS, ("dev", "test"))
+
+
+def costs(records: Records) -> str:
+    """The scores with a cost of missed entities and without it."""
+    return by_sample(records, COSTS, ("dev", "test"))
+
+
+def by_sample(records: Records, systems: dict[str, str], parts: tuple[str, ...]) -> str:
+    """The F1 of systems on each size of sample."""
+    columns = [(system, part) for system in systems for part in parts]
     body = [
         [
             CORPORA[cell.corpus],
@@ -53,17 +58,17 @@ def curves(records: Records) -> str:
             str(len(cell.rows)),
             *(spread(scores(cell.rows, *column)) for column in columns),
         ]
-        for cell in there
+        for cell in cells(records)
     ]
     header = ["corpus", "vectors", "sentences", "seeds"]
-    return table(header + [f"{SYSTEMS[system]}, {part} F1" for system, part in columns], body)
+    return table(header + [f"{systems[system]}, {part} F1" for system, part in columns], body)
 
 
 def runs(records: Records) -> str:
     return table(["run", "record"], [[name, file_link(name)] for name in sorted(records)])
 
 
-TABLES = {"curves": curves, "runs": runs}
+TABLES = {"curves": curves, "costs": costs, "runs": runs}
 
 
 def wins(records: Records, system: str, part: str = "test") -> tuple[int, int]:

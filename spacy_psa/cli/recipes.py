@@ -56,9 +56,15 @@ SMALL: dict[tuple[Task, bool], Recipe] = {
     ("ner", True): Recipe("ner/small_vectors.cfg"),
 }
 """A config for each task and whether there are word vectors (benchmarks/small_data)."""
+RARE = 0.1
+"""If a smaller share of few words is in entities, a model of `SMALL` misses most of them."""
+MISSED = {"components.ner.recall_cost": 3.0}
+"""What a config of `SMALL` takes then, so that training makes missed entities dearer."""
 
 
-def choose(task: Task, aim: Aim, words: int, vectors: bool) -> Recipe | None:
+def choose(
+    task: Task, aim: Aim, words: int, vectors: bool, in_entities: float = 1.0
+) -> Recipe | None:
     """Choose a config.
 
     Args:
@@ -66,6 +72,7 @@ def choose(task: Task, aim: Aim, words: int, vectors: bool) -> Recipe | None:
         aim: what counts most, or "base" for a pretrained transformer.
         words: the words of the training data.
         vectors: whether there are word vectors.
+        in_entities: the share of these words that is in entities.
 
     Returns:
         The config, or None if there is none for this task and aim.
@@ -75,6 +82,10 @@ def choose(task: Task, aim: Aim, words: int, vectors: bool) -> Recipe | None:
         'ner/best.cfg'
         >>> choose("ner", "accuracy", words=20_000, vectors=True).config
         'ner/small_vectors.cfg'
+        >>> choose("ner", "accuracy", words=20_000, vectors=True, in_entities=0.05).changes
+        {'components.ner.recall_cost': 3.0}
     """
     small = SMALL.get((task, vectors)) if words < FEW_WORDS and aim != "base" else None
+    if small and in_entities < RARE:
+        small = small._replace(changes=small.changes | MISSED)
     return small or RECIPES.get((task, aim))

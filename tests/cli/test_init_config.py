@@ -98,6 +98,24 @@ def test_entities_of_a_small_corpus_have_a_config_of_their_own(aim, vectors, wor
     assert found.config == config if config else found is RECIPES["ner", aim]
 
 
+@pytest.mark.parametrize(
+    ("tags", "cost"),
+    [
+        (["B-PER", *["O"] * 19], 3.0),
+        (["B-PER", "I-PER", *["O"] * 18], 0.0),
+        (["B-PER", *["O"] * 8, *[""] * 11], 0.0),  # words without annotation do not count
+    ],
+)
+def test_missed_entities_are_dearer_where_entities_are_rare(tmp_path, tags, cost):
+    docs = [Doc(spacy.blank("en").vocab, words=["Ada"] * 20, ents=tags) for _ in range(10)]
+    DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
+    files = ["--train", tmp_path / "docs.spacy", "--dev", tmp_path / "docs.spacy"]
+    result = run(tmp_path / "config.cfg", *files)
+    assert result.exit_code == 0, result.output
+    assert load_config(tmp_path / "config.cfg")["components"]["ner"]["recall_cost"] == cost
+    assert ("recall_cost = 3.0" in result.stdout) == bool(cost)
+
+
 def test_a_transformer_and_other_tasks_have_one_config_for_any_size():
     for task, aim in RECIPES:
         if task != "ner" or aim == "base":

@@ -316,7 +316,7 @@ class SpanLabeler(SequenceLabeler, SpanPredictor):
             )
 
     def with_costs(self, chain: LinearChain, gold: Tensor) -> LinearChain:
-        """Add `recall_cost` to the log potential of O at the tokens of gold spans.
+        """Add `recall_cost` to the log potential of O, tag 0, at the tokens of gold spans.
 
         Args:
             chain: the distributions of B sentences.
@@ -325,7 +325,7 @@ class SpanLabeler(SequenceLabeler, SpanPredictor):
         if not self.recall_cost:
             return chain
         costs = gold.new_zeros((*gold.shape, len(self.tags)), dtype=chain.dtype)
-        costs[..., self.tags.index("O")] = self.recall_cost * (gold > 0)
+        costs[..., 0] = self.recall_cost * (gold > 0)
         return chain.tilted(costs)
 
     def gold_allowed(self, gold: Tensor) -> Tensor:
