@@ -1,5 +1,6 @@
 """The tables on the page of this experiment, and the numbers in its text."""
 
+from statistics import mean
 from typing import Any, NamedTuple
 
 from benchmarks.active.tables import scores
@@ -7,7 +8,7 @@ from benchmarks.tables import Records, file_link, percent, spread, table
 
 CORPORA = {"wnut17": "WNUT-17", "wikigold": "Wikigold", "conll2003": "CoNLL-2003"}
 SYSTEMS = {"ours": "ours", "efficiency": "spaCy, efficiency", "accuracy": "spaCy, accuracy"}
-COSTS = {"ours": "with", "no_cost": "without"}
+SAMPLE = ["corpus", "vectors", "sentences", "seeds"]
 
 
 class Cell(NamedTuple):
@@ -39,29 +40,41 @@ def sample_scores(
 
 
 def curves(records: Records) -> str:
-    return by_sample(records, SYSTEMS, ("dev", "test"))
+    columns = [(system, part) for system in SYSTEMS for part in ("dev", "test")]
+    body = [
+        [*sample_of(cell), *(spread(scores(cell.rows, *column)) for column in columns)]
+        for cell in cells(records)
+    ]
+    return table(SAMPLE + [f"{SYSTEMS[system]}, {part} F1" for system, part in columns], body)
 
 
 def costs(records: Records) -> str:
-    """The scores with a cost of missed entities and without it."""
-    return by_sample(records, COSTS, ("dev", "test"))
+    """The scores with a cost of missed entities and without it, where both were trained."""
+    body = []
+    for cell in cells(records):
+        pair = with_and_without(cell)
+        if pair:
+            body.append([*sample_of(cell), *(spread(found) for found in pair)])
+    heads = [f"{cost}, {part} F1" for part in ("dev", "test") for cost in ("cost of 3", "no cost")]
+    return table(SAMPLE + heads, body)
 
 
-def by_sample(records: Records, systems: dict[str, str], parts: tuple[str, ...]) -> str:
-    """The F1 of systems on each size of sample."""
-    columns = [(system, part) for system in systems for part in parts]
-    body = [
-        [
-            CORPORA[cell.corpus],
-            "GloVe" if cell.vectors else "none",
-            cell.size if cell.size == "all" else f"{int(cell.size):,}",
-            str(len(cell.rows)),
-            *(spread(scores(cell.rows, *column)) for column in columns),
-        ]
-        for cell in cells(records)
+def with_and_without(cell: Cell) -> list[list[float]]:
+    """The dev F1 with the cost and without it, then the test F1; empty if one was not trained."""
+    other = {name for name in ("cost", "no_cost") if all(name in row for row in cell.rows)}
+    names = [name if name in other else "ours" for name in ("cost", "no_cost")]
+    if not other:
+        return []
+    return [scores(cell.rows, name, part) for part in ("dev", "test") for name in names]
+
+
+def sample_of(cell: Cell) -> list[str]:
+    return [
+        CORPORA[cell.corpus],
+        "GloVe" if cell.vectors else "none",
+        cell.size if cell.size == "all" else f"{int(cell.size):,}",
+        str(len(cell.rows)),
     ]
-    header = ["corpus", "vectors", "sentences", "seeds"]
-    return table(header + [f"{systems[system]}, {part} F1" for system, part in columns], body)
 
 
 def runs(records: Records) -> str:
@@ -102,9 +115,27 @@ def steps(records: Records) -> tuple[float, float]:
     return min(shares), max(shares)
 
 
+def cost_effect(records: Records, corpus: str, part: str) -> tuple[float, float]:
+    """The least and greatest change of a corpus's mean F1 by the cost, in points."""
+    places = {"dev": slice(0, 2), "test": slice(2, 4)}
+    pairs = [
+        with_and_without(cell)[places[part]]
+        for cell in cells(records)
+        if cell.corpus == corpus and with_and_without(cell)
+    ]
+    changes = [100 * (mean(one) - mean(other)) for one, other in pairs]
+    return min(changes), max(changes)
+
+
 def claims(records: Records) -> list[str]:
     least, greatest = steps(records)
+    low, high = cost_effect(records, "wnut17", "dev")
+    lowest, highest = cost_effect(records, "wikigold", "dev")
+    test_low, test_high = cost_effect(records, "wnut17", "test")
     return [
+        f"dev F1 of WNUT-17 is {low:.1f} to {high:.1f} points higher",
+        f"and test F1 changes by {test_low:+.1f} to {test_high:+.1f} points",
+        f"dev F1 of Wikigold changes by {lowest:+.1f} to {highest:+.1f} points",
         *(f"{won} of {of} samples" for _, (won, of) in beaten(records)),
         f"makes {percent(least, 0)}% to {percent(greatest, 0)}% of the steps",
     ]
