@@ -68,7 +68,8 @@ def seeds(records: Records) -> str:
 
 def trainings(records: Records, system: str) -> list[str]:
     """The records of a configured system: NAME with seed 0, NAME-seedN with the others."""
-    return [system, *sorted(name for name in records if name.startswith(f"{system}-seed"))]
+    found = sorted(name for name in records if name.startswith(f"{system}-seed"))
+    return [system, *found] if system in records else found
 
 
 def scores(records: Records, system: str, score: Callable[[Any], float]) -> list[float]:
