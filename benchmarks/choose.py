@@ -71,11 +71,17 @@ ENTITIES = (
     ),
     System("`psa.cfg`, half of the units", "PSA-BiLSTM-CRF", "conll2003", ("psa-half-sum",)),
     System(
+        "`psa_arxiv.cfg`",
+        "PSA-BiLSTM-CRF, arXiv version",
+        "conll2003",
+        ("psa_arxiv-seed1", "psa_arxiv-seed2"),
+        PSA_PAPER,
+    ),
+    System(
         "`psa_arxiv.cfg`, half of the units",
         "PSA-BiLSTM-CRF, arXiv version",
         "systems",
         ("conll2003-psa_arxiv",),
-        PSA_PAPER,
     ),
     System(
         "`psa_transformer.cfg`",

@@ -95,6 +95,16 @@ def wins(records: Records, system: str, part: str = "test") -> tuple[int, int]:
     return sum(one >= other for one, other in pairs), len(pairs)
 
 
+def mean_wins(records: Records, system: str) -> tuple[int, int]:
+    """How many mean test F1 of ours are at or above those of a system, and how many there are."""
+    pairs = [
+        (mean(scores(cell.rows, "ours", "test")), mean(theirs))
+        for cell in cells(records)
+        if (theirs := scores(cell.rows, system, "test"))
+    ]
+    return sum(one >= other for one, other in pairs), len(pairs)
+
+
 def headline(records: Records) -> str:
     parts = [f"{SYSTEMS[name]}, on {won} of {of}" for name, (won, of) in beaten(records)]
     return f"test F1 at or above that of {'; '.join(parts)} samples"
@@ -136,6 +146,11 @@ def claims(records: Records) -> list[str]:
         f"dev F1 of WNUT-17 is {low:.1f} to {high:.1f} points higher",
         f"and test F1 changes by {test_low:+.1f} to {test_high:+.1f} points",
         f"dev F1 of Wikigold changes by {lowest:+.1f} to {highest:+.1f} points",
-        *(f"{won} of {of} samples" for _, (won, of) in beaten(records)),
+        *(
+            "in {} of {} samples, and in {} of {} means over the seeds".format(
+                *found, *mean_wins(records, name)
+            )
+            for name, found in beaten(records)
+        ),
         f"makes {percent(least, 0)}% to {percent(greatest, 0)}% of the steps",
     ]
