@@ -5,6 +5,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from benchmarks.recipes.tables import found as found_recipes
+from benchmarks.small_data.tables import cost_effect
 from benchmarks.tables import (
     Everything,
     best_score,
@@ -251,6 +252,8 @@ def claims(everything: Everything) -> list[str]:
     words = everything["speed"]["test_set"]["results"]["annotation"]["words"]
     by = [[mean(scores(everything, each, of)) for each in ENTITIES] for of in (best_score, test_f)]
     highest = [ENTITIES[values.index(max(values))].config.strip("`") for values in by]
+    rare, _ = cost_effect(everything["small_data"], "wnut17", "dev")
+    _, frequent = cost_effect(everything["small_data"], "wikigold", "dev")
     return [
         f"`configs/ner/{' and '.join(dict.fromkeys(highest))}`: it has the highest F1 on English "
         "news, on development and on test data",
@@ -260,6 +263,8 @@ def claims(everything: Everything) -> list[str]:
         f"costs PSA {gap(best_score(conll2003['psa']), best_score(half))} points of development F1 "
         f"and {gap(test_f(conll2003['psa']), test_f(half))} of test F1",
         f"int8 cost PSA {lost_by_int8(everything)} points of test F1",
+        f"raises development F1 for {'each' if rare > 0 else 'not each'} number of sentences",
+        f"it raises {'none' if frequent <= 0 else 'some'}",
         f"has {counts['kept'] + counts['hidden']:,} entities. Here {counts['hidden']:,} of them",
     ]
 

@@ -52,20 +52,18 @@ def costs(records: Records) -> str:
     """The scores with a cost of missed entities and without it, where both were trained."""
     body = []
     for cell in cells(records):
-        pair = with_and_without(cell)
-        if pair:
-            body.append([*sample_of(cell), *(spread(found) for found in pair)])
+        dev, test = (with_and_without(cell, part) for part in ("dev", "test"))
+        if dev:
+            body.append([*sample_of(cell), *map(spread, dev + test)])
     heads = [f"{cost}, {part} F1" for part in ("dev", "test") for cost in ("cost of 3", "no cost")]
     return table(SAMPLE + heads, body)
 
 
-def with_and_without(cell: Cell) -> list[list[float]]:
-    """The dev F1 with the cost and without it, then the test F1; empty if one was not trained."""
+def with_and_without(cell: Cell, part: str) -> list[list[float]]:
+    """The F1 of all seeds with the cost, and without it; empty if one was not trained."""
     other = {name for name in ("cost", "no_cost") if all(name in row for row in cell.rows)}
     names = [name if name in other else "ours" for name in ("cost", "no_cost")]
-    if not other:
-        return []
-    return [scores(cell.rows, name, part) for part in ("dev", "test") for name in names]
+    return [scores(cell.rows, name, part) for name in names] if other else []
 
 
 def sample_of(cell: Cell) -> list[str]:
@@ -127,13 +125,11 @@ def steps(records: Records) -> tuple[float, float]:
 
 def cost_effect(records: Records, corpus: str, part: str) -> tuple[float, float]:
     """The least and greatest change of a corpus's mean F1 by the cost, in points."""
-    places = {"dev": slice(0, 2), "test": slice(2, 4)}
-    pairs = [
-        with_and_without(cell)[places[part]]
+    changes = [
+        100 * (mean(pair[0]) - mean(pair[1]))
         for cell in cells(records)
-        if cell.corpus == corpus and with_and_without(cell)
+        if cell.corpus == corpus and (pair := with_and_without(cell, part))
     ]
-    changes = [100 * (mean(one) - mean(other)) for one, other in pairs]
     return min(changes), max(changes)
 
 

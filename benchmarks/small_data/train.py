@@ -47,10 +47,12 @@ from spacy_psa.scoring.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
 COSTS = {"cost": 3.0, "no_cost": 0.0}
+"""The `recall_cost` of a system, in the place of that of `ours`."""
 OURS = ("ours", *COSTS)
 """Those of this package, which are trained to their ends."""
 SYSTEMS = (*OURS, "efficiency", "accuracy")
 DEFAULT = ("ours", "efficiency", "accuracy")
+"""Those that are trained unless --systems says otherwise."""
 SIZES = (100, 300, 1000, 3000, 0)
 """Sentences of a sample; 0 for all."""
 

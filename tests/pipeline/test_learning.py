@@ -67,6 +67,13 @@ def test_gradient_of_the_loss_is_the_finite_difference(
     assert gradient[1].shape[0] == 0
 
 
+def every_analysis(ner, scores):
+    """All tag sequences of a sentence, (sequences, n), and their log probabilities."""
+    chain = ner.scored_chain(torch.from_numpy(scores), torch.tensor([len(scores)]))
+    every = torch.tensor(list(itertools.product(range(len(ner.tags)), repeat=len(scores))))
+    return every, torch.cat([chain.log_prob(tags[None]) for tags in every]).double()
+
+
 @pytest.mark.parametrize("head", HEADS)
 def test_label_smoothing_mixes_the_annotation_with_all_analyses(head):
     nlp = random_nlp(head=head)
@@ -74,10 +81,8 @@ def test_label_smoothing_mixes_the_annotation_with_all_analyses(head):
     examples = make_examples(nlp, ["[Ada|PER] left Bath"])
     scores = scores_of(ner, examples)
     told, _ = ner.get_loss(examples, scores)
-    chain = ner.scored_chain(torch.from_numpy(scores[0]), torch.tensor([3]))
-    every = [torch.tensor(tags) for tags in itertools.product(range(len(ner.tags)), repeat=3)]
-    log_probs = torch.stack([chain.log_prob([tags])[0] for tags in every])
-    mean = float(-log_probs[log_probs > -torch.inf].double().mean())
+    _, log_probs = every_analysis(ner, scores[0])
+    mean = float(-log_probs[log_probs > -torch.inf].mean())
     ner.label_smoothing = 0.25
     assert ner.get_loss(examples, scores)[0] == pytest.approx(0.75 * told + 0.25 * mean, rel=1e-5)
     ner.label_smoothing = 1.0
@@ -91,10 +96,8 @@ def test_recall_cost_is_a_bonus_for_analyses_that_miss_gold_tokens(head):
     examples = make_examples(nlp, ["[Ada|PER] left [Bath|LOC]"])
     scores = scores_of(ner, examples)
     told, _ = ner.get_loss(examples, scores)
-    chain = ner.scored_chain(torch.from_numpy(scores[0]), torch.tensor([3]))
-    every = [torch.tensor(tags) for tags in itertools.product(range(len(ner.tags)), repeat=3)]
-    log_probs = torch.stack([chain.log_prob([tags])[0] for tags in every]).double()
-    missed = torch.tensor([float((tags[[0, 2]] == 0).sum()) for tags in every])
+    every, log_probs = every_analysis(ner, scores[0])
+    missed = (every[:, [0, 2]] == 0).sum(1)
     ner.recall_cost = 1.5
     wanted = told + float(torch.logsumexp(log_probs + 1.5 * missed, 0))
     assert ner.get_loss(examples, scores)[0] == pytest.approx(wanted, rel=1e-5)
