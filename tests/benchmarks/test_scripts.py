@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 
 import numpy
 import pytest
-from spacy.tokens import DocBin
+import spacy
+from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_nlp
 from spacy.vectors import Vectors
 from thinc.api import Adam
@@ -20,6 +21,7 @@ from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check, signifi
 from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
+from benchmarks.recipes.train_dev import write_train_dev
 from benchmarks.record import FOLDER, explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
 from benchmarks.reliability.text import read_report
@@ -28,6 +30,7 @@ from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
 from spacy_psa.cli.app import app
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.performance import sections
 from spacy_psa.performance.pipelines import Annotation
@@ -321,6 +324,15 @@ def test_a_small_sample_is_a_part_of_a_larger_one_and_drawn_by_the_seed():
     assert more == sorted(more, key=sentences.index)
     assert sample(sentences, 5, 2) != few == sample(sentences, 5, 1)
     assert sample(sentences, 0, 1) == sentences
+
+
+def test_development_sentences_follow_the_training_sentences(tmp_path):
+    vocab = spacy.blank("en").vocab
+    for part, words in (("train", ["One", "Two"]), ("dev", ["Three"]), ("test", ["Four"])):
+        write_docbin((Doc(vocab, words=[word]) for word in words), tmp_path / f"{part}.spacy")
+    write_train_dev(tmp_path)
+    found = read_docbin(tmp_path / "train_dev.spacy", vocab)
+    assert [doc.text.strip() for doc in found] == ["One", "Two", "Three"]
 
 
 @pytest.mark.parametrize("system", ["ours", "efficiency", "accuracy"])
