@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spacy_psa.analysis.fonts import fonts_of
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
 
@@ -63,7 +64,8 @@ def check_picture(path: Path) -> str:
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure; the file appears whole or not at all.
 
-    A "$" in a text is a "$", and begins no formula.
+    A "$" in a text is a "$", and begins no formula. Characters that the usual font does not have
+    are drawn in an installed font that has them; see `fonts_of`.
 
     Args:
         figure: the figure.
@@ -78,7 +80,8 @@ def save_figure(figure: "Figure", path: Path) -> None:
     _turn_off_math(figure)
     # Without a date and with fixed names, the same figure gives the same file.
     still = {"Date": None} if kind in ("svg", "pdf") else None
-    with atomic_path(path) as temporary, rc_context({"svg.hashsalt": "spacy-psa"}):
+    settings = rc_context({"svg.hashsalt": "spacy-psa"})
+    with atomic_path(path) as temporary, settings, fonts_of(figure):
         figure.savefig(temporary, dpi=120, format=kind, metadata=still)
 
 

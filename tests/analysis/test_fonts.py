@@ -1,0 +1,60 @@
+"""Figures draw each character in an installed font that has it, and say if there is none."""
+
+import warnings
+
+import pytest
+
+from spacy_psa.analysis.figures import new_figure, save_figure
+from spacy_psa.analysis.fonts import fonts_for
+
+ONLY_IN_STIX = "\u1d84"
+"""matplotlib comes with STIX; its usual font, DejaVu Sans, does not have this character."""
+NOWHERE = "\U0010fffd"
+
+
+def save(text, path):
+    figure = new_figure(2.0, 1.0)
+    figure.text(0.5, 0.5, text, fontsize=40)
+    save_figure(figure, path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_usual_characters_need_no_other_font():
+    assert fonts_for("Ada, Łódź, Ελλάδα\n") == ([], "")
+
+
+def test_a_font_is_found_for_other_characters():
+    names, missing = fonts_for(f"Ada {ONLY_IN_STIX}")
+    assert names == ["STIXGeneral"] and missing == ""
+
+
+def test_no_font_is_taken_for_characters_that_none_has():
+    assert fonts_for(f"b{NOWHERE}a") == ([], NOWHERE)
+
+
+def test_a_listed_font_that_is_not_there_is_passed_over(monkeypatch):
+    from matplotlib.font_manager import FontEntry, fontManager
+
+    gone = FontEntry(fname="/nowhere.ttf", name="A", style="normal", weight=400)
+    monkeypatch.setattr(fontManager, "ttflist", [gone, *fontManager.ttflist])
+    assert fonts_for(ONLY_IN_STIX) == (["STIXGeneral"], "")
+
+
+@pytest.mark.usefixtures("no_warnings")
+def test_a_figure_has_the_characters_of_another_font(tmp_path):
+    drawn = save(ONLY_IN_STIX, tmp_path / "found.svg")
+    assert b"STIXGeneral" in drawn
+
+
+def test_one_warning_names_the_characters_that_are_drawn_as_boxes(tmp_path):
+    with pytest.warns(UserWarning) as told:
+        save(NOWHERE + "a", tmp_path / "boxes.png")
+    assert len(told) == 1
+    assert f"no installed font has the characters {NOWHERE}, so" in str(told[0].message)
