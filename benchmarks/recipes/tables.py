@@ -4,7 +4,8 @@ from collections.abc import Callable
 from statistics import mean
 from typing import Any
 
-from benchmarks.tables import Records, percent, spread, table
+from benchmarks.record import FOLDER, read_record
+from benchmarks.tables import Records, percent, spread, table, test_f
 
 ENTITIES = {
     "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",
@@ -64,6 +65,11 @@ BEST = {
     "best_tags": ("tags of the Wall Street Journal", "`configs/tagger/best.cfg`", "accuracy"),
 }
 """What the plans of the whole configs train: task, config, score."""
+TRAIN_DEV = {
+    "train_dev_entities": ("entities of CoNLL-2003", "`configs/ner/best.cfg`"),
+    "train_dev_chunks": ("chunks of CoNLL-2000", "`configs/chunker/best.cfg`"),
+}
+"""What the plans train that have the development data in the training data: task, config."""
 
 
 def found(records: Records, plan: str, run: str, part: str = "dev") -> list[float]:
@@ -81,6 +87,24 @@ def whole(records: Records) -> str:
     return table(["task", "config", "score", "dev", "test", "seeds"], body)
 
 
+def train_dev(records: Records) -> str:
+    """The table of test F1 with the development data in the training data, and without it."""
+    body = []
+    for plan, (task, config) in TRAIN_DEV.items():
+        scores = [without_dev(records, plan), found(records, plan, "best", "test")]
+        body.append([task, config, *map(spread, scores), str(len(scores[1]))])
+    return table(["task", "config", "training data alone", "and development data", "seeds"], body)
+
+
+def without_dev(records: Records, plan: str) -> list[float]:
+    """The test F1 of the config and the seeds of a plan, trained on the training data alone."""
+    if plan == "train_dev_chunks":
+        return found(records, "best_chunks", "best", "test")
+    results = FOLDER / "documents" / "results"
+    found_seeds = sorted(records[plan]["results"]["runs"]["best"])
+    return [test_f(read_record(results / f"best-{seed}.json")) for seed in found_seeds]
+
+
 def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[[Records], str]:
     """A function that makes the table of a plan."""
 
@@ -96,6 +120,7 @@ def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[
 
 TABLES = {
     "best": whole,
+    "train_dev": train_dev,
     "entities": recipes("entities", ENTITIES),
     "entities_whole": recipes("entities_whole", ENTITIES_WHOLE),
     "entities_full": recipes("entities_full", ENTITIES_FULL),

@@ -1,0 +1,51 @@
+"""Write the sentences of sections 0 to 18 of the Wall Street Journal that CoNLL-2000 does not have.
+
+Reads corpus/wsj/train.spacy and corpus/conll2000, which the project's `convert` makes, and writes
+corpus/wsj/raw.spacy: sentences without annotation, for `spacy-psa distill`. Section 20 is the test
+data of CoNLL-2000, so none of it is among them. OntoNotes splits words at hyphens, so sentences are
+compared without blanks.
+"""
+
+import argparse
+from pathlib import Path
+
+import spacy
+from spacy.tokens import Doc
+
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
+
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}"}
+
+
+def letters(doc: Doc) -> str:
+    """What two tokenizations of a sentence have in common."""
+    words = (BRACKETS.get(token.text, token.text) for token in doc)
+    return "".join(words).replace("\\", "").lower()
+
+
+def write_raw(wsj: Path, chunks: Path, raw: Path) -> None:
+    """Write the sentences of a file that no part of the chunking corpus has."""
+    vocab = spacy.blank("en").vocab
+    parts = (read_docbin(chunks / f"{part}.spacy", vocab) for part in ("train", "dev", "test"))
+    known = {letters(doc) for docs in parts for doc in docs}
+    docs = [doc for doc in read_docbin(wsj, vocab) if letters(doc) not in known]
+    write_docbin((Doc(vocab, words=[token.text for token in doc]) for doc in docs), raw)
+    print(f"{raw}: {len(docs):,} sentences, {sum(map(len, docs)):,} words")
+
+
+def parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog="python -m benchmarks.recipes.raw",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def main() -> None:
+    parser().parse_args()
+    corpus = Path("corpus")
+    write_raw(corpus / "wsj/train.spacy", corpus / "conll2000", corpus / "wsj/raw.spacy")
+
+
+if __name__ == "__main__":
+    main()
