@@ -21,6 +21,7 @@ from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check, signifi
 from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
+from benchmarks.recipes.raw import write_raw
 from benchmarks.recipes.train_dev import write_train_dev
 from benchmarks.record import FOLDER, explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
@@ -333,6 +334,30 @@ def test_development_sentences_follow_the_training_sentences(tmp_path):
     write_train_dev(tmp_path)
     found = read_docbin(tmp_path / "train_dev.spacy", vocab)
     assert [doc.text.strip() for doc in found] == ["One", "Two", "Three"]
+
+
+def test_raw_text_has_no_sentence_of_the_corpus_in_any_tokenization(tmp_path):
+    vocab = spacy.blank("en").vocab
+    parts = {
+        "train": ["He saw a near-record deficit ."],
+        "dev": ["The deficit ( so far )"],
+        "test": ["A and\\/or B"],
+        "wsj": [
+            "He saw a near - record deficit .",
+            "Prices rose .",
+            "The deficit -LRB- so far -RRB-",
+            "A and / or B",
+        ],
+    }
+    for part, sentences in parts.items():
+        docs = [
+            Doc(vocab, words=words.split(), tags=["X"] * len(words.split())) for words in sentences
+        ]
+        write_docbin(docs, tmp_path / f"{part}.spacy")
+    write_raw(tmp_path / "wsj.spacy", tmp_path, tmp_path / "raw.spacy")
+    (found,) = read_docbin(tmp_path / "raw.spacy", vocab)
+    assert [token.text for token in found] == ["Prices", "rose", "."]
+    assert not found.has_annotation("TAG")
 
 
 @pytest.mark.parametrize("system", ["ours", "efficiency", "accuracy"])
