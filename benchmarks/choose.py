@@ -75,7 +75,7 @@ ENTITIES = (
         "`psa_arxiv.cfg`",
         "PSA-BiLSTM-CRF, arXiv version",
         "conll2003",
-        ("psa_arxiv-seed1", "psa_arxiv-seed2"),
+        ("psa_arxiv", "psa_arxiv-seed1", "psa_arxiv-seed2"),
         PSA_PAPER,
     ),
     System(
