@@ -60,6 +60,7 @@ TAGS = {
 }
 
 
+PARTS = ("dev", "test")
 BEST = {
     "best_chunks": ("chunks of CoNLL-2000", "`configs/chunker/best.cfg`", "F1"),
     "best_tags": ("tags of the Wall Street Journal", "`configs/tagger/best.cfg`", "accuracy"),
@@ -98,7 +99,7 @@ def whole(records: Records) -> str:
     """The table of the configs that the recipes led to, with their test scores."""
     body = []
     for plan, (task, config, score) in BEST.items():
-        scores = [found(records, plan, "best", part) for part in ("dev", "test")]
+        scores = [found(records, plan, "best", part) for part in PARTS]
         body.append([task, config, score, *map(spread, scores), str(len(scores[1]))])
     return table(["task", "config", "score", "dev", "test", "seeds"], body)
 
@@ -112,6 +113,18 @@ def train_dev(records: Records) -> str:
         both = found(records, plan, "best", "test")
         body.append([task, config, spread(alone), spread(both) or "not yet", str(len(both))])
     return table(["task", "config", "training data alone", "and development data", "seeds"], body)
+
+
+def distilled(records: Records) -> str:
+    """The table of the chunker that learned from two joined ones, beside them."""
+    teachers = records["joined_teachers"]["results"]
+    body = [
+        ["`best.cfg`", *(spread(found(records, "best_chunks", "best", p)) for p in PARTS), "3"],
+        ["two teachers, joined", *(percent(teachers[part]) for part in PARTS), "1"],
+    ]
+    scores = [found(records, "distilled_chunks", "raw", part) for part in PARTS]
+    body.append(["`best.cfg`, distilled over raw text", *map(spread, scores), str(len(scores[0]))])
+    return table(["system", "dev F1", "test F1", "seeds"], body)
 
 
 def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[[Records], str]:
@@ -130,6 +143,7 @@ def recipes(plan: str, rows: dict[str, str], score: str = "dev F1") -> Callable[
 TABLES = {
     "best": whole,
     "train_dev": train_dev,
+    "distilled": distilled,
     "entities": recipes("entities", ENTITIES),
     "entities_whole": recipes("entities_whole", ENTITIES_WHOLE),
     "entities_full": recipes("entities_full", ENTITIES_FULL),
@@ -146,14 +160,15 @@ def best(records: Records, plan: str, rows: dict[str, str]) -> tuple[str, float]
 
 
 def headline(records: Records) -> str:
-    dev, test = (mean(found(records, "best_chunks", "best", part)) for part in ("dev", "test"))
+    dev, test = (mean(found(records, "best_chunks", "best", part)) for part in PARTS)
     return f"`chunker/best.cfg`: dev F1 {percent(dev)}, test F1 {percent(test)}"
 
 
 def claims(records: Records) -> list[str]:
     said, score = best(records, "chunks", CHUNKS)
     chunks = mean(found(records, "best_chunks", "best", "test"))
-    joined = records["joined_chunks"]["results"]
+    joined, teachers = (records[name]["results"] for name in ("joined_chunks", "joined_teachers"))
+    student = runs(records, "distilled_chunks")["raw"]["1"]
     lost = mean(
         entities_alone(records, seed) - scores["test"]
         for seed, scores in runs(records, "train_dev_entities")["best"].items()
@@ -162,6 +177,10 @@ def claims(records: Records) -> list[str]:
     return [
         f"It brings {percent(mean(above) - mean(as_it_is))} points",
         f"test F1 is {percent(lost)} points lower",
+        f"student has a dev F1 of {percent(student['dev'])} and a test F1 of "
+        f"{percent(student['test'])}. Its teachers, joined, have {percent(teachers['dev'])} and "
+        f"{percent(teachers['test'])}",
+        f"alone has a test F1 of {percent(chunks_alone(records, '1'))} with this seed",
         f"best of these is {said}: {percent(score)}",
         f"reaches {percent(mean(found(records, 'best_chunks', 'best')))} in the mean of 3 seeds",
         f"mean test F1 for chunks, {percent(chunks)}, is above",
