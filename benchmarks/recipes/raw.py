@@ -12,15 +12,13 @@ from pathlib import Path
 import spacy
 from spacy.tokens import Doc
 
+from spacy_psa.corpora.bracketing import unescape
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-
-BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}"}
 
 
 def letters(doc: Doc) -> str:
     """What two tokenizations of a sentence have in common."""
-    words = (BRACKETS.get(token.text, token.text) for token in doc)
-    return "".join(words).replace("\\", "").lower()
+    return "".join(unescape(token.text) for token in doc).lower()
 
 
 def write_raw(wsj: Path, chunks: Path, raw: Path) -> None:

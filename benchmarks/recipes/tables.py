@@ -112,18 +112,21 @@ def train_dev(records: Records) -> str:
         alone = [of_seed(records, seed) for seed in sorted(there)]
         both = found(records, plan, "best", "test")
         body.append([task, config, spread(alone), spread(both) or "not yet", str(len(both))])
-    return table(["task", "config", "training data alone", "and development data", "seeds"], body)
+    data = ["test F1, training data alone", "test F1, and development data"]
+    return table(["task", "config", *data, "seeds"], body)
 
 
 def distilled(records: Records) -> str:
     """The table of the chunker that learned from two joined ones, beside them."""
     teachers = records["joined_teachers"]["results"]
-    body = [
-        ["`best.cfg`", *(spread(found(records, "best_chunks", "best", p)) for p in PARTS), "3"],
-        ["two teachers, joined", *(percent(teachers[part]) for part in PARTS), "1"],
-    ]
-    scores = [found(records, "distilled_chunks", "raw", part) for part in PARTS]
-    body.append(["`best.cfg`, distilled over raw text", *map(spread, scores), str(len(scores[0]))])
+    rows = {
+        "`best.cfg`": [found(records, "best_chunks", "best", part) for part in PARTS],
+        "two teachers, joined": [[teachers[part]] for part in PARTS],
+        "`best.cfg`, distilled over raw text": [
+            found(records, "distilled_chunks", "raw", part) for part in PARTS
+        ],
+    }
+    body = [[said, *map(spread, scores), str(len(scores[0]))] for said, scores in rows.items()]
     return table(["system", "dev F1", "test F1", "seeds"], body)
 
 

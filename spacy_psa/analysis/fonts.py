@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """The most characters that a warning names."""
+NOT_DRAWN = ("Cc", "Cf", "Mn")
+"""Categories of characters that need no glyph of their own: controls, formats, accents."""
+REGULAR = (400, "normal", "regular")
+"""The weights of regular fonts, as matplotlib lists them."""
 
 
 def fonts_for(characters: str) -> tuple[list[str], str]:
@@ -27,27 +31,31 @@ def fonts_for(characters: str) -> tuple[list[str], str]:
         >>> fonts_for("Ada met Bob")
         ([], '')
     """
-    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+    from matplotlib.font_manager import FontProperties, findfont, fontManager
 
-    def left_by(file: str) -> set[str]:
-        try:
-            has = get_font(file).get_charmap()
-        except (OSError, RuntimeError):  # removed since matplotlib listed it, or damaged
-            return missing
-        return {character for character in missing if ord(character) not in has}
-
-    missing = {each for each in characters if unicodedata.category(each) not in ("Cc", "Cf", "Mn")}
-    missing = left_by(findfont(FontProperties()))
+    drawn = {each for each in characters if unicodedata.category(each) not in NOT_DRAWN}
+    missing = drawn - _had(drawn, findfont(FontProperties()))
     names: list[str] = []
     for font in sorted(fontManager.ttflist, key=lambda font: (font.name, font.fname)):
-        plain = font.style == "normal" and font.weight in (400, "normal", "regular")
+        if not missing:
+            break
         # The font of last resort has a box for each character.
-        if missing and plain and not font.name.startswith("Last Resort"):
-            left = left_by(font.fname)
-            if left != missing:
-                names.append(font.name)
-                missing = left
+        if font.style == "normal" and font.weight in REGULAR and "Last Resort" not in font.name:
+            had = _had(missing, font.fname)
+            names += [font.name] if had else []
+            missing -= had
     return names, "".join(sorted(missing, key=characters.index))
+
+
+def _had(characters: set[str], file: str) -> set[str]:
+    """The characters that a font file has; none if it was removed or is damaged."""
+    from matplotlib.font_manager import get_font
+
+    try:
+        has = get_font(file).get_charmap()
+    except (OSError, RuntimeError):
+        return set()
+    return {character for character in characters if ord(character) in has}
 
 
 @contextmanager
@@ -55,8 +63,10 @@ def fonts_of(figure: "Figure") -> Iterator[None]:
     """Draw the texts of a figure in fonts that have their characters, where one is installed.
 
     For characters that no installed font has, one warning says so; the figure has boxes for them.
+
+    Args:
+        figure: the figure with its texts; what is drawn inside the block has them in these fonts.
     """
-    from matplotlib import rc_context, rcParams
     from matplotlib.text import Text
 
     texts = figure.findobj(Text)
@@ -66,11 +76,10 @@ def fonts_of(figure: "Figure") -> Iterator[None]:
         warnings.warn(
             f"no installed font has the characters {shown}, so the figure has boxes for them: "
             "install a font of their script, such as Noto Sans CJK for Chinese",
-            stacklevel=2,
+            stacklevel=4,  # where `save_figure` was called
         )
     for text in texts if names else ():
         text.set_fontfamily([*text.get_fontfamily(), *names])
-    # Some texts, such as numbers on axes, are made while the figure is drawn.
-    with rc_context({"font.family": [*rcParams["font.family"], *names]}), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield

@@ -1,6 +1,7 @@
 """Figures draw each character in an installed font that has it, and say if there is none."""
 
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,18 @@ from spacy_psa.analysis.fonts import fonts_for
 ONLY_IN_STIX = "\u1d84"
 """matplotlib comes with STIX; its usual font, DejaVu Sans, does not have this character."""
 NOWHERE = "\U0010fffd"
+
+
+@pytest.fixture(autouse=True)
+def fonts(monkeypatch):
+    """The fonts that matplotlib comes with, whatever else is installed."""
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+
+    own = Path(matplotlib.get_data_path())
+    found = [font for font in fontManager.ttflist if own in Path(font.fname).parents]
+    monkeypatch.setattr(fontManager, "ttflist", found)
+    return found
 
 
 def save(text, path):
@@ -39,11 +52,10 @@ def test_no_font_is_taken_for_characters_that_none_has():
     assert fonts_for(f"b{NOWHERE}a") == ([], NOWHERE)
 
 
-def test_a_listed_font_that_is_not_there_is_passed_over(monkeypatch):
-    from matplotlib.font_manager import FontEntry, fontManager
+def test_a_listed_font_that_is_not_there_is_passed_over(fonts):
+    from matplotlib.font_manager import FontEntry
 
-    gone = FontEntry(fname="/nowhere.ttf", name="A", style="normal", weight=400)
-    monkeypatch.setattr(fontManager, "ttflist", [gone, *fontManager.ttflist])
+    fonts.append(FontEntry(fname="/nowhere.ttf", name="A", style="normal", weight=400))
     assert fonts_for(ONLY_IN_STIX) == (["STIXGeneral"], "")
 
 
@@ -58,3 +70,4 @@ def test_one_warning_names_the_characters_that_are_drawn_as_boxes(tmp_path):
         save(NOWHERE + "a", tmp_path / "boxes.png")
     assert len(told) == 1
     assert f"no installed font has the characters {NOWHERE}, so" in str(told[0].message)
+    assert told[0].filename == __file__
