@@ -28,7 +28,7 @@ def drop(x: Tensor, rate: float) -> Tensor:
     """
     if not rate:
         return x
-    fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    fits = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64, torch.bfloat16)
     if rate == 1 or not fits or not kernels.available():
         return F.dropout(x, rate)
     from spacy_psa.kernels.dropout import MOST_ELEMENTS
@@ -37,7 +37,9 @@ def drop(x: Tensor, rate: float) -> Tensor:
     if x.numel() > MOST_ELEMENTS:
         return F.dropout(x, rate)
     first, second = torch.randint(2**32, (2,)).tolist()
-    return Compiled.apply(x, rate, (first, second))
+    numbers = x.float() if x.dtype == torch.bfloat16 else x  # numpy has no bfloat16
+    dropped: Tensor = Compiled.apply(numbers, rate, (first, second))
+    return dropped.to(x.dtype)
 
 
 class Dropout(nn.Dropout):

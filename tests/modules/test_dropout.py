@@ -44,11 +44,12 @@ def test_two_masks_are_independent():
 
 
 @pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @example(rate=1 - 1e-12, size=5, seed=0)
 @given(rate=st.floats(0.0, 1.0), size=st.integers(0, 5), seed=st.integers(0, 9))
-def test_the_gradient_has_the_mask_of_the_result(rate, size, seed):
+def test_the_gradient_has_the_mask_of_the_result(dtype, rate, size, seed):
     torch.manual_seed(seed)
-    x = torch.randn(size, 3, dtype=torch.float64).t().requires_grad_()
+    x = torch.randn(size, 3, dtype=dtype).t().requires_grad_()
     y = drop(x, rate)
     (g,) = torch.autograd.grad(y.sum(), x)
     torch.testing.assert_close(y, x * g)
