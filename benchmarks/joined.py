@@ -3,7 +3,7 @@
     python -m benchmarks.joined documents corpus/conll2003 \\
         training/documents/memory-1/model-best training/documents/memory-2/model-best
 
-The joined pipeline is in training/EXPERIMENT/joined. The record
+The joined pipeline is in training/EXPERIMENT/NAME. The record
 benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`, how many there are, and the
 scores `dev` and `test` of the joined pipeline. The score is the one that chose the evaluation in
 the trainings.
@@ -40,13 +40,13 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
     found.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
     found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
-    found.add_argument("--name", default="ensemble", help="name of the record (ensemble)")
+    found.add_argument("--name", default="ensemble", help="of pipeline and record (ensemble)")
     return found
 
 
 def main() -> None:
     given = parser().parse_args()
-    joined = Path("training", given.experiment, "joined")
+    joined = Path("training", given.experiment, given.name)
     scores = measure(given.models, joined, given.data)
     write_record(
         FOLDER / given.experiment / "results" / f"{given.name}.json",

@@ -186,8 +186,8 @@ def claims(records: Records) -> list[str]:
         f"test F1 is {percent(lost)} points lower",
         f"The chunks gain {percent(more - chunks)} points in the mean of 3 seeds",
         f"the {joined_more['models']} chunkers reach a test F1 of {percent(joined_more['test'])}",
-        f"It is {percent(more)} in the mean of 3 seeds on all",
-        f"these models reach {percent(joined_more['test'])} together",
+        f"It is {percent(more)} in the mean of 3 seeds on all training data; these models reach "
+        f"{percent(joined_more['test'])} together",
         f"student has a dev F1 of {percent(student['dev'])} and a test F1 of "
         f"{percent(student['test'])}. Its teachers, joined, have {percent(teachers['dev'])} and "
         f"{percent(teachers['test'])}",
