@@ -74,6 +74,15 @@ def documentwise(
     return model
 
 
+def sees_documents(model: Model) -> bool:
+    """Whether a part of a model sees all of a document, of which a doc may be one sentence.
+
+    Args:
+        model: any thinc model.
+    """
+    return any("whole_docs_below" in node.attrs for node in model.walk())
+
+
 def _forward(
     model: Model, docs: list[Doc], is_train: bool, places: Places
 ) -> tuple[list[Floats2d], Callable]:

@@ -37,6 +37,12 @@ def distill(
     pipe: Annotated[
         str | None, typer.Option(help="Name of the component, if there are several.")
     ] = None,
+    cache_gb: Annotated[
+        float,
+        typer.Option(
+            help="Gigabytes of the teacher's potentials to keep, so that it scores each text once."
+        ),
+    ] = 0.0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the last checkpoint, if there is one.")
     ] = False,
@@ -54,7 +60,7 @@ def distill(
     teacher.
 
     Text without annotation has the teacher's part of the loss alone. Each step takes the time of a
-    prediction of the teacher more.
+    prediction of the teacher more; with --cache-gb, those of the first pass alone.
 
     \b
     Example:
@@ -65,13 +71,15 @@ def distill(
     if taught.exists() and output.resolve() in (taught, taught.parent):
         raise InputError(f"--output {output}: the teacher {teacher} is there; give another folder")
     settings = read_training_config(config, ctx.args)
-    _teach(settings, teacher, weight, pipe)
+    _teach(settings, teacher, weight, pipe, cache_gb)
     if unlabelled is not None:
         _read_too(settings, unlabelled)
     run(config, settings, output, resume=resume, gpu_id=gpu_id)
 
 
-def _teach(settings: "Config", teacher: str, weight: float, pipe: str | None) -> None:
+def _teach(
+    settings: "Config", teacher: str, weight: float, pipe: str | None, cache_gb: float
+) -> None:
     """Write the teacher and its labels into the config of the student."""
     from spacy_psa.loading import load_pipeline
     from spacy_psa.training.distillation import labeler_name
@@ -101,6 +109,7 @@ def _teach(settings: "Config", teacher: str, weight: float, pipe: str | None) ->
         "weight": weight,
         "pipe": pipe,
         "also": start.get("after_init"),
+        "cache_gb": cache_gb,
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import spacy
 from spacy.language import Language
 
-from spacy_psa.errors import InputError, check_rates, naming
+from spacy_psa.errors import InputError, check_amounts, check_rates, naming
 from spacy_psa.pipeline.chain.distillation import Teacher
 from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 
@@ -15,6 +15,7 @@ def distill(
     weight: float = 0.5,
     pipe: str | None = None,
     also: Callable[[Language], None] | None = None,
+    cache_gb: float = 0.0,
 ) -> Callable[[Language], None]:
     """Build the callback `distill.v1`, with which a component learns from a trained one.
 
@@ -31,15 +32,20 @@ def distill(
         weight: how much the teacher counts beside the annotation, from 0 to 1.
         pipe: the name of the component in both pipelines; None if each has one `crf_*` component.
         also: a further callback, called before; such as `check_dev_labels.v1`.
+        cache_gb: the gigabytes of the teacher's potentials that are kept in memory, so that the
+            teacher scores a text in the first pass alone. A training that is killed and resumed
+            computes them again, beside other texts, so its weights differ in the last digits from
+            those of one that never was.
 
     Returns:
         A function of the pipeline. It raises InputError if the teacher cannot teach the student.
 
     Raises:
-        InputError: if the weight is not from 0 to 1.
+        InputError: if the weight is not from 0 to 1, or `cache_gb` is below 0.
     """
     with naming("distill.v1"):
         check_rates(weight=weight)
+        check_amounts(cache_gb=cache_gb)
 
     def attach(nlp: Language) -> None:
         if also is not None:
@@ -51,7 +57,7 @@ def distill(
                 f"{teacher}: the teacher cannot be opened ({str(error).partition('. ')[0]}); give "
                 "the folder of a trained pipeline"
             ) from error
-        found = Teacher(told, labeler_name(told, pipe, teacher))
+        found = Teacher(told, labeler_name(told, pipe, teacher), cache_gb)
         student = nlp.get_pipe(labeler_name(nlp, pipe, "the config"))
         student.learn_from(found, weight)  # type: ignore[attr-defined]
 

@@ -43,6 +43,7 @@ def entities(path):
 
 def test_a_student_learns_from_text_without_annotation(teacher, config, tmp_path):
     arguments = [teacher, config, "-o", tmp_path / "out", "--unlabelled", tmp_path / "texts.txt"]
+    arguments += ["--cache-gb", 0.1]
     result = distill(*arguments, "--training.max_steps", 40, "--weight", 0.9)
     assert result.exit_code == 0, result.output
     student = tmp_path / "out" / "model-last"
@@ -70,6 +71,7 @@ def test_what_cannot_be_distilled_is_one_error(teacher, config, tmp_path):
     out = "-o", tmp_path / "out"
     assert_one_error(distill(tmp_path / "none", config, *out), "none: no pipeline to open")
     assert_one_error(distill(teacher, config, *out, "--weight", 2), "--weight 2: take a number")
+    assert_one_error(distill(teacher, config, *out, "--cache-gb", -1), "cache_gb is -1")
     assert_one_error(distill(teacher, config, *out, "--pipe", "x"), "has no crf_* component 'x'")
     assert_one_error(
         distill(teacher, config, *out, "--unlabelled", tmp_path / "none.txt"), "none.txt: there is"

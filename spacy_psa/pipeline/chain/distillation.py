@@ -10,9 +10,12 @@ from spacy.training import Example
 from thinc.api import torch2xp, xp2torch
 from thinc.types import Floats2d
 
+from spacy_psa.architectures.documentwise import sees_documents
 from spacy_psa.errors import InputError, check_rates, naming
 from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor
 from spacy_psa.pipeline.chain.evidence import Known
+from spacy_psa.pipeline.chain.potentials_cache import Potentials, PotentialsCache
+from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import cross_entropy
 
@@ -24,9 +27,12 @@ class Teacher:
         nlp: the pipeline of the component. The components before it annotate the docs first, so a
             teacher may listen to a shared tok2vec or transformer.
         name: the name of the component.
+        cache_gb: the gigabytes of potentials that are kept, so that a doc which comes again is not
+            scored again. Sentences that name their document are not kept if the teacher sees whole
+            documents.
 
     Raises:
-        InputError: if the pipeline has no such component of a chain.
+        InputError: if the pipeline has no such component of a chain, or `cache_gb` is below 0.
 
     Examples:
         >>> import spacy
@@ -41,7 +47,7 @@ class Teacher:
         torch.Size([1, 3, 5])
     """
 
-    def __init__(self, nlp: Language, name: str):
+    def __init__(self, nlp: Language, name: str, cache_gb: float = 0.0):
         pipes = dict(nlp.pipeline)
         pipe = pipes.get(name)
         if not isinstance(pipe, ChainPredictor):
@@ -51,6 +57,9 @@ class Teacher:
         self.before: list[Any] = [
             pipes[other] for other in nlp.pipe_names[: nlp.pipe_names.index(name)]
         ]
+        models = [each.model for each in (*self.before, pipe) if getattr(each, "model", None)]
+        self.sees_documents = any(map(sees_documents, models))
+        self.cache = PotentialsCache(cache_gb)
 
     def distribution(self, docs: Sequence[Doc]) -> LinearChain:
         """Give the distribution over the legal tag sequences, at the teacher's temperature.
@@ -61,12 +70,22 @@ class Teacher:
         Returns:
             A chain with one row for each sentence of the docs.
         """
+        told = self.cache.potentials(docs, self._potentials, self._stands_alone)
+        asarray = self.pipe.model.ops.xp.asarray
+        scores = [asarray(array) for arrays in told for array in arrays if len(array)]
+        return self.pipe._given(scores, [Known()] * len(scores))
+
+    def _potentials(self, docs: list[Doc]) -> list[Potentials]:
         own = [_copied(doc, self) for doc in docs]
         for pipe in self.before:
             whole = hasattr(pipe, "pipe")  # a function has none
             own = list(pipe.pipe(own, batch_size=len(own))) if whole else [*map(pipe, own)]
-        scores = [array for array in self.pipe._potentials(own) if len(array)]
-        return self.pipe._given(scores, [Known()] * len(scores))
+        scores = map(self.pipe.model.ops.to_numpy, self.pipe._potentials(own))
+        return [[next(scores) for _ in sentence_bounds(doc)] for doc in own]
+
+    def _stands_alone(self, doc: Doc) -> bool:
+        """Whether what the teacher says of a doc does not depend on the docs around it."""
+        return not self.sees_documents or "document" not in doc.user_data
 
 
 class Distilling(ChainPredictor):

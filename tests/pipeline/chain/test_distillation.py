@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import torch
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
@@ -115,6 +116,75 @@ def test_a_teacher_reads_its_own_vectors_and_what_stands_before_it():
     torch.testing.assert_close(told.marginals, expected.marginals)
 
 
+def counted(teacher):
+    """The numbers of docs that the model of a teacher gets, call by call."""
+    model, calls = teacher.pipe.model, []
+    predict = model._func
+    model._func = lambda model, docs, is_train: (
+        calls.append(len(docs)) or predict(model, docs, is_train)
+    )
+    return calls
+
+
+@pytest.mark.parametrize("potentials", ["label_pair", "transition"])
+def test_a_teacher_with_a_cache_scores_each_doc_once_and_says_the_same(potentials):
+    nlp = made(small_model(potentials), seed=1)
+    nlp.add_pipe("sentencizer", first=True)
+    plain, teacher = Teacher(nlp, "ner"), Teacher(nlp, "ner", cache_gb=0.01)
+    calls = counted(teacher)
+    docs = [nlp.make_doc(text) for text in [*TEXTS, "Ada left. He left."]]
+    batches = [docs, docs[1:][::-1], [docs[2], nlp.make_doc("Eve went"), docs[0]]]
+    found = [teacher.distribution(batch) for batch in batches]
+    assert calls == [len(docs), 1]
+    for chain, batch in zip(found, batches):
+        expected = plain.distribution(batch)
+        assert chain.lengths.tolist() == expected.lengths.tolist()
+        torch.testing.assert_close(chain.marginals, expected.marginals)
+
+
+def test_docs_of_other_sentences_and_docs_that_do_not_fit_are_scored_again():
+    nlp = made(seed=1)
+    words = ["Ada", "met", "Bob", "."]
+    one, two = (
+        Doc(nlp.vocab, words=words, sent_starts=starts)
+        for starts in ([True, False, False, False], [True, False, True, False])
+    )
+    teacher = Teacher(nlp, "ner", cache_gb=0.01)
+    calls = counted(teacher)
+    assert teacher.distribution([one]).lengths.tolist() == [4]
+    assert teacher.distribution([two]).lengths.tolist() == [2, 2]
+    assert teacher.distribution([one]).lengths.tolist() == [4]
+    assert calls == [1, 1]
+    (array,) = nlp.get_pipe("ner").model.predict([one])
+    small = Teacher(nlp, "ner", cache_gb=1.5 * array.nbytes / 1e9)
+    calls = counted(small)
+    for doc in (one, two, one, two):
+        small.distribution([doc])
+    assert calls == [1, 1, 1]  # the first doc fits
+
+
+def test_sentences_that_name_their_document_are_not_kept_by_a_teacher_that_sees_documents():
+    for sees, expected in ((True, [1, 2, 1]), (False, [1, 1])):
+        model = small_model()
+        if sees:
+            model["tok2vec"] = {
+                "@architectures": "spacy-psa.DocumentMemory.v1",
+                "width": 4,
+                "tok2vec": model["tok2vec"],
+            }
+        nlp = made(model, seed=1)
+        teacher = Teacher(nlp, "ner", cache_gb=0.01)
+        calls = counted(teacher)
+        docs = [nlp.make_doc(text) for text in ("Ada left", "Bob met Ada")]
+        for doc in docs:
+            doc.user_data["document"] = "one"
+        alone = teacher.distribution(docs[:1]).marginals
+        together = teacher.distribution(docs).marginals[0, :2]
+        teacher.distribution(docs[:1])
+        assert calls == expected
+        assert torch.allclose(alone[0], together, atol=1e-6) is not sees
+
+
 def test_other_sentences_other_labels_and_wrong_weights_are_errors():
     teacher, nlp = made(), made()
     ner = nlp.get_pipe("ner")
@@ -122,6 +192,8 @@ def test_other_sentences_other_labels_and_wrong_weights_are_errors():
         ner.learn_from(Teacher(teacher, "ner"), weight=1.5)
     with pytest.raises(InputError, match="no component 'x' of a chain"):
         Teacher(teacher, "x")
+    with pytest.raises(InputError, match=r"cache_gb is -1: take 0 or more"):
+        Teacher(teacher, "ner", cache_gb=-1)
     other = made(scheme="BIO")
     with pytest.raises(InputError, match=r"tags O, B-.*: set the scheme of the teacher"):
         ner.learn_from(Teacher(other, "ner"))
