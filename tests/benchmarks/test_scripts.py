@@ -26,7 +26,7 @@ from benchmarks.recipes.train_dev import write_train_dev
 from benchmarks.record import FOLDER, explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
 from benchmarks.reliability.text import read_report
-from benchmarks.small_data.train import config_of, sample
+from benchmarks.small_data.train import config_of, joined, sample
 from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
@@ -327,6 +327,18 @@ def test_a_small_sample_is_a_part_of_a_larger_one_and_drawn_by_the_seed():
     assert sample(sentences, 0, 1) == sentences
 
 
+def test_samples_of_a_record_stay_beside_those_of_a_new_command():
+    earlier = {
+        "100": {"words": 1, "ours": {"steps": 1}, "accuracy": {"steps": 2}},
+        "3000": {"words": 3},
+    }
+    now = {"all": {"words": 9}, "100": {"words": 1, "ours": {"steps": 5}}, "1000": {"words": 2}}
+    found = joined(earlier, now)
+    assert list(found) == ["100", "1000", "3000", "all"]
+    assert found["100"] == {"words": 1, "ours": {"steps": 5}, "accuracy": {"steps": 2}}
+    assert found["3000"] == {"words": 3} and found["all"] == {"words": 9}
+
+
 def test_development_sentences_follow_the_training_sentences(tmp_path):
     vocab = spacy.blank("en").vocab
     for part, words in (("train", ["One", "Two"]), ("dev", ["Three"]), ("test", ["Four"])):
@@ -366,3 +378,8 @@ def test_small_samples_are_learned_by_the_quickstart_of_each_system(system, gold
     nlp = init_nlp(config)
     assert nlp.has_pipe("ner") and nlp.config["system"]["seed"] == 7
     assert config_of(system, gold, gold, None, 8) != config
+    often, seldom = (
+        config_of(system, gold, gold, None, 7, every)["training"]["eval_frequency"]
+        for every in (50, 200)
+    )
+    assert (often, seldom) == (50, 200) if system != "ours" else often == seldom
