@@ -1,6 +1,7 @@
 """The result of one training of a plan, as a JSON file: `record.json` in the folder of the run."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -169,7 +170,9 @@ def write_record(record: Record, path: Path) -> None:
 
 
 def find_records(folders: Sequence[Path]) -> list[Record]:
-    """Read all records below some folders, sorted by run and seed.
+    """Read all records below some folders, sorted by plan, run and seed.
+
+    Numbers in the name of a run are sorted by their value: window=2 stands before window=10.
 
     Raises:
         InputError: if a folder is missing or has no record; if two records are of one run and seed;
@@ -196,7 +199,13 @@ def find_records(folders: Sequence[Path]) -> list[Record]:
             _check_same_run(record, path, runs.setdefault(key[:2], (record, path)))
             records.append(record)
     unique = {(record.plan, record.run, record.seed): record for record in records}
-    return [unique[key] for key in sorted(unique, key=lambda key: (key[0], key[2]))]
+    return [unique[key] for key in sorted(unique, key=lambda key: (key[0], _parts(key[1]), key[2]))]
+
+
+def _parts(name: str) -> list[str | float]:
+    """Split a name into texts and numbers in turn."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", name)
+    return [float(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def by_run(records: Iterable[Record]) -> dict[str, list[Record]]:

@@ -61,6 +61,16 @@ def test_records_are_found_below_folders_and_grouped(tmp_path):
     assert groups == {"other/a": [1], "plan/a": [1], "b": [2, 10]}
 
 
+def test_runs_of_a_grid_are_sorted_by_their_numbers(tmp_path):
+    runs = ["a-rate=1e-05", "a-rate=0.0005", "a-rate=0.002", "a-window=2", "a-window=10", "b"]
+    for run in sorted(runs):
+        for seed in (1, 2):
+            write_record(make_record(run, seed), tmp_path / run / f"seed-{seed}" / FILE)
+    found = find_records([tmp_path])
+    assert [(each.run, each.seed) for each in found] == [(run, i) for run in runs for i in (1, 2)]
+    assert list(by_run(found)) == runs
+
+
 def test_two_results_of_one_training_are_an_error(tmp_path):
     for name in ("one", "two"):
         write_record(make_record(), tmp_path / name / FILE)
