@@ -12,6 +12,7 @@ from benchmarks import choose
 from benchmarks.choose import lost_by_int8, seeds, test_set
 from benchmarks.documents.tables import memory_speed
 from benchmarks.parser_speed.tables import rows_of_speed
+from benchmarks.recipes.tables import found
 from benchmarks.small_data.tables import sample_scores
 from benchmarks.tables import (
     Everything,
@@ -32,7 +33,10 @@ def parser_speed(everything: Everything) -> str:
 
 
 def ensembles(everything: Everything) -> list[str]:
-    records = everything["documents"]
+    records, recipes = everything["documents"], everything["recipes"]
+    chunkers = [percent(f1) for f1 in found(recipes, "train_dev_chunks", "best", "test")]
+    joined_chunkers = percent(recipes["joined_train_dev_chunks"]["results"]["test"])
+    student = spread(found(recipes, "distilled_wide_chunks", "raw", "test"))
     two, three, between, best = (
         percent(records[name]["results"]["test"])
         for name in ("ensemble", "joined-content_words", "joined-memory_between", "joined-best")
@@ -47,6 +51,8 @@ def ensembles(everything: Everything) -> list[str]:
         f"reach {told(seeds('memory', 2))}; joined, {two}",
         f"reach {told(seeds('content_words'))}; joined, {three}",
         f"reach {told(seeds('memory_between'))}; joined, {between}",
+        f"F1 of {', '.join(chunkers[:-1])} and {chunkers[-1]}; joined, {joined_chunkers}",
+        f"500 units that learns from the three, also on raw text, reaches {student}",
     ]
 
 

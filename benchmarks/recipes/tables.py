@@ -47,13 +47,12 @@ CHUNKS = {
     "psa_high_rate": "PSA-BiLSTM-CRF, rate of 0.002",
     "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
     "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
+    "bilstm_dropout": "the same, dropout rates of 0.4 in place of 0.55",
+    "bilstm_smoothed": "the same with those of 0.55, label smoothing of 2%",
     "bilstm_two_layers": "two BiLSTMs and CRF, plain transitions, rate of 0.002, 12 passes",
     "psa_transition": "PSA-BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "bilstm_intnet": "IntNet, BiLSTM-CRF, plain transitions, rate of 0.002, whole width, 12 passes",
     "bilstm_wide": "BiLSTM of 500 units, plain transitions, rate of 0.002, 12 passes",
-    "bilstm_smoothed": "BiLSTM-CRF, plain transitions, rate of 0.002, label smoothing of 2%",
-    "bilstm_dropout": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes, dropout "
-    "rates of 0.4",
 }
 TAGS = {
     "bilstm": "BiLSTM-CRF",
@@ -122,28 +121,26 @@ def train_dev(records: Records) -> str:
 def distilled(records: Records) -> str:
     """The table of the chunkers that learned from joined ones, beside these."""
     three = records["joined_train_dev_chunks"]["results"]
-    alone, student, more, student_of_more = (
+    alone, student, more, student_of_more, wide = (
         [found(records, plan, run, part) for part in PARTS]
         for plan, run in (
             ("best_chunks", "best"),
             ("distilled_chunks", "raw"),
             ("train_dev_chunks", "best"),
             ("distilled_train_dev_chunks", "raw"),
+            ("distilled_wide_chunks", "raw"),
         )
     )
     two = [[records["joined_teachers"]["results"][part]] for part in PARTS]
+    less, more_data = "training data alone", "and development data"
     rows = [
-        ("training data alone", "`best.cfg`", *alone),
-        ("training data alone", "two teachers, joined", *two),
-        ("training data alone", "`best.cfg`, distilled from the two over raw text", *student),
-        ("and development data", "`best.cfg`", [], more[1]),
-        ("and development data", "three of them, joined", [], [three["test"]]),
-        (
-            "and development data",
-            "`best.cfg`, distilled from the three over raw text",
-            [],
-            student_of_more[1],
-        ),
+        (less, "`best.cfg`", *alone),
+        (less, "two teachers, joined", *two),
+        (less, "`best.cfg`, distilled from the two over raw text", *student),
+        (more_data, "`best.cfg`", [], more[1]),
+        (more_data, "three teachers, joined", [], [three["test"]]),
+        (more_data, "`best.cfg`, distilled from the three over raw text", [], student_of_more[1]),
+        (more_data, "the same, of 500 units", [], wide[1]),
     ]
     body = [
         [data, system, spread(dev), spread(test), str(len(test))]
@@ -213,6 +210,8 @@ def claims(records: Records) -> list[str]:
     )
     more = mean(found(records, "train_dev_chunks", "best", "test"))
     student = runs(records, "distilled_chunks")["raw"]["1"]
+    (narrow,) = found(records, "distilled_train_dev_chunks", "raw", "test")
+    wide = found(records, "distilled_wide_chunks", "raw", "test")
     lost = mean(
         entities_alone(records, seed) - scores["test"]
         for seed, scores in runs(records, "train_dev_entities")["best"].items()
@@ -224,10 +223,12 @@ def claims(records: Records) -> list[str]:
         f"The chunks gain {percent(more - chunks)} points in the mean of 3 seeds",
         f"the {joined_more['models']} chunkers reach a test F1 of {percent(joined_more['test'])}",
         f"It is {percent(more)} in the mean of 3 seeds on all training data; these models reach "
-        f"{percent(joined_more['test'])} together",
-        f"student has a dev F1 of {percent(student['dev'])} and a test F1 of "
+        f"{percent(joined_more['test'])} together, and students of them more",
+        f"student of the two, with one seed, has a dev F1 of {percent(student['dev'])} and a test F1 of "
         f"{percent(student['test'])}. Its teachers, joined, have {percent(teachers['dev'])} and "
         f"{percent(teachers['test'])}",
+        f"that of 300 units, with one seed, has a test F1 of {percent(narrow)}. Those of 500 units "
+        f"have {percent(mean(wide))} in the mean of {len(wide)} seeds",
         f"alone has a test F1 of {percent(chunks_alone(records, '1'))} with this seed",
         f"best of these is {said}: {percent(score)}",
         f"reaches {percent(mean(found(records, 'best_chunks', 'best')))} in the mean of 3 seeds",
