@@ -48,7 +48,7 @@ CHUNKS = {
     "bilstm_full": "BiLSTM-CRF, rate of 0.002, whole widths, 12 passes",
     "bilstm_transition": "BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "bilstm_dropout": "the same, dropout rates of 0.4 in place of 0.55",
-    "bilstm_smoothed": "the same with those of 0.55, label smoothing of 2%",
+    "bilstm_smoothed": "whole widths, plain transitions, rate of 0.002, label smoothing of 2%",
     "bilstm_two_layers": "two BiLSTMs and CRF, plain transitions, rate of 0.002, 12 passes",
     "psa_transition": "PSA-BiLSTM-CRF, plain transitions, rate of 0.002, whole widths, 12 passes",
     "bilstm_intnet": "IntNet, BiLSTM-CRF, plain transitions, rate of 0.002, whole width, 12 passes",
@@ -224,8 +224,8 @@ def claims(records: Records) -> list[str]:
         f"the {joined_more['models']} chunkers reach a test F1 of {percent(joined_more['test'])}",
         f"It is {percent(more)} in the mean of 3 seeds on all training data; these models reach "
         f"{percent(joined_more['test'])} together, and students of them more",
-        f"student of the two, with one seed, has a dev F1 of {percent(student['dev'])} and a test F1 of "
-        f"{percent(student['test'])}. Its teachers, joined, have {percent(teachers['dev'])} and "
+        f"student of the two, with one seed, has a dev F1 of {percent(student['dev'])} and a "
+        f"test F1 of {percent(student['test'])}. Its teachers, joined, have {percent(teachers['dev'])} and "
         f"{percent(teachers['test'])}",
         f"that of 300 units, with one seed, has a test F1 of {percent(narrow)}. Those of 500 units "
         f"have {percent(mean(wide))} in the mean of {len(wide)} seeds",
