@@ -133,10 +133,10 @@ def distilled(records: Records) -> str:
     )
     two = [[records["joined_teachers"]["results"][part]] for part in PARTS]
     less, more_data = "training data alone", "and development data"
-    rows = [
-        (less, "`best.cfg`", *alone),
-        (less, "two teachers, joined", *two),
-        (less, "`best.cfg`, distilled from the two over raw text", *student),
+    rows: list[tuple[str, str, list[float], list[float]]] = [
+        (less, "`best.cfg`", alone[0], alone[1]),
+        (less, "two teachers, joined", two[0], two[1]),
+        (less, "`best.cfg`, distilled from the two over raw text", student[0], student[1]),
         (more_data, "`best.cfg`", [], more[1]),
         (more_data, "three teachers, joined", [], [three["test"]]),
         (more_data, "`best.cfg`, distilled from the three over raw text", [], student_of_more[1]),
@@ -225,8 +225,8 @@ def claims(records: Records) -> list[str]:
         f"It is {percent(more)} in the mean of 3 seeds on all training data; these models reach "
         f"{percent(joined_more['test'])} together, and students of them more",
         f"student of the two, with one seed, has a dev F1 of {percent(student['dev'])} and a "
-        f"test F1 of {percent(student['test'])}. Its teachers, joined, have {percent(teachers['dev'])} and "
-        f"{percent(teachers['test'])}",
+        f"test F1 of {percent(student['test'])}. Its teachers, joined, have "
+        f"{percent(teachers['dev'])} and {percent(teachers['test'])}",
         f"that of 300 units, with one seed, has a test F1 of {percent(narrow)}. Those of 500 units "
         f"have {percent(mean(wide))} in the mean of {len(wide)} seeds",
         f"alone has a test F1 of {percent(chunks_alone(records, '1'))} with this seed",

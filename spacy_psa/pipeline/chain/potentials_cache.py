@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
-import numpy
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 
@@ -28,7 +27,7 @@ class PotentialsCache:
         InputError: if the size is below 0.
 
     Examples:
-        >>> import spacy
+        >>> import numpy, spacy
         >>> doc = spacy.blank("en")("Ada met Bob")
         >>> cache = PotentialsCache(gigabytes=0.5)
         >>> def compute(docs):
