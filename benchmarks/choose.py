@@ -208,7 +208,7 @@ def other_tasks(everything: Everything) -> str:
         ),
         (
             "chunks, CoNLL-2000",
-            "the same of 500 units, distilled over raw text",
+            "the same of 500 units, with development data, distilled over raw text",
             recipe("distilled_wide_chunks", "raw"),
             "",
         ),

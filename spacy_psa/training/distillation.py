@@ -32,8 +32,8 @@ def distill(
         weight: how much the teacher counts beside the annotation, from 0 to 1.
         pipe: the name of the component in both pipelines; None if each has one `crf_*` component.
         also: a further callback, called before; such as `check_dev_labels.v1`.
-        cache_gb: the gigabytes of the teacher's potentials that are kept in memory, so that the
-            teacher scores a text in the first pass alone. A training that is killed and resumed
+        cache_gb: the gigabytes of the teacher's potentials that are kept on its device, so that it
+            scores a text in the first pass alone. A training that is killed and resumed
             computes them again, beside other texts, so its weights differ in the last digits from
             those of one that never was.
 

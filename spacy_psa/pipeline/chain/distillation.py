@@ -27,9 +27,9 @@ class Teacher:
         nlp: the pipeline of the component. The components before it annotate the docs first, so a
             teacher may listen to a shared tok2vec or transformer.
         name: the name of the component.
-        cache_gb: the gigabytes of potentials that are kept, so that a doc which comes again is not
-            scored again. Sentences that name their document are not kept if the teacher sees whole
-            documents.
+        cache_gb: the gigabytes of potentials that are kept on the model's device, so that a doc
+            which comes again is not scored again. Sentences that name their document are not kept
+            if the teacher sees whole documents.
 
     Raises:
         InputError: if the pipeline has no such component of a chain, or `cache_gb` is below 0.
@@ -71,8 +71,7 @@ class Teacher:
             A chain with one row for each sentence of the docs.
         """
         told = self.cache.potentials(docs, self._potentials, self._stands_alone)
-        asarray = self.pipe.model.ops.xp.asarray
-        scores = [asarray(array) for arrays in told for array in arrays if len(array)]
+        scores = [array for arrays in told for array in arrays if len(array)]
         return self.pipe._given(scores, [Known()] * len(scores))
 
     def _potentials(self, docs: list[Doc]) -> list[Potentials]:
@@ -80,7 +79,7 @@ class Teacher:
         for pipe in self.before:
             whole = hasattr(pipe, "pipe")  # a function has none
             own = list(pipe.pipe(own, batch_size=len(own))) if whole else [*map(pipe, own)]
-        scores = map(self.pipe.model.ops.to_numpy, self.pipe._potentials(own))
+        scores = iter(self.pipe._potentials(own))
         return [[next(scores) for _ in sentence_bounds(doc)] for doc in own]
 
     def _stands_alone(self, doc: Doc) -> bool:

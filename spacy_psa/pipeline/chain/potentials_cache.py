@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
-from numpy.typing import NDArray
 from spacy.tokens import Doc
+from thinc.types import Floats2d
 
 from spacy_psa.errors import check_amounts
 
-Potentials = list[NDArray]
+Potentials = list[Floats2d]
 """An array for each sentence of a doc."""
 ATTRIBUTES: list[int | str] = ["ORTH", "NORM", "SPACY", "SENT_START", "TAG", "POS", "MORPH"]
 ATTRIBUTES += ["LEMMA", "DEP", "HEAD", "ENT_IOB", "ENT_TYPE", "ENT_KB_ID"]
@@ -55,7 +55,7 @@ class PotentialsCache:
 
         Args:
             docs: the docs.
-            compute: gives the potentials of docs, as arrays in main memory.
+            compute: gives the potentials of docs; they are kept on their device.
             may_keep: whether the potentials of a doc depend on this doc alone.
         """
         keys = [_key(doc) if self._left and may_keep(doc) else None for doc in docs]
