@@ -34,8 +34,8 @@ def distill(
         also: a further callback, called before; such as `check_dev_labels.v1`.
         cache_gb: the gigabytes of the teacher's potentials that are kept on its device, so that it
             scores a text in the first pass alone. A training that is killed and resumed
-            computes them again, beside other texts, so its weights differ in the last digits from
-            those of one that never was.
+            computes them again, beside other texts. Rounding then differs, and so may the weights
+            at the end.
 
     Returns:
         A function of the pipeline. It raises InputError if the teacher cannot teach the student.
