@@ -32,6 +32,7 @@ def document_memory(
     dropout: float = 0.3,
     precision: Precision = "float32",
     content_words: bool = False,
+    memory_dropout: float = 0.0,
 ) -> Model:
     """Build `DocumentMemory.v1`, which lets a token see the other occurrences of its word.
 
@@ -53,6 +54,8 @@ def document_memory(
             own.
         content_words: whether punctuation and the language's stop words in lower case keep the
             vectors that `tok2vec` gives, and are no occurrences for others.
+        memory_dropout: share of the tokens that training leaves without their memory, drawn anew
+            each time. With it, the model also learns to annotate single sentences.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
@@ -75,7 +78,13 @@ def document_memory(
     """
     with naming("DocumentMemory.v1"):
         check_sizes(occurrences=occurrences)
-    settings = {"width": width, "scoring": scoring, "dropout": dropout, "precision": precision}
+    settings = {
+        "width": width,
+        "scoring": scoring,
+        "dropout": dropout,
+        "precision": precision,
+        "memory_dropout": memory_dropout,
+    }
     return documentwise(
         "document_memory",
         "DocumentMemory.v1",

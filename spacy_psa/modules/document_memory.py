@@ -7,6 +7,7 @@ little about a name, another sentence of the document may say more.
 import torch
 from torch import Tensor, nn
 
+from spacy_psa.errors import check_rates
 from spacy_psa.kernels import available
 from spacy_psa.modules.document_attention import DocumentAttention, Scoring
 from spacy_psa.modules.initialization import glorot
@@ -32,6 +33,8 @@ class DocumentMemory(DocumentAttention):
         scoring: "attention" as above, or "mean": all occurrences count alike, α_ij is 1 / their
             number.
         dropout: dropout rate on a_i.
+        memory_dropout: share of the tokens with other occurrences that keep their state in
+            training, drawn anew each time.
         precision: "float32", or "bfloat16" to multiply by Q, K, V, W and U in it.
 
     Raises:
@@ -54,8 +57,11 @@ class DocumentMemory(DocumentAttention):
         scoring: Scoring = "attention",
         dropout: float = 0.3,
         precision: Precision = "float32",
+        memory_dropout: float = 0.0,
     ):
         super().__init__(input_width, width, scoring, dropout, precision)
+        check_rates(memory_dropout=memory_dropout)
+        self.memory_dropout = memory_dropout
         self.gate = glorot(nn.Linear(2 * width, input_width))
 
     def forward(self, x: Tensor, occurrences: Tensor) -> Tensor:
@@ -86,6 +92,9 @@ class DocumentMemory(DocumentAttention):
         found = self.read(asked, key(own), value(own), others)
         added = self.dropout(torch.tanh(project(found)))
         gate = torch.sigmoid(gate_of(torch.cat([asked, found], 1)))
+        if self.training and self.memory_dropout:
+            left_out = torch.rand(len(rows), 1, device=gate.device) < self.memory_dropout
+            gate = gate.masked_fill(left_out, 1.0)
         return x.index_copy(0, rows, torch.lerp(added, own, gate))
 
     def _annotate(self, x: Tensor, rows: Tensor, others: Tensor) -> Tensor:

@@ -86,12 +86,32 @@ def test_dropout_is_for_what_the_others_say():
     assert (found[0].abs() < x[0].abs()).all()
 
 
+def test_memory_dropout_leaves_some_tokens_as_they_are_in_training_alone():
+    module = randomised(DocumentMemory(WIDTH, INNER, dropout=0.0, memory_dropout=0.5)).train()
+    x, places = states(), torch.tensor(OCCURRENCES)
+    expected = looped(module, x, OCCURRENCES)
+    kept = set()
+    for _ in range(50):
+        for row, before, mixed in zip(module(x, places), x, expected, strict=True):
+            kept.add(torch.equal(row, before))
+            assert torch.equal(row, before) or torch.allclose(row, mixed)
+    assert kept == {True, False}
+    torch.testing.assert_close(module.eval()(x, places), expected)
+
+
+def test_with_a_memory_dropout_of_one_training_has_no_memory():
+    module = randomised(DocumentMemory(WIDTH, INNER, memory_dropout=1.0)).train()
+    x = states()
+    assert torch.equal(module(x, torch.tensor(OCCURRENCES)), x)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"width": 0}, "width is 0"),
         ({"scoring": "sum"}, "scoring is 'sum'"),
         ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"memory_dropout": -0.1}, "memory_dropout is -0.1"),
     ],
 )
 def test_bad_settings_are_named(settings, message):
