@@ -8,6 +8,7 @@ its name, as in ontonotes-bfloat16. A training that was cut short goes on where 
 NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
+- `no_memory_dropout`: the same with a `memory_dropout` of 0.
 - `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
@@ -30,9 +31,11 @@ from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
 AS_IT_IS = ("best", "memory_between", "context", "memory")
+OF_BEST = ("no_memory_dropout",)
+"""Those that begin with best.cfg."""
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
-NAMES = (*AS_IT_IS, *CHANGED)
+NAMES = (*AS_IT_IS, *OF_BEST, *CHANGED)
 IN_BFLOAT16 = ("sentences", "bfloat16")
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
@@ -45,7 +48,11 @@ PASSES_24 = (
     "training.max_steps=18256",
     "training.optimizer.learn_rate.total_steps=18256",
 )
-OF_NAME = {"content_words": CONTENT_WORDS, "passes_24": PASSES_24}
+OF_NAME = {
+    "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
+    "content_words": CONTENT_WORDS,
+    "passes_24": PASSES_24,
+}
 OF_CORPUS = {
     "ontonotes": (
         "corpora.train.max_tokens=500",
@@ -55,6 +62,8 @@ OF_CORPUS = {
     )
 }
 """Its documents are long, so they are cut, and one pass has 3,078 batches; 12 passes."""
+BASES = {**{name: name for name in AS_IT_IS}, **dict.fromkeys(OF_BEST, "best")}
+"""The config in configs/ner that a name begins with, where it is not memory.cfg."""
 PARTS = ("", "tok2vec.", "tok2vec.tok2vec.encode.")
 """The head, the memory and the encoder in the model of the config."""
 
@@ -73,7 +82,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    base = f"configs/ner/{name if name in AS_IT_IS else 'memory'}.cfg"
+    base = f"configs/ner/{BASES.get(name, 'memory')}.cfg"
     changes = list(OF_CORPUS.get(corpus, ()))
     if name in IN_BFLOAT16:
         changes += [f"components.ner.model.{part}precision=bfloat16" for part in PARTS]

@@ -1,0 +1,70 @@
+"""Score models with a document memory on whole documents, and on each sentence by itself.
+
+Each MODEL is a folder as `benchmarks.documents.train` writes it, training/documents/NAME-SEED. A
+sentence by itself has no document, so a token sees only its own sentence.
+
+The record benchmarks/documents/results/single_sentences.json has `models`: {NAME-SEED: {`dev` and
+`test`: {`documents` and `sentences`: F1 as a fraction of 1}}}. A record also has the models of
+earlier commands.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import spacy
+import torch
+from spacy.language import Language
+from spacy.training import Corpus, Example
+
+from benchmarks.record import read_record, write_record
+from spacy_psa.corpora.documents import read_document_corpus
+
+RESULT = Path(__file__).parent / "results" / "single_sentences.json"
+PARTS = ("dev", "test")
+Reader = Callable[[Language], Iterable[Example]]
+
+
+def readers(path: Path) -> dict[str, Reader]:
+    """The reader of each way: spaCy's own does not pass on the names of documents."""
+    return {
+        "documents": read_document_corpus(path),
+        "sentences": Corpus(path, gold_preproc=False),
+    }
+
+
+def score(nlp: Language, path: Path) -> dict[str, float]:
+    """F1 on a file, read in both ways."""
+    return {
+        way: nlp.evaluate(list(read(nlp)), batch_size=256)["ents_f"] or 0.0
+        for way, read in readers(path).items()
+    }
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.documents.single_sentences",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of the corpus")
+    found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="folders of models")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    torch.set_num_threads(1)
+    data = [given.corpus / f"{part}.spacy" for part in PARTS]
+    models = read_record(RESULT)["results"]["models"] if RESULT.exists() else {}
+    for folder in given.models:
+        nlp = spacy.load(folder / "model-best")
+        models[folder.name] = {
+            part: score(nlp, path) for part, path in zip(PARTS, data, strict=True)
+        }
+        print(folder.name, models[folder.name], flush=True)
+    write_record(RESULT, "documents", {"models": models}, data=data)
+
+
+if __name__ == "__main__":
+    main()
