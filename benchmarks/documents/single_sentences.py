@@ -9,36 +9,27 @@ earlier commands.
 """
 
 import argparse
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import spacy
 import torch
 from spacy.language import Language
-from spacy.training import Corpus, Example
+from spacy.training import Corpus
 
 from benchmarks.record import read_record, write_record
-from spacy_psa.corpora.documents import read_document_corpus
+from spacy_psa.scoring.result import read_examples
 
 RESULT = Path(__file__).parent / "results" / "single_sentences.json"
 PARTS = ("dev", "test")
-Reader = Callable[[Language], Iterable[Example]]
-
-
-def readers(path: Path) -> dict[str, Reader]:
-    """The reader of each way: spaCy's own does not pass on the names of documents."""
-    return {
-        "documents": read_document_corpus(path),
-        "sentences": Corpus(path, gold_preproc=False),
-    }
 
 
 def score(nlp: Language, path: Path) -> dict[str, float]:
-    """F1 on a file, read in both ways."""
-    return {
-        way: nlp.evaluate(list(read(nlp)), batch_size=256)["ents_f"] or 0.0
-        for way, read in readers(path).items()
+    """F1 on a file, read in both ways: spaCy's own reader does not pass on documents."""
+    ways = {
+        "documents": read_examples(nlp, path),
+        "sentences": list(Corpus(path, gold_preproc=False)(nlp)),
     }
+    return {way: nlp.evaluate(given, batch_size=256)["ents_f"] for way, given in ways.items()}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -48,6 +48,7 @@ from spacy_psa.cli.recipes import FEW_WORDS
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.provenance import provenance
+from spacy_psa.scoring.result import read_examples
 
 RESULTS = Path(__file__).parent / "results"
 COSTS = {"cost": 3.0, "no_cost": 0.0}
@@ -90,12 +91,6 @@ def config_of(
     return config
 
 
-def examples_of(nlp: Language, path: Path) -> list[Example]:
-    """Read a file as the config of a pipeline reads development data."""
-    corpora = nlp.config.interpolate()["corpora"]
-    return list(registry.resolve({"dev": {**corpora["dev"], "path": str(path)}})["dev"](nlp))
-
-
 def score(nlp: Language, examples: list[Example]) -> dict[str, float]:
     """Precision, recall and F1 of a pipeline on examples."""
     found = nlp.evaluate(examples, batch_size=256)
@@ -114,7 +109,7 @@ def learn(config: Config, limit: float | None) -> tuple[Language, dict[str, Any]
     whole = nlp.config.interpolate()
     training = registry.resolve(whole["training"], schema=ConfigSchemaTraining)
     corpus = registry.resolve(whole["corpora"])["train"]
-    dev = examples_of(nlp, whole["paths"]["dev"])
+    dev = read_examples(nlp, Path(whole["paths"]["dev"]))
     evaluating = 0.0
 
     def evaluate() -> tuple[float, dict[str, float]]:
@@ -178,7 +173,7 @@ def run(corpus: Path, size: int, seed: int, vectors: bool, systems: list[str]) -
             limit = None if system in OURS else row["ours"]["seconds"]
             nlp, scores, found = learn(config, limit)
             found["dev"] = {key: scores[key] for key in KEYS}
-            found["test"] = score(nlp, examples_of(nlp, corpus / "test.spacy"))
+            found["test"] = score(nlp, read_examples(nlp, corpus / "test.spacy"))
             source = provenance()
             found["commit"], found["cpu"] = source["commit"], source["machine"]["cpu"]
             with atomic_path(kept) as path:

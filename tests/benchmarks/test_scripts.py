@@ -26,7 +26,7 @@ from benchmarks.recipes.train_dev import write_train_dev
 from benchmarks.record import FOLDER, explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
 from benchmarks.reliability.text import read_report
-from benchmarks.small_data.train import config_of, examples_of, joined, sample
+from benchmarks.small_data.train import config_of, joined, sample
 from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
@@ -38,9 +38,6 @@ from spacy_psa.performance.pipelines import Annotation
 from spacy_psa.scoring.result import measure
 from tests.helpers.paths import ROOT
 from tests.helpers.pipelines import make_examples, make_nlp, train
-
-SENTENCES = {"@readers": "spacy.Corpus.v1", "gold_preproc": False}
-DOCUMENTS = {"@readers": "spacy-psa.DocumentCorpus.v1"}
 
 
 @pytest.fixture
@@ -373,18 +370,6 @@ def test_raw_text_has_no_sentence_of_the_corpus_in_any_tokenization(tmp_path):
     (found,) = read_docbin(tmp_path / "raw.spacy", vocab)
     assert [token.text for token in found] == ["Prices", "rose", "."]
     assert not found.has_annotation("TAG")
-
-
-@pytest.mark.parametrize(("reader", "lengths"), [(SENTENCES, [1, 2, 1]), (DOCUMENTS, [3, 1])])
-def test_held_out_data_is_read_as_the_config_reads_it(reader, lengths, tmp_path):
-    nlp = spacy.blank("en")
-    docs = [Doc(nlp.vocab, words=words) for words in (["Stop"], ["Go", "on"], ["Hi"])]
-    for doc, document in zip(docs, [1, 1, 2], strict=True):
-        doc.user_data["document"] = document
-    write_docbin(docs, tmp_path / "test.spacy")
-    nlp.config["corpora"]["dev"] = {**reader, "path": None}
-    found = examples_of(nlp, tmp_path / "test.spacy")
-    assert [len(example.predicted) for example in found] == lengths
 
 
 @pytest.mark.parametrize("system", ["ours", "efficiency", "accuracy"])
