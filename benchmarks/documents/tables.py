@@ -76,23 +76,25 @@ def memory_speed(speed: dict[str, Any]) -> float:
 
 def gained_on_sentences(records: Records, part: str) -> float:
     """The points of F1 that memory dropout brings on single sentences, in the mean."""
-    models = records["single_sentences"]["results"]["models"]
-    by = [
-        mean(
-            row[part]["sentences"] for name, row in models.items() if name.startswith(f"{system}-")
-        )
+    having, lacking = (
+        mean(row[part]["sentences"] for row in _read_both_ways(records, system))
         for system in ("best", "no_memory_dropout")
-    ]
-    return 100 * (by[0] - by[1])
+    )
+    return 100 * (having - lacking)
+
+
+def _read_both_ways(records: Records, system: str) -> list[dict[str, dict[str, float]]]:
+    """The F1 of each seed of a system, by part of the corpus and by documents or sentences."""
+    models = records["single_sentences"]["results"]["models"]
+    return [row for name, row in models.items() if name.startswith(f"{system}-")]
 
 
 def single_sentences(records: Records) -> str:
     """The F1 of models on whole documents and on each sentence by itself."""
-    models = records["single_sentences"]["results"]["models"]
     columns = [(part, way) for part in ("dev", "test") for way in ("documents", "sentences")]
     body = []
     for system in ("best", "no_memory_dropout"):
-        rows = [row for name, row in models.items() if name.startswith(f"{system}-")]
+        rows = _read_both_ways(records, system)
         f1 = [spread([row[part][way] for row in rows]) for part, way in columns]
         body.append([SYSTEMS[system], str(len(rows)), *f1])
     return table(["config", "seeds", *(f"{part} F1, {way}" for part, way in columns)], body)
@@ -153,8 +155,8 @@ def claims(records: Records) -> list[str]:
         f"Without memory dropout, it is {percent(mean(for_documents))} in the mean of "
         f"{len(for_documents)} seeds, and dev F1 "
         f"{percent(mean(_dev(records, 'no_memory_dropout')))}",
-        f"3 models without memory dropout (seeds 2 to 4) reach {percent(of_documents['dev'])} and "
-        f"{percent(of_documents['test'])}",
+        f"{of_documents['models']} models without memory dropout (seeds 2 to 4) reach "
+        f"{percent(of_documents['dev'])} and {percent(of_documents['test'])}",
         f"dev F1 of {percent(best_score(records['context-1']))} and a test F1 of "
         f"{percent(test_f(records['context-1']))}, below",
         f"dev F1 of `memory_between.cfg` is {percent(mean(_dev(records, 'memory_between')))}",

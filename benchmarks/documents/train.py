@@ -31,11 +31,11 @@ from spacy_psa.scoring.provenance import command
 
 RESULTS = Path(__file__).parent / "results"
 AS_IT_IS = ("best", "memory_between", "context", "memory")
-OF_BEST = ("no_memory_dropout",)
-"""Those that begin with best.cfg."""
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
-NAMES = (*AS_IT_IS, *OF_BEST, *CHANGED)
+BASES = {name: name for name in AS_IT_IS}
+BASES |= {"no_memory_dropout": "best"} | dict.fromkeys(CHANGED, "memory")
+"""The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
 DEFAULT = "conll2003"
 CONTENT_WORDS = (
@@ -62,8 +62,6 @@ OF_CORPUS = {
     )
 }
 """Its documents are long, so they are cut, and one pass has 3,078 batches; 12 passes."""
-BASES = {**{name: name for name in AS_IT_IS}, **dict.fromkeys(OF_BEST, "best")}
-"""The config in configs/ner that a name begins with, where it is not memory.cfg."""
 PARTS = ("", "tok2vec.", "tok2vec.tok2vec.encode.")
 """The head, the memory and the encoder in the model of the config."""
 
@@ -82,7 +80,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "documents", result)
     data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    base = f"configs/ner/{BASES.get(name, 'memory')}.cfg"
+    base = f"configs/ner/{BASES[name]}.cfg"
     changes = list(OF_CORPUS.get(corpus, ()))
     if name in IN_BFLOAT16:
         changes += [f"components.ner.model.{part}precision=bfloat16" for part in PARTS]
@@ -106,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    found.add_argument("name", choices=NAMES, metavar="NAME", help=" or ".join(NAMES))
+    found.add_argument("name", choices=BASES, metavar="NAME", help=" or ".join(BASES))
     found.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
     found.add_argument("--corpus", default=DEFAULT, help=f"folder of corpus/ ({DEFAULT})")
     return found

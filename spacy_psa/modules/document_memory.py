@@ -33,9 +33,9 @@ class DocumentMemory(DocumentAttention):
         scoring: "attention" as above, or "mean": all occurrences count alike, α_ij is 1 / their
             number.
         dropout: dropout rate on a_i.
+        precision: "float32", or "bfloat16" to multiply by Q, K, V, W and U in it.
         memory_dropout: share of the tokens with other occurrences that keep their state in
             training, drawn anew each time.
-        precision: "float32", or "bfloat16" to multiply by Q, K, V, W and U in it.
 
     Raises:
         InputError: for an unknown `scoring` or `precision`, a width below 1, and a rate that is not
