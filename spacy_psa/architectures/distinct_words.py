@@ -14,7 +14,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.layers import join_rows, shim_of
 from spacy_psa.sentences import Sentences
 
 Embedder = Model[list[Doc], list[Floats2d]]
@@ -91,7 +91,7 @@ def hand_out(
 
     def backprop(dY: list[Floats2d]) -> list[Doc]:
         d_vectors = model.ops.alloc2f(*vectors.shape)
-        model.ops.scatter_add(d_vectors, index, xp.concatenate(dY))
+        model.ops.scatter_add(d_vectors, index, join_rows(xp, dY))
         embed_backprop(d_vectors)
         return []
 

@@ -19,7 +19,7 @@ from spacy_psa.architectures.sentencewise import (
     sentence_vectors,
 )
 from spacy_psa.bridge.architecture import on_meta
-from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.layers import join_rows, shim_of
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError, naming
 from spacy_psa.ragged import batches_by_size
@@ -94,7 +94,7 @@ def _forward(
     parts = [len(array) for array in vectors]
     shim = shim_of(model)
     x = xp2torch(
-        model.ops.xp.concatenate([array for array in vectors if len(array)]),
+        join_rows(model.ops.xp, [array for array in vectors if len(array)]),
         requires_grad=is_train,
         device=shim.device,
     )
@@ -102,7 +102,7 @@ def _forward(
     ends = numpy.cumsum(sizes)[:-1].tolist()
 
     def backprop(d_vectors: list[Floats2d]) -> Any:
-        d_output = xp2torch(model.ops.xp.concatenate(d_vectors), device=shim.device)
+        d_output = xp2torch(join_rows(model.ops.xp, d_vectors), device=shim.device)
         d_x = torch_backprop(d_output)[0]
         assert d_x is not None
         inner = numpy.cumsum(parts)[:-1].tolist()

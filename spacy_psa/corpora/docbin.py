@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
@@ -85,16 +86,29 @@ def _is_whole(docbin: DocBin) -> bool:
 def codecs_known() -> Iterator[None]:
     """Make reading and writing of docs faster within this block.
 
-    srsly asks all installed packages for codecs of msgpack each time that it packs or unpacks
-    something, so also for every span group of a `Doc`. This takes most of the time of reading a
-    `Doc`. In this block srsly does not ask, unless a package has such codecs.
+    srsly looks for codecs of msgpack each time that it packs or unpacks something, so also for
+    every span group of a `Doc`: in all installed packages, and among all that is registered. This
+    takes most of the time of reading a `Doc`. In this block it is told those that it found first.
     """
-    quiet = [r for r in (msgpack_encoders, msgpack_decoders) if not r.get_entry_points()]
-    before = [registry.entry_points for registry in quiet]
-    for registry in quiet:
-        registry.entry_points = False
+    own = [vars(registry) for registry in (msgpack_encoders, msgpack_decoders)]
+    before = [attributes.get("get_all") for attributes in own]
+    for attributes, registry in zip(own, (msgpack_encoders, msgpack_decoders)):
+        attributes["get_all"] = _Known(registry.get_all())
     try:
         yield
     finally:
-        for registry, value in zip(quiet, before):
-            registry.entry_points = value
+        for attributes, function in zip(own, before):
+            if function is None or isinstance(function, _Known):  # of another thread
+                attributes.pop("get_all", None)
+            else:
+                attributes["get_all"] = function
+
+
+class _Known:
+    """Gives what a registry held when it was asked."""
+
+    def __init__(self, codecs: dict[str, Any]):
+        self.codecs = codecs
+
+    def __call__(self) -> dict[str, Any]:
+        return self.codecs

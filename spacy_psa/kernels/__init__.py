@@ -1,7 +1,8 @@
-"""The few loops that take most of the time, compiled for the CPU by numba.
+"""The few loops that take most of the time, compiled for the CPU by numba, for a GPU by CuPy.
 
-Each of them has a twin in torch, which computes the same more slowly. A kernel file imports numba
-at its top and is imported only if `available()` is true. So the package also works without numba.
+Each of them has a twin in torch, which computes the same more slowly. A kernel file for the CPU
+imports numba at its top and is imported only if `available()` is true. So the package also works
+without numba.
 """
 
 import functools
@@ -26,3 +27,19 @@ def available() -> bool:
         )
         return False
     return True
+
+
+@functools.cache
+def available_on_gpu() -> bool:
+    """Return whether compiled kernels can be used on a GPU; spaCy needs CuPy there, too.
+
+    `SPACY_PSA_KERNELS=0` in the environment turns them off.
+    """
+    if os.environ.get("SPACY_PSA_KERNELS") == "0":
+        return False
+    try:
+        import cupy
+
+        return bool(cupy.cuda.runtime.getDeviceCount())
+    except Exception:  # without CuPy, torch does the work
+        return False

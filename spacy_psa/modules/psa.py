@@ -25,8 +25,9 @@ Activation = Literal["tanh", "relu", "sigmoid"]
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
 
-# Size of the largest tensor in `additive_attention`. About four tensors of this size exist at once.
-CHUNK_BYTES = 1 << 26
+# Size of the largest tensor in `additive_attention`, on a CPU and on a GPU, which needs more work
+# at a time. About four tensors of this size exist at once.
+CHUNK_BYTES = {"cpu": 1 << 26, "cuda": 1 << 29}
 
 # Rows that `ContextFusion` works on at a time in annotation.
 BLOCK_ROWS = 1024
@@ -265,7 +266,7 @@ def _attention_chunks(
 
     tensors = (a, c, w, table, distance) + (() if values is None else (values,))
     row_bytes = len(a) * min(n, 3 * band) * a.shape[2] * a.element_size()
-    step = max(1, min(band, CHUNK_BYTES // row_bytes))
+    step = max(1, min(band, CHUNK_BYTES["cuda" if a.is_cuda else "cpu"] // row_bytes))
     for start in range(0, n, step):
         if step < n and torch.is_grad_enabled():
             yield checkpoint(
@@ -347,7 +348,7 @@ class ContextFusion(nn.Module):
         once = Distinct(x)
         s = self.dropout(self.attention(x, lengths, once))
         parts = self._multipliers()
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or x.device.type != "cpu":
             gate, context = _gate(parts, s, parts.gate_input(x))
             return torch.lerp(context, x, gate)
         # Some rows at a time, so that they stay in the processor's cache. x~ replaces s.

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from spacy_psa import kernels
+from spacy_psa.kernels import gpu_chain
+from spacy_psa.ragged import pad, positions, unpad
 from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
 
@@ -29,9 +31,9 @@ class LinearChain(StructuredDistribution[Tensor]):
     `StructuredDistribution` for what holds for all distributions. Here gradients also flow from
     `pairwise_marginals`.
 
-    On the CPU, the compiled `kernels.chain` does the work if it can. Otherwise the work is done by
-    a scan in a semiring, which also runs on GPUs, and which gives the gradients of `marginals` and
-    `entropy`, and second derivatives.
+    On the CPU, the compiled `kernels.chain` does the work if it can, and on a GPU
+    `kernels.gpu_chain`. Otherwise the work is done by a scan in a semiring, which runs everywhere,
+    and which gives the gradients of `marginals` and `entropy`, and second derivatives.
 
     Args:
         potentials: (B, n, K, K) float. `potentials[b, t, y_prev, y]` is the log potential of tag y
@@ -215,7 +217,7 @@ class LinearChain(StructuredDistribution[Tensor]):
             # H = Σ_t H(y_{t-1}, y_t) - H(y_{t-1}) subtracts no large numbers.
             tags = torch.xlogy(self.marginals, self.marginals).sum(2, dtype=torch.float64)
             inner = torch.arange(tags.shape[1]) < self.lengths[:, None] - 1
-            entropy = tags.masked_fill(~inner, 0.0).sum(1) - self._pair_sum
+            entropy = tags.masked_fill(~inner.to(self.device), 0.0).sum(1) - self._pair_sum
             return entropy.clamp(min=0.0).to(self.dtype)
         with recording():
             return self._total(Entropy(), self.potentials)[1].to(self.dtype)
@@ -298,8 +300,11 @@ class LinearChain(StructuredDistribution[Tensor]):
 
     @property
     def _compiled(self) -> bool:
-        known = self.dtype in (torch.float32, torch.float64)
-        return known and self.device.type == "cpu" and kernels.available()
+        if self.dtype not in (torch.float32, torch.float64):
+            return False
+        if self.device.type == "cuda":
+            return kernels.available_on_gpu()
+        return self.device.type == "cpu" and kernels.available()
 
     @property
     def _requires_grad(self) -> bool:
@@ -324,10 +329,7 @@ class LinearChain(StructuredDistribution[Tensor]):
                 return self._total(Log(), self.potentials)[0]
             if self.potentials.requires_grad:
                 return cast(Tensor, _LogPartition.apply(self.potentials, self.lengths))
-        from spacy_psa.kernels import chain as kernel
-
-        potentials = self.potentials.contiguous().numpy()
-        return torch.from_numpy(kernel.log_partition(potentials, self.lengths.numpy()))
+        return _log_partition(self.potentials, self.lengths)
 
     @cached_property
     def _expected(self) -> Tensor:
@@ -345,16 +347,13 @@ class LinearChain(StructuredDistribution[Tensor]):
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tensor]]:
         if self._compiled:
-            from spacy_psa.kernels import chain as kernel
-
-            potentials = self.potentials.detach().contiguous().numpy()
-            best = kernel.viterbi(potentials, self.lengths.numpy())
-            return torch.from_numpy(best[0]), self._cut(torch.from_numpy(best[1]))
+            best, paths = _viterbi(self.potentials.detach(), self.lengths)
+            return best, self._cut(paths)
         scores, tags = self._trace(Max())
         return scores[0], self._cut(tags[0])
 
     def _kbest(self, k: int) -> tuple[Tensor, list[list[Tensor]]]:
-        if self._compiled:
+        if self._compiled and self.device.type == "cpu":
             from spacy_psa.kernels import chain as kernel
 
             potentials = self.potentials.detach().contiguous().numpy()
@@ -467,9 +466,44 @@ class _LogPartition(torch.autograd.Function):
         return gradient.to(expected.dtype)[:, None, None, None] * expected, None
 
 
+def _log_partition(potentials: Tensor, lengths: Tensor) -> Tensor:
+    """Compute log Z (B,) by a kernel, without a gradient."""
+    if potentials.device.type == "cuda":
+        return gpu_chain.log_partition(*_flat(potentials, lengths))
+    from spacy_psa.kernels import chain as kernel
+
+    return torch.from_numpy(kernel.log_partition(potentials.contiguous().numpy(), lengths.numpy()))
+
+
 def _forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute log Z (B,) and the expected counts of the steps (B, n, K, K) by a kernel."""
+    if potentials.device.type == "cuda":
+        log_z, counts = gpu_chain.forward_backward(*_flat(potentials.detach(), lengths))
+        expected = torch.zeros_like(potentials)
+        expected[positions(lengths, potentials.device)] = counts.unflatten(
+            1, potentials.shape[2:]
+        ).transpose(1, 2)
+        return log_z, expected
     from spacy_psa.kernels import chain as kernel
 
     values = potentials.detach().contiguous().numpy()
     log_z, expected = kernel.forward_backward(values, lengths.numpy())
     return torch.from_numpy(log_z), torch.from_numpy(expected)
+
+
+def _viterbi(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Find the best scores (B,) and tags (B, n) by a kernel."""
+    if potentials.device.type == "cuda":
+        scores, tags = gpu_chain.viterbi(*_flat(potentials, lengths))
+        return scores, pad(tags, lengths)
+    from spacy_psa.kernels import chain as kernel
+
+    scores, tags = kernel.viterbi(potentials.contiguous().numpy(), lengths.numpy())
+    return torch.from_numpy(scores), torch.from_numpy(tags)
+
+
+def _flat(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, gpu_chain.PairIndex]:
+    """Give the kernels of a GPU all pairs of tags, sorted by tag: (N, K * K)."""
+    rows = unpad(potentials.transpose(2, 3).flatten(2), lengths)
+    index = gpu_chain.all_pairs(potentials.shape[2], potentials.device)
+    return rows.contiguous(), lengths, index

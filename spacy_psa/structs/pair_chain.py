@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spacy_psa.kernels import gpu_chain
 from spacy_psa.ragged import pad, positions
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.distribution import check_mask, recording
@@ -67,8 +68,8 @@ class PairChain(LinearChain):
 
     It gives the same answers as the chain with -inf at these pairs. In BIOES with 18 labels, 1,441
     of 5,329 pairs are legal, so this chain is smaller and faster. What has no compiled kernel for
-    pairs (`kbest`, `sample`, `pairwise_marginals`, GPUs, second derivatives) makes the whole
-    `potentials` first.
+    pairs (`kbest`, `sample`, `pairwise_marginals`, second derivatives) makes the whole `potentials`
+    first.
 
     Args:
         flat: (N, P) float, the log potentials of the pairs at the tokens of a ragged batch of B
@@ -148,7 +149,7 @@ class PairChain(LinearChain):
         if not self._compiled or self._requires_grad:
             return super().marginals
         by_tag = self.flat.new_zeros(len(self.flat), self.pairs.tags)
-        by_tag.index_add_(1, self.pairs.tag, self._flat_expected)
+        by_tag.index_add_(1, self.pairs.tag.to(self.device), self._flat_expected)
         return pad(by_tag, self.lengths)
 
     def constrain(
@@ -188,7 +189,8 @@ class PairChain(LinearChain):
     def _pair_sum(self) -> Tensor:
         expected = self._flat_expected
         pairs = torch.xlogy(expected, expected).sum(1, dtype=torch.float64)
-        return pairs.new_zeros(len(self.lengths)).index_add(0, positions(self.lengths)[0], pairs)
+        sentence = positions(self.lengths, self.device)[0]
+        return pairs.new_zeros(len(self.lengths)).index_add(0, sentence, pairs)
 
     @cached_property
     def _last(self) -> Tensor:
@@ -198,13 +200,6 @@ class PairChain(LinearChain):
     def _first(self) -> Tensor:
         return self._last + 1 - self.lengths.to(self.device)
 
-    @property
-    def _arrays(self) -> tuple[Any, ...]:
-        """The arguments of the kernels."""
-        pairs = self.pairs
-        flat = self.flat.detach().contiguous().numpy()
-        return flat, self.lengths.numpy(), pairs.previous.numpy(), pairs.begins.numpy()
-
     @cached_property
     def _log_z(self) -> Tensor:
         if not self._compiled:
@@ -212,25 +207,19 @@ class PairChain(LinearChain):
         if self.flat.requires_grad:
             with recording():
                 return cast(Tensor, _LogPartition.apply(self.flat, self.lengths, self.pairs))
-        from spacy_psa.kernels import pair_chain as kernel
-
-        return torch.from_numpy(kernel.log_partition(*self._arrays))
+        return cast(Tensor, _run("log_partition", self.flat, self.lengths, self.pairs))
 
     @cached_property
     def _flat_expected(self) -> Tensor:
         """The gradient of log Z, (N, P), without a gradient of its own."""
-        from spacy_psa.kernels import pair_chain as kernel
-
-        return torch.from_numpy(kernel.forward_backward(*self._arrays)[1])
+        return _run("forward_backward", self.flat, self.lengths, self.pairs)[1]
 
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tensor]]:
         if not self._compiled:
             return super()._best
-        from spacy_psa.kernels import pair_chain as kernel
-
-        scores, tags = kernel.viterbi(*self._arrays)
-        return torch.from_numpy(scores), list(torch.from_numpy(tags).split(self.lengths.tolist()))
+        scores, tags = _run("viterbi", self.flat, self.lengths, self.pairs)
+        return scores, list(tags.split(self.lengths.tolist()))
 
     def _score(self, values: Sequence[Tensor] | Tensor) -> Tensor:
         tags = self._checked(values)
@@ -249,12 +238,10 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> Tensor:
-        from spacy_psa.kernels import pair_chain as kernel
-
-        log_z, expected = kernel.forward_backward(*PairChain(flat, lengths, pairs)._arrays)
+        log_z, expected = _run("forward_backward", flat, lengths, pairs)
         ctx.pairs = pairs
-        ctx.save_for_backward(flat, lengths, torch.from_numpy(expected))
-        return torch.from_numpy(log_z)
+        ctx.save_for_backward(flat, lengths, expected)
+        return log_z
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
@@ -264,3 +251,18 @@ class _LogPartition(torch.autograd.Function):
             expected = torch.autograd.grad(log_z.sum(), flat, create_graph=True)[0]
         sentence = positions(lengths, flat.device)[0]
         return gradient.to(expected.dtype)[sentence, None] * expected, None, None
+
+
+def _run(name: str, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> Any:
+    """Run a kernel by its name; it gives a tensor or a tuple of tensors, without gradients."""
+    flat = flat.detach().contiguous()
+    if flat.device.type == "cuda":
+        index = gpu_chain.pair_index(pairs.previous, pairs.begins, flat.device)
+        return getattr(gpu_chain, name)(flat, lengths, index)
+    from spacy_psa.kernels import pair_chain as kernel
+
+    arrays = (x.numpy() for x in (flat, lengths, pairs.previous, pairs.begins))
+    found = getattr(kernel, name)(*arrays)
+    return (
+        tuple(map(torch.from_numpy, found)) if isinstance(found, tuple) else torch.from_numpy(found)
+    )

@@ -15,6 +15,7 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import InputError, check_sizes, naming
 from spacy_psa.pipeline.asked_spans import Asked, check_groups
 from spacy_psa.pipeline.chain.doc_analyses import Decoding, DocAnalyses, SentenceAnalyses
@@ -359,7 +360,7 @@ class ChainPredictor(StructuredPipe, ChainQueries, Tempered, Covered):
         return PairChain(flat, lengths, TagPairs(self.legal()[0]))
 
     def _given(self, potentials: list[Floats2d], known: list[Known]) -> LinearChain:
-        flat = xp2torch(self.model.ops.xp.concatenate(potentials))
+        flat = xp2torch(join_rows(self.model.ops.xp, potentials))
         if self.temperature != 1.0:
             flat = flat / self.temperature
         lengths = torch.tensor([len(array) for array in potentials])

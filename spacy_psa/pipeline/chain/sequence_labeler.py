@@ -18,6 +18,7 @@ from torch import Tensor
 from spacy_psa.architectures.crf import score_legal_pairs
 from spacy_psa.architectures.more_labels import add_tags
 from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import check_choice, check_rates, naming
 from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor, Tags
 from spacy_psa.pipeline.chain.distillation import Distilling
@@ -192,7 +193,7 @@ class SequenceLabeler(Distilling, Rehearsing, ChainPredictor):
             InputError: if the component does not know a gold label.
         """
         examples = list(examples)
-        flat = xp2torch(self.model.ops.xp.concatenate(scores)).requires_grad_()
+        flat = xp2torch(join_rows(self.model.ops.xp, scores)).requires_grad_()
         lengths = torch.tensor([len(array) for array in scores if len(array)])
         chain = self.scored_chain(flat, lengths)
         gold = self.padded_gold(examples, chain)
