@@ -35,7 +35,11 @@ LAST = 30
 
 @dataclass
 class Job:
-    """A command, with {gpu} for the number of the GPU and {work} for the folder to work in."""
+    """A command.
+
+    It may have {gpu}, the number of the GPU, {work}, the folder to work in, and {seconds}, the time
+    that is left when it starts.
+    """
 
     name: str
     command: str
@@ -43,8 +47,8 @@ class Job:
     state: str = "waits"
     seconds: float = 0.0
 
-    def words(self, gpu: int, work: Path) -> list[str]:
-        command = self.command.format(gpu=gpu, work=work)
+    def words(self, gpu: int, work: Path, seconds: float) -> list[str]:
+        command = self.command.format(gpu=gpu, work=work, seconds=int(seconds))
         return [sys.executable, "-m", *shlex.split(command)]
 
 
@@ -126,7 +130,7 @@ class Runner:
         for job in jobs:
             with (self.work / f"{job.name}.txt").open("wb") as printed:
                 process = subprocess.Popen(
-                    job.words(self.gpu, self.work),
+                    job.words(self.gpu, self.work, self.end - LAST - time.monotonic()),
                     stdout=printed,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
@@ -159,7 +163,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("jobs", type=Path, metavar="JOBS.toml")
     found.add_argument("out", type=Path, metavar="OUT", help="folder for the figures")
     found.add_argument("--work", type=Path, default=Path("gpu-work"), help="folder to work in")
-    found.add_argument("--minutes", type=float, default=25, help="time for all jobs (25)")
+    found.add_argument("--minutes", type=float, default=10, help="time for all jobs (10)")
     found.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
     return found
 

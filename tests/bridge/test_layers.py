@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinc.api import Model
 
-from spacy_psa.bridge.layers import head_layer, run_shim
+from spacy_psa.bridge.layers import head_layer, join_rows, run_shim
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
 from spacy_psa.modules.word_table import WordTable
@@ -200,3 +200,23 @@ def test_an_uninitialized_layer_says_what_to_do():
     model = bare_layer()
     with pytest.raises(ValueError, match=r"BiLSTM has no weights yet.*initialize"):
         model.predict(arrays([2]))
+
+
+def test_arrays_on_the_cpu_are_joined_by_a_copy():
+    whole = numpy.arange(12, dtype="float32").reshape(6, 2)
+    parts = numpy.split(whole, [1, 4])
+    joined = join_rows(numpy, parts)
+    assert numpy.array_equal(joined, whole) and not numpy.shares_memory(joined, whole)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_parts_of_an_array_on_a_gpu_are_joined_without_a_copy():
+    import cupy
+
+    whole = cupy.arange(12, dtype="float32").reshape(6, 2)
+    parts = cupy.split(whole, [1, 4])
+    assert join_rows(cupy, parts).data.ptr == whole.data.ptr
+    for others in (parts[:0:-1], [parts[0], parts[2]], [parts[0], cupy.ones((3, 2), "float32")]):
+        joined = join_rows(cupy, others)
+        assert joined.data.ptr != others[0].data.ptr
+        assert cupy.array_equal(joined, cupy.concatenate(others))

@@ -1,0 +1,138 @@
+"""Time training and annotation on a GPU, beside one core of the same machine's CPU.
+
+    python -m benchmarks.gpu.speed gpu-work/speed.json --minutes 2
+
+Each row is a config with random weights on a real corpus. After `WARM` batches, `STEPS` batches are
+trained on. `DOCS` docs of the development data are annotated, three times; the fastest counts. Each
+config and device is a process of its own. The processes of the GPU wait for each other, so that one
+is timed at a time. Those of the CPU have one thread each and run beside them.
+
+The record has `rows`: {config: {`corpus`, `gpu` and `cpu`: {`steps` a second, `words` a second in
+training, `annotation`: words a second}}}, and where the figures come from (`source`). A row that
+did not end in the time is missing.
+"""
+
+import argparse
+import fcntl
+import itertools
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from spacy.schemas import ConfigSchemaTraining
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.training.loop import create_train_batches
+from spacy.util import load_config, registry, resolve_dot_names
+
+from benchmarks.gpu.times import synchronize
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.corpora.docbin import codecs_known
+from spacy_psa.loading import use_device
+from spacy_psa.scoring.provenance import provenance
+from spacy_psa.training.config import initialize
+
+ROWS = {
+    "ner/best.cfg": ("conll2003", True),
+    "ner/bilstm_crf.cfg": ("conll2003", True),
+    "ner/psa.cfg": ("conll2003", True),
+    "ner/tener.cfg": ("conll2003", True),
+    "ner/cross.cfg": ("conll2003", True),
+    "parser/best.cfg": ("wsj_trees", True),
+    "parser/factored.cfg": ("wsj_trees", False),
+}
+"""The corpus of each config, and whether it reads word vectors."""
+DEVICES = {"gpu": 0, "cpu": -1}
+WARM, STEPS, DOCS, RUNS = 10, 30, 400, 3
+
+
+def measure(config: str, corpus: str, vectors: bool, gpu: int, lock: Path) -> dict[str, float]:
+    """Time a config on a device."""
+    use_device(gpu)
+    data = Path("corpus", corpus)
+    paths = {"train": data / "train.spacy", "dev": data / "dev.spacy"}
+    overrides: dict[str, Any] = {f"paths.{name}": str(path) for name, path in paths.items()}
+    overrides["paths.vectors"] = "corpus/conll2003/vectors" if vectors else None
+    given = load_config(Path("configs", config), overrides=overrides, interpolate=False)
+    nlp = initialize(Path(config), given, gpu)
+    whole = nlp.config.interpolate()
+    settings = registry.resolve(whole["training"], schema=ConfigSchemaTraining)
+    train, dev = resolve_dot_names(whole, [settings["train_corpus"], settings["dev_corpus"]])
+    with codecs_known():
+        made = create_train_batches(nlp, train, settings["batcher"], 1)
+        batches = [batch for _, batch in itertools.islice(made, WARM + STEPS)]
+        docs = [eg.reference for eg in itertools.islice(dev(nlp), DOCS)]
+
+    def seconds(some: list[list[Example]]) -> float:
+        begun = synchronize()
+        for batch in some:
+            nlp.update(batch, sgd=settings["optimizer"], drop=settings["dropout"])
+        return synchronize() - begun
+
+    def annotation() -> float:
+        fresh = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]
+        begun = synchronize()
+        for _ in nlp.pipe(fresh):
+            pass
+        return synchronize() - begun
+
+    with lock.open("w") as file:
+        if gpu >= 0:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        seconds(batches[:WARM])
+        trained = seconds(batches[WARM:])
+        annotated = min(annotation() for _ in range(RUNS))
+    words = sum(len(eg.reference) for batch in batches[WARM:] for eg in batch)
+    return {
+        "steps": len(batches[WARM:]) / trained,
+        "words": words / trained,
+        "annotation": sum(map(len, docs)) / annotated,
+    }
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.speed",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("out", type=Path, metavar="OUT.json")
+    found.add_argument("--minutes", type=float, default=2, help="time for all rows (2)")
+    found.add_argument("--row", nargs=2, metavar=("CONFIG", "DEVICE"), help="of one process")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    lock = given.out.with_suffix(".lock")
+    if given.row:
+        config, device = given.row
+        print(json.dumps(measure(config, *ROWS[config], DEVICES[device], lock)))
+        return
+    end = time.monotonic() + 60 * given.minutes
+    command = [sys.executable, "-m", "benchmarks.gpu.speed", str(given.out), "--row"]
+    running = {
+        (config, device): subprocess.Popen([*command, config, device], stdout=subprocess.PIPE)
+        for device in DEVICES
+        for config in ROWS
+    }
+    rows: dict[str, dict[str, Any]] = {}
+    for (config, device), process in running.items():
+        try:
+            printed, _ = process.communicate(timeout=max(0.1, end - time.monotonic()))
+            row = rows.setdefault(config, {"corpus": ROWS[config][0]})
+            row[device] = json.loads(printed.splitlines()[-1])
+        except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
+            process.kill()
+            print(f"{config}, {device}: no figure ({type(error).__name__})", flush=True)
+    with atomic_path(given.out) as temporary:
+        found = {"rows": rows, "source": provenance()}
+        temporary.write_text(json.dumps(found, indent=1), encoding="utf8")
+    print(json.dumps(rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
