@@ -9,8 +9,11 @@ to 0 at its end: the schedule of the config, `warmup_linear.v1`, gets this numbe
 `total_steps`. The first `PROBE` steps are a part of its warm-up, which does not depend on it. So
 the same training can be had again without a bound in time, with `--steps`.
 
-`EVALUATIONS` evaluations on development data choose the weights; the last one is at the end. Test
-data is scored once. OUT gets `model-best` and `timed.json`: `run`, `seed`, `config` with the steps
+With `--beside N`, N trainings wait for each other, so that each measures its steps beside the
+others.
+
+The evaluations `EVALUATIONS` on development data choose the weights; the last one is at the end.
+Test data is scored once. OUT gets `model-best` and `timed.json`: `run`, `seed`, `config` with the steps
 that were made, `evaluations` [{`step`, `score`, `seconds`}], `best`, the step that was chosen,
 `dev` and `test`, the score as a fraction of 1, `words` and `steps` a second, `seconds`, and where
 the figures come from.
@@ -50,8 +53,10 @@ PROBE = 150
 FIRST = 50
 EVALUATIONS = (0.7, 0.85, 1.0)
 """When development data is scored, in shares of the steps."""
-MARGIN = 0.95
-"""The share of the time that is planned with."""
+GRACE = 25
+"""Seconds at the end that are not planned with."""
+LONGEST_WAIT = 60
+"""Seconds that a training waits for others to be ready."""
 
 
 def training_of(plan: Path, run: str, seed: int, out: Path) -> tuple[Config, Path]:
@@ -80,7 +85,7 @@ class Clock:
     """
 
     def __init__(self, begun: float, seconds: float | None, most: int):
-        self.end = None if seconds is None else begun + seconds
+        self.end = None if seconds is None else begun + seconds - GRACE
         self.most = most
 
     def steps(self, step_seconds: float, evaluation_seconds: float, done: int) -> int:
@@ -88,7 +93,7 @@ class Clock:
         if self.end is None:
             return self.most
         left = self.end - time.monotonic() - (len(EVALUATIONS) + 1) * evaluation_seconds
-        return max(done + 1, min(self.most, done + int(MARGIN * left / step_seconds)))
+        return max(done + 1, min(self.most, done + int(left / step_seconds)))
 
     @property
     def over(self) -> bool:
@@ -158,6 +163,15 @@ def train(
     }
 
 
+def wait_for_others(folder: Path, name: str, count: int) -> None:
+    """Wait until `count` trainings have told in a folder that they are ready."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).touch()
+    end = time.monotonic() + LONGEST_WAIT
+    while len(list(folder.iterdir())) < count and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu.timed",
@@ -170,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("out", type=Path, metavar="OUT", help="folder for the model and the record")
     found.add_argument("--seconds", type=float, help="time for all; by default, no bound")
     found.add_argument("--steps", type=int, help="the number of steps; by default, by the time")
+    found.add_argument("--beside", type=int, default=1, help="trainings that begin together (1)")
     found.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
     return found
 
@@ -181,9 +196,13 @@ def main() -> None:
     most = given.steps or config.interpolate()["training"]["max_steps"]
     nlp = initialize(given.plan, config, given.gpu_id)
     print(f"initialized after {time.monotonic() - begun:.1f} s", flush=True)
+    wait_for_others(given.out.parent / "ready", given.out.name, given.beside)
     with codecs_known():
         results = train(nlp, config, Clock(begun, given.seconds, most), given.steps, test)
     data = [Path(path) for path in config["paths"].values() if path]
+    training = nlp.config["training"]
+    training["max_steps"] = results["planned_steps"]
+    training["optimizer"]["learn_rate"]["total_steps"] = results["planned_steps"]
     record = {
         "run": given.run,
         "seed": given.seed,
