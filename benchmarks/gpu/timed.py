@@ -13,8 +13,8 @@ With `--beside N`, N trainings wait for each other, so that each measures its st
 others.
 
 The evaluations `EVALUATIONS` on development data choose the weights; the last one is at the end.
-Test data is scored once. OUT gets `model-best` and `timed.json`: `run`, `seed`, `config` with the steps
-that were made, `evaluations` [{`step`, `score`, `seconds`}], `best`, the step that was chosen,
+Test data is scored once. OUT gets `model-best` and `timed.json`: `run`, `seed`, `config` with the
+steps that were made, `evaluations` [{`step`, `score`, `seconds`}], `best`, the step chosen,
 `dev` and `test`, the score as a fraction of 1, `words` and `steps` a second, `seconds`, and where
 the figures come from.
 """
