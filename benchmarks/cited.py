@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from benchmarks import choose
 from benchmarks.choose import lost_by_int8, seeds, test_set
 from benchmarks.documents.tables import gained_on_sentences, memory_speed
+from benchmarks.gpu.tables import ratios as faster_on_gpu
 from benchmarks.parser_speed.tables import rows_of_speed
 from benchmarks.recipes.tables import found
 from benchmarks.small_data.tables import sample_scores
@@ -53,6 +54,21 @@ def ensembles(everything: Everything) -> list[str]:
         f"reach {told(seeds('memory_between'))}; joined, {between}",
         f"F1 of {', '.join(chunkers[:-1])} and {chunkers[-1]}; joined, {joined_chunkers}",
         f"500 units that learns from the three, also on raw text, reaches {student}",
+    ]
+
+
+def graphics_card(everything: Everything) -> list[str]:
+    records = everything["gpu"]
+    words, annotated = (
+        f"{min(ratios):.1f} to {max(ratios):.0f} times as many words"
+        for ratios in (faster_on_gpu(records, what) for what in ("words", "annotation"))
+    )
+    found = [records[f"conll2003-{seed}"]["results"] for seed in (1, 2, 3)]
+    assert max(row["seconds"] for row in found) < 6 * 60
+    return [
+        f"trains on {words} a second as one CPU core",
+        f"annotates {annotated}",
+        f"a test F1 of {percent(mean(row['test'] for row in found))} in the mean",
     ]
 
 
@@ -182,6 +198,7 @@ PAGES = {
     "docs/how-to/choose.md": Cited(choose.claims, choose.TABLES),
     "docs/how-to/documents.md": Cited(documents),
     "docs/how-to/ensembles.md": Cited(ensembles),
+    "docs/how-to/gpu.md": Cited(graphics_card),
     "docs/how-to/many-machines.md": Cited(machines),
     "docs/how-to/own-treebank.md": Cited(treebank),
     "docs/how-to/parser.md": Cited(parser, {"speed": parser_speed}),

@@ -51,7 +51,7 @@ python -m benchmarks.index
 The tests in `tests/benchmarks` say whether the records are in the format, whether the pages are up
 to date with them, and whether the commands on the pages can be given.
 
-All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md). It has no records yet.
+All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md).
 
 ## Shared files
 

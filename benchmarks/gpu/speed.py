@@ -41,7 +41,6 @@ ROWS = {
     "ner/bilstm_crf.cfg": ("conll2003", True, DEVICES),
     "ner/psa.cfg": ("conll2003", True, DEVICES),
     "ner/tener.cfg": ("conll2003", True, DEVICES),
-    "ner/cross.cfg": ("conll2003", True, DEVICES),
     "parser/best.cfg": ("wsj_trees", True, DEVICES),
     "parser/factored.cfg": ("wsj_trees", False, {"gpu": 0}),
 }

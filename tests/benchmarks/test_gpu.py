@@ -5,12 +5,16 @@ import tarfile
 import time
 
 import pytest
+import spacy
 
+from benchmarks.gpu import keep, speed, timed
 from benchmarks.gpu.run import Runner, main, read_jobs
-from benchmarks.record import FOLDER
+from benchmarks.record import FOLDER, read_record
+from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.experiments.plan import read_plan
 from tests.helpers.paths import CONFIGS
+from tests.helpers.pipelines import make_examples
 
 JOBS = """
 [jobs.first]
@@ -63,17 +67,101 @@ def test_a_job_without_a_command_is_one_error(tmp_path):
         read_jobs(tmp_path / "jobs.toml")
 
 
-@pytest.mark.parametrize("name", ["speed", "ner", "parser"])
-def test_the_plans_of_the_jobs_can_be_read(name, tmp_path, monkeypatch):
-    for corpus in ("conll2003", "wsj_trees"):
+def test_a_job_is_told_the_time_that_is_left(tmp_path):
+    job = "[jobs.one]\ncommand = \"timeit -n 1 -r 1 'print({seconds})'\"\n"
+    assert runner(tmp_path, job, seconds=60).run()
+    left = int((tmp_path / "work" / "one.txt").read_text().split()[0])
+    assert 50 < left <= 60
+
+
+def test_the_jobs_name_the_runs_of_their_plan(tmp_path, monkeypatch):
+    for corpus in ("conll2003", "ontonotes", "wsj_trees"):
         (tmp_path / "corpus" / corpus).mkdir(parents=True)
         for part in ("train", "dev", "test"):
             (tmp_path / "corpus" / corpus / f"{part}.spacy").touch()
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    assert read_plan(FOLDER / "gpu" / f"{name}.toml").runs
+    plan = {run.name: run.seeds for run in read_plan(FOLDER / "gpu" / "timed.toml").runs}
     jobs = read_jobs(FOLDER / "gpu" / "jobs.toml")
-    assert any(f"benchmarks/gpu/{name}.toml" in job.command for job in jobs)
+    timed = [job.command.split() for job in jobs if ".timed " in job.command]
+    assert [(run, int(seed)) for _, _, run, seed, *_ in timed] == [
+        (run, seed) for run, seeds in plan.items() for seed in seeds
+    ]
+    assert all(f"--beside {len(timed)}" in " ".join(words) for words in timed)
+
+
+PLAN = """
+seeds = [1]
+
+[paths]
+train = "{data}/train.spacy"
+dev = "{data}/dev.spacy"
+test = "{data}/dev.spacy"
+
+[runs.small]
+config = "{configs}/ner/best.cfg"
+final = true
+overrides = {{"training.max_steps" = 40, "components.ner.model.tok2vec.width" = 8, \
+"components.ner.model.tok2vec.tok2vec.encode.hidden" = 8}}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    docs = [eg.reference for eg in make_examples(spacy.blank("en"))] * 10
+    for part in ("train", "dev"):
+        write_docbin(docs, tmp_path / f"{part}.spacy")
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(data=tmp_path, configs=CONFIGS).replace("\\\n", ""))
+    return path
+
+
+def test_a_training_ends_after_its_steps_and_is_a_record(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(timed, "PROBE", 6)
+    monkeypatch.setattr(timed, "FIRST", 3)
+    words = [plan, "small", "1", tmp_path / "work" / "small", "--steps", "20", "--gpu-id", "-1"]
+    monkeypatch.setattr("sys.argv", ["timed", *map(str, words)])
+    timed.main()
+    found = json.loads((tmp_path / "work" / "small" / "timed.json").read_text())
+    assert [row["step"] for row in found["evaluations"]] == [14, 17, 20]
+    assert found["steps"] == found["config"]["training"]["max_steps"] == 20
+    assert found["dev"] == max(row["score"] for row in found["evaluations"])
+    assert found["test"] == found["dev"]  # of the same data
+    spacy.load(tmp_path / "work" / "small" / "model-best")
+
+    monkeypatch.setattr(keep, "RESULTS", tmp_path)
+    archive = tmp_path / "records.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.add(tmp_path / "work" / "small" / "timed.json", "small/timed.json")
+    keep.keep(archive, "0123456", "")
+    record = read_record(tmp_path / "small-1.json")
+    assert record["commit"] == "0123456" and record["seed"] == 1
+    assert record["results"]["test"] == found["test"]
+
+
+def test_a_run_that_the_plan_does_not_have_is_one_error(plan, tmp_path):
+    with pytest.raises(InputError, match="has no final run 'large'"):
+        timed.training_of(plan, "large", 1, tmp_path)
+
+
+def test_the_number_of_steps_fits_the_time():
+    clock = timed.Clock(time.monotonic(), timed.GRACE + 100, most=10_000)
+    assert 900 < clock.steps(0.1, 1.0, done=0) < 1000  # four evaluations take a second each
+    assert clock.steps(0.001, 0.0, done=0) == 10_000
+    assert clock.steps(1.0, 100.0, done=7) == 8
+    assert timed.Clock(0.0, None, most=5).steps(1.0, 1.0, done=0) == 5
+    assert timed.Clock(0.0, 1.0, most=5).over and not clock.over
+
+
+def test_speed_is_measured_on_the_cpu(plan, tmp_path, monkeypatch):
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "small").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(speed, "WARM", 1)
+    monkeypatch.setattr(speed, "STEPS", 2)
+    row = speed.measure("ner/tok2vec_crf.cfg", "small", False, -1, tmp_path / "lock")
+    assert set(row) == {"steps", "words", "annotation"} and min(row.values()) > 0
 
 
 def test_it_has_a_command_line(monkeypatch, tmp_path):

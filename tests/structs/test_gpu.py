@@ -58,7 +58,7 @@ def test_gradients_on_a_gpu_are_those_of_the_cpu(kind):
     given, made = scores(kind, torch.float64, excluded=0.0)
     found = []
     for device in ("cpu", "cuda"):
-        x = given.to(device).requires_grad_()
+        x = given.clone().to(device).detach().requires_grad_()
         chain = made(x)
         gold = [torch.zeros(n, dtype=torch.int64) for n in LENGTHS.tolist()]
         legal = chain.log_prob(gold).isfinite()

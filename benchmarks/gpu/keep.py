@@ -1,0 +1,72 @@
+"""Make the records of what `benchmarks.gpu.run` brought back from a machine with a GPU.
+
+    python -m benchmarks.gpu.keep gpu-out/records.tar.gz --commit COMMIT
+
+The archive has `speed.json`, by `benchmarks.gpu.speed`, and a `timed.json` of each training, by
+`benchmarks.gpu.timed`. Their contents become records of the kind "figures" in
+benchmarks/gpu/results, `speed.json` and `RUN-SEED.json`. What they hold is in the docstrings of
+these two scripts. COMMIT is that of the code, which a machine without git does not know.
+"""
+
+import argparse
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from thinc.api import Config
+
+from benchmarks.record import make_record, save_record
+
+RESULTS = Path(__file__).parent / "results"
+NOTE = "The machine had no git; the commit was given."
+
+
+def contents(archive: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name of each record to be, and what is in its file."""
+    with tarfile.open(archive) as opened:
+        for member in opened.getmembers():
+            file = opened.extractfile(member)
+            if file is None:
+                continue
+            if member.name == "speed.json":
+                yield "speed", json.load(file)
+            elif member.name.endswith("/timed.json"):
+                found = json.load(file)
+                yield f"{found['run']}-{found['seed']}", found
+
+
+def keep(archive: Path, commit: str, note: str) -> None:
+    """Write a record for each result in the archive."""
+    for name, found in contents(archive):
+        source = {**found.pop("source"), "commit": commit, "modified": False}
+        seed, config = found.pop("seed", None), found.pop("config", None)
+        if config is not None:
+            config = Config(config).interpolate()
+        record = make_record(
+            "gpu", name, "figures", found, source=source, seed=seed, config=config,
+            note=f"{NOTE} {note}".strip(),
+        )  # fmt: skip
+        save_record(record, RESULTS / f"{name}.json")
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.keep",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("archive", type=Path, metavar="records.tar.gz")
+    found.add_argument("--commit", required=True, help="the commit that ran")
+    found.add_argument("--note", default="", help="what else is to be known")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    keep(given.archive, given.commit, given.note)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The tables on the page of this experiment, and the numbers in its text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.tables import Records, file_link, number, percent, spread, table
+
+WORDS = {"conll2003": 203_621, "ontonotes": 1_087_332, "parser": 731_677, "factored": 731_677}
+"""The words of the training data of each run."""
+EPOCHS = 100
+"""Those of Yan2019."""
+TITLES = {
+    "conll2003": "`ner/best.cfg`, 400 units, CoNLL-2003",
+    "ontonotes": "`ner/best.cfg`, 400 units, OntoNotes",
+    "parser": "`parser/best.cfg`, 500 units, WSJ trees",
+    "factored": "`parser/factored.cfg`, WSJ trees",
+}
+
+
+def runs(records: Records) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """The records of each run, by their names."""
+    trained = {name: record for name, record in sorted(records.items()) if name != "speed"}
+    return {
+        run: {name: record for name, record in trained.items() if record["results"]["run"] == run}
+        for run in TITLES
+    }
+
+
+def passes(record: Mapping[str, Any]) -> float:
+    """How often the training went over its data."""
+    found = record["results"]
+    return float(found["steps"] * found["words_per_step"] / WORDS[found["run"]])
+
+
+def scores(found: Mapping[str, Mapping[str, Any]], part: str) -> list[float]:
+    return [record["results"][part] for record in found.values()]
+
+
+def trainings(records: Records) -> str:
+    rows = []
+    for run, found in runs(records).items():
+        for name, record in found.items():
+            results = record["results"]
+            rows.append([
+                TITLES[run], str(record["seed"]), number(results["seconds"]),
+                f"{passes(record):.1f}", percent(results["dev"]), percent(results["test"]),
+                file_link(name),
+            ])  # fmt: skip
+        if len(found) > 1:
+            means = [spread(scores(found, part)) for part in ("dev", "test")]
+            rows.append([TITLES[run], "mean ± deviation", "", "", *means, ""])
+    head = ["training", "seed", "seconds", "passes", "dev F1", "test F1", "record"]
+    return table(head, rows)
+
+
+def timed(records: Records) -> dict[str, Mapping[str, Any]]:
+    """The rows of the record of speed that were timed on both devices."""
+    rows = records["speed"]["results"]["rows"]
+    return {name: row for name, row in rows.items() if "gpu" in row}
+
+
+def cells(row: Mapping[str, Any], what: str) -> list[str]:
+    """A figure on the GPU, on the CPU, and the ratio."""
+    here, there = row["gpu"][what], row.get("cpu", {}).get(what)
+    if there is None:
+        return [number(here), "", ""]
+    return [number(here), number(there), f"{here / there:.1f}"]
+
+
+def speed(records: Records) -> str:
+    rows = [
+        [f"`{name}`", number(row["gpu"]["steps"]), *cells(row, "words"), *cells(row, "annotation")]
+        for name, row in timed(records).items()
+    ]
+    return table(
+        [
+            "config",
+            "steps a second",
+            "words a second in training",
+            "one CPU core",
+            "ratio",
+            "words a second annotated",
+            "one CPU core",
+            "ratio",
+        ],
+        rows,
+    )
+
+
+TABLES = {"speed": speed, "trainings": trainings}
+
+
+def ratios(records: Records, what: str) -> list[float]:
+    """How many times as fast as a CPU core the GPU is, in each row that has both."""
+    both = [row for row in timed(records).values() if "cpu" in row]
+    return [row["gpu"][what] / row["cpu"][what] for row in both]
+
+
+def headline(records: Records) -> str:
+    found = ratios(records, "annotation")
+    return f"an H200 annotates {min(found):.1f} to {max(found):.0f} times as fast as a CPU core"
+
+
+def claims(records: Records) -> list[str]:
+    own = runs(records)
+    parts = {what: ratios(records, what) for what in ("words", "annotation")}
+    named = {
+        what: f"{min(found):.1f} to {max(found):.0f} times as many words"
+        for what, found in parts.items()
+    }
+    (parser,) = own["parser"].values()
+    tener = records["speed"]["results"]["rows"]["ner/tener.cfg"]["gpu"]["words"]
+    minutes = EPOCHS * WORDS["conll2003"] / tener / 60
+    return [
+        f"for {EPOCHS} epochs takes {minutes:.0f} minutes",
+        f"it trains on {named['words']} a second as one CPU core",
+        f"annotates {named['annotation']}",
+        f"a test F1 of {percent(sum(scores(own['conll2003'], 'test')) / 3)} in the mean",
+        f"{percent(sum(scores(own['ontonotes'], 'test')) / 3)} after less than five passes",
+        f"has a test F1 of {percent(parser['results']['test'])} after {passes(parser):.1f} passes",
+    ]
