@@ -6,7 +6,7 @@ from itertools import compress
 
 import numpy
 from numpy.typing import NDArray
-from spacy.attrs import ORTH
+from spacy.attrs import ORTH, SPACY
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
@@ -113,8 +113,11 @@ def sentence_starts(doc: Doc) -> list[bool]:
         >>> sentence_starts(Doc(Vocab(), words=["Go", "on"]))
         [True, False]
     """
-    starts = {start for start, _ in sentence_bounds(doc)}
-    return [token.i in starts for token in doc]
+    starts = [False] * len(doc)
+    for start, end in sentence_bounds(doc):
+        if end > start:
+            starts[start] = True
+    return starts
 
 
 def unannotated(
@@ -136,16 +139,30 @@ def unannotated(
         ('', 2)
     """
     known = sentences and doc.has_annotation("SENT_START")
+    words, spaces = words_and_spaces(doc)
     copy = Doc(
         doc.vocab if vocab is None else vocab,
-        words=[token.text for token in doc],
-        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+        words=words,
+        spaces=spaces,
         sent_starts=[token.is_sent_start for token in doc] if known else None,
     )
     for key in ("document", "part") if document else ():
         if key in doc.user_data:
             copy.user_data[key] = doc.user_data[key]
     return copy
+
+
+def words_and_spaces(doc: Doc) -> tuple[list[str], list[bool] | None]:
+    """List the words of a doc, and whether a space follows each; None if that is not known.
+
+    Examples:
+        >>> words_and_spaces(Doc(Vocab(), words=["Go", "on"], spaces=[True, False]))
+        (['Go', 'on'], [True, False])
+    """
+    table = doc.to_array([ORTH, SPACY]).reshape(-1, 2)  # tokens as objects take longer
+    strings = doc.vocab.strings
+    words = [strings[word] for word in table[:, 0].tolist()]
+    return words, None if doc.has_unknown_spaces else table[:, 1].astype(bool).tolist()
 
 
 def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None) -> Sentences:
@@ -180,8 +197,8 @@ def split_sentences(docs: Iterable[Doc], bounds: Iterable[Bounds] | None = None)
 
 def _split(doc: Doc, bounds: Bounds) -> list[Doc]:
     # spaCy's own embedders do not take spans, and Span.as_doc is slow.
-    words = [token.text for token in doc]
-    spaces = [bool(token.whitespace_) for token in doc]
+    words, known = words_and_spaces(doc)
+    spaces = known or [bool(token.whitespace_) for token in doc]
     attributes = doc.to_array(EMBEDDED)
     present = numpy.any(attributes, axis=0)  # the others are 0 in a new doc, too
     attributes = attributes[:, present]

@@ -5,14 +5,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy
+from spacy.attrs import SENT_START
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError, check_sizes, naming
-from spacy_psa.sentences import same_document, sentence_starts
+from spacy_psa.sentences import same_document, sentence_starts, words_and_spaces
+
+NO_START = 2**64 - 1
+"""What spaCy stores of a token that does not begin a sentence: -1, without a sign."""
 
 
 def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
@@ -60,16 +65,33 @@ def _joined(docs: list[Doc]) -> Doc:
     if len(docs) == 1:
         return docs[0]
     kept = name_of_document(docs[0])
-    starts = [start for doc in docs for start in sentence_starts(doc)]
-    for doc in docs:
-        doc.user_data.clear()  # spaCy warns of what it cannot join
-    whole = Doc.from_docs(docs, ensure_whitespace=False)
+    starts = [1 if start else NO_START for doc in docs for start in sentence_starts(doc)]
+    others = ["spans", "tensor", "user_data"]
+    whole = Doc.from_docs(docs, ensure_whitespace=False, exclude=others)  # type: ignore[call-arg]
     assert whole is not None
+    _join_spans(docs, whole)
     whole.user_data.update(kept)
     if not whole.has_annotation("DEP"):  # with a parse, the boundaries are those of its trees
-        for token, start in zip(whole, starts, strict=True):
-            token.is_sent_start = start
+        whole.from_array([SENT_START], numpy.array(starts, dtype="uint64"))  # type: ignore[arg-type]
     return whole
+
+
+def _join_spans(docs: Iterable[Doc], whole: Doc) -> None:
+    """Copy the span groups of docs; spaCy looks for the tokens of each span by its characters."""
+    joined: dict[str, list[Span]] = {}
+    first = 0
+    for doc in docs:
+        for key, group in doc.spans.items():
+            joined.setdefault(key, []).extend(
+                Span(
+                    whole, first + span.start, first + span.end, span.label,
+                    kb_id=span.kb_id, span_id=span.id,
+                )
+                for span in group
+            )  # fmt: skip
+        first += len(doc)
+    for key, spans in joined.items():
+        whole.spans[key] = spans
 
 
 def name_of_document(doc: Doc) -> dict[Any, Any]:
@@ -114,10 +136,11 @@ def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int =
 
 def _unannotated(doc: Doc) -> Doc:
     """Copy the words, spaces, sentence boundaries and document of a doc."""
+    words, spaces = words_and_spaces(doc)
     copy = Doc(
         doc.vocab,
-        words=[token.text for token in doc],
-        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+        words=words,
+        spaces=spaces,
         sent_starts=sentence_starts(doc) if len(doc) else None,  # type: ignore[arg-type]
     )
     copy.user_data.update(name_of_document(doc))
