@@ -2,7 +2,7 @@ import zipfile
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.corpora.bracketing import read_trees, unescape
@@ -142,15 +142,18 @@ def test_broken_trees_are_named_by_file_and_line(write, vocab, text, line, reaso
 
 
 @given(st.text("()ab- \n\\", max_size=30))
+@example("(())")
 def test_any_text_gives_trees_or_an_input_error(text):
     lines = list(enumerate(text.split("\n"), 1))
     for one_a_line in (False, True):
+        repairs = Counter()
         try:
-            trees = list(read_trees("t", lines, Counter(), one_a_line=one_a_line))
+            trees = list(read_trees("t", lines, repairs, one_a_line=one_a_line))
         except InputError as error:
             assert str(error).startswith("t:")
         else:
-            assert trees and all(parsed.words for _, parsed in trees)
+            assert trees or repairs["tree(s) without words left out"]  # "(())" is one
+            assert all(parsed.words for _, parsed in trees)
 
 
 def test_depth_has_no_limit(write, vocab):
