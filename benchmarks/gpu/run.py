@@ -2,7 +2,7 @@
 
 JOBS.toml lists the jobs. Jobs that measure time run alone, first; the others run at the same time.
 At the end of the time, what still runs is stopped. The same command goes on: it leaves out what is
-finished, and trainings go on from their checkpoints in WORK.
+finished, and the trainings of `spacy-psa experiment` go on from their checkpoints in WORK.
 
 After each job, OUT gets `records.tar.gz`: `jobs.json` with the state of each job, NAME.txt with
 what the job NAME printed, and all records, reports and logs in WORK.

@@ -18,6 +18,8 @@ from torch import Tensor
 
 WARP = 32
 MOST_THREADS = 512
+MOST_TAGS = 3000
+"""A block has memory of its own for so many tags; every GPU has 48 KiB for each block."""
 
 SOURCE = r"""
 #define NONE (-1.0 / 0.0)
@@ -224,6 +226,8 @@ def _launch(name: str, arguments: tuple[Any, ...], blocks: int, tags: int) -> No
     """Run a kernel on torch's stream, with a block for each sentence."""
     import cupy
 
+    if not blocks:
+        return
     flat = arguments[0]
     kernel = _compiled("float" if flat.dtype == torch.float32 else "double").get_function(name)
     threads = min(MOST_THREADS, -(-tags // WARP) * WARP)

@@ -303,7 +303,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         if self.dtype not in (torch.float32, torch.float64):
             return False
         if self.device.type == "cuda":
-            return kernels.available_on_gpu()
+            return self.shape[2] <= gpu_chain.MOST_TAGS and kernels.available_on_gpu()
         return self.device.type == "cpu" and kernels.available()
 
     @property

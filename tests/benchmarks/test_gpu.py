@@ -74,13 +74,26 @@ def test_a_job_is_told_the_time_that_is_left(tmp_path):
     assert 50 < left <= 60
 
 
-def test_the_jobs_name_the_runs_of_their_plan(tmp_path, monkeypatch):
+@pytest.fixture
+def corpora(tmp_path, monkeypatch):
     for corpus in ("conll2003", "ontonotes", "wsj_trees"):
         (tmp_path / "corpus" / corpus).mkdir(parents=True)
         for part in ("train", "dev", "test"):
             (tmp_path / "corpus" / corpus / f"{part}.spacy").touch()
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("corpora")
+@pytest.mark.parametrize("name", ["ner", "parser"])
+def test_the_plans_of_the_long_jobs_can_be_read(name):
+    assert read_plan(FOLDER / "gpu" / f"{name}.toml").runs
+    jobs = read_jobs(FOLDER / "gpu" / "long.toml")
+    assert any(f"benchmarks/gpu/{name}.toml" in job.command for job in jobs)
+
+
+@pytest.mark.usefixtures("corpora")
+def test_the_jobs_name_the_runs_of_their_plan():
     plan = {run.name: run.seeds for run in read_plan(FOLDER / "gpu" / "timed.toml").runs}
     jobs = read_jobs(FOLDER / "gpu" / "jobs.toml")
     timed = [job.command.split() for job in jobs if ".timed " in job.command]
@@ -101,7 +114,7 @@ test = "{data}/dev.spacy"
 [runs.small]
 config = "{configs}/ner/best.cfg"
 final = true
-overrides = {{"training.max_steps" = 40, "components.ner.model.tok2vec.width" = 8, \
+overrides = {{"training.max_steps" = 40, "training.eval_frequency" = 10, "components.ner.model.tok2vec.width" = 8, \
 "components.ner.model.tok2vec.tok2vec.encode.hidden" = 8}}
 """
 

@@ -83,3 +83,7 @@ def test_pairs_are_also_listed_by_their_previous_tag():
     for tag in range(pairs.tags):
         after = index.following[index.ends[tag] : index.ends[tag + 1]]
         assert (pairs.previous[after] == tag).all() and len(after) == LEGAL[tag].sum()
+
+
+def test_the_memory_of_a_block_holds_the_most_tags():
+    assert gpu_chain._shared(gpu_chain.MOST_TAGS) <= 48 << 10
