@@ -114,7 +114,8 @@ test = "{data}/dev.spacy"
 [runs.small]
 config = "{configs}/ner/best.cfg"
 final = true
-overrides = {{"training.max_steps" = 40, "training.eval_frequency" = 10, "components.ner.model.tok2vec.width" = 8, \
+overrides = {{"training.max_steps" = 40, "training.eval_frequency" = 10, \
+"components.ner.model.tok2vec.width" = 8, \
 "components.ner.model.tok2vec.tok2vec.encode.hidden" = 8}}
 """
 
