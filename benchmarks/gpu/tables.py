@@ -113,7 +113,7 @@ def claims(records: Records) -> list[str]:
     minutes = EPOCHS * WORDS["conll2003"] / tener / 60
     return [
         f"for {EPOCHS} epochs takes {minutes:.0f} minutes",
-        f"it trains on {named['words']} a second as one CPU core",
+        f"the GPU trains on {named['words']} a second as one CPU core",
         f"annotates {named['annotation']}",
         f"a test F1 of {percent(sum(scores(own['conll2003'], 'test')) / 3)} in the mean",
         f"{percent(sum(scores(own['ontonotes'], 'test')) / 3)} after less than five passes",
