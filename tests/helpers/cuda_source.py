@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 from torch import Tensor
 
-COMPILER = shutil.which("g++")
 BEFORE = r"""
 #include <barrier>
 #include <cmath>
@@ -45,7 +44,17 @@ extern "C" void launch_{name}(unsigned blocks, unsigned threads, {declared}) {{
 """
 
 
-def build(source: str, real: str, folder: Path) -> ctypes.CDLL:
+def compiler() -> str | None:
+    """A C++ compiler with std::barrier, g++ 11 or later; None if there is none."""
+    found = shutil.which("g++")
+    if found is None:
+        return None
+    command = [found, "-std=c++20", "-x", "c++", "-fsyntax-only", "-"]
+    tried = subprocess.run(command, input=b"#include <barrier>", capture_output=True, check=False)
+    return None if tried.returncode else found
+
+
+def build(compiler: str, source: str, real: str, folder: Path) -> ctypes.CDLL:
     """Compile the kernels of a source for `REAL`, with a function `launch_NAME` for each."""
     parts = [BEFORE, source]
     for kernel in source.split("__global__ void ")[1:]:
@@ -55,7 +64,7 @@ def build(source: str, real: str, folder: Path) -> ctypes.CDLL:
         parts.append(LAUNCH.format(name=name, declared=declared, names=names))
     file, library = folder / f"{real}.cpp", folder / f"{real}.so"
     file.write_text("".join(parts), encoding="utf8")
-    command = [str(COMPILER), "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread"]
+    command = [compiler, "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread"]
     subprocess.run([*command, f"-DREAL={real}", str(file), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))
 
