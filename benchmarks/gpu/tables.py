@@ -96,25 +96,25 @@ def ratios(records: Records, what: str) -> list[float]:
     return [row["gpu"][what] / row["cpu"][what] for row in both]
 
 
+def told(records: Records, what: str) -> str:
+    """The least and the greatest of the ratios."""
+    found = ratios(records, what)
+    return f"{min(found):.1f} to {max(found):.0f} times as"
+
+
 def headline(records: Records) -> str:
-    found = ratios(records, "annotation")
-    return f"an H200 annotates {min(found):.1f} to {max(found):.0f} times as fast as a CPU core"
+    return f"an H200 annotates {told(records, 'annotation')} fast as a CPU core"
 
 
 def claims(records: Records) -> list[str]:
     own = runs(records)
-    parts = {what: ratios(records, what) for what in ("words", "annotation")}
-    named = {
-        what: f"{min(found):.1f} to {max(found):.0f} times as many words"
-        for what, found in parts.items()
-    }
     (parser,) = own["parser"].values()
     tener = records["speed"]["results"]["rows"]["ner/tener.cfg"]["gpu"]["words"]
     minutes = EPOCHS * WORDS["conll2003"] / tener / 60
     return [
         f"for {EPOCHS} epochs takes {minutes:.0f} minutes",
-        f"the GPU trains on {named['words']} a second as one CPU core",
-        f"annotates {named['annotation']}",
+        f"the GPU trains on {told(records, 'words')} many words a second as one CPU core",
+        f"annotates {told(records, 'annotation')} many words",
         f"a test F1 of {percent(sum(scores(own['conll2003'], 'test')) / 3)} in the mean",
         f"{percent(sum(scores(own['ontonotes'], 'test')) / 3)} after less than five passes",
         f"has a test F1 of {percent(parser['results']['test'])} after {passes(parser):.1f} passes",

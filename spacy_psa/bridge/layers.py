@@ -86,7 +86,10 @@ def join_rows(xp: Any, arrays: list[Floats2d]) -> Floats2d:
 
     Args:
         xp: numpy, or cupy for arrays on a GPU.
-        arrays: at least one.
+        arrays: at least one, (rows, d) each.
+
+    Returns:
+        (N, d), with N the rows of all arrays.
 
     Examples:
         >>> join_rows(numpy, [numpy.zeros((2, 3)), numpy.zeros((1, 3))]).shape

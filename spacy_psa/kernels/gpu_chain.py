@@ -153,7 +153,12 @@ class PairIndex(NamedTuple):
 
 
 def pair_index(previous: Tensor, begins: Tensor, device: torch.device) -> PairIndex:
-    """Make the index that the kernels need from `previous` and `begins` of `kernels.pair_chain`.
+    """Make the index that the kernels need.
+
+    Args:
+        previous: (P,) int64, as in `kernels.pair_chain`.
+        begins: (K + 1,) int64, as in `kernels.pair_chain`; K is at most `MOST_TAGS`.
+        device: where the index will be.
 
     Examples:
         >>> previous, begins = torch.tensor([0, 1, 0]), torch.tensor([0, 2, 3])

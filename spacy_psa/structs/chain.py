@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from spacy_psa import kernels
 from spacy_psa.kernels import gpu_chain
-from spacy_psa.ragged import pad, positions, unpad
+from spacy_psa.structs import chain_kernels
 from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
 
@@ -329,7 +329,7 @@ class LinearChain(StructuredDistribution[Tensor]):
                 return self._total(Log(), self.potentials)[0]
             if self.potentials.requires_grad:
                 return cast(Tensor, _LogPartition.apply(self.potentials, self.lengths))
-        return _log_partition(self.potentials, self.lengths)
+        return chain_kernels.log_partition(self.potentials, self.lengths)
 
     @cached_property
     def _expected(self) -> Tensor:
@@ -339,7 +339,7 @@ class LinearChain(StructuredDistribution[Tensor]):
                 total = self._total(Log(), self.potentials).sum()
                 return torch.autograd.grad(total, self.potentials, create_graph=True)[0]
         if self._compiled:
-            return _forward_backward(self.potentials, self.lengths)[1]
+            return chain_kernels.forward_backward(self.potentials, self.lengths)[1]
         with recording():
             potentials = self.potentials.clone().requires_grad_()
             return torch.autograd.grad(self._total(Log(), potentials).sum(), potentials)[0]
@@ -347,7 +347,7 @@ class LinearChain(StructuredDistribution[Tensor]):
     @cached_property
     def _best(self) -> tuple[Tensor, list[Tensor]]:
         if self._compiled:
-            best, paths = _viterbi(self.potentials.detach(), self.lengths)
+            best, paths = chain_kernels.viterbi(self.potentials, self.lengths)
             return best, self._cut(paths)
         scores, tags = self._trace(Max())
         return scores[0], self._cut(tags[0])
@@ -454,7 +454,7 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, potentials: Tensor, lengths: Tensor) -> Tensor:
-        log_z, expected = _forward_backward(potentials, lengths)
+        log_z, expected = chain_kernels.forward_backward(potentials, lengths)
         ctx.save_for_backward(potentials, lengths, expected)
         return log_z
 
@@ -464,46 +464,3 @@ class _LogPartition(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph: it will be differentiated again
             expected = LinearChain(potentials, lengths)._expected
         return gradient.to(expected.dtype)[:, None, None, None] * expected, None
-
-
-def _log_partition(potentials: Tensor, lengths: Tensor) -> Tensor:
-    """Compute log Z (B,) by a kernel, without a gradient."""
-    if potentials.device.type == "cuda":
-        return gpu_chain.log_partition(*_flat(potentials, lengths))
-    from spacy_psa.kernels import chain as kernel
-
-    return torch.from_numpy(kernel.log_partition(potentials.contiguous().numpy(), lengths.numpy()))
-
-
-def _forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute log Z (B,) and the expected counts of the steps (B, n, K, K) by a kernel."""
-    if potentials.device.type == "cuda":
-        log_z, counts = gpu_chain.forward_backward(*_flat(potentials.detach(), lengths))
-        expected = torch.zeros_like(potentials)
-        expected[positions(lengths, potentials.device)] = counts.unflatten(
-            1, potentials.shape[2:]
-        ).transpose(1, 2)
-        return log_z, expected
-    from spacy_psa.kernels import chain as kernel
-
-    values = potentials.detach().contiguous().numpy()
-    log_z, expected = kernel.forward_backward(values, lengths.numpy())
-    return torch.from_numpy(log_z), torch.from_numpy(expected)
-
-
-def _viterbi(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Find the best scores (B,) and tags (B, n) by a kernel."""
-    if potentials.device.type == "cuda":
-        scores, tags = gpu_chain.viterbi(*_flat(potentials, lengths))
-        return scores, pad(tags, lengths)
-    from spacy_psa.kernels import chain as kernel
-
-    scores, tags = kernel.viterbi(potentials.contiguous().numpy(), lengths.numpy())
-    return torch.from_numpy(scores), torch.from_numpy(tags)
-
-
-def _flat(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, gpu_chain.PairIndex]:
-    """Give the kernels of a GPU all pairs of tags, sorted by tag: (N, K * K)."""
-    rows = unpad(potentials.transpose(2, 3).flatten(2), lengths)
-    index = gpu_chain.all_pairs(potentials.shape[2], potentials.device)
-    return rows.contiguous(), lengths, index

@@ -51,9 +51,16 @@ class TagPairs:
         self.previous = torch.from_numpy(previous)
         self.tag = torch.from_numpy(tag)
         self.begins = torch.from_numpy(begins)
+        self._on: dict[torch.device, gpu_chain.PairIndex] = {}
 
     def __len__(self) -> int:
         return len(self.tag)
+
+    def on(self, device: torch.device) -> gpu_chain.PairIndex:
+        """The pairs as the kernels of a GPU need them; made once for each GPU."""
+        if device not in self._on:
+            self._on[device] = gpu_chain.pair_index(self.previous, self.begins, device)
+        return self._on[device]
 
     @cached_property
     def places(self) -> Tensor:
@@ -257,8 +264,7 @@ def _run(name: str, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> Any:
     """Run a kernel by its name; it gives a tensor or a tuple of tensors, without gradients."""
     flat = flat.detach().contiguous()
     if flat.device.type == "cuda":
-        index = gpu_chain.pair_index(pairs.previous, pairs.begins, flat.device)
-        return getattr(gpu_chain, name)(flat, lengths, index)
+        return getattr(gpu_chain, name)(flat, lengths, pairs.on(flat.device))
     from spacy_psa.kernels import pair_chain as kernel
 
     arrays = (x.numpy() for x in (flat, lengths, pairs.previous, pairs.begins))

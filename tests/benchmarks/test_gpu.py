@@ -115,9 +115,12 @@ test = "{data}/dev.spacy"
 [runs.small]
 config = "{configs}/ner/best.cfg"
 final = true
-overrides = {{"training.max_steps" = 40, "training.eval_frequency" = 10, \
-"components.ner.model.tok2vec.width" = 8, \
-"components.ner.model.tok2vec.tok2vec.encode.hidden" = 8}}
+
+[runs.small.overrides]
+"training.max_steps" = 40
+"training.eval_frequency" = 10
+"components.ner.model.tok2vec.width" = 8
+"components.ner.model.tok2vec.tok2vec.encode.hidden" = 8
 """
 
 
@@ -127,7 +130,7 @@ def plan(tmp_path):
     for part in ("train", "dev"):
         write_docbin(docs, tmp_path / f"{part}.spacy")
     path = tmp_path / "plan.toml"
-    path.write_text(PLAN.format(data=tmp_path, configs=CONFIGS).replace("\\\n", ""))
+    path.write_text(PLAN.format(data=tmp_path, configs=CONFIGS))
     return path
 
 
