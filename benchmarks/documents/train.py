@@ -9,8 +9,6 @@ NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
 - `no_memory_dropout`: the same with a `memory_dropout` of 0.
-- `unseen`: `best` in which rare words are read as if training data did not have them.
-- `numbers`: `best` in which no training word without a pretrained vector has a row, but numbers.
 - `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
@@ -36,9 +34,7 @@ AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
-BASES |= dict.fromkeys(("no_memory_dropout", "unseen", "numbers"), "best") | dict.fromkeys(
-    CHANGED, "memory"
-)
+BASES |= {"no_memory_dropout": "best"} | dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
 DEFAULT = "conll2003"
@@ -54,8 +50,6 @@ PASSES_24 = (
 )
 OF_NAME = {
     "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
-    "unseen": ("components.ner.model.tok2vec.tok2vec.embed.*.words.rare_as_unseen=true",),
-    "numbers": ("components.ner.model.tok2vec.tok2vec.embed.*.words.without_vector=numbers",),
     "content_words": CONTENT_WORDS,
     "passes_24": PASSES_24,
 }

@@ -1,7 +1,6 @@
 """Embedders Model[List[Doc], List[Floats2d]]: `WordEmbed.v1` and `ConcatEmbed.v1`."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, Literal
 
 import numpy
@@ -54,7 +53,6 @@ def word_embed(
     spread: float | None = None,
     pretrained: bool = True,
     word_dropout: float = 0.0,
-    rare_as_unseen: bool = False,
 ) -> Embedder:
     """Build `WordEmbed.v1`: pretrained word vectors, fine-tuned, and vectors for words without one.
 
@@ -87,9 +85,6 @@ def word_embed(
         word_dropout: share of the tokens that training reads as the unknown word, drawn anew each
             time, whatever their count. It trains the vector of unknown words, and lets the model
             rely on characters and context. `training.dropout` does not change it.
-        rare_as_unseen: whether training reads a token, with the probability of `replace_rare`, as a
-            word that is not in the training data: its pretrained vector alone, or none. So the
-            model learns from such words, which it meets in other texts.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
@@ -97,9 +92,8 @@ def word_embed(
     Raises:
         InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`;
             if `word_dropout` is not from 0 to 1, or `spread` is below 0; if `trainable` is False
-            although `replace_rare` or `rare_as_unseen` is True or `pretrained` is False; if both of
-            these are True. On use, if the pretrained vectors have another width, or if there are
-            none and `trainable` is False.
+            although `replace_rare` is True or `pretrained` is False. On use, if the pretrained
+            vectors have another width, or if there are none and `trainable` is False.
 
     Examples:
         >>> import spacy
@@ -116,13 +110,8 @@ def word_embed(
         check_choice("without_vector", without_vector, WithoutVector)
         check_rates(word_dropout=word_dropout)
         check_amounts(spread=0.0 if spread is None else spread)
-    if not trainable and (replace_rare or rare_as_unseen or not pretrained):
-        raise InputError(
-            "WordEmbed.v1: replace_rare, rare_as_unseen and pretrained = false need "
-            "trainable = true"
-        )
-    if replace_rare and rare_as_unseen:
-        raise InputError("WordEmbed.v1: replace_rare and rare_as_unseen exclude each other")
+    if not trainable and (replace_rare or not pretrained):
+        raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
     if not trainable:
         attrs = {"lower": lower, "word_dropout": word_dropout}
         return Model("word_embed", _forward_pretrained, dims={"nO": width}, attrs=attrs)
@@ -137,8 +126,7 @@ def word_embed(
             "lower": lower,
             "zero_digits": zero_digits,
             "without_vector": without_vector,
-            "rare": RareWords() if replace_rare or rare_as_unseen else None,
-            "rare_as_unseen": rare_as_unseen,
+            "rare": RareWords() if replace_rare else None,
             "word_dropout": word_dropout,
             "init_std": spread,
             "pretrained": pretrained,
@@ -189,25 +177,19 @@ def _forward_words(model: Model, docs: list[Doc], is_train: bool) -> Any:
 
 
 def _forward_with_unknown(model: Model, docs: list[Doc], is_train: bool, embed: Callable) -> Any:
-    """Embed words by `embed`; in training, some tokens as other words where it is set."""
+    """Embed words by `embed`; in training, some tokens as the unknown word where it is set."""
     rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
     random = is_train and (rare is not None or rate)
     if not random or not any(len(doc) for doc in docs):
         return by_distinct_word(model, docs, is_train, embed)
     words, index, sizes = distinct_words(docs)
-    read = [*words, UNKNOWN]
+    unknown = numpy.zeros(len(index), dtype=bool)
     if rare is not None:
-        drawn = rare.draw(docs, _normal_forms(model, words), index, sizes)
-        if model.attrs["rare_as_unseen"]:
-            unseen, place = numpy.unique(index[drawn], return_inverse=True)
-            index[drawn] = len(read) + place
-            read += [words[number] for number in unseen]
-            embed = partial(embed, unseen=len(unseen))
-        else:
-            index[drawn] = len(words)
+        unknown |= rare.draw(docs, _normal_forms(model, words), index, sizes)
     if rate:
-        index[numpy.random.random(len(index)) < rate] = len(words)
-    vectors, embed_backprop = embed(model, docs, read, is_train)
+        unknown |= numpy.random.random(len(index)) < rate
+    index[unknown] = len(words)
+    vectors, embed_backprop = embed(model, docs, [*words, UNKNOWN], is_train)
     return hand_out(model, vectors, embed_backprop, index, sizes)
 
 
@@ -228,12 +210,11 @@ def embed_forms(
     words: list[str],
     is_train: bool,
     architecture: str = "WordEmbed.v1",
-    unseen: int = 0,
 ) -> tuple[Floats2d, Callable]:
-    """Embed M words as `WordEmbed.v1` does, for any embedder that has its attributes.
+    """Embed M distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
 
-    In training, new words get rows. The last `unseen` words are read as if they had none. The
-    function can be the `embed` of `by_distinct_word`. Errors name the `architecture`.
+    In training, new words get rows. The function can be the `embed` of `by_distinct_word`. Errors
+    name the `architecture`.
     """
     width = model.get_dim("nO")
     vectors = _vectors(model, docs)
@@ -242,7 +223,6 @@ def embed_forms(
     if is_train:
         _give_rows(model, forms, found, vectors)
     rows = torch.tensor([model.attrs["rows"].get(form, 0) for form in forms])
-    rows[len(rows) - unseen :] = 0
     device = shim_of(model).device
     inputs = rows.to(device), torch.from_numpy(pretrained).to(device)
     return run_shim(model, inputs, is_train)

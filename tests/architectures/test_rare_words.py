@@ -6,12 +6,10 @@ import numpy
 import pytest
 import torch
 from spacy.tokens import Doc
-from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
 from spacy_psa.architectures.embed import word_embed
 from spacy_psa.architectures.rare_words import RareWords
-from spacy_psa.errors import InputError
 from tests.helpers.embedders import having_met
 
 
@@ -87,75 +85,3 @@ def test_empty_docs_alone_are_nothing_to_count():
     model.initialize()
     outputs, _ = model.begin_update([Doc(Vocab())])
     assert [out.shape for out in outputs] == [(0, 8)]
-
-
-def with_vectors(words, width=8):
-    """A vocabulary that has pretrained vectors of some words."""
-    vocab = Vocab()
-    vocab.vectors = Vectors(shape=(len(words), width))
-    for number, word in enumerate(words, 1):
-        vocab.vectors.add(vocab.strings.add(word), vector=numpy.full(width, float(number), "f"))
-    return vocab
-
-
-def test_rare_words_are_read_as_unseen_ones_by_their_pretrained_vector_alone():
-    vocab = with_vectors(["rose"])
-    doc = Doc(vocab, words=["rose", "thorn"])
-    model = having_met(word_embed(8, rare_as_unseen=True), [doc])
-    table = model.shims[0].module.table.weight
-    with torch.no_grad():
-        table[:] = 0.25
-    numpy.random.seed(0)
-    seen = Counter()
-    for _ in range(400):
-        (out,), backprop = model.begin_update([doc])
-        seen.update((word.text, float(row[0])) for word, row in zip(doc, out))
-        table.grad = None
-        backprop([numpy.ones_like(out)])
-    # Both have their own row, or that of unseen words, which is as high here.
-    assert set(seen) == {("rose", 1.25), ("thorn", 0.25)}
-    with torch.no_grad():
-        table[0] = -3.0
-    shares = Counter()
-    for _ in range(400):
-        (out,), _ = model.begin_update([doc])
-        shares.update((word.text, float(row[0])) for word, row in zip(doc, out))
-    assert shares.keys() == {("rose", 1.25), ("rose", -2.0), ("thorn", 0.25), ("thorn", -3.0)}
-    assert shares["rose", -2.0] == pytest.approx(200, abs=40)
-    assert shares["thorn", -3.0] == pytest.approx(200, abs=40)
-
-
-def test_unseen_words_are_what_rare_ones_were_read_as():
-    vocab = with_vectors(["rose", "lily"])
-    model = having_met(word_embed(8, rare_as_unseen=True), [Doc(vocab, words=["rose", "thorn"])])
-    with torch.no_grad():
-        model.shims[0].module.table.weight[0] = -3.0
-    (vectors,) = model.predict([Doc(vocab, words=["lily", "nightingale"])])
-    assert (vectors[0] == -1.0).all() and (vectors[1] == -3.0).all()
-
-
-def test_unseen_words_learn_from_the_tokens_that_were_drawn():
-    doc = Doc(with_vectors(["rose"]), words=["rose", "thorn", "rose", "rose"])
-    model = having_met(word_embed(8, rare_as_unseen=True), [doc])
-    table = model.shims[0].module.table.weight
-    with torch.no_grad():
-        table[0] = 50.0
-    numpy.random.seed(2)
-    (out,), backprop = model.begin_update([doc])
-    drawn = int((out[:, 0] > 40).sum())
-    assert 0 < drawn < 4
-    backprop([numpy.ones_like(out)])
-    assert float(table.grad[0, 0]) == drawn and float(table.grad[:, 0].sum()) == len(doc)
-
-
-def test_predictions_read_all_words_as_they_are():
-    doc = Doc(with_vectors(["rose"]), words=["rose", "thorn"])
-    model = having_met(word_embed(8, rare_as_unseen=True), [doc])
-    plain = word_embed(8).from_bytes(model.to_bytes())
-    numpy.testing.assert_array_equal(plain.predict([doc])[0], model.predict([doc])[0])
-
-
-@pytest.mark.parametrize("others", [{"replace_rare": True}, {"trainable": False}])
-def test_options_that_exclude_each_other(others):
-    with pytest.raises(InputError, match="rare_as_unseen"):
-        word_embed(8, rare_as_unseen=True, **others)
