@@ -35,6 +35,7 @@ ENTITIES_FULL = {
     "word_dropout": "5% of the tokens read as the unknown word",
     "average": "moving average of the weights",
     "sgd": "SGD with momentum, one document a step, rate from 0.02 linearly to 0, 30 passes",
+    "intnet": "IntNet over the characters in place of a BiLSTM",
     "sum": "sum of the sentences' losses",
     "transition": "plain transitions: they do not depend on the token",
     "label_smoothing": "label smoothing of 1%",
