@@ -177,6 +177,7 @@ class ExpectedF1Decoder(SpanDecoder):
         )
 
     def read(self, chain: LinearChain, scheme: SpanScheme) -> list[SpanPrediction]:
+        chain = chain.double()
         best = best_expected_f1(chain, scheme)
         spans = [[(s, e, scheme.labels[label]) for s, e, label in found] for found in best]
         return self._finish(chain, spans, self._scores(chain, scheme, spans))

@@ -13,9 +13,8 @@ The weights come from the integral
 
     1 / (k + m) = ∫₀¹ x^(k + m - 1) dx.
 
-Let P_x and Z_x belong to the chain in which the beginning of each span is multiplied by x. Then
-E[[s in T] x^|T|] = P_x(s) Z_x / Z. The integrand is a polynomial in x, so Gauss-Legendre quadrature
-with enough points is exact.
+E[[s in T] x^|T|] is a polynomial in x, so Gauss-Legendre quadrature with enough points is exact.
+`SpanCounts` gives its values.
 
 Only spans that the best set may hold are considered. Let F be its expectation, k > 0 its size, and
 low <= |T| <= high up to a probability ε on each side. If s is left out, the other spans gain:
@@ -29,22 +28,21 @@ w_k(s) <= 2 P(s in T) / (k + low) + 2ε / (k + 1), so that, at its least for k =
 
 The expectation of any set is a lower bound of F. The search begins with probable spans and takes
 less probable ones until no span above the bound of its best set is left out. low and high come from
-Chernoff's bound, P(|T| >= m) <= x^-m Z_x / Z for x > 1, and the same with <= for x < 1.
+Chernoff's bound, P(|T| >= m) <= x^-m E[x^|T|] for x > 1, and the same with <= for x < 1.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy
 import torch
 from numpy.typing import NDArray
 
+from spacy_psa.pipeline.chain.span_counts import SpanCounts
 from spacy_psa.pipeline.chain.span_posteriors import Floats, SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
 NODES = 64  # exact up to degree 127; the relative error is 1e-12 at degree 400, 1e-8 at 800
-ELEMENTS = 10_000_000  # numbers in the tilted potentials that are in memory at a time
 FLOOR = 0.1  # posterior of the spans that are considered first; later ones are down to a quarter
 TAIL = 1e-3  # ε, relative to F / (1 + tokens)
 TINY = 1e-300  # less than the expectation of some set, where the probabilities above are 0
@@ -58,7 +56,7 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
 
     Args:
         chain: the distribution over legal tag sequences of the doc's sentences, given the
-            evidence.
+            evidence, in double precision.
         scheme: the meaning of the tags.
 
     Returns:
@@ -68,7 +66,7 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
         >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
         >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
         >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
-        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
+        >>> chain = LinearChain.from_emissions(emissions.double(), torch.tensor([2]))
         >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
         >>> best_expected_f1(chain, scheme)
         [[(0, 1, 0)]]
@@ -79,15 +77,16 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
     # 2v / (2v + 1). Above this probability no other set can be better.
     if log_prob >= numpy.log((2 * count + 1) / (2 * count + 2)):
         return best
-    size = NumberOfSpans(chain, scheme)
+    counts = SpanCounts(chain, scheme)
+    size = NumberOfSpans(counts)
     posteriors = SpanPosteriors(chain, scheme)
     first = numpy.cumsum([0, *chain.lengths.tolist()[:-1]])
     empty = _probability_of_none(chain)
     value, floor = max(empty, numpy.exp(log_prob), TINY), FLOOR
     while True:
-        spans, _ = posteriors.above(floor)
+        spans, shares = posteriors.above(floor)
         places = spans[:, 1:3] + first[spans[:, 0], None]
-        candidates = _Candidates(places[:, 0], places[:, 1], *_joint(chain, scheme, spans))
+        candidates = _Candidates(places[:, 0], places[:, 1], *_joint(counts, spans, shares))
         reached, chosen = _best_set(candidates, size, empty)
         value = max(value, reached)
         needed = size.least_posterior(value)
@@ -125,8 +124,7 @@ class NumberOfSpans:
     """The number of true spans, |T|, of a doc.
 
     Args:
-        chain: the distribution over legal tag sequences of the doc's sentences.
-        scheme: the meaning of the tags.
+        counts: its generating functions.
 
     Examples:
         >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
@@ -134,14 +132,13 @@ class NumberOfSpans:
         >>> emissions = torch.tensor([[[0.0, 20.0, 0.0], [30.0, 0.0, 0.0]]])
         >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
         >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> NumberOfSpans(chain, scheme).bounds(0.5)
+        >>> NumberOfSpans(SpanCounts(chain, scheme)).bounds(0.5)
         (0, 2)
     """
 
-    def __init__(self, chain: LinearChain, scheme: SpanScheme):
-        self.tokens = int(chain.lengths.sum())
-        shares = [log_z for _, log_z in _tilted(chain, scheme, TILTS)]
-        self.log_means = numpy.concatenate(shares)  # log E[x^|T|] for log x in TILTS
+    def __init__(self, counts: SpanCounts):
+        self.tokens = int(counts.lengths.sum())
+        self.log_means = counts.log_means(TILTS)
 
     def bounds(self, value: float) -> tuple[int, int]:
         """Find low and high such that |T| is rarely outside, for a lower bound of F."""
@@ -171,43 +168,13 @@ class _Candidates(NamedTuple):
         return 2 * (self.nodes ** (size - 1) * self.shares) @ self.joint
 
 
-def _tilted(
-    chain: LinearChain, scheme: SpanScheme, tilts: Floats
-) -> Iterator[tuple[LinearChain, Floats]]:
-    """Yield the chains of P_x, for some log x at a time, and their log Z_x / Z.
-
-    A chain has the sentences of the doc for each x, one x after the other.
-    """
-    begins = torch.zeros(chain.potentials.shape[-1], dtype=torch.float64)
-    begins[numpy.concatenate([scheme.columns("B"), scheme.columns("S")])] = 1.0
-    potentials = chain.potentials.double().cpu()
-    log_z = chain.log_partition.double().cpu().sum()
-    at_once = max(1, ELEMENTS // max(1, potentials.numel()))
-    for i in range(0, len(tilts), at_once):
-        part = torch.from_numpy(tilts[i : i + at_once])
-        tilted = LinearChain(
-            (potentials + part.view(-1, 1, 1, 1, 1) * begins).flatten(0, 1),
-            chain.lengths.repeat(len(part)),
-        )
-        yield tilted, (tilted.log_partition.view(len(part), -1).sum(1) - log_z).numpy()
-
-
 def _joint(
-    chain: LinearChain, scheme: SpanScheme, spans: Integers
+    counts: SpanCounts, spans: Integers, posteriors: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Compute the nodes of the quadrature, their shares, and `_Candidates.joint`."""
-    count = min(NODES, int(chain.lengths.sum()))
-    nodes, shares = numpy.polynomial.legendre.leggauss(count)
+    nodes, shares = numpy.polynomial.legendre.leggauss(min(NODES, int(counts.lengths.sum())))
     nodes, shares = (nodes + 1) / 2, shares / 2
-    batch = len(chain.lengths)
-    joint = []
-    for tilted, log_z in _tilted(chain, scheme, numpy.log(nodes)):
-        posteriors = SpanPosteriors(tilted, scheme)
-        rows = numpy.arange(len(log_z)) * batch
-        found = [posteriors.of(rows + row, start, end, label) for row, start, end, label in spans]
-        table = numpy.stack(found, 1) if found else numpy.empty((len(log_z), 0))
-        joint.append(table * numpy.exp(log_z)[:, None])
-    return nodes, shares, numpy.concatenate(joint)
+    return nodes, shares, counts.given(spans, nodes) * posteriors
 
 
 def _most_apart(starts: Integers, ends: Integers) -> int:

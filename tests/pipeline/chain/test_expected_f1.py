@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from spacy_psa.pipeline.chain import expected_f1 as module
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
+from spacy_psa.pipeline.chain.span_counts import SpanCounts
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 from tests.helpers.analyses import Truth, enumerate_all, random_chain
@@ -92,7 +93,7 @@ def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
 )
 def test_the_number_of_true_spans_is_within_its_bounds(lengths, seed, scale, value):
     scheme, chain = random_chain("BIOES", lengths, seed, scale, LABELS)
-    low, high = module.NumberOfSpans(chain, scheme).bounds(value)
+    low, high = module.NumberOfSpans(SpanCounts(chain, scheme)).bounds(value)
     shares = numpy.ones(1)  # of each number of spans
     for row, length in enumerate(lengths):
         part = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
@@ -107,9 +108,9 @@ def test_the_number_of_true_spans_is_within_its_bounds(lengths, seed, scale, val
 def test_the_spans_to_choose_from_grow_with_the_tokens_and_not_their_square(scale, monkeypatch):
     joint, considered = module._joint, []
 
-    def counting(chain, scheme, spans):
+    def counting(counts, spans, posteriors):
         considered.append(len(spans))
-        return joint(chain, scheme, spans)
+        return joint(counts, spans, posteriors)
 
     monkeypatch.setattr(module, "_joint", counting)
     for tokens in (50, 200):

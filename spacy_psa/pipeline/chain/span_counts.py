@@ -1,0 +1,196 @@
+"""How many spans a doc has, and how many it has if it has a given span: exact, under a chain.
+
+The distribution of a number m of spans is known from its generating function, E[x^m] for enough x.
+A linear chain is a Markov chain in both directions. So let y_t be the tag of token t, and w(y) = x
+if y begins a span, else 1. Then
+
+    left_t(y) = E[x^(spans that begin at t or before) | y_t = y]
+              = w(y) Σ_y' P(y_t-1 = y' | y_t = y) left_t-1(y')
+    right_t(y) = E[x^(spans that begin after t) | y_t = y]
+               = Σ_y' P(y_t+1 = y' | y_t = y) w(y') right_t+1(y')
+
+All x are computed together, as products of matrices. One forward-backward pass, for x = 1, gives
+the conditional probabilities.
+"""
+
+from collections.abc import Iterator
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spacy_psa.pipeline.chain.span_tags import SpanScheme
+from spacy_psa.structs.chain import LinearChain
+
+Floats = NDArray[numpy.float64]
+
+
+class SpanCounts:
+    """The generating functions of the number of spans of a doc, |T|.
+
+    Args:
+        chain: the distribution over legal tag sequences of the doc's B sentences.
+        scheme: the meaning of the tags.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
+        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
+        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
+        >>> counts = SpanCounts(chain, scheme)  # five analyses, with 0, 1, 1, 1 and 2 spans
+        >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 3 / 2 + 1 / 4) / 5
+        array([0.55])
+        >>> counts.given(numpy.array([[0, 0, 1, 0]]), numpy.array([0.5]))  # (1 / 2 + 1 / 4) / 2
+        array([[0.375]])
+    """
+
+    def __init__(self, chain: LinearChain, scheme: SpanScheme):
+        self.marginals = chain.marginals.detach().cpu().double()
+        self.pairs = chain.pairwise_marginals.detach().cpu()  # large: parts of it become double
+        self.lengths = chain.lengths
+        self.scheme = scheme
+        self.begins = torch.zeros(self.marginals.shape[2], dtype=torch.bool)
+        self.begins[numpy.concatenate([scheme.columns("B"), scheme.columns("S")])] = True
+        # Longer sentences first, so that those which reach a token stand together.
+        self.order = torch.argsort(self.lengths, descending=True, stable=True)
+        self.place = torch.argsort(self.order)
+
+    def log_means(self, log_x: Floats) -> Floats:
+        """Compute log E[x^|T|], or an upper bound where it is too small to be told from 0.
+
+        Args:
+            log_x: (X,) the logarithms of the numbers x.
+
+        Returns:
+            (X,) float64.
+        """
+        log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
+        for t, left, scale in self._left(log_x):
+            self._sum_up(t, left, scale, log_totals)
+        bounds = numpy.maximum(0.0, self.lengths.numpy()[:, None] * log_x)
+        found = log_totals.numpy()
+        return numpy.where(found > -numpy.inf, found, bounds).sum(0)
+
+    def given(self, spans: NDArray[numpy.int64], x: Floats) -> Floats:
+        """Compute E[x^|T| | the span is in T] for some spans.
+
+        Args:
+            spans: (S, 4) the sentence, start, end and index of the label of each.
+            x: (X,) numbers above 0 and at most 1.
+
+        Returns:
+            (X, S) float64.
+        """
+        log_x = numpy.log(x)
+        rows, starts, ends, labels = torch.from_numpy(spans).T
+        first, last = self._tags(ends - starts > 1, labels)
+        place, by_start, by_end = self.place[rows], _places(starts), _places(ends - 1)
+        found = torch.ones(len(x), len(spans), dtype=torch.float64)
+        log_totals = torch.empty(len(self.lengths), len(x), dtype=torch.float64)
+        for t, left, scale in self._left(log_x):
+            self._sum_up(t, left, scale, log_totals)
+            here = by_start.get(t)
+            if here is not None:
+                at = place[here]
+                found[:, here] *= (left[at, :, first[here]] * scale[at].exp()).T
+        for t, right in self._right(log_x):
+            here = by_end.get(t)
+            if here is not None:
+                found[:, here] *= right[place[here], :, last[here]].T
+        # Of the other sentences; a product that leaves one out never divides by 0.
+        totals = numpy.exp(log_totals.numpy())
+        ones = numpy.ones_like(totals[:1])
+        before = numpy.concatenate([ones, totals[:-1]]).cumprod(0)
+        after = numpy.concatenate([totals[1:], ones])[::-1].cumprod(0)[::-1]
+        return found.numpy() * (before * after)[spans[:, 0]].T
+
+    def _tags(self, longer: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Find the tags of the first and of the last token of spans."""
+        begin, single, end, inside = (
+            torch.from_numpy(self.scheme.columns(prefix))[labels] for prefix in "BSEI"
+        )
+        last = end if self.scheme.tag_format == "BIOES" else inside
+        return torch.where(longer, begin, single), torch.where(longer, last, single)
+
+    def _sum_up(self, t: int, left: Tensor, scale: Tensor, log_totals: Tensor) -> None:
+        """Set log E[x^m], for the number m of spans, of the sentences that end after token t."""
+        reach = self.order[: len(left)]
+        ends = self.lengths[reach] == t + 1
+        means = left[ends] @ self.marginals[reach[ends], t, :, None]
+        log_totals[reach[ends]] = means[..., 0].log() + scale[ends]
+
+    def _weights(self, log_x: Floats) -> Tensor:
+        """w(y) for each x, (X, K)."""
+        x = torch.from_numpy(numpy.exp(log_x))[:, None]
+        return torch.where(self.begins, x, torch.ones_like(x))
+
+    def _reach(self, t: int) -> Tensor:
+        """The sentences that have a token t, the longest first."""
+        return self.order[: int((self.lengths > t).sum())]
+
+    def _left(self, log_x: Floats) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Yield each token t and left_t (b, X, K) divided by exp(scale), and scale (b, X).
+
+        The b sentences are those of `_reach(t)`.
+        """
+        weights = self._weights(log_x)
+        left = weights.expand(len(self.lengths), *weights.shape)
+        scale = torch.zeros(left.shape[:2], dtype=torch.float64)
+        for t in range(self.pairs.shape[1]):
+            rows = self._reach(t)
+            if t:
+                here = self.marginals[rows, t, None, :]
+                before = torch.where(here > 0, self.pairs[rows, t].double() / here, 0.0)
+                left = torch.bmm(left[: len(rows)], before) * weights
+                scale = scale[: len(rows)]
+            top = left.amax(2, keepdim=True)
+            top = torch.where(top > 0, top, 1.0)
+            left = left / top
+            scale = scale + top[..., 0].log()
+            yield t, left, scale
+
+    def _right(self, log_x: Floats) -> Iterator[tuple[int, Tensor]]:
+        """Yield each token t, the last first, and right_t (b, X, K), if no span goes on after t."""
+        weights = self._weights(log_x)
+        right = torch.empty(0, *weights.shape, dtype=torch.float64)
+        for t in reversed(range(self.pairs.shape[1])):
+            rows = self._reach(t)
+            ended = right
+            if len(right):
+                pairs = self.pairs[rows[: len(right)], t + 1].double()
+                weighted = right * weights
+                ended = right = _mean(weighted, pairs)
+                if self.scheme.tag_format != "BIOES":  # its last tags end a span by themselves
+                    ended = _mean(weighted, self._without_next(pairs))
+            right, ended = _with_ones(right, len(rows)), _with_ones(ended, len(rows))
+            yield t, ended
+
+    def _without_next(self, pairs: Tensor) -> Tensor:
+        """Leave out the pairs of tags that go on with a span."""
+        inside = self.scheme.columns("I")
+        pairs = pairs.clone()
+        for tags in (self.scheme.columns("B"), inside):
+            pairs[:, tags, inside] = 0.0
+        return pairs
+
+
+def _with_ones(values: Tensor, count: int) -> Tensor:
+    """Add rows of ones behind values (b, X, K), up to a number of rows."""
+    if len(values) == count:
+        return values
+    return torch.cat([values, values.new_ones(count - len(values), *values.shape[1:])])
+
+
+def _mean(values: Tensor, pairs: Tensor) -> Tensor:
+    """The mean of values (b, X, K) of the next tag for each tag, by the shares of the pairs."""
+    given = pairs.sum(2, keepdim=True)
+    after = torch.where(given > 0, pairs / given, 0.0)
+    return torch.bmm(values, after.transpose(1, 2))
+
+
+def _places(values: Tensor) -> dict[int, Tensor]:
+    """Find where each value is."""
+    order = torch.argsort(values, stable=True)
+    distinct, counts = torch.unique_consecutive(values[order], return_counts=True)
+    return dict(zip(distinct.tolist(), order.split(counts.tolist())))

@@ -1,0 +1,84 @@
+"""The number of spans of a doc against all analyses."""
+
+import numpy
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_psa.pipeline.chain.span_counts import SpanCounts
+from spacy_psa.structs.chain import LinearChain
+from tests.helpers.analyses import enumerate_all, random_chain
+
+LABELS = ["A", "B"]
+X = numpy.array([1e-6, 0.2, 0.9, 1.0])
+
+
+def mean(part, x, span=None):
+    """E[x^m] of a sentence, (X,), over the analyses that have a span, or over all."""
+    return sum(
+        p * x ** len(value)
+        for value, p in zip(part.values, part.probabilities)
+        if span is None or span in value
+    )
+
+
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@settings(max_examples=15)
+@given(
+    lengths=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.3, 1.0, 5.0]),
+)
+def test_counts_are_those_of_all_analyses(kind, lengths, seed, scale):
+    scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
+    parts = [
+        enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
+        for row, length in enumerate(lengths)
+    ]
+    counts = SpanCounts(chain, scheme)
+    x = numpy.array([1e-6, 0.2, 1.0, 3.0, 1e6])
+    truth = numpy.prod([mean(part, x) for part in parts], 0)
+    numpy.testing.assert_allclose(numpy.exp(counts.log_means(numpy.log(x))), truth, rtol=1e-9)
+    spans = [
+        (row, start, end, label)
+        for row, length in enumerate(lengths)
+        for start in range(length)
+        for end in range(start + 1, length + 1)
+        for label in range(len(LABELS))
+        if parts[row].of((start, end, LABELS[label])) > 1e-12
+    ]
+    found = counts.given(numpy.array(spans), X)
+    for (row, start, end, label), column in zip(spans, found.T):
+        span = (start, end, LABELS[label])
+        own = mean(parts[row], X, span) / parts[row].of(span)
+        others = [mean(part, X) for other, part in enumerate(parts) if other != row]
+        numpy.testing.assert_allclose(column, numpy.prod([own, *others], 0), rtol=1e-9)
+
+
+def test_single_precision_will_do():
+    scheme, chain = random_chain("BIOES", [3, 5], 0, 1.0, LABELS)
+    single = LinearChain(chain.potentials.float(), chain.lengths)
+    spans = numpy.array([[0, 0, 2, 0], [1, 4, 5, 1]])
+    exact, found = (SpanCounts(each, scheme).given(spans, X) for each in (chain, single))
+    assert found.dtype == numpy.float64
+    numpy.testing.assert_allclose(found, exact, rtol=1e-5)
+
+
+def test_what_is_too_small_for_a_number_is_bounded_or_0():
+    """In 800 tokens that are spans for certain, x^|T| is below the smallest number above 0."""
+    scheme, chain = random_chain("BIOES", [400, 400], 0, 0.0, LABELS)
+    single = scheme.columns("S")[0]
+    potentials = torch.full_like(chain.potentials, -torch.inf)
+    potentials[:, 0, 0, single] = potentials[:, 1:, single, single] = 0.0
+    counts = SpanCounts(LinearChain(potentials, chain.lengths), scheme)
+    log_x = numpy.log([1e-3, 1e3])
+    numpy.testing.assert_allclose(counts.log_means(log_x), 800 * log_x)
+    found = counts.given(numpy.array([[0, 5, 6, 0]]), numpy.array([1e-3, 1.0]))
+    assert found.tolist() == [[0.0], [1.0]]
+
+
+def test_no_spans_have_no_counts():
+    scheme, chain = random_chain("BIO", [2], 0, 1.0, LABELS)
+    none = numpy.empty((0, 4), dtype="int64")
+    assert SpanCounts(chain, scheme).given(none, X).shape == (len(X), 0)
