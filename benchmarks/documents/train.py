@@ -9,6 +9,7 @@ NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
 - `no_memory_dropout`: the same with a `memory_dropout` of 0.
+- `intnet`: `best` with IntNet over the characters, and entities of the highest expected F1 (`mbr`).
 - `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
 - `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
@@ -34,7 +35,7 @@ AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
-BASES |= {"no_memory_dropout": "best"} | dict.fromkeys(CHANGED, "memory")
+BASES |= {"no_memory_dropout": "best", "intnet": "best"} | dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
 DEFAULT = "conll2003"
@@ -48,7 +49,16 @@ PASSES_24 = (
     "training.max_steps=18256",
     "training.optimizer.learn_rate.total_steps=18256",
 )
+INTNET = {
+    "@architectures": "spacy-psa.CharIntNet.v1", "width": 32, "kernels": 32, "growth": 16,
+    "blocks": 3, "kernel_widths": [3, 5], "dropout": 0.0, "output_dropout": 0.0,
+    "max_characters": 50,
+}  # fmt: skip
 OF_NAME = {
+    "intnet": (
+        f"components.ner.model.tok2vec.tok2vec.embed.*.characters={json.dumps(INTNET)}",
+        "components.ner.decode=mbr",
+    ),
     "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
     "content_words": CONTENT_WORDS,
     "passes_24": PASSES_24,

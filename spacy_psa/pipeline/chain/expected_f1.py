@@ -198,7 +198,7 @@ def _best_set(spans: _Candidates, size: NumberOfSpans, empty: float) -> tuple[fl
         if bounds[k - 1] <= best:
             break
         weights = spans.weights(k)
-        least = SLACK * best / (k + size.bounds(best)[1]) if best else 0.0
+        least = SLACK * best / (k + size.bounds(best)[1]) if best >= TINY else 0.0
         useful = numpy.flatnonzero(weights >= least)
         value, picked = _best_of_size(
             k, weights[useful], spans.starts[useful], spans.ends[useful], size.tokens

@@ -140,3 +140,18 @@ def test_best_spans_are_not_those_of_the_most_probable_analysis():
     potentials[0, 1, 1, 2], potentials[0, 1, 1, 1] = math.log(0.3), -math.inf  # A [0, 2)
     chain = LinearChain(potentials, torch.tensor([2]))
     assert best_expected_f1(chain, scheme) == [[]]
+
+
+@pytest.mark.parametrize("odds", [4.89, 4.96, 5.2])
+def test_a_doc_of_which_it_is_nearly_impossible_that_it_has_no_span(odds):
+    """The probability is a subnormal number, or 0."""
+    scheme = SpanScheme(["A"], "BIOES")
+    emissions = torch.full((1, 150, len(scheme.tags)), -20.0, dtype=torch.float64)
+    emissions[..., 0], emissions[..., scheme.columns("S")[0]] = 0.0, odds
+    transitions, start, end = map(torch.from_numpy, scheme.legal())
+    chain = LinearChain.from_emissions(emissions, torch.tensor([150]))
+    chain = chain.constrain(transitions=transitions, start=start, end=end)
+    none = float(chain.log_prob(torch.zeros(1, 150, dtype=torch.int64)).exp())
+    assert none < 2.3e-308
+    (found,) = best_expected_f1(chain, scheme)
+    assert len(found) == 150
