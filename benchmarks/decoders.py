@@ -5,11 +5,10 @@
 
 The record benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`: for each model its
 `path`, and for the decoders `viterbi` and `mbr` of its entity recogniser the F1 on `dev` and
-`test` data, as a fraction of 1, and `words`, the words a second on both.
+`test` data, as a fraction of 1.
 """
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +28,12 @@ def measure(nlp: Language, data: Path) -> dict[str, dict[str, float]]:
     """Score a pipeline with each decoder."""
     pipe: Any = nlp.get_pipe(PIPE)
     found: dict[str, dict[str, float]] = {decoder: {} for decoder in DECODERS}
-    words, seconds = 0, dict.fromkeys(DECODERS, 0.0)
     for part in PARTS:
         with codecs_known():
             examples = read_examples(nlp, data / f"{part}.spacy")
-        words += sum(len(example.reference) for example in examples)
         for decoder in DECODERS:
             pipe.decoding = decoder
-            begun = time.process_time()
             found[decoder][part] = nlp.evaluate(examples)[METRIC]
-            seconds[decoder] += time.process_time() - begun
-    for decoder in DECODERS:
-        found[decoder]["words"] = words / seconds[decoder]
     return found
 
 

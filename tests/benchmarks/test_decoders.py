@@ -1,0 +1,23 @@
+"""Models scored with each of their decoders."""
+
+import pytest
+
+from benchmarks.decoders import DECODERS, PARTS, measure
+from spacy_psa.corpora.docbin import write_docbin
+from tests.helpers.pipelines import make_examples, make_nlp, train
+
+
+def test_the_scores_are_those_of_the_decoders(tmp_path):
+    nlp = make_nlp()
+    examples = make_examples(nlp)
+    train(nlp, steps=8, examples=examples)
+    cut = {"dev": examples[:5], "test": examples[5:]}
+    for part, some in cut.items():
+        write_docbin([example.reference for example in some], tmp_path / f"{part}.spacy")
+    found = measure(nlp, tmp_path)
+    assert list(found) == list(DECODERS)
+    for decoder, scores in found.items():
+        nlp.get_pipe("ner").decoding = decoder
+        for part in PARTS:
+            assert scores[part] == pytest.approx(nlp.evaluate(cut[part])["ents_f"])
+    assert found["viterbi"] != found["mbr"]
