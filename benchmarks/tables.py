@@ -127,6 +127,17 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{100 * share:.{digits}f}"
 
 
+def decoders(record: Mapping[str, Any]) -> str:
+    """The table of a record of `benchmarks.decoders`: means over its models."""
+    models = record["results"]["models"]
+    rows = [
+        [f"`{name}`", str(len(models))]
+        + [spread([model[name][part] for model in models]) for part in ("dev", "test")]
+        for name in ("viterbi", "mbr")
+    ]
+    return table(["decoder", "models", "dev F1", "test F1"], rows)
+
+
 def spread(shares: Sequence[float]) -> str:
     """The mean in percent, with the standard deviation where there are several; empty for none.
 

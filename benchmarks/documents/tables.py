@@ -19,6 +19,7 @@ from spacy_psa.experiments.statistics import seed_p_value
 SYSTEMS = {
     "best": "`best.cfg`",
     "no_memory_dropout": "`best.cfg` without memory dropout",
+    "intnet": "`best.cfg` with IntNet and `mbr`",
     "memory_between": "`memory_between.cfg`",
     "context": "`context.cfg`",
     "memory": "`memory.cfg`",

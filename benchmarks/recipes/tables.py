@@ -221,9 +221,11 @@ def claims(records: Records) -> list[str]:
         entities_alone(records, seed) - scores["test"]
         for seed, scores in runs(records, "train_dev_entities")["best"].items()
     )
+    (intnet,) = found(records, "entities_full", "intnet")
     as_it_is, above = (found(records, "entities_whole", run) for run in ("adamw", "encoder_after"))
     return [
         f"It brings {percent(mean(above) - mean(as_it_is))} points",
+        f"IntNet over the characters reaches {percent(intnet)}, with one seed",
         f"test F1 is {percent(lost)} points lower",
         f"The chunks gain {percent(more - chunks)} points in the mean of 3 seeds",
         f"the {joined_more['models']} chunkers reach a test F1 of {percent(joined_more['test'])}",
