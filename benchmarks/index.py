@@ -64,6 +64,7 @@ All that needs a GPU runs by one command: see [gpu/README.md](gpu/README.md).
 - `picture.py`: what the pictures of the experiments have in common
 - `ratios.py`: how many times as fast as another row a timed row is
 - `run_plan.py`: trains the runs of a plan, and records their scores
+- `decoders.py`: scores models with each of their decoders, and records it
 - `joined.py`: joins the models of several seeds, and records their scores
 - `dev_run.py`: records a training that was stopped, with its development scores alone
 - `config.py`: writes the training config of a record as a file
