@@ -7,6 +7,7 @@ from benchmarks.tables import (
     Records,
     best_dev,
     best_score,
+    decoders,
     file_link,
     gap,
     percent,
@@ -101,8 +102,13 @@ def single_sentences(records: Records) -> str:
     return table(["config", "seeds", *(f"{part} F1, {way}" for part, way in columns)], body)
 
 
+def decoders_table(records: Records) -> str:
+    return decoders(records["decoders"])
+
+
 TABLES = {
     "seeds": seeds_table,
+    "decoders": decoders_table,
     "single_sentences": single_sentences,
     "ontonotes": ontonotes_table,
 }
@@ -126,7 +132,10 @@ def claims(records: Records) -> list[str]:
     of_psa = [part(records, "ontonotes-no_memory_dropout") for part in (_dev, _test)]
     without_dev, without_test = (part(records, "sentences") for part in (_dev, _test))
     gained, gained_test = (gained_on_sentences(records, part) for part in ("dev", "test"))
+    (intnet,) = records["decoders"]["results"]["models"]
     return [
+        f"the dev F1 is {percent(intnet['viterbi']['dev'])} without `mbr`, and "
+        f"{percent(mean(_dev(records, 'best')))} without IntNet in the mean",
         f"memory dropout brings {gained:.1f} points of dev F1 and {gained_test:.1f} of test F1",
         f"{of_best['models']} models of `best.cfg` reach a dev F1 of "
         f"{percent(of_best['dev'])} and a test F1 of {percent(of_best['test'])}",
