@@ -35,10 +35,9 @@ from typing import NamedTuple
 
 import numpy
 import torch
-from numpy.typing import NDArray
 
 from spacy_psa.pipeline.chain.span_counts import SpanCounts
-from spacy_psa.pipeline.chain.span_posteriors import Floats, SpanPosteriors
+from spacy_psa.pipeline.chain.span_posteriors import Floats, Integers, SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
 
@@ -48,7 +47,6 @@ TAIL = 1e-3  # ε, relative to F / (1 + tokens)
 TINY = 1e-300  # less than the expectation of some set, where the probabilities above are 0
 SLACK = 0.99  # more than these ε can take from the bounds
 TILTS = numpy.concatenate([-numpy.geomspace(0.02, 20, 16), numpy.geomspace(0.02, 20, 16)])
-Integers = NDArray[numpy.int64]
 
 
 def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[int, int, int]]]:

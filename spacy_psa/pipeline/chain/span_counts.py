@@ -17,13 +17,11 @@ from collections.abc import Iterator
 
 import numpy
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from spacy_psa.pipeline.chain.span_posteriors import Floats, Integers
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
-
-Floats = NDArray[numpy.float64]
 
 
 class SpanCounts:
@@ -57,7 +55,7 @@ class SpanCounts:
         self.place = torch.argsort(self.order)
 
     def log_means(self, log_x: Floats) -> Floats:
-        """Compute log E[x^|T|], or an upper bound where it is too small to be told from 0.
+        """Compute log E[x^|T|].
 
         Args:
             log_x: (X,) the logarithms of the numbers x.
@@ -68,11 +66,9 @@ class SpanCounts:
         log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
         for t, left, scale in self._left(log_x):
             self._sum_up(t, left, scale, log_totals)
-        bounds = numpy.maximum(0.0, self.lengths.numpy()[:, None] * log_x)
-        found = log_totals.numpy()
-        return numpy.where(found > -numpy.inf, found, bounds).sum(0)
+        return log_totals.sum(0).numpy()
 
-    def given(self, spans: NDArray[numpy.int64], x: Floats) -> Floats:
+    def given(self, spans: Integers, x: Floats) -> Floats:
         """Compute E[x^|T| | the span is in T] for some spans.
 
         Args:
@@ -145,7 +141,6 @@ class SpanCounts:
                 left = torch.bmm(left[: len(rows)], before) * weights
                 scale = scale[: len(rows)]
             top = left.amax(2, keepdim=True)
-            top = torch.where(top > 0, top, 1.0)
             left = left / top
             scale = scale + top[..., 0].log()
             yield t, left, scale

@@ -65,8 +65,8 @@ def test_single_precision_will_do():
     numpy.testing.assert_allclose(found, exact, rtol=1e-5)
 
 
-def test_what_is_too_small_for_a_number_is_bounded_or_0():
-    """In 800 tokens that are spans for certain, x^|T| is below the smallest number above 0."""
+def test_logarithms_reach_further_than_numbers():
+    """In 800 tokens that are spans for certain, x^|T| is too small or too large for a number."""
     scheme, chain = random_chain("BIOES", [400, 400], 0, 0.0, LABELS)
     single = scheme.columns("S")[0]
     potentials = torch.full_like(chain.potentials, -torch.inf)
