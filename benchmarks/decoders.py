@@ -1,22 +1,26 @@
 """Score the most probable entities of models, and those of the highest expected F1, and record it.
 
     python -m benchmarks.decoders documents corpus/conll2003 \\
-        training/documents/best-1/model-best training/documents/best-2/model-best
+        training/documents/best-1/model-best training/documents/best-2/model-best --rounds 5
 
 The record benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`: for each model its
 `path`, and for the decoders `viterbi` and `mbr` of its entity recogniser the F1 on `dev` and
-`test` data, as a fraction of 1.
+`test` data, as a fraction of 1. With --rounds, each decoder also annotates the test data in turn,
+in one thread, and the model has its `rates`: the words a second of processor time in each round.
 """
 
 import argparse
 from pathlib import Path
 from typing import Any
 
+import torch
 from spacy.language import Language
+from spacy.tokens import Doc
 
 from benchmarks.record import FOLDER, write_record
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.loading import load_pipeline
+from spacy_psa.performance.timing import Timing, alternate, stopwatch
 from spacy_psa.scoring.result import read_examples
 
 DECODERS = ("viterbi", "mbr")
@@ -37,6 +41,39 @@ def measure(nlp: Language, data: Path) -> dict[str, dict[str, float]]:
     return found
 
 
+class Annotation:
+    """Annotates docs with a decoder, for `alternate`.
+
+    Args:
+        nlp: the pipeline.
+        decoder: the name of the decoder, which becomes that of the row.
+        docs: the docs; copies of them are annotated.
+    """
+
+    def __init__(self, nlp: Language, decoder: str, docs: list[Doc]):
+        self.nlp = nlp
+        self.name = decoder
+        self.docs = docs
+
+    def run(self) -> Timing:
+        pipe: Any = self.nlp.get_pipe(PIPE)
+        pipe.decoding = self.name
+        copies = [doc.copy() for doc in self.docs]
+        with stopwatch(sum(map(len, copies))) as timings:
+            for _ in self.nlp.pipe(copies):
+                pass
+        return timings[0]
+
+
+def rates(nlp: Language, data: Path, rounds: int) -> dict[str, list[int]]:
+    """Measure the words a second of processor time of each decoder, in each round."""
+    torch.set_num_threads(1)
+    with codecs_known():
+        docs = [example.predicted for example in read_examples(nlp, data / f"{PARTS[-1]}.spacy")]
+    timings = alternate([Annotation(nlp, decoder, docs) for decoder in DECODERS], rounds)
+    return {name: [round(t.amount / t.cpu_seconds) for t in of] for name, of in timings.items()}
+
+
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m benchmarks.decoders",
@@ -46,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
     found.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
     found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
+    found.add_argument("--rounds", type=int, default=0, help="times that speed is measured (0)")
     found.add_argument("--name", default="decoders", help="of the record (decoders)")
     return found
 
@@ -54,7 +92,10 @@ def main() -> None:
     given = parser().parse_args()
     rows = []
     for path in given.models:
-        rows.append({"path": str(path), **measure(load_pipeline(str(path)), given.data)})
+        nlp = load_pipeline(str(path))
+        rows.append({"path": str(path), **measure(nlp, given.data)})
+        if given.rounds:
+            rows[-1]["rates"] = rates(nlp, given.data, given.rounds)
         print(rows[-1], flush=True)
     write_record(
         FOLDER / given.experiment / "results" / f"{given.name}.json",

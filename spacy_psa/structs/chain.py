@@ -138,6 +138,11 @@ class LinearChain(StructuredDistribution[Tensor]):
         """Select sentences by their numbers, (rows,) int64 in ascending order."""
         return LinearChain(self.potentials[rows], self.lengths[rows])
 
+    def split(self) -> list[LinearChain]:
+        """Give a chain for each sentence; `pair_chain.join` is the inverse."""
+        rows = zip(self.potentials, self.lengths.split(1), strict=True)
+        return [LinearChain(row[None, : int(length)], length) for row, length in rows]
+
     def uniform(self) -> LinearChain:
         """Give all possible sequences of each sentence the same probability.
 
@@ -209,6 +214,18 @@ class LinearChain(StructuredDistribution[Tensor]):
         """
         first = torch.zeros_like(self._expected[:, :1])
         return torch.cat([first, self._expected[:, 1:]], 1)
+
+    def marginals_of(self, previous: Tensor, tags: Tensor) -> Tensor:
+        """Select the probabilities of some pairs of tags at each place.
+
+        Args:
+            previous: (P,) int64, the previous tag of each pair.
+            tags: (P,) int64, the tag of each pair.
+
+        Returns:
+            (B, n, P), of `pairwise_marginals`; impossible pairs have 0.
+        """
+        return self.pairwise_marginals[:, :, previous, tags]
 
     @cached_property
     def entropy(self) -> Tensor:

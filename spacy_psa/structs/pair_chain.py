@@ -127,6 +127,11 @@ class PairChain(LinearChain):
     def shape(self) -> tuple[int, int, int]:
         return len(self.lengths), int(self.lengths.max()), self.pairs.tags
 
+    def split(self) -> list[LinearChain]:
+        lengths = self.lengths.tolist()
+        parts = zip(self.flat.split(lengths), self.lengths.split(1), strict=True)
+        return [PairChain(flat, length, self.pairs) for flat, length in parts]
+
     def double(self) -> PairChain:
         return PairChain(self.flat.double(), self.lengths, self.pairs)
 
@@ -143,10 +148,9 @@ class PairChain(LinearChain):
         return PairChain(self.flat + by_token[:, self.pairs.tag], self.lengths, self.pairs)
 
     def expected_score(self, other: LinearChain) -> Tensor:
-        same = isinstance(other, PairChain) and torch.equal(other.pairs.places, self.pairs.places)
-        if not same or not other._compiled:
+        if not _has(other, self.pairs) or not other._compiled:
             return super().expected_score(other)
-        counts = cast(PairChain, other)._flat_expected
+        counts = cast(PairChain, other).flat_marginals
         parts = torch.where(counts > 0, counts.double() * self.flat, 0.0).sum(1)
         sentence = positions(self.lengths, self.device)[0]
         return parts.new_zeros(len(self.lengths)).index_add(0, sentence, parts)
@@ -156,8 +160,27 @@ class PairChain(LinearChain):
         if not self._compiled or self._requires_grad:
             return super().marginals
         by_tag = self.flat.new_zeros(len(self.flat), self.pairs.tags)
-        by_tag.index_add_(1, self.pairs.tag.to(self.device), self._flat_expected)
+        by_tag.index_add_(1, self.pairs.tag.to(self.device), self.flat_marginals)
         return pad(by_tag, self.lengths)
+
+    @cached_property
+    def flat_marginals(self) -> Tensor:
+        """The probability of each pair of tags at each token, (N, P), without gradients.
+
+        At the first token of a sentence, the first pair of each tag holds the probability of the
+        tag, and the others hold 0. Compare `LinearChain.pairwise_marginals`.
+        """
+        if self._compiled:
+            return cast(Tensor, _run("forward_backward", self.flat, self.lengths, self.pairs)[1])
+        chain = PairChain(self.flat.detach().requires_grad_(), self.lengths, self.pairs)
+        return torch.autograd.grad(chain._log_z.sum(), chain.flat)[0]
+
+    def marginals_of(self, previous: Tensor, tags: Tensor) -> Tensor:
+        legal = self.pairs.places[previous, tags]
+        by_pair = torch.nn.functional.pad(self.flat_marginals, (0, 1))  # of illegal pairs
+        found = by_pair[:, legal.to(self.device)]
+        found[self._first] = 0.0
+        return pad(found, self.lengths)
 
     def constrain(
         self,
@@ -194,7 +217,7 @@ class PairChain(LinearChain):
 
     @property
     def _pair_sum(self) -> Tensor:
-        expected = self._flat_expected
+        expected = self.flat_marginals
         pairs = torch.xlogy(expected, expected).sum(1, dtype=torch.float64)
         sentence = positions(self.lengths, self.device)[0]
         return pairs.new_zeros(len(self.lengths)).index_add(0, sentence, pairs)
@@ -217,11 +240,6 @@ class PairChain(LinearChain):
         return cast(Tensor, _run("log_partition", self.flat, self.lengths, self.pairs))
 
     @cached_property
-    def _flat_expected(self) -> Tensor:
-        """The gradient of log Z, (N, P), without a gradient of its own."""
-        return _run("forward_backward", self.flat, self.lengths, self.pairs)[1]
-
-    @cached_property
     def _best(self) -> tuple[Tensor, list[Tensor]]:
         if not self._compiled:
             return super()._best
@@ -238,6 +256,42 @@ class PairChain(LinearChain):
         found = self.flat.gather(1, places.clamp(max=len(self.pairs) - 1)[:, None])[:, 0]
         found = torch.where(places < len(self.pairs), found, -torch.inf).double()
         return found.new_zeros(len(self.lengths)).index_add(0, sentence, found)
+
+
+def join(chains: Sequence[LinearChain]) -> LinearChain:
+    """Make one chain of the sentences of several chains.
+
+    Args:
+        chains: the chains, at least one. Where some have fewer tags, the further ones of the others
+            are impossible in their sentences.
+
+    Returns:
+        A `PairChain` if all are, over the same pairs of tags; else a `LinearChain`.
+
+    Examples:
+        >>> pairs = TagPairs(numpy.array([[True, False], [True, True]]))
+        >>> chain = PairChain(torch.zeros(3, 3), torch.tensor([1, 2]), pairs)
+        >>> join([*chain.split(), chain]).lengths
+        tensor([1, 2, 1, 2])
+    """
+    lengths = torch.cat([chain.lengths for chain in chains])
+    pairs = chains[0].pairs if isinstance(chains[0], PairChain) else None
+    if pairs is not None and all(_has(chain, pairs) for chain in chains):
+        return PairChain(torch.cat([cast(PairChain, c).flat for c in chains]), lengths, pairs)
+    tags = max(chain.shape[2] for chain in chains)
+    wide = [
+        torch.nn.functional.pad(row, 2 * (0, tags - chain.shape[2]), value=-torch.inf)
+        for chain in chains
+        for row in chain.potentials
+    ]
+    return LinearChain(torch.nn.utils.rnn.pad_sequence(wide, batch_first=True), lengths)
+
+
+def _has(chain: LinearChain, pairs: TagPairs) -> bool:
+    """Whether a chain is over these pairs of tags."""
+    if not isinstance(chain, PairChain):
+        return False
+    return chain.pairs is pairs or torch.equal(chain.pairs.places, pairs.places)
 
 
 class _LogPartition(torch.autograd.Function):

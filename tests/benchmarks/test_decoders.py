@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.decoders import DECODERS, PARTS, measure
+from benchmarks.decoders import DECODERS, PARTS, measure, rates
 from spacy_psa.corpora.docbin import write_docbin
 from tests.helpers.pipelines import make_examples, make_nlp, train
 
@@ -21,3 +21,6 @@ def test_the_scores_are_those_of_the_decoders(tmp_path):
         for part in PARTS:
             assert scores[part] == pytest.approx(nlp.evaluate(cut[part])["ents_f"])
     assert found["viterbi"] != found["mbr"]
+    speed = rates(nlp, tmp_path, rounds=2)
+    assert sorted(speed) == sorted(DECODERS)
+    assert all(len(of) == 2 and min(of) > 0 for of in speed.values())

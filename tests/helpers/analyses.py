@@ -7,7 +7,9 @@ import numpy
 import torch
 
 from spacy_psa.pipeline.chain.span_tags import SpanScheme, TagFormat
+from spacy_psa.ragged import unpad
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Span = tuple[int, int, str]
 Analysis = tuple[Span, ...]
@@ -123,3 +125,13 @@ def random_chain(
     shape = (len(lengths), max(lengths), k, k)
     potentials = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
     return scheme, legal_chain(LinearChain(potentials, torch.tensor(lengths)), scheme)
+
+
+def pair_chain(scheme: SpanScheme, chain: LinearChain) -> PairChain:
+    """A chain over legal sequences as one over the legal pairs alone."""
+    pairs = TagPairs(scheme.legal().transitions)
+    flat = unpad(chain.potentials, chain.lengths)[:, pairs.previous, pairs.tag]
+    flat[chain.lengths.cumsum(0) - chain.lengths, pairs.begins[:-1, None]] = chain.potentials[
+        :, 0, 0
+    ].T
+    return PairChain(flat, chain.lengths, pairs)

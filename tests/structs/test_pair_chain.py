@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spacy_psa import kernels
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain
-from spacy_psa.structs.pair_chain import PairChain, TagPairs
+from spacy_psa.structs.pair_chain import PairChain, TagPairs, join
 
 LEGAL = numpy.array(
     [[1, 1, 0, 1], [0, 0, 1, 0], [1, 1, 1, 0], [1, 0, 0, 1]], dtype=bool
@@ -105,6 +105,38 @@ def test_everything_else_is_that_of_the_dense_chain():
     rows = torch.tensor([0, 2])
     assert torch.allclose(chain.select(rows).log_partition, other.log_partition[rows])
     assert chain.double().dtype == torch.float64
+
+
+@pytest.mark.usefixtures("path")
+def test_probabilities_of_some_pairs_are_those_of_the_dense_chain():
+    flat, lengths, pairs = make()
+    chain, other = PairChain(flat, lengths, pairs), dense(flat, lengths, pairs)
+    previous, tags = torch.tensor([0, 0, 2, 1]), torch.tensor([0, 2, 1, 2])  # 2 is not after 0
+    found = chain.marginals_of(previous, tags)
+    assert torch.allclose(found, other.pairwise_marginals[..., previous, tags])
+    assert torch.allclose(other.marginals_of(previous, tags), found)
+    firsts = torch.cumsum(lengths, 0) - lengths
+    starts = chain.flat_marginals[firsts][:, pairs.begins[:-1]]
+    assert torch.allclose(starts, other.marginals[:, 0])
+
+
+def test_split_and_join_are_inverse():
+    flat, lengths, pairs = make()
+    chain = PairChain(flat, lengths, pairs)
+    joined = join(chain.split())
+    assert isinstance(joined, PairChain) and torch.equal(joined.flat, flat)
+    assert torch.equal(joined.lengths, lengths)
+    other = join(dense(flat, lengths, pairs).split())
+    assert torch.allclose(other.log_partition, chain.log_partition)
+
+
+def test_chains_over_other_tags_are_joined_too():
+    flat, lengths, pairs = make()
+    chain, two_tags = PairChain(flat, lengths, pairs), PairChain(*make(legal=LEGAL[:2, :2]))
+    joined = join([two_tags, chain])
+    parts = torch.cat([two_tags.log_partition, chain.log_partition])
+    assert torch.allclose(joined.log_partition, parts)
+    assert joined.shape == (6, 4, 4)
 
 
 @pytest.mark.usefixtures("path")

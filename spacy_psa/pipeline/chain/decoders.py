@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-import torch
 from spacy.tokens import Doc
 from spacy.util import minibatch
-from torch import Tensor
 
 from spacy_psa.errors import SettingError, check_rates
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
@@ -16,6 +14,7 @@ from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
 from spacy_psa.pipeline.chain.span_tags import Spans, SpanScheme
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.pair_chain import join
 
 Decode = Literal["viterbi", "mbr", "threshold"]
 Infer = Callable[[list[Doc], Callable[[LinearChain], Iterable[Any]]], list[list[tuple[int, Any]]]]
@@ -114,6 +113,7 @@ class ViterbiDecoder(SpanDecoder):
         entropy: whether predictions have the entropy of the distribution.
 
     Examples:
+        >>> import torch
         >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
         >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
         >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
@@ -136,6 +136,7 @@ class ExpectedF1Decoder(SpanDecoder):
         entropy: whether predictions have the entropy of the distribution.
 
     Examples:
+        >>> import torch
         >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
         >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
         >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
@@ -150,25 +151,16 @@ class ExpectedF1Decoder(SpanDecoder):
         return [
             self._of_doc(parts)
             for batch in minibatch(docs, size=MBR_DOCS)
-            for parts in infer(batch, lambda chain: _potentials(chain, scheme))
+            for parts in infer(batch, lambda chain: _rows(chain, scheme))
         ]
 
     def _of_doc(self, parts: list[tuple[int, "_Row"]]) -> SpanPrediction:
         if not parts:
             return joined([])
         starts, rows = zip(*parts)
-        scheme = max((row.scheme for row in rows), key=lambda scheme: len(scheme.tags))
-        k = len(scheme.tags)
         # A sentence without wrong spans has fewer tags.
-        wide = [
-            torch.nn.functional.pad(
-                row.potentials, 2 * (0, k - row.potentials.shape[-1]), value=-torch.inf
-            )
-            for row in rows
-        ]
-        potentials = torch.nn.utils.rnn.pad_sequence(wide, batch_first=True)
-        chain = LinearChain(potentials, torch.tensor([len(row) for row in wide]))
-        found = self.read(chain, scheme)
+        scheme = max((row.scheme for row in rows), key=lambda scheme: len(scheme.tags))
+        found = self.read(join([row.chain for row in rows]), scheme)
         return joined(
             [
                 (start, part._replace(spans=row.label(part.spans)))
@@ -192,6 +184,7 @@ class ThresholdDecoder(SpanDecoder):
         entropy: whether predictions have the entropy of the distribution.
 
     Examples:
+        >>> import torch
         >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
         >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
         >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
@@ -266,22 +259,22 @@ def joined(parts: list[tuple[int, SpanPrediction]]) -> SpanPrediction:
 class _Row(NamedTuple):
     """A sentence of a chain."""
 
-    potentials: Tensor
-    """(n, K, K) log potentials, in float64."""
+    chain: LinearChain
+    """The distribution over its tag sequences."""
     scheme: SpanScheme
-    """The meaning of the K tags."""
+    """The meaning of the tags."""
     label: Callable[[Spans], Spans]
     """Gives the spans that are read by the scheme their labels."""
 
 
-def _potentials(chain: LinearChain, scheme: SpanScheme) -> list[_Row]:
+def _rows(chain: LinearChain, scheme: SpanScheme) -> list[_Row]:
     """Give each sentence of a chain.
 
     Raises:
         ValueError: if a sentence has no analysis.
     """
     _ = chain.argmax  # raises if no analysis is possible
-    rows = [rows[:n] for rows, n in zip(chain.potentials.double(), chain.lengths.tolist())]
+    rows = chain.split()
     if isinstance(chain, RefinedChain):
         return [_Row(row, chain.scheme, partial(chain.spans, i)) for i, row in enumerate(rows)]
     return [_Row(row, scheme, lambda spans: spans) for row in rows]

@@ -31,6 +31,7 @@ less probable ones until no span above the bound of its best set is left out. lo
 Chernoff's bound, P(|T| >= m) <= x^-m E[x^|T|] for x > 1, and the same with <= for x < 1.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy
@@ -75,7 +76,7 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
     # 2v / (2v + 1). Above this probability no other set can be better.
     if log_prob >= numpy.log((2 * count + 1) / (2 * count + 2)):
         return best
-    counts = SpanCounts(chain, scheme)
+    counts = SpanCounts.of(chain, scheme)
     size = NumberOfSpans(counts)
     posteriors = SpanPosteriors(chain, scheme)
     first = numpy.cumsum([0, *chain.lengths.tolist()[:-1]])
@@ -130,7 +131,7 @@ class NumberOfSpans:
         >>> emissions = torch.tensor([[[0.0, 20.0, 0.0], [30.0, 0.0, 0.0]]])
         >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
         >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> NumberOfSpans(SpanCounts(chain, scheme)).bounds(0.5)
+        >>> NumberOfSpans(SpanCounts.of(chain, scheme)).bounds(0.5)
         (0, 2)
     """
 
@@ -170,9 +171,15 @@ def _joint(
     counts: SpanCounts, spans: Integers, posteriors: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Compute the nodes of the quadrature, their shares, and `_Candidates.joint`."""
-    nodes, shares = numpy.polynomial.legendre.leggauss(min(NODES, int(counts.lengths.sum())))
-    nodes, shares = (nodes + 1) / 2, shares / 2
+    nodes, shares = _quadrature(min(NODES, int(counts.lengths.sum())))
     return nodes, shares, counts.given(spans, nodes) * posteriors
+
+
+@cache
+def _quadrature(count: int) -> tuple[Floats, Floats]:
+    """Give the nodes from 0 to 1 of Gauss-Legendre quadrature, and their shares."""
+    nodes, shares = numpy.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, shares / 2
 
 
 def _most_apart(starts: Integers, ends: Integers) -> int:

@@ -9,22 +9,29 @@ if y begins a span, else 1. Then
     right_t(y) = E[x^(spans that begin after t) | y_t = y]
                = Σ_y' P(y_t+1 = y' | y_t = y) w(y') right_t+1(y')
 
-All x are computed together, as products of matrices. One forward-backward pass, for x = 1, gives
-the conditional probabilities.
+All x are computed together. One forward-backward pass, for x = 1, gives the conditional
+probabilities. `DenseSpanCounts` takes any chain, and computes products of matrices.
+`PairSpanCounts` takes a `PairChain`, and sums over its pairs of tags in compiled loops.
 """
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from spacy_psa import kernels
 from spacy_psa.pipeline.chain.span_posteriors import Floats, Integers
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.pair_chain import PairChain
 
 
-class SpanCounts:
+class SpanCounts(ABC):
     """The generating functions of the number of spans of a doc, |T|.
 
     Args:
@@ -36,7 +43,7 @@ class SpanCounts:
         >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
         >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
         >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> counts = SpanCounts(chain, scheme)  # five analyses, with 0, 1, 1, 1 and 2 spans
+        >>> counts = SpanCounts.of(chain, scheme)  # five analyses, with 0, 1, 1, 1 and 2 spans
         >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 3 / 2 + 1 / 4) / 5
         array([0.55])
         >>> counts.given(numpy.array([[0, 0, 1, 0]]), numpy.array([0.5]))  # (1 / 2 + 1 / 4) / 2
@@ -44,15 +51,17 @@ class SpanCounts:
     """
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
-        self.marginals = chain.marginals.detach().cpu().double()
-        self.pairs = chain.pairwise_marginals.detach().cpu()  # large: parts of it become double
         self.lengths = chain.lengths
         self.scheme = scheme
-        self.begins = torch.zeros(self.marginals.shape[2], dtype=torch.bool)
+        self.begins = torch.zeros(len(scheme.tags), dtype=torch.bool)
         self.begins[numpy.concatenate([scheme.columns("B"), scheme.columns("S")])] = True
-        # Longer sentences first, so that those which reach a token stand together.
-        self.order = torch.argsort(self.lengths, descending=True, stable=True)
-        self.place = torch.argsort(self.order)
+
+    @staticmethod
+    def of(chain: LinearChain, scheme: SpanScheme) -> SpanCounts:
+        """Count in the fastest way that a chain has."""
+        if isinstance(chain, PairChain) and kernels.available():
+            return PairSpanCounts(chain, scheme)
+        return DenseSpanCounts(chain, scheme)
 
     def log_means(self, log_x: Floats) -> Floats:
         """Compute log E[x^|T|].
@@ -63,10 +72,7 @@ class SpanCounts:
         Returns:
             (X,) float64.
         """
-        log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
-        for t, left, scale in self._left(log_x):
-            self._sum_up(t, left, scale, log_totals)
-        return log_totals.sum(0).numpy()
+        return self._log_totals(log_x).sum(0)
 
     def given(self, spans: Integers, x: Floats) -> Floats:
         """Compute E[x^|T| | the span is in T] for some spans.
@@ -78,36 +84,145 @@ class SpanCounts:
         Returns:
             (X, S) float64.
         """
-        log_x = numpy.log(x)
-        rows, starts, ends, labels = torch.from_numpy(spans).T
+        rows, starts, ends, labels = spans.T
         first, last = self._tags(ends - starts > 1, labels)
-        place, by_start, by_end = self.place[rows], _places(starts), _places(ends - 1)
-        found = torch.ones(len(x), len(spans), dtype=torch.float64)
-        log_totals = torch.empty(len(self.lengths), len(x), dtype=torch.float64)
-        for t, left, scale in self._left(log_x):
-            self._sum_up(t, left, scale, log_totals)
-            here = by_start.get(t)
-            if here is not None:
-                at = place[here]
-                found[:, here] *= (left[at, :, first[here]] * scale[at].exp()).T
-        for t, right in self._right(log_x):
-            here = by_end.get(t)
-            if here is not None:
-                found[:, here] *= right[place[here], :, last[here]].T
+        begins = numpy.stack([rows, starts, first]), numpy.stack([rows, ends - 1, last])
+        found, log_totals = self._around(*begins, numpy.log(x))
         # Of the other sentences; a product that leaves one out never divides by 0.
-        totals = numpy.exp(log_totals.numpy())
+        totals = numpy.exp(log_totals)
         ones = numpy.ones_like(totals[:1])
         before = numpy.concatenate([ones, totals[:-1]]).cumprod(0)
         after = numpy.concatenate([totals[1:], ones])[::-1].cumprod(0)[::-1]
-        return found.numpy() * (before * after)[spans[:, 0]].T
+        return found * (before * after)[rows].T
 
-    def _tags(self, longer: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    @abstractmethod
+    def _log_totals(self, log_x: Floats) -> Floats:
+        """Compute log E[x^m], for the number m of spans of each sentence, (B, X)."""
+
+    @abstractmethod
+    def _around(self, begins: Integers, ends: Integers, log_x: Floats) -> tuple[Floats, Floats]:
+        """Multiply left at the first token of spans by right at their last one.
+
+        Args:
+            begins: (3, S) the sentence, the first token and its tag, of each span.
+            ends: (3, S) the sentence, the last token and its tag.
+            log_x: (X,) the logarithms of the numbers x.
+
+        Returns:
+            The products, (X, S); and what `_log_totals` gives.
+        """
+
+    def _tags(self, longer: NDArray[numpy.bool_], labels: Integers) -> tuple[Integers, Integers]:
         """Find the tags of the first and of the last token of spans."""
-        begin, single, end, inside = (
-            torch.from_numpy(self.scheme.columns(prefix))[labels] for prefix in "BSEI"
-        )
+        begin, single, end, inside = (self.scheme.columns(prefix)[labels] for prefix in "BSEI")
         last = end if self.scheme.tag_format == "BIOES" else inside
-        return torch.where(longer, begin, single), torch.where(longer, last, single)
+        return numpy.where(longer, begin, single), numpy.where(longer, last, single)
+
+    def _weights(self, log_x: Floats) -> Tensor:
+        """w(y) for each x, (X, K)."""
+        x = torch.from_numpy(numpy.exp(log_x))[:, None]
+        return torch.where(self.begins, x, torch.ones_like(x))
+
+
+class PairSpanCounts(SpanCounts):
+    """The numbers of spans under a chain over legal pairs of tags; see `SpanCounts`.
+
+    Args:
+        chain: the distribution, over the tags of the scheme.
+        scheme: the meaning of the tags.
+
+    Examples:
+        >>> from spacy_psa.structs.pair_chain import TagPairs
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> pairs = TagPairs(scheme.legal().transitions)
+        >>> chain = PairChain(torch.zeros(1, len(pairs)), torch.tensor([1]), pairs)
+        >>> chain = chain.constrain(start=torch.from_numpy(scheme.legal().start))
+        >>> counts = PairSpanCounts(chain, scheme)  # O and B-PER
+        >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 1 / 2) / 2
+        array([0.75])
+    """
+
+    def __init__(self, chain: PairChain, scheme: SpanScheme):
+        super().__init__(chain, scheme)
+        pairs = chain.pairs
+        tensors = chain.flat_marginals.cpu().double(), chain.lengths, pairs.previous, pairs.begins
+        self.arrays = [tensor.numpy() for tensor in tensors]
+        self.first = (chain.lengths.cumsum(0) - chain.lengths).numpy()
+        inside = torch.zeros(len(scheme.tags), dtype=torch.bool)
+        inside[numpy.concatenate([scheme.columns("I"), scheme.columns("E")])] = True
+        self.goes_on = inside[pairs.tag].numpy()
+
+    def _log_totals(self, log_x: Floats) -> Floats:
+        none = numpy.empty(0, dtype="int64")
+        return self._left(log_x, none, none)[1]
+
+    def _around(self, begins: Integers, ends: Integers, log_x: Floats) -> tuple[Floats, Floats]:
+        from spacy_psa.kernels.span_counts import from_right
+
+        found = numpy.empty((begins.shape[1], len(log_x)))
+        tokens = self.first[begins[0]] + begins[1]
+        order = numpy.argsort(tokens, kind="stable")
+        found[order], log_totals = self._left(log_x, tokens[order], begins[2, order])
+        tokens = self.first[ends[0]] + ends[1]
+        order = numpy.argsort(-tokens, kind="stable")
+        weights = numpy.ascontiguousarray(self._weights(log_x).T)
+        found[order] *= from_right(
+            *self.arrays, weights, self.goes_on, tokens[order], ends[2, order]
+        )
+        return found.T, log_totals
+
+    def _left(self, log_x: Floats, tokens: Integers, tags: Integers) -> tuple[Floats, Floats]:
+        from spacy_psa.kernels.span_counts import from_left
+
+        weights = numpy.ascontiguousarray(self._weights(log_x).T)
+        return from_left(*self.arrays, weights, tokens, tags)
+
+
+class DenseSpanCounts(SpanCounts):
+    """The numbers of spans under any chain; see `SpanCounts`.
+
+    Args:
+        chain: the distribution, over the tags of the scheme.
+        scheme: the meaning of the tags.
+
+    Examples:
+        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
+        >>> chain = LinearChain.from_emissions(torch.zeros(1, 1, 3), torch.tensor([1]))
+        >>> chain = chain.constrain(start=torch.from_numpy(scheme.legal().start))
+        >>> counts = DenseSpanCounts(chain, scheme)  # O and B-PER
+        >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 1 / 2) / 2
+        array([0.75])
+    """
+
+    def __init__(self, chain: LinearChain, scheme: SpanScheme):
+        super().__init__(chain, scheme)
+        self.marginals = chain.marginals.detach().cpu().double()
+        self.pairs = chain.pairwise_marginals.detach().cpu()  # large: parts of it become double
+        # Longer sentences first, so that those which reach a token stand together.
+        self.order = torch.argsort(self.lengths, descending=True, stable=True)
+        self.place = torch.argsort(self.order).numpy()
+
+    def _log_totals(self, log_x: Floats) -> Floats:
+        log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
+        for t, left, scale in self._left(log_x):
+            self._sum_up(t, left, scale, log_totals)
+        return log_totals.numpy()
+
+    def _around(self, begins: Integers, ends: Integers, log_x: Floats) -> tuple[Floats, Floats]:
+        found = torch.ones(len(log_x), begins.shape[1], dtype=torch.float64)
+        log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
+        by_begin, by_end = _places(begins[1]), _places(ends[1])
+        for t, left, scale in self._left(log_x):
+            self._sum_up(t, left, scale, log_totals)
+            here = by_begin.get(t)
+            if here is not None:
+                at = self.place[begins[0, here]]
+                found[:, here] *= (left[at, :, begins[2, here]] * scale[at].exp()).T
+        for t, right in self._right(log_x):
+            here = by_end.get(t)
+            if here is not None:
+                found[:, here] *= right[self.place[ends[0, here]], :, ends[2, here]].T
+        return found.numpy(), log_totals.numpy()
 
     def _sum_up(self, t: int, left: Tensor, scale: Tensor, log_totals: Tensor) -> None:
         """Set log E[x^m], for the number m of spans, of the sentences that end after token t."""
@@ -115,11 +230,6 @@ class SpanCounts:
         ends = self.lengths[reach] == t + 1
         means = left[ends] @ self.marginals[reach[ends], t, :, None]
         log_totals[reach[ends]] = means[..., 0].log() + scale[ends]
-
-    def _weights(self, log_x: Floats) -> Tensor:
-        """w(y) for each x, (X, K)."""
-        x = torch.from_numpy(numpy.exp(log_x))[:, None]
-        return torch.where(self.begins, x, torch.ones_like(x))
 
     def _reach(self, t: int) -> Tensor:
         """The sentences that have a token t, the longest first."""
@@ -184,8 +294,8 @@ def _mean(values: Tensor, pairs: Tensor) -> Tensor:
     return torch.bmm(values, after.transpose(1, 2))
 
 
-def _places(values: Tensor) -> dict[int, Tensor]:
+def _places(values: Integers) -> dict[int, Integers]:
     """Find where each value is."""
-    order = torch.argsort(values, stable=True)
-    distinct, counts = torch.unique_consecutive(values[order], return_counts=True)
-    return dict(zip(distinct.tolist(), order.split(counts.tolist())))
+    order = numpy.argsort(values, kind="stable")
+    distinct, first = numpy.unique(values[order], return_index=True)
+    return dict(zip(distinct.tolist(), numpy.split(order, first[1:])))

@@ -3,9 +3,9 @@
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -37,7 +37,6 @@ class SpanPosteriors:
         ValueError: if a sentence has no analysis.
 
     Examples:
-        >>> import torch
         >>> scheme = SpanScheme(["PER"], "BIO")
         >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
         >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
@@ -51,8 +50,7 @@ class SpanPosteriors:
     """
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
-        marginals = _double(_array(chain.marginals))
-        pairs = _array(chain.pairwise_marginals)  # large: only parts of it become double
+        marginals = _array(chain.marginals)
         begins, insides, lasts = (scheme.columns(prefix) for prefix in "BIE")
         if not (marginals[:, 0].sum(1) > 0).all():
             raise ValueError("no tag sequence is possible for a sentence of the batch")
@@ -61,25 +59,26 @@ class SpanPosteriors:
         self.begin = numpy.minimum(marginals[..., begins], 1)
         # P(the tag here is I | the tag before), after B (0) and after I (1):
         before = [_shift(marginals[..., tags]) for tags in (begins, insides)]
-        goes_on = [_double(pairs[..., tags, insides]) for tags in (begins, insides)]
+        goes_on = [_pairs(chain, tags, insides) for tags in (begins, insides)]
         self.inside = [_ratio(pair, given) for pair, given in zip(goes_on, before)]
         # P(the span ends here | the tag before), and P(a span is just this token):
         if scheme.tag_format == "BIOES":
-            pairs_with_end = [_double(pairs[..., tags, lasts]) for tags in (begins, insides)]
+            pairs_with_end = [_pairs(chain, tags, lasts) for tags in (begins, insides)]
             self.last = [_ratio(pair, given) for pair, given in zip(pairs_with_end, before)]
             self.single = numpy.minimum(marginals[..., scheme.columns("S")], 1)
         else:
+            pairs = chain.pairwise_marginals.detach()  # large: only parts of it become double
             ends = [self._ends(pairs, tags, insides) for tags in (begins, insides)]
             self.last = [inside * ends[1] for inside in self.inside]
             self.single = self.begin * ends[0]
 
-    def _ends(self, pairs: Floats, tags: Integers, insides: Integers) -> Floats:
+    def _ends(self, pairs: Tensor, tags: Integers, insides: Integers) -> Floats:
         """Compute P(the token after here is not I of the label | the tag here) for BIO, (B, n, L).
 
         It is summed, since 1 - P(I) would lose the digits of small values. It is 1 at the end of
         the sentence.
         """
-        after = _double(pairs[:, :, tags])  # (B, n, L, K)
+        after = _array(pairs[:, :, tags])  # (B, n, L, K)
         stays = numpy.take_along_axis(after, insides[None, None, :, None], 3)[..., 0]
         others = after.copy()
         numpy.put_along_axis(others, insides[None, None, :, None], 0.0, 3)
@@ -201,12 +200,13 @@ def posteriors_of(
     return found
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
-    return tensor.detach().cpu().numpy()
+def _array(tensor: Tensor) -> Floats:
+    return tensor.detach().cpu().double().numpy()
 
 
-def _double(values: NDArray[Any]) -> Floats:
-    return values.astype("float64", copy=False)
+def _pairs(chain: LinearChain, previous: Integers, tags: Integers) -> Floats:
+    """Look up the probabilities of pairs of tags, (B, n, pairs)."""
+    return _array(chain.marginals_of(torch.from_numpy(previous), torch.from_numpy(tags)))
 
 
 def _shift(values: Floats) -> Floats:

@@ -13,7 +13,7 @@ from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
 from spacy_psa.pipeline.chain.span_counts import SpanCounts
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 from spacy_psa.structs.chain import LinearChain
-from tests.helpers.analyses import Truth, enumerate_all, random_chain
+from tests.helpers.analyses import Truth, enumerate_all, pair_chain, random_chain
 
 LABELS = ["A", "B"]
 
@@ -84,6 +84,19 @@ def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
         assert best_expected_f1(chain, scheme) == found
 
 
+@pytest.mark.parametrize("kind", ["BIOES", "BIO"])
+@settings(max_examples=12)
+@given(
+    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=3),
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.1, 0.3, 1.0, 3.0]),
+)
+def test_a_chain_over_legal_pairs_has_the_same_best_spans(kind, lengths, seed, scale):
+    scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
+    pairs = pair_chain(scheme, chain)
+    assert best_expected_f1(pairs, scheme) == best_expected_f1(chain, scheme)
+
+
 @settings(max_examples=20)
 @given(
     lengths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
@@ -93,7 +106,7 @@ def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
 )
 def test_the_number_of_true_spans_is_within_its_bounds(lengths, seed, scale, value):
     scheme, chain = random_chain("BIOES", lengths, seed, scale, LABELS)
-    low, high = module.NumberOfSpans(SpanCounts(chain, scheme)).bounds(value)
+    low, high = module.NumberOfSpans(SpanCounts.of(chain, scheme)).bounds(value)
     shares = numpy.ones(1)  # of each number of spans
     for row, length in enumerate(lengths):
         part = enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)

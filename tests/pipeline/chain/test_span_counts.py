@@ -3,12 +3,13 @@
 import numpy
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.pipeline.chain.span_counts import SpanCounts
+from spacy_psa import kernels
+from spacy_psa.pipeline.chain.span_counts import DenseSpanCounts, PairSpanCounts, SpanCounts
 from spacy_psa.structs.chain import LinearChain
-from tests.helpers.analyses import enumerate_all, random_chain
+from tests.helpers.analyses import enumerate_all, pair_chain, random_chain
 
 LABELS = ["A", "B"]
 X = numpy.array([1e-6, 0.2, 0.9, 1.0])
@@ -23,20 +24,39 @@ def mean(part, x, span=None):
     )
 
 
+@pytest.fixture(params=["legal pairs", "all pairs"])
+def of(request):
+    """Counts the spans of a chain over all pairs of tags, or over the legal ones alone."""
+    if request.param == "all pairs":
+        return SpanCounts.of
+    pytest.importorskip("numba")
+    return lambda chain, scheme: SpanCounts.of(pair_chain(scheme, chain), scheme)
+
+
+def test_legal_pairs_are_counted_by_compiled_loops_where_there_are_any(monkeypatch):
+    pytest.importorskip("numba")
+    scheme, chain = random_chain("BIOES", [2], 0, 1.0, LABELS)
+    pairs = pair_chain(scheme, chain)
+    assert type(SpanCounts.of(pairs, scheme)) is PairSpanCounts
+    assert type(SpanCounts.of(chain, scheme)) is DenseSpanCounts
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    assert type(SpanCounts.of(pairs, scheme)) is DenseSpanCounts
+
+
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
-@settings(max_examples=15)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     seed=st.integers(0, 10_000),
     scale=st.sampled_from([0.3, 1.0, 5.0]),
 )
-def test_counts_are_those_of_all_analyses(kind, lengths, seed, scale):
+def test_counts_are_those_of_all_analyses(of, kind, lengths, seed, scale):
     scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
     parts = [
         enumerate_all(chain.potentials[row, :length], LABELS, scheme.tags)
         for row, length in enumerate(lengths)
     ]
-    counts = SpanCounts(chain, scheme)
+    counts = of(chain, scheme)
     x = numpy.array([1e-6, 0.2, 1.0, 3.0, 1e6])
     truth = numpy.prod([mean(part, x) for part in parts], 0)
     numpy.testing.assert_allclose(numpy.exp(counts.log_means(numpy.log(x))), truth, rtol=1e-9)
@@ -56,29 +76,29 @@ def test_counts_are_those_of_all_analyses(kind, lengths, seed, scale):
         numpy.testing.assert_allclose(column, numpy.prod([own, *others], 0), rtol=1e-9)
 
 
-def test_single_precision_will_do():
+def test_single_precision_will_do(of):
     scheme, chain = random_chain("BIOES", [3, 5], 0, 1.0, LABELS)
     single = LinearChain(chain.potentials.float(), chain.lengths)
     spans = numpy.array([[0, 0, 2, 0], [1, 4, 5, 1]])
-    exact, found = (SpanCounts(each, scheme).given(spans, X) for each in (chain, single))
+    exact, found = (of(each, scheme).given(spans, X) for each in (chain, single))
     assert found.dtype == numpy.float64
     numpy.testing.assert_allclose(found, exact, rtol=1e-5)
 
 
-def test_logarithms_reach_further_than_numbers():
+def test_logarithms_reach_further_than_numbers(of):
     """In 800 tokens that are spans for certain, x^|T| is too small or too large for a number."""
     scheme, chain = random_chain("BIOES", [400, 400], 0, 0.0, LABELS)
     single = scheme.columns("S")[0]
     potentials = torch.full_like(chain.potentials, -torch.inf)
     potentials[:, 0, 0, single] = potentials[:, 1:, single, single] = 0.0
-    counts = SpanCounts(LinearChain(potentials, chain.lengths), scheme)
+    counts = of(LinearChain(potentials, chain.lengths), scheme)
     log_x = numpy.log([1e-3, 1e3])
     numpy.testing.assert_allclose(counts.log_means(log_x), 800 * log_x)
     found = counts.given(numpy.array([[0, 5, 6, 0]]), numpy.array([1e-3, 1.0]))
     assert found.tolist() == [[0.0], [1.0]]
 
 
-def test_no_spans_have_no_counts():
+def test_no_spans_have_no_counts(of):
     scheme, chain = random_chain("BIO", [2], 0, 1.0, LABELS)
     none = numpy.empty((0, 4), dtype="int64")
-    assert SpanCounts(chain, scheme).given(none, X).shape == (len(X), 0)
+    assert of(chain, scheme).given(none, X).shape == (len(X), 0)
