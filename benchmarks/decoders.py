@@ -5,8 +5,10 @@
 
 The record benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`: for each model its
 `path`, and for the decoders `viterbi` and `mbr` of its entity recogniser the F1 on `dev` and
-`test` data, as a fraction of 1. With --rounds, each decoder also annotates the test data in turn,
-in one thread, and the model has its `rates`: the words a second of processor time in each round.
+`test` data, as a fraction of 1; and likewise for `calibrated`, which is `mbr` at the `temperature`
+that `spacy-psa calibrate` fits to the development data. With --rounds, each decoder also annotates
+the test data in turn, in one thread, and the model has its `rates`: the words a second of processor
+time in each round.
 """
 
 import argparse
@@ -18,26 +20,31 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from benchmarks.record import FOLDER, write_record
+from spacy_psa.analysis.temperature import Likelihood, fit_temperature
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.loading import load_pipeline
 from spacy_psa.performance.timing import Timing, alternate, stopwatch
 from spacy_psa.scoring.result import read_examples
 
 DECODERS = ("viterbi", "mbr")
+WAYS = {"viterbi": "viterbi", "mbr": "mbr", "calibrated": "mbr"}
+"""The decoder of each figure."""
 PARTS = ("dev", "test")
 PIPE, METRIC = "ner", "ents_f"
 
 
-def measure(nlp: Language, data: Path) -> dict[str, dict[str, float]]:
+def measure(nlp: Language, data: Path) -> dict[str, Any]:
     """Score a pipeline with each decoder."""
     pipe: Any = nlp.get_pipe(PIPE)
-    found: dict[str, dict[str, float]] = {decoder: {} for decoder in DECODERS}
-    for part in PARTS:
-        with codecs_known():
-            examples = read_examples(nlp, data / f"{part}.spacy")
-        for decoder in DECODERS:
-            pipe.decoding = decoder
-            found[decoder][part] = nlp.evaluate(examples)[METRIC]
+    with codecs_known():
+        examples = {part: read_examples(nlp, data / f"{part}.spacy") for part in PARTS}
+    temperature = fit_temperature(Likelihood(pipe, examples["dev"]))
+    found: dict[str, Any] = {"temperature": temperature}
+    for name, decoder in WAYS.items():
+        pipe.decoding = decoder
+        pipe.temperature = temperature if name == "calibrated" else 1.0
+        found[name] = {part: nlp.evaluate(examples[part])[METRIC] for part in PARTS}
+    pipe.temperature = 1.0
     return found
 
 

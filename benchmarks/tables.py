@@ -127,13 +127,16 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{100 * share:.{digits}f}"
 
 
+DECODERS = {"viterbi": "`viterbi`", "mbr": "`mbr`", "calibrated": "`mbr`, calibrated"}
+
+
 def decoders(record: Mapping[str, Any]) -> str:
     """The table of a record of `benchmarks.decoders`: means over its models."""
     models = record["results"]["models"]
     rows = [
-        [f"`{name}`", str(len(models))]
+        [said, str(len(models))]
         + [spread([model[name][part] for model in models]) for part in ("dev", "test")]
-        for name in ("viterbi", "mbr")
+        for name, said in DECODERS.items()
     ]
     return table(["decoder", "models", "dev F1", "test F1"], rows)
 

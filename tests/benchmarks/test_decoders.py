@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.decoders import DECODERS, PARTS, measure, rates
+from benchmarks.decoders import DECODERS, PARTS, WAYS, measure, rates
 from spacy_psa.corpora.docbin import write_docbin
 from tests.helpers.pipelines import make_examples, make_nlp, train
 
@@ -15,9 +15,11 @@ def test_the_scores_are_those_of_the_decoders(tmp_path):
     for part, some in cut.items():
         write_docbin([example.reference for example in some], tmp_path / f"{part}.spacy")
     found = measure(nlp, tmp_path)
-    assert list(found) == list(DECODERS)
-    for decoder, scores in found.items():
-        nlp.get_pipe("ner").decoding = decoder
+    ner, temperature = nlp.get_pipe("ner"), found.pop("temperature")
+    assert list(found) == list(WAYS) and temperature != ner.temperature == 1.0
+    for name, scores in found.items():
+        ner.decoding = WAYS[name]
+        ner.temperature = temperature if name == "calibrated" else 1.0
         for part in PARTS:
             assert scores[part] == pytest.approx(nlp.evaluate(cut[part])["ents_f"])
     assert found["viterbi"] != found["mbr"]
