@@ -188,8 +188,9 @@ class Bin(Strict):
 
 
 class Fit(Strict):
-    """How well confidences fit the truth, at one temperature."""
+    """How well confidences fit the truth, at one temperature; `f1` came later than the rest."""
 
+    f1: float | None = None
     ece: float | None
     ece_adaptive: float | None
     brier: float | None
@@ -215,6 +216,13 @@ class Temperatures(Strict):
     after: float
 
 
+class Decoders(Strict):
+    """The decoder before and after."""
+
+    before: str
+    after: str
+
+
 class CalibrationModel(Strict):
     """The pipeline and its component."""
 
@@ -228,6 +236,8 @@ class CalibrationResults(Strict):
     model: CalibrationModel
     criterion: str
     temperature: Temperatures
+    decode: Decoders | None = None
+    """None in records before there was `--decode`."""
     data: dict[Literal["dev", "test"], Calibrated]
 
 

@@ -130,9 +130,8 @@ def percent(share: float, digits: int = 2) -> str:
 DECODERS = {"viterbi": "`viterbi`", "mbr": "`mbr`", "calibrated": "`mbr`, calibrated"}
 
 
-def decoders(record: Mapping[str, Any]) -> str:
-    """The table of a record of `benchmarks.decoders`: means over its models."""
-    models = record["results"]["models"]
+def decoders(models: Sequence[Mapping[str, Any]]) -> str:
+    """The table of models of a record of `benchmarks.decoders`: their means."""
     rows = [
         [said, str(len(models))]
         + [spread([model[name][part] for model in models]) for part in ("dev", "test")]

@@ -83,7 +83,7 @@ def wrap(
     elif kind == "calibration":
         # Its `data` are figures, by file.
         source["data"] = product["checksums"]
-        results = {k: product[k] for k in ("model", "criterion", "temperature", "data")}
+        results = {k: product[k] for k in ("model", "criterion", "temperature", "decode", "data")}
     else:
         others = {*SOURCE, "format", "seed", "config", "note"}
         results = {key: value for key, value in product.items() if key not in others}

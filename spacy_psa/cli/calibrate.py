@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.training import Example
 
+    from spacy_psa.pipeline.chain.decoders import Decode
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
     from spacy_psa.scoring.calibration import Bin
 
 CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
 COLUMNS = {
+    "f1": "F1",
     "nll": "NLL",
     "ece": "ECE",
     "ece_adaptive": "ECE, adaptive bins",
@@ -25,14 +27,18 @@ COLUMNS = {
 }
 
 
+DECODERS = ("viterbi", "mbr")
+
+
 class State(NamedTuple):
-    """A pipeline at a temperature, measured on a file."""
+    """A pipeline with a temperature and a decoder, measured on a file."""
 
     data: str
     """"dev" or "test"."""
     when: str
     """"before" or "after"."""
     temperature: float
+    decode: "Decode"
     figures: dict[str, float | None]
     """The scores, by the names in `COLUMNS`."""
     bins: "list[Bin]"
@@ -54,6 +60,13 @@ def calibrate(
     ] = None,
     temperature: Annotated[
         float | None, typer.Option(help="Temperature to store instead of a fitted one.")
+    ] = None,
+    decode: Annotated[
+        str | None,
+        typer.Option(
+            help='Decoder to store with it: "mbr" predicts the spans of the highest expected F1, '
+            '"viterbi" the most probable analysis.'
+        ),
     ] = None,
     coverage: Annotated[
         float | None,
@@ -81,7 +94,10 @@ def calibrate(
     does not change. The temperature is stored in the pipeline: in a copy if --output is given,
     otherwise in MODEL itself. If the temperature changes, the coverage of the component is removed.
 
-    Prints the expected calibration error (ECE), the Brier score and the area under the
+    With --decode mbr, the component predicts the spans of the highest expected F1 from then on. The
+    fitted temperature makes this expectation more accurate.
+
+    Prints the F1, the expected calibration error (ECE), the Brier score and the area under the
     precision-recall curve (AUPR) of the confidences, before and after.
 
     With --coverage 0.9, the temperature stays as it is, and the component (also a crf_tagger) gets
@@ -91,6 +107,7 @@ def calibrate(
     \b
     Example:
       spacy-psa calibrate training/model-best dev.spacy --output calibrated
+      spacy-psa calibrate training/model-best dev.spacy --decode mbr --output calibrated
       spacy-psa calibrate training/model-best dev.spacy --coverage 0.9
     """
     from spacy_psa.analysis.figures import check_matplotlib
@@ -108,6 +125,8 @@ def calibrate(
         raise InputError(
             f"--temperature {temperature}: take a number from {COLDEST:g} to {HOTTEST:g}"
         )
+    if decode is not None and decode not in DECODERS:
+        raise InputError(f"--decode {decode}: take one of {', '.join(DECODERS)}")
     if figure is not None:
         check_matplotlib()
     if output is not None:
@@ -117,7 +136,7 @@ def calibrate(
     nlp = load_pipeline(model, gpu_id)
     paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
     if coverage is not None:
-        given = {"--temperature": temperature, "--figure": figure}
+        given = {"--temperature": temperature, "--decode": decode, "--figure": figure}
         asked = [option for option, value in given.items() if value is not None]
         if asked:
             raise InputError(f"{asked[0]}: leave it out with --coverage")
@@ -136,13 +155,15 @@ def calibrate(
     }
     former, promised = component.temperature, component.coverage
     chosen = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
+    before = former, component.decoding
+    after = chosen, component.decoding if decode is None else cast("Decode", decode)
     states = []
     for name, examples in data.items():
-        for when, value in (("before", former), ("after", chosen)):
-            component.temperature = value
+        for when, settings in (("before", before), ("after", after)):
+            component.temperature, component.decoding = settings
             figures, diagram = _measure(nlp, component, examples, bins)
-            figures["nll"] = likelihoods[name].at(value)[0]
-            states.append(State(name, when, value, figures, diagram))
+            figures["nll"] = likelihoods[name].at(component.temperature)[0]
+            states.append(State(name, when, *settings, figures, diagram))
     # The figures first, so that the pipeline is not changed if they cannot be written.
     if figure is not None:
         last = states[-2:]
@@ -183,7 +204,7 @@ def _measure(
     docs = nlp.pipe(eg.predicted.copy() for eg in examples)
     predicted = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
     judged = judge(predicted, component.name, getattr(component, "spans_key", None))
-    return summary(judged, bins), reliability(judged, bins)
+    return {"f1": judged.f1, **summary(judged, bins)}, reliability(judged, bins)
 
 
 def _record(
@@ -207,6 +228,7 @@ def _record(
         "model": {"path": model, "pipe": component.name},
         "criterion": CRITERION,
         "temperature": {state.when: state.temperature for state in states},
+        "decode": {state.when: state.decode for state in states},
         "data": {
             name: {
                 "path": path.as_posix(),

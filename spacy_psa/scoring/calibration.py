@@ -39,6 +39,8 @@ class Judged(NamedTuple):
         >>> judged = Judged(confidence, right, missed=1)
         >>> {name: round(value, 3) for name, value in summary(judged).items()}
         {'ece': 0.2, 'ece_adaptive': 0.2, 'brier': 0.047, 'aupr': 0.667}
+        >>> round(judged.f1, 3)
+        0.667
     """
 
     confidence: NDArray[numpy.float64]
@@ -47,6 +49,13 @@ class Judged(NamedTuple):
     """(N,) whether each span is right."""
     missed: int
     """The number of spans of the truth that were not predicted."""
+
+    @property
+    def f1(self) -> float | None:
+        """The F1 of the predicted spans; None if there are none, and none were missed."""
+        right = int(self.right.sum())
+        spans = len(self.right) + right + self.missed
+        return 2 * right / spans if spans else None
 
 
 class Bin(NamedTuple):

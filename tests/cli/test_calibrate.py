@@ -10,6 +10,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_psa.scoring.provenance import checksums
+from spacy_psa.scoring.result import read_examples
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import TEXTS, entities, make_examples, small_model, train
 
@@ -82,7 +83,7 @@ def test_the_record_has_figures_before_and_after_and_where_they_come_from(model,
     assert of_dev["documents"] == 8
     assert of_dev["after"]["nll"] < of_dev["before"]["nll"]
     for when in ("before", "after"):
-        assert set(of_dev[when]) == {"nll", "ece", "ece_adaptive", "brier", "aupr", "bins"}
+        assert set(of_dev[when]) == {"f1", "nll", "ece", "ece_adaptive", "brier", "aupr", "bins"}
         assert [b["upper"] for b in of_dev[when]["bins"]] == [0.2, 0.4, 0.6, 0.8, 1.0]
     assert record["temperature"]["before"] == 1.0
     assert record["temperature"]["after"] == pytest.approx(temperature(model))
@@ -94,6 +95,21 @@ def test_the_record_has_figures_before_and_after_and_where_they_come_from(model,
 def test_a_temperature_can_be_given(model, dev):
     assert run(model, dev, "--temperature", 2.5).exit_code == 0
     assert temperature(model) == 2.5
+
+
+def test_the_decoder_is_stored_with_the_temperature(model, dev, tmp_path):
+    new, record = tmp_path / "new", tmp_path / "record.json"
+    result = run(model, dev, "--decode", "mbr", "--output", new, "--json", record)
+    assert result.exit_code == 0, result.output
+    found = json.loads(record.read_text())
+    assert found["decode"] == {"before": "viterbi", "after": "mbr"}
+    for path, when in ((model, "before"), (new, "after")):
+        nlp = spacy.load(path)
+        ner, scores = nlp.get_pipe("ner"), nlp.evaluate(read_examples(nlp, dev))
+        assert (ner.decoding, ner.confidence) == (found["decode"][when], False)
+        assert found["data"]["dev"][when]["f1"] == pytest.approx(scores["ents_f"])
+    assert run(new, dev).exit_code == 0  # without the option, the decoder stays
+    assert spacy.load(new).get_pipe("ner").decoding == "mbr"
 
 
 def test_the_diagram_is_an_image(model, dev, tmp_path):
@@ -118,6 +134,13 @@ def test_chunks_are_calibrated_by_the_name_of_their_component(tmp_path):
 
 
 # Bad input
+
+
+@pytest.mark.parametrize("value", ["threshold", "best"])
+def test_a_decoder_that_chooses_no_analysis_is_refused(model, dev, value):
+    before = checksums([model])
+    assert_one_error(run(model, dev, "--decode", value), f"--decode {value}", "viterbi, mbr")
+    assert checksums([model]) == before
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e-40"])
