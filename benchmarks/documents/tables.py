@@ -148,7 +148,16 @@ def claims(records: Records) -> list[str]:
     best = mean(decoded(records, "calibrated", "test"))
     for row in by_decoder(records)[:-1]:
         assert row["viterbi"]["test"] < row["mbr"]["test"] < row["calibrated"]["test"]
+    (ontonotes,) = records["decoders-ontonotes"]["results"]["models"]
+    both = {
+        name: [percent(ontonotes[name][part]) for part in ("dev", "test")]
+        for name in ("viterbi", "mbr", "calibrated")
+    }
     return [
+        f"a dev F1 of {both['viterbi'][0]} and a test F1 of {both['viterbi'][1]} with `viterbi`, "
+        f"{' and '.join(both['mbr'])} with `mbr`, and {' and '.join(both['calibrated'])} with "
+        "`mbr`, calibrated",
+        f"calibrated, one model has {both['calibrated'][1]}",
         f"test F1 rises from {percent(mean(decoded(records, 'viterbi', 'test')))} to "
         f"{percent(best)} in the mean",
         f"dev F1 from {percent(mean(decoded(records, 'viterbi', 'dev')))} to "
