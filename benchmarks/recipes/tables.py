@@ -222,8 +222,15 @@ def claims(records: Records) -> list[str]:
         for seed, scores in runs(records, "train_dev_entities")["best"].items()
     )
     (intnet,) = found(records, "entities_full", "intnet")
+    (entities,) = records["decoders-distilled_entities"]["results"]["models"]
+    assert found(records, "distilled_entities", "raw") == [entities["viterbi"]["dev"]]
+    of_teachers = read_record(FOLDER / "documents" / "results" / "joined-best.json")["results"]
     as_it_is, above = (found(records, "entities_whole", run) for run in ("adamw", "encoder_after"))
     return [
+        f"Its dev F1 is {percent(entities['viterbi']['dev'])}, with one seed",
+        f"that of its teachers is {percent(of_teachers['dev'])}. With `mbr`, calibrated, it has a "
+        f"dev F1 of {percent(entities['calibrated']['dev'])} and a test F1 of "
+        f"{percent(entities['calibrated']['test'])}",
         f"It brings {percent(mean(above) - mean(as_it_is))} points",
         f"IntNet over the characters reaches {percent(intnet)}, with one seed",
         f"test F1 is {percent(lost)} points lower",
