@@ -223,7 +223,8 @@ class LinearChain(StructuredDistribution[Tensor]):
             tags: (P,) int64, the tag of each pair.
 
         Returns:
-            (B, n, P), of `pairwise_marginals`; impossible pairs have 0.
+            (B, n, P), of `pairwise_marginals`; impossible pairs have 0. A `PairChain` gives them
+            without gradients.
         """
         return self.pairwise_marginals[:, :, previous, tags]
 
