@@ -23,7 +23,8 @@ from benchmarks.record import FOLDER, write_record
 from spacy_psa.analysis.temperature import Likelihood, fit_temperature
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.loading import load_pipeline
-from spacy_psa.performance.timing import Timing, alternate, stopwatch
+from spacy_psa.performance.pipelines import Annotation
+from spacy_psa.performance.timing import alternate
 from spacy_psa.scoring.result import read_examples
 
 DECODERS = ("viterbi", "mbr")
@@ -48,28 +49,23 @@ def measure(nlp: Language, data: Path) -> dict[str, Any]:
     return found
 
 
-class Annotation:
-    """Annotates docs with a decoder, for `alternate`.
+class Decoding(Annotation):
+    """Annotates docs with a decoder, for `alternate`; see `Annotation`.
 
     Args:
         nlp: the pipeline.
         decoder: the name of the decoder, which becomes that of the row.
-        docs: the docs; copies of them are annotated.
+        given: the docs; copies of them, which name their documents, are annotated.
     """
 
-    def __init__(self, nlp: Language, decoder: str, docs: list[Doc]):
-        self.nlp = nlp
-        self.name = decoder
-        self.docs = docs
+    def __init__(self, nlp: Language, decoder: str, given: list[Doc]):
+        super().__init__(decoder, nlp, [])
+        self.given = given
 
-    def run(self) -> Timing:
+    def docs(self) -> list[Doc]:
         pipe: Any = self.nlp.get_pipe(PIPE)
         pipe.decoding = self.name
-        copies = [doc.copy() for doc in self.docs]
-        with stopwatch(sum(map(len, copies))) as timings:
-            for _ in self.nlp.pipe(copies):
-                pass
-        return timings[0]
+        return super().docs() + [doc.copy() for doc in self.given]
 
 
 def rates(nlp: Language, data: Path, rounds: int) -> dict[str, list[int]]:
@@ -77,7 +73,7 @@ def rates(nlp: Language, data: Path, rounds: int) -> dict[str, list[int]]:
     torch.set_num_threads(1)
     with codecs_known():
         docs = [example.predicted for example in read_examples(nlp, data / f"{PARTS[-1]}.spacy")]
-    timings = alternate([Annotation(nlp, decoder, docs) for decoder in DECODERS], rounds)
+    timings = alternate([Decoding(nlp, decoder, docs) for decoder in DECODERS], rounds)
     return {name: [round(t.amount / t.cpu_seconds) for t in of] for name, of in timings.items()}
 
 

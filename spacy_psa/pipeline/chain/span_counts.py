@@ -153,29 +153,29 @@ class PairSpanCounts(SpanCounts):
         self.goes_on = inside[pairs.tag].numpy()
 
     def _log_totals(self, log_x: Floats) -> Floats:
+        from spacy_psa.kernels.span_counts import from_left
+
         none = numpy.empty(0, dtype="int64")
-        return self._left(log_x, none, none)[1]
+        return from_left(*self.arrays, self._by_tag(log_x), none, none)[1]
 
     def _around(self, begins: Integers, ends: Integers, log_x: Floats) -> tuple[Floats, Floats]:
-        from spacy_psa.kernels.span_counts import from_right
+        from spacy_psa.kernels.span_counts import from_left, from_right
 
+        weights = self._by_tag(log_x)
         found = numpy.empty((begins.shape[1], len(log_x)))
         tokens = self.first[begins[0]] + begins[1]
         order = numpy.argsort(tokens, kind="stable")
-        found[order], log_totals = self._left(log_x, tokens[order], begins[2, order])
+        found[order], log_totals = from_left(*self.arrays, weights, tokens[order], begins[2, order])
         tokens = self.first[ends[0]] + ends[1]
         order = numpy.argsort(-tokens, kind="stable")
-        weights = numpy.ascontiguousarray(self._weights(log_x).T)
         found[order] *= from_right(
             *self.arrays, weights, self.goes_on, tokens[order], ends[2, order]
         )
         return found.T, log_totals
 
-    def _left(self, log_x: Floats, tokens: Integers, tags: Integers) -> tuple[Floats, Floats]:
-        from spacy_psa.kernels.span_counts import from_left
-
-        weights = numpy.ascontiguousarray(self._weights(log_x).T)
-        return from_left(*self.arrays, weights, tokens, tags)
+    def _by_tag(self, log_x: Floats) -> Floats:
+        """w(y) for each x, (K, X)."""
+        return numpy.ascontiguousarray(self._weights(log_x).T)
 
 
 class DenseSpanCounts(SpanCounts):

@@ -16,6 +16,11 @@ from spacy_psa.structs.chain import LinearChain
 from tests.helpers.analyses import Truth, enumerate_all, pair_chain, random_chain
 
 LABELS = ["A", "B"]
+longer_docs = given(
+    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=3),
+    seed=st.integers(0, 10_000),
+    scale=st.sampled_from([0.1, 0.3, 1.0, 3.0]),
+)
 
 
 def f1(chosen, truth):
@@ -71,11 +76,7 @@ def test_best_spans_have_the_highest_expected_f1_of_all_analyses(kind, lengths, 
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
 @settings(max_examples=12)
-@given(
-    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=3),
-    seed=st.integers(0, 10_000),
-    scale=st.sampled_from([0.1, 0.3, 1.0, 3.0]),
-)
+@longer_docs
 def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
     scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
     found = best_expected_f1(chain, scheme)
@@ -86,11 +87,7 @@ def test_spans_that_are_left_out_change_nothing(kind, lengths, seed, scale):
 
 @pytest.mark.parametrize("kind", ["BIOES", "BIO"])
 @settings(max_examples=12)
-@given(
-    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=3),
-    seed=st.integers(0, 10_000),
-    scale=st.sampled_from([0.1, 0.3, 1.0, 3.0]),
-)
+@longer_docs
 def test_a_chain_over_legal_pairs_has_the_same_best_spans(kind, lengths, seed, scale):
     scheme, chain = random_chain(kind, lengths, seed, scale, LABELS)
     pairs = pair_chain(scheme, chain)
