@@ -2,9 +2,9 @@
 
 The names are the keys of benchmarks/systems/systems.yml. Run this in a folder whose `assets` and
 `convert` have made the corpora. The model of NAME is written to training/NAME, its record to
-benchmarks/systems/results/NAME.json. A system is left out if it has a record, or if another
-process is training it, so that two processes can share one list. A training that was cut short
-leaves training/NAME behind; remove that folder before you begin it again.
+benchmarks/systems/results/NAME.json. A system is left out if it has a record, or if training/NAME
+is there, so that two processes can share one list. With `--resume`, a training that was cut short
+goes on where it was.
 """
 
 import argparse
@@ -41,7 +41,8 @@ def train_system(name: str, system: dict[str, Any], seed: int) -> None:
     config, log = out / "config.cfg", out / "log.jsonl"
     run("spacy_psa", "merge-config", base, laid_over, config, *system["settings"], "--log", log)
     paths = "--paths.train", corpus / "train.spacy", "--paths.dev", corpus / "dev.spacy"
-    run("spacy", "train", config, "--output", out, *paths, "--system.seed", str(seed))
+    seeded = "--system.seed", str(seed), "--resume"
+    run("spacy_psa", "train", config, "--output", out, *paths, *seeded)
     model, test = out / "model-best", corpus / "test.spacy"
     data = "--data", Path("assets", system["corpus"]), "--data", corpus
     run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *data)
@@ -57,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("names", nargs="+", choices=sorted(read_systems()), metavar="NAME")
     found.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
+    found.add_argument("--resume", action="store_true", help="go on with trainings cut short")
     return found
 
 
@@ -74,9 +76,9 @@ def main() -> None:
             print(f"{name}: it has a record")
             continue
         try:
-            Path("training", name).mkdir(parents=True)
+            Path("training", name).mkdir(parents=True, exist_ok=given.resume)
         except FileExistsError:
-            print(f"{name}: training/{name} is there already")
+            print(f"{name}: training/{name} is there already; --resume goes on with it")
             continue
         train_system(name, systems[name], given.seed)
 
