@@ -3,9 +3,9 @@
 Each MODEL is a folder as `benchmarks.documents.train` writes it, training/documents/NAME-SEED. A
 sentence by itself has no document, so a token sees only its own sentence.
 
-The record benchmarks/documents/results/single_sentences.json has `models`: {NAME-SEED: {`dev` and
-`test`: {`documents` and `sentences`: F1 as a fraction of 1}}}. A record also has the models of
-earlier commands.
+The record benchmarks/documents/results/RECORD.json has `models`: {NAME-SEED: {`dev` and `test`:
+{`documents` and `sentences`: F1 as a fraction of 1}}}. A record also has the models of earlier
+commands.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from spacy.training import Corpus
 from benchmarks.record import read_record, write_record
 from spacy_psa.scoring.result import read_examples
 
-RESULT = Path(__file__).parent / "results" / "single_sentences.json"
+RESULTS = Path(__file__).parent / "results"
 PARTS = ("dev", "test")
 
 
@@ -40,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of the corpus")
     found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="folders of models")
+    found.add_argument(
+        "--name", default="single_sentences", metavar="RECORD", help="of the record (%(default)s)"
+    )
     return found
 
 
@@ -47,14 +50,15 @@ def main() -> None:
     given = parser().parse_args()
     torch.set_num_threads(1)
     data = [given.corpus / f"{part}.spacy" for part in PARTS]
-    models = read_record(RESULT)["results"]["models"] if RESULT.exists() else {}
+    result = RESULTS / f"{given.name}.json"
+    models = read_record(result)["results"]["models"] if result.exists() else {}
     for folder in given.models:
         nlp = spacy.load(folder / "model-best")
         models[folder.name] = {
             part: score(nlp, path) for part, path in zip(PARTS, data, strict=True)
         }
         print(folder.name, models[folder.name], flush=True)
-    write_record(RESULT, "documents", {"models": models}, data=data)
+    write_record(result, "documents", {"models": models}, data=data)
 
 
 if __name__ == "__main__":
