@@ -86,10 +86,18 @@ def gained_on_sentences(records: Records, part: str) -> float:
     return 100 * (having - lacking)
 
 
-def _read_both_ways(records: Records, system: str) -> list[dict[str, dict[str, float]]]:
+def _read_both_ways(
+    records: Records, system: str, name: str = "single_sentences"
+) -> list[dict[str, dict[str, float]]]:
     """The F1 of each seed of a system, by part of the corpus and by documents or sentences."""
-    models = records["single_sentences"]["results"]["models"]
-    return [row for name, row in models.items() if name.startswith(f"{system}-")]
+    models = records[name]["results"]["models"]
+    return [row for model, row in models.items() if model.startswith(f"{system}-")]
+
+
+def on_ontonotes(records: Records, part: str) -> dict[str, list[float]]:
+    """The F1 of each seed on OntoNotes, on whole documents and on each sentence by itself."""
+    rows = _read_both_ways(records, "ontonotes-no_memory_dropout", "single_sentences-ontonotes")
+    return {way: [row[part][way] for row in rows] for way in ("documents", "sentences")}
 
 
 def single_sentences(records: Records) -> str:
@@ -141,6 +149,47 @@ def headline(records: Records) -> str:
     return f"test F1 {spread(_test(records, 'best'))}"
 
 
+def ontonotes_claims(records: Records) -> list[str]:
+    of_psa = [part(records, "ontonotes-no_memory_dropout") for part in (_dev, _test)]
+    of_ontonotes = {
+        part: decoded(records, "calibrated", part, "ontonotes") for part in ("dev", "test")
+    }
+    *ontonotes, joined_ontonotes = by_decoder(records, "ontonotes")
+    for decoder in DECODERS:
+        assert min(ontonotes, key=lambda row: row[decoder]["test"]) is ontonotes[2]
+    apart, apart_test = (on_ontonotes(records, part) for part in ("dev", "test"))
+    lost = {
+        part: [100 * (a - b) for a, b in zip(f1["documents"], f1["sentences"], strict=True)]
+        for part, f1 in (("dev", apart), ("test", apart_test))
+    }
+    assert all(min(of) == of[2] for of in lost.values())
+    third = ontonotes[2]["viterbi"]["test"], _test(records, "ontonotes-no_memory_dropout")[2]
+    assert third[1] - third[0] > 0.005
+    return [
+        f"a dev F1 of {percent(mean(of_ontonotes['dev']))} and a test F1 of "
+        f"{percent(mean(of_ontonotes['test']))} with `mbr`, calibrated",
+        f"single sentences, the three have a dev F1 of {percent(mean(apart['sentences']))} and a "
+        f"test F1 of {percent(mean(apart_test['sentences']))} in the mean, "
+        f"{gap(mean(apart['documents']), mean(apart['sentences']), 1)} and "
+        f"{gap(mean(apart_test['documents']), mean(apart_test['sentences']), 1)} points less than "
+        "on documents",
+        f"without its memory: {lost['dev'][2]:.2f} points of dev F1 and {lost['test'][2]:.2f} of "
+        "test F1",
+        f"the joined model has {percent(joined_ontonotes['viterbi']['dev'])} and "
+        f"{percent(joined_ontonotes['viterbi']['test'])}",
+        f"{percent(third[0])} with `viterbi`, where the former training of this seed had "
+        f"{percent(third[1])}",
+        f"joined and calibrated, have a dev F1 of {percent(joined_ontonotes['calibrated']['dev'])} "
+        f"and a test F1 of {percent(joined_ontonotes['calibrated']['test'])}",
+        f"{spread(of_ontonotes['test'])} with `mbr`, calibrated. Joined, the three have "
+        f"{percent(joined_ontonotes['calibrated']['test'])}",
+        f"a dev F1 of {percent(mean(of_psa[0]))} and a test F1 of {percent(mean(of_psa[1]))} in "
+        f"the mean of {len(of_psa[1])} seeds",
+        f"88.3 on OntoNotes, which was the aim: {spread(of_psa[1])} in the mean of "
+        f"{len(of_psa[1])} seeds with `viterbi`",
+    ]
+
+
 def claims(records: Records) -> list[str]:
     scores, memory = _test(records, "best"), _test(records, "memory")
     for_documents = _test(records, "no_memory_dropout")
@@ -152,7 +201,6 @@ def claims(records: Records) -> list[str]:
     )
     former, between = records["ensemble"]["results"], records["joined-memory_between"]["results"]
     distilled = records["distilled-1"]
-    of_psa = [part(records, "ontonotes-no_memory_dropout") for part in (_dev, _test)]
     without_dev, without_test = (part(records, "sentences") for part in (_dev, _test))
     gained, gained_test = (gained_on_sentences(records, part) for part in ("dev", "test"))
     (intnet,) = records["decoders"]["results"]["models"]
@@ -160,23 +208,8 @@ def claims(records: Records) -> list[str]:
     best = mean(decoded(records, "calibrated", "test"))
     for row in by_decoder(records)[:-1]:
         assert row["viterbi"]["test"] < row["mbr"]["test"] < row["calibrated"]["test"]
-    of_ontonotes = {
-        part: decoded(records, "calibrated", part, "ontonotes") for part in ("dev", "test")
-    }
-    *ontonotes, joined_ontonotes = by_decoder(records, "ontonotes")
-    for decoder in DECODERS:
-        assert min(ontonotes, key=lambda row: row[decoder]["test"]) is ontonotes[2]
-    third = ontonotes[2]["viterbi"]["test"], _test(records, "ontonotes-no_memory_dropout")[2]
-    assert third[1] - third[0] > 0.005
     return [
-        f"a dev F1 of {percent(mean(of_ontonotes['dev']))} and a test F1 of "
-        f"{percent(mean(of_ontonotes['test']))} with `mbr`, calibrated",
-        f"{percent(third[0])} with `viterbi`, where the former training of this seed had "
-        f"{percent(third[1])}",
-        f"joined and calibrated, have a dev F1 of {percent(joined_ontonotes['calibrated']['dev'])} "
-        f"and a test F1 of {percent(joined_ontonotes['calibrated']['test'])}",
-        f"{spread(of_ontonotes['test'])} with `mbr`, calibrated. Joined, the three have "
-        f"{percent(joined_ontonotes['calibrated']['test'])}",
+        *ontonotes_claims(records),
         f"one of them annotates {mbr_speed(records):.2f} × the words a second of `viterbi`",
         f"test F1 rises from {percent(mean(decoded(records, 'viterbi', 'test')))} to "
         f"{percent(best)} in the mean",
@@ -200,10 +233,6 @@ def claims(records: Records) -> list[str]:
         f"`memory_between.cfg` reach {percent(between['dev'])} and {percent(between['test'])}",
         f"has a dev F1 of {percent(best_score(distilled))} and a test F1 of "
         f"{percent(test_f(distilled))}",
-        f"a dev F1 of {percent(mean(of_psa[0]))} and a test F1 of {percent(mean(of_psa[1]))} in "
-        f"the mean of {len(of_psa[1])} seeds",
-        f"88.3 on OntoNotes, which was the aim: {spread(of_psa[1])} in the mean of "
-        f"{len(of_psa[1])} seeds with `viterbi`",
         f"Without its memory, `memory.cfg` has a dev F1 of {percent(mean(without_dev))} and a test "
         f"F1 of {percent(mean(without_test))} in the mean",
         f"dev F1 falls to {percent(mean(_dev(records, 'content_words')))} in the mean",
