@@ -152,9 +152,9 @@ def test_places_can_be_pickled(tmp_path):
 @pytest.fixture
 def bucket(monkeypatch):
     """The address of a folder in an object store of this machine, and what follows it."""
-    pytest.importorskip(
-        "moto.server", reason="moto is not installed: pip install 'moto[s3,server]'"
-    )
+    needed = "moto is missing, or too old for pyarrow: pip install 'moto[s3,server]>=5.2.2'"
+    pytest.importorskip("moto", minversion="5.2.2", reason=needed)
+    pytest.importorskip("moto.server", reason=needed)
     from moto.server import ThreadedMotoServer
 
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
