@@ -163,6 +163,9 @@ def ontonotes_claims(records: Records) -> list[str]:
         for part, f1 in (("dev", apart), ("test", apart_test))
     }
     assert all(min(of) == of[2] for of in lost.values())
+    (conll,) = _read_both_ways(records, "no_memory_dropout")
+    for part, of in lost.items():
+        assert max(of) < 100 * (conll[part]["documents"] - conll[part]["sentences"])
     third = ontonotes[2]["viterbi"]["test"], _test(records, "ontonotes-no_memory_dropout")[2]
     assert third[1] - third[0] > 0.005
     return [

@@ -25,12 +25,8 @@ from pathlib import Path
 
 from thinc.api import Config
 
-from benchmarks.record import save_record
-from benchmarks.systems.train import run
-from benchmarks.wrap import wrap
-from spacy_psa.scoring.provenance import command
+from benchmarks.systems.train import run, train_and_record
 
-RESULTS = Path(__file__).parent / "results"
 AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
@@ -88,7 +84,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     """Train, score on test data and write the record."""
     result = f"{name}-{seed}" if corpus == DEFAULT else f"{corpus}-{name}-{seed}"
     out = Path("training", "documents", result)
-    data, config, log = Path("corpus", corpus), out / "config.cfg", out / "log.jsonl"
+    config, log = out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
     base = f"configs/ner/{BASES[name]}.cfg"
     changes = list(OF_CORPUS.get(corpus, ()))
@@ -98,14 +94,7 @@ def train(name: str, seed: int, corpus: str) -> None:
     run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
     if name == "sentences":
         without_memory(config)
-    paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"
-    seeded = "--system.seed", str(seed), "--resume"
-    run("spacy_psa", "train", config, "--output", out, *paths, *seeded)
-    model, test = out / "model-best", data / "test.spacy"
-    checked = "--data", Path("assets", corpus), "--data", data
-    run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *checked)
-    report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
-    save_record(wrap(report, "documents", result, command=command()), RESULTS / f"{result}.json")
+    train_and_record("documents", result, out, corpus, seed)
 
 
 def parser() -> argparse.ArgumentParser:

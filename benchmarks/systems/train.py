@@ -16,7 +16,7 @@ from typing import Any
 
 import srsly
 
-from benchmarks.record import save_record
+from benchmarks.record import FOLDER, save_record
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
@@ -33,21 +33,38 @@ def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
 
 
+def train_and_record(experiment: str, name: str, out: Path, corpus: str, seed: int) -> None:
+    """Train by the config in a folder, score on test data and write the record.
+
+    A training that was cut short goes on where it was.
+
+    Args:
+        experiment: the folder of benchmarks/ whose results/NAME.json is written.
+        name: of the record.
+        out: the folder of `config.cfg`, `log.jsonl` and the models.
+        corpus: its folder in assets/ and corpus/.
+        seed: of the training.
+    """
+    config, log, data = out / "config.cfg", out / "log.jsonl", Path("corpus", corpus)
+    paths = "--paths.train", data / "train.spacy", "--paths.dev", data / "dev.spacy"
+    seeded = "--system.seed", str(seed), "--resume"
+    run("spacy_psa", "train", config, "--output", out, *paths, *seeded)
+    model, test = out / "model-best", data / "test.spacy"
+    checked = "--data", Path("assets", corpus), "--data", data
+    run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *checked)
+    report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
+    record = wrap(report, experiment, name, command=command())
+    save_record(record, FOLDER / experiment / "results" / f"{name}.json")
+
+
 def train_system(name: str, system: dict[str, Any], seed: int) -> None:
     """Train a system, score it on test data and write its record."""
-    out, corpus = Path("training", name), Path("corpus", system["corpus"])
+    out = Path("training", name)
     base = f"configs/{system['task']}/{system['config']}.cfg"
     laid_over = f"configs/corpora/{system['corpus']}.cfg"
     config, log = out / "config.cfg", out / "log.jsonl"
     run("spacy_psa", "merge-config", base, laid_over, config, *system["settings"], "--log", log)
-    paths = "--paths.train", corpus / "train.spacy", "--paths.dev", corpus / "dev.spacy"
-    seeded = "--system.seed", str(seed), "--resume"
-    run("spacy_psa", "train", config, "--output", out, *paths, *seeded)
-    model, test = out / "model-best", corpus / "test.spacy"
-    data = "--data", Path("assets", system["corpus"]), "--data", corpus
-    run("spacy_psa", "report", model, test, "--output", out / name, "--log", log, *data)
-    report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
-    save_record(wrap(report, "systems", name, command=command()), RESULTS / f"{name}.json")
+    train_and_record("systems", name, out, system["corpus"], seed)
 
 
 def parser() -> argparse.ArgumentParser:
