@@ -12,6 +12,19 @@ from spacy_psa.errors import InputError
 AVERAGE_CEILING = 0.9999  # thinc's own limit for the decay of averages
 
 
+def warm_decay(updates: int) -> float:
+    """The share of a moving average that stays in an update, thinc's rule: (1 + t) / (10 + t).
+
+    Args:
+        updates: t, the number of updates with this one.
+
+    Examples:
+        >>> warm_decay(8)
+        0.5
+    """
+    return min((1.0 + updates) / (10.0 + updates), AVERAGE_CEILING)
+
+
 class TensorOptimizer(Optimizer):
     """A thinc optimizer that updates a whole torch module in one step.
 
@@ -53,6 +66,7 @@ class TensorOptimizer(Optimizer):
             **thinc_settings,
         )
         self.make = make
+        self.average_decay: Callable[[int], float] = warm_decay
         self.by_module: dict[int, torch.optim.Optimizer] = {}
 
     def update_module(self, key: int, module: nn.Module) -> None:
@@ -81,15 +95,26 @@ class TensorOptimizer(Optimizer):
             group["lr"] = self.learn_rate
         optimizer.step()
         if self.averages is not None:
-            self._average(self.averages, key, module)
+            for name, parameter in module.named_parameters():
+                self.nr_update[key, name] += 1
+                held = self.averages.setdefault((key, name), torch.zeros_like(parameter.data))
+                self._average(held, parameter.data, self.nr_update[key, name])
 
-    def _average(self, averages: dict[Any, Any], key: int, module: nn.Module) -> None:
-        for name, parameter in module.named_parameters():
-            held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
-            self.nr_update[key, name] += 1
-            t = self.nr_update[key, name]
-            decay = min((1.0 + t) / (10.0 + t), AVERAGE_CEILING)
-            held.lerp_(parameter.data, 1.0 - decay)
+    def __call__(
+        self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
+    ) -> tuple[Any, Any]:
+        """Make a step for a parameter of a thinc layer, and average it by the rule of modules."""
+        averages, self.averages = self.averages, None
+        weights, gradient = super().__call__(key, weights, gradient, lr_scale=lr_scale)
+        self.averages = averages
+        if averages is not None and len(gradient):
+            held = averages.setdefault(key, weights * 0)
+            self._average(xp2torch(held), xp2torch(weights), self.nr_update[key])
+        return weights, gradient
+
+    def _average(self, held: torch.Tensor, weights: torch.Tensor, updates: int) -> None:
+        """Move an average towards the weights, in place."""
+        held.lerp_(weights, 1.0 - self.average_decay(updates))
 
 
 def clip_gradients(model: Model, max_norm: float) -> float:

@@ -38,6 +38,11 @@ OPTIMIZERS = {
         },
     },
     "thinc": {"@optimizers": "Adam.v1", "learn_rate": 0.01, "use_averages": True},
+    "swa": {
+        "@optimizers": "spacy-psa.SWA.v1",
+        "start": 5,
+        "optimizer": {"@optimizers": "spacy-psa.AdamW.v1", "learn_rate": 0.01},
+    },
 }
 Fault = tuple[Callable[[int], None], int]
 """What lets a process fail, and the step in which it does."""
