@@ -94,10 +94,11 @@ class TensorOptimizer(Optimizer):
         for group in optimizer.param_groups:
             group["lr"] = self.learn_rate
         optimizer.step()
-        if self.averages is not None:
+        averages: dict[Any, Any] | None = self.averages
+        if averages is not None:
             for name, parameter in module.named_parameters():
                 self.nr_update[key, name] += 1
-                held = self.averages.setdefault((key, name), torch.zeros_like(parameter.data))
+                held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
                 self._average(held, parameter.data, self.nr_update[key, name])
 
     def __call__(

@@ -5,7 +5,6 @@ import pytest
 import torch
 from spacy.util import registry
 from thinc.api import Adam, Linear
-from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from spacy_psa.errors import InputError
