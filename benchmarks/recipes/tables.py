@@ -14,6 +14,9 @@ ENTITIES = {
     "transition": "plain transitions: they do not depend on the token",
     "content_words": "a memory of content words alone",
     "average": "moving average of the weights",
+    "constant": "constant rate of 0.002",
+    "swa": "constant rate of 0.002, mean of the weights of the last 6 passes (SWA)",
+    "swa_linear": "rate from 0.002 linearly to 0, mean of the weights of the last 6 passes (SWA)",
     "sum": "sum of the sentences' losses",
     "label_smoothing-label_smoothing=0.01": "label smoothing of 1%",
     "label_smoothing-label_smoothing=0.05": "label smoothing of 5%",
@@ -225,12 +228,18 @@ def claims(records: Records) -> list[str]:
     (entities,) = records["decoders-distilled_entities"]["results"]["models"]
     assert found(records, "distilled_entities", "raw") == [entities["viterbi"]["dev"]]
     of_teachers = read_record(FOLDER / "documents" / "results" / "joined-best.json")["results"]
+    constant, averaged, linear = (
+        mean(found(records, "entities", run))
+        for run in ("constant", "swa", "rate-initial_rate=0.002")
+    )
     as_it_is, above = (found(records, "entities_whole", run) for run in ("adamw", "encoder_after"))
     return [
         f"Its dev F1 is {percent(entities['viterbi']['dev'])}, with one seed",
         f"that of its teachers is {percent(of_teachers['dev'])}. With `mbr`, calibrated, it has a "
         f"dev F1 of {percent(entities['calibrated']['dev'])} and a test F1 of "
         f"{percent(entities['calibrated']['test'])}",
+        f"(`SWA.v1`) brings {percent(averaged - constant)} points where the rate is constant",
+        f"reaches without it: {percent(averaged)} and {percent(linear)}",
         f"It brings {percent(mean(above) - mean(as_it_is))} points",
         f"IntNet over the characters reaches {percent(intnet)}, with one seed",
         f"test F1 is {percent(lost)} points lower",

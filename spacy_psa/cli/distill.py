@@ -92,7 +92,7 @@ def _teach(
     students = [
         key
         for key, component in settings["components"].items()
-        if component.get("factory") == nlp.get_pipe_meta(name).factory and pipe in (None, key)
+        if pipe in (None, key) and _factory(key, component) == nlp.get_pipe_meta(name).factory
     ]
     if len(students) != 1:
         raise InputError(
@@ -111,6 +111,16 @@ def _teach(
         "also": start.get("after_init"),
         "cache_gb": cache_gb,
     }
+
+
+def _factory(name: str, component: dict[str, Any]) -> str | None:
+    """The factory of a component of a config, also of one that `source` takes from a pipeline."""
+    from spacy_psa.loading import load_pipeline
+
+    if "source" not in component:
+        return component.get("factory")
+    nlp, taken = load_pipeline(component["source"]), component.get("component", name)
+    return nlp.get_pipe_meta(taken).factory if taken in nlp.component_names else None
 
 
 def _read_too(settings: "Config", path: Path) -> None:

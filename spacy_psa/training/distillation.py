@@ -65,7 +65,7 @@ def distill(
 
 
 def labeler_name(nlp: Language, name: str | None, where: str) -> str:
-    """Find the name of a pipeline's component of a chain.
+    """Find the name of a pipeline's component of a chain, among the active ones if there are any.
 
     Args:
         nlp: the pipeline.
@@ -81,7 +81,9 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
         >>> labeler_name(nlp, None, "the config")
         'crf_tagger'
     """
-    names = [own for own, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+    active = [own for own, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+    # `source` disables a component while a pipeline is initialized.
+    names = active or [own for own, pipe in nlp.components if isinstance(pipe, SequenceLabeler)]
     shown = ", ".join(names) or "(none)"
     if name is not None and name not in names:
         raise InputError(f"{where}: has no crf_* component {name!r}; it has {shown}")

@@ -3,7 +3,7 @@
 import pytest
 import spacy
 from spacy.tokens import DocBin
-from thinc.api import Adam
+from thinc.api import Adam, Config
 
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import TEXTS, make_examples, make_nlp, small_model, train
@@ -53,6 +53,21 @@ def test_a_student_learns_from_text_without_annotation(teacher, config, tmp_path
     assert spacy.load(student).get_pipe("ner").labels == ("LOC", "ORG", "PER")
     config = spacy.load(student).config["initialize"]["after_init"]
     assert config["teacher"] == str(teacher) and config["also"] is not None
+
+
+def test_a_trained_component_can_be_the_student(teacher, config, tmp_path):
+    """`source` takes it from a trained pipeline, and training goes on from there."""
+    student = make_nlp()
+    train(student, 3, Adam(0.02))
+    student.to_disk(tmp_path / "student")
+    before = entities(tmp_path / "student")
+    found = Config().from_disk(config, interpolate=False)
+    found["components"]["ner"] = {"source": str(tmp_path / "student")}
+    found.to_disk(config)
+    arguments = [teacher, config, "-o", tmp_path / "out", "--unlabelled", tmp_path / "texts.txt"]
+    result = distill(*arguments, "--training.max_steps", 40, "--weight", 0.9)
+    assert result.exit_code == 0, result.output
+    assert before != entities(teacher) == entities(tmp_path / "out" / "model-last")
 
 
 def test_a_killed_distillation_goes_on(teacher, config, tmp_path, monkeypatch):
