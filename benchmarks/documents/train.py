@@ -9,6 +9,8 @@ NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
 - `no_memory_dropout`: the same with a `memory_dropout` of 0.
+- `short_documents`: `best` for OntoNotes, with training documents cut at 250 tokens, so that a step
+  has 203 words in the mean.
 - `intnet`: `best` with IntNet over the characters, and entities of the highest expected F1 (`mbr`).
 - `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
@@ -31,7 +33,8 @@ AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
-BASES |= {"no_memory_dropout": "best", "intnet": "best"} | dict.fromkeys(CHANGED, "memory")
+BASES |= dict.fromkeys(("no_memory_dropout", "short_documents", "intnet"), "best")
+BASES |= dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
 DEFAULT = "conll2003"
@@ -45,6 +48,12 @@ PASSES_24 = (
     "training.max_steps=18256",
     "training.optimizer.learn_rate.total_steps=18256",
 )
+SHORT_DOCUMENTS = (
+    "corpora.train.max_tokens=250",
+    "training.eval_frequency=5349",
+    "training.max_steps=64188",
+    "training.optimizer.learn_rate.total_steps=64188",
+)
 INTNET = {
     "@architectures": "spacy-psa.CharIntNet.v1", "width": 32, "kernels": 32, "growth": 16,
     "blocks": 3, "kernel_widths": [3, 5], "dropout": 0.0, "output_dropout": 0.0,
@@ -56,6 +65,7 @@ OF_NAME = {
         "components.ner.decode=mbr",
     ),
     "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
+    "short_documents": SHORT_DOCUMENTS,
     "content_words": CONTENT_WORDS,
     "passes_24": PASSES_24,
 }
