@@ -29,7 +29,8 @@ class TensorOptimizer(Optimizer):
     """A thinc optimizer that updates a whole torch module in one step.
 
     To spaCy it is a thinc optimizer: schedules, averages and the parameters of thinc layers work as
-    usual.
+    usual. The attribute `average_decay` gives the share of an average that stays in an update, by
+    the number of the update.
 
     Args:
         make: gives a torch.optim.Optimizer for parameters. Its learning rate is set before each
@@ -105,7 +106,7 @@ class TensorOptimizer(Optimizer):
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
     ) -> tuple[Any, Any]:
         """Make a step for a parameter of a thinc layer, and average it by the rule of modules."""
-        averages, self.averages = self.averages, None
+        averages, self.averages = self.averages, None  # thinc would average by its own rule
         weights, gradient = super().__call__(key, weights, gradient, lr_scale=lr_scale)
         self.averages = averages
         if averages is not None and len(gradient):

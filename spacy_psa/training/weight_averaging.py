@@ -26,7 +26,7 @@ class EqualShares:
     start: int
 
     def __call__(self, updates: int) -> float:
-        """The share of the average that stays in an update, of which this is the number."""
+        """The share of the average that stays in the update of this number, counted from 1."""
         counted = max(1, updates - self.start)
         return (counted - 1) / counted
 
@@ -39,8 +39,8 @@ def stochastic_weight_averaging(optimizer: Optimizer, start: int) -> TensorOptim
     as they are (Izmailov2018, Algorithm 1, with a cycle of one update). Evaluations before that
     score the present weights. `use_averages` of the optimizer has no effect.
 
-    Izmailov2018 keeps the learning rate constant, or nearly so, while it averages. With a rate that
-    comes down to 0, the last weights are near to each other, and the mean brings little.
+    Izmailov2018 keeps the learning rate constant, or lets it rise and fall in cycles, while it
+    averages. benchmarks/recipes compares this with a rate that comes down to 0.
 
     Args:
         optimizer: one of the optimizers of spacy-psa, which makes the steps.
