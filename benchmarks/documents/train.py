@@ -9,6 +9,7 @@ NAME is one of:
 
 - `best`: configs/ner/best.cfg as it is.
 - `no_memory_dropout`: the same with a `memory_dropout` of 0.
+- `certain_0.5`, `certain_0.3`: `best` with a `max_uncertainty` of 0.5 or 0.3 in its memory.
 - `short_documents`: `best` for OntoNotes, with training documents cut at 250 tokens, so that a step
   has 203 words in the mean.
 - `intnet`: `best` with IntNet over the characters, and entities of the highest expected F1 (`mbr`).
@@ -29,11 +30,13 @@ from thinc.api import Config
 
 from benchmarks.systems.train import run, train_and_record
 
+CERTAIN = {f"certain_{most}": most for most in (0.5, 0.3)}
+"""The `max_uncertainty` of names."""
 AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
-BASES |= dict.fromkeys(("no_memory_dropout", "short_documents", "intnet"), "best")
+BASES |= dict.fromkeys(("no_memory_dropout", "short_documents", "intnet", *CERTAIN), "best")
 BASES |= dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
@@ -66,6 +69,10 @@ OF_NAME = {
     ),
     "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
     "short_documents": SHORT_DOCUMENTS,
+    **{
+        name: (f"components.ner.model.tok2vec.max_uncertainty={most}",)
+        for name, most in CERTAIN.items()
+    },
     "content_words": CONTENT_WORDS,
     "passes_24": PASSES_24,
 }

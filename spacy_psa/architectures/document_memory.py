@@ -13,15 +13,18 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.documentwise import documentwise
-from spacy_psa.errors import check_sizes, naming
+from spacy_psa.architectures.under_head import ASKS, uncertainty
+from spacy_psa.errors import check_rates, check_sizes, naming
 from spacy_psa.modules.document_attention import Scoring
 from spacy_psa.modules.document_memory import DocumentMemory
-from spacy_psa.modules.occurrences import nearest_occurrences
+from spacy_psa.modules.occurrences import nearest_occurrences, without
 from spacy_psa.modules.precision import Precision
 from spacy_psa.sentences import document_numbers
 
 FLAGS: list[int | str] = ["IS_PUNCT", "IS_STOP", "IS_LOWER"]
 """What `content_words` reads of a token."""
+NAME = "document_memory"
+ARCHITECTURE = "DocumentMemory.v1"
 
 
 def document_memory(
@@ -33,6 +36,7 @@ def document_memory(
     precision: Precision = "float32",
     content_words: bool = False,
     memory_dropout: float = 0.0,
+    max_uncertainty: float | None = None,
 ) -> Model:
     """Build `DocumentMemory.v1`, which lets a token see the other occurrences of its word.
 
@@ -56,13 +60,19 @@ def document_memory(
             vectors that `tok2vec` gives, and are no occurrences for others.
         memory_dropout: share of the tokens that training leaves without their memory, drawn anew
             each time. With it, the model also learns to annotate single sentences.
+        max_uncertainty: leaves out the occurrences whose tags are more uncertain than that; null
+            for none. The head above, of `CRF.v1` or `Softmax.v1`, scores the tags of a token by
+            what `tok2vec` gives for it. Its uncertainty is the entropy of the tags as a share of
+            log K, for K tags: 0 if one tag is certain, 1 if all are equally probable. See
+            `spacy_psa.modules.chain_potentials`.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
 
     Raises:
         InputError: for settings that `DocumentMemory` does not take, and if `tok2vec` gives rows
-            for START and STOP (`boundaries = true`).
+            for START and STOP (`boundaries = true`). With `max_uncertainty`, if the model does not
+            stand in the slot `tok2vec` of `CRF.v1` or `Softmax.v1`.
 
     Examples:
         >>> import spacy
@@ -76,8 +86,10 @@ def document_memory(
         >>> model.initialize(X=[doc]).predict([doc])[0].shape
         (6, 8)
     """
-    with naming("DocumentMemory.v1"):
+    with naming(ARCHITECTURE):
         check_sizes(occurrences=occurrences)
+        if max_uncertainty is not None:
+            check_rates(max_uncertainty=max_uncertainty)
     settings = {
         "width": width,
         "scoring": scoring,
@@ -85,17 +97,21 @@ def document_memory(
         "precision": precision,
         "memory_dropout": memory_dropout,
     }
-    return documentwise(
-        "document_memory",
-        "DocumentMemory.v1",
-        tok2vec,
-        DocumentMemory,
-        settings,
-        partial(_occurrences, most=occurrences, content_words=content_words),
+    places = partial(
+        _occurrences,
+        most=occurrences,
+        content_words=content_words,
+        max_uncertainty=max_uncertainty,
     )
+    model = documentwise(NAME, ARCHITECTURE, tok2vec, DocumentMemory, settings, places)
+    if max_uncertainty is not None:
+        model.attrs[ASKS] = ARCHITECTURE
+    return model
 
 
-def _occurrences(docs: list[Doc], most: int, content_words: bool) -> tuple[Tensor]:
+def _occurrences(
+    docs: list[Doc], x: Tensor, most: int, content_words: bool, max_uncertainty: float | None
+) -> tuple[Tensor]:
     """Find the nearest occurrences of each token's word in its document: (N, k) int64."""
     words = numpy.concatenate([doc.to_array("LOWER") for doc in docs])
     documents = numpy.repeat(document_numbers(docs), [len(doc) for doc in docs])
@@ -104,4 +120,8 @@ def _occurrences(docs: list[Doc], most: int, content_words: bool) -> tuple[Tenso
         punctuation, stop, lower = flags.astype(bool).T
         out = numpy.flatnonzero(punctuation | (stop & lower))
         documents[out] = -1 - numpy.arange(len(out))  # a document of its own for each
-    return (torch.from_numpy(nearest_occurrences(words, documents, most)),)
+    found = nearest_occurrences(words, documents, most)
+    if max_uncertainty is not None:
+        uncertain = uncertainty(docs, x, ARCHITECTURE) > max_uncertainty
+        found = without(found, uncertain.cpu().numpy())
+    return (torch.from_numpy(found),)

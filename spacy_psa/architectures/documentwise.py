@@ -27,7 +27,7 @@ from spacy_psa.sentences import split_sentences
 
 TOKENS = 10_000
 """Tokens, padding included, that go through the sentence encoder together in annotation."""
-Places = Callable[[list[Doc]], tuple[Tensor, ...]]
+Places = Callable[[list[Doc], Tensor], tuple[Tensor, ...]]
 
 
 def documentwise(
@@ -47,7 +47,8 @@ def documentwise(
             an earlier component.
         module: takes the vectors of all tokens, (N, d), and what `places` gives -> (N, d).
         settings: the arguments of the module but for `input_width`.
-        places: tells the module where the tokens of some docs stand. One of them has a token.
+        places: tells the module where the tokens of some docs stand. It gets the docs, of which at
+            least one has a token, and the vectors of their tokens, (N, d).
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array for each doc, as wide as that of `tok2vec`.
@@ -98,7 +99,7 @@ def _forward(
         requires_grad=is_train,
         device=shim.device,
     )
-    output, torch_backprop = shim((x, *places(docs)), is_train)
+    output, torch_backprop = shim((x, *places(docs, x)), is_train)
     ends = numpy.cumsum(sizes)[:-1].tolist()
 
     def backprop(d_vectors: list[Floats2d]) -> Any:

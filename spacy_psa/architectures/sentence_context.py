@@ -80,7 +80,7 @@ def sentence_context(
     )
 
 
-def _places(docs: list[Doc], window: int) -> tuple[Tensor, Tensor]:
+def _places(docs: list[Doc], x: Tensor, window: int) -> tuple[Tensor, Tensor]:
     """Find the length of each sentence, (S,), and its neighbours, (S, 2 * window + 1)."""
     bounds = [sentence_bounds(doc) for doc in docs]
     lengths = numpy.array([end - start for own in bounds for start, end in own])

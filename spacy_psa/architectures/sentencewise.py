@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from spacy_psa.architectures.under_head import check_asking, under_head
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs, sentence_bounds, split_sentences
@@ -68,7 +69,12 @@ def sentencewise(tok2vec: Model, head: Model) -> Model:
     Returns:
         Model[List[Doc], List[Floats2d]] with one array for each sentence. Its nO must be set
         before initialization; the head gets the same nO.
+
+    Raises:
+        InputError: if a part of `tok2vec` asks the head for what it cannot tell; see
+            `spacy_psa.architectures.under_head`.
     """
+    check_asking(tok2vec, head)
     model: Model = Model(
         "sentencewise",
         _forward,
@@ -95,6 +101,7 @@ def part_for_whole_docs(tok2vec: Model) -> str:
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     tok2vec, head = model.layers
+    docs = under_head(docs, tok2vec, head)
     vectors, embed_backprop = sentence_vectors(tok2vec, model.attrs["whole_docs"], docs, is_train)
     potentials, head_backprop = head(vectors, is_train)
     return potentials, lambda d: embed_backprop(head_backprop(d))
@@ -166,7 +173,8 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
     vectors: list[Floats2d] = []
     if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
         return lambda numbers: []
-    for array, bounds in zip(below.predict(split.docs), split.bounds):
+    docs = under_head(split.docs, tok2vec, head)
+    for array, bounds in zip(below.predict(docs), split.bounds):
         vectors += [array[start:end] for start, end in bounds]
 
     def predict(numbers: list[int]) -> list[Floats2d]:
@@ -189,7 +197,7 @@ def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     vectors = None
     if X is not None:
         tok2vec.initialize(X=X)
-        vectors = tok2vec.predict(X)
+        vectors = tok2vec.predict(under_head(X, tok2vec, head))
     elif tok2vec.has_dim("nO"):
         tok2vec.initialize()
         vectors = [model.ops.alloc2f(1, tok2vec.get_dim("nO"))]

@@ -88,20 +88,24 @@ def codecs_known() -> Iterator[None]:
 
     srsly looks for codecs of msgpack each time that it packs or unpacks something, so also for
     every span group of a `Doc`: in all installed packages, and among all that is registered. This
-    takes most of the time of reading a `Doc`. In this block it is told those that it found first.
+    takes most of the time of reading a `Doc`. In this block it is told those that it found first. A
+    block within another one changes nothing.
     """
-    own = [vars(registry) for registry in (msgpack_encoders, msgpack_decoders)]
-    before = [attributes.get("get_all") for attributes in own]
-    for attributes, registry in zip(own, (msgpack_encoders, msgpack_decoders)):
-        attributes["get_all"] = _Known(registry.get_all())
+    changed = []
+    for registry in (msgpack_encoders, msgpack_decoders):
+        attributes = vars(registry)
+        before = attributes.get("get_all")
+        if not isinstance(before, _Known):
+            changed.append((attributes, before))
+            attributes["get_all"] = _Known(registry.get_all())
     try:
         yield
     finally:
-        for attributes, function in zip(own, before):
-            if function is None or isinstance(function, _Known):  # of another thread
+        for attributes, before in changed:
+            if before is None:
                 attributes.pop("get_all", None)
             else:
-                attributes["get_all"] = function
+                attributes["get_all"] = before
 
 
 class _Known:

@@ -7,6 +7,7 @@ token of a sentence has no tag before it. The score of starting with y is in the
 (0, y), or of the first legal pair with y; the other places are not read.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -46,6 +47,12 @@ class _Pairs(nn.Module):
     def place_start(self, scores: Tensor, start: Tensor, first: Tensor) -> Tensor:
         """Write the scores (B, K) of the first tokens to their places in (N, pairs)."""
         return scores.index_put((first[:, None], self.starts[None, :]), start)
+
+    def by_tag(self, scores: Tensor) -> Tensor:
+        """Sum over the tags before each tag, in log space: (..., pairs) -> (..., K)."""
+        most = scores.amax(-1, keepdim=True)
+        sums = scores.new_zeros(*scores.shape[:-1], self.labels)
+        return most + sums.index_add(-1, self.tag, (scores - most).exp()).log()
 
 
 class LabelPair(_Pairs):
@@ -97,6 +104,20 @@ class LabelPair(_Pairs):
         pair, start = (multiplier(layer, self.precision) for layer in (self.pair, self.start))
         return self.place_start(pair(z), start(z[first]), first)
 
+    def uncertainty(self, z: Tensor) -> Tensor:
+        """Compute how uncertain the tag of each token is if all tags before it count alike.
+
+        It is the entropy of p(y) ∝ Σ_y' phi(y', y, z), as a share of log K: from 0 for one possible
+        tag to 1 for K tags of the same probability.
+
+        Args:
+            z: (N, d).
+
+        Returns:
+            (N,).
+        """
+        return _entropy(self.by_tag(multiplier(self.pair, self.precision)(z)))
+
 
 class EmissionTransition(_Pairs):
     """Scores each tag and, apart from that, each pair of tags: (N, d) -> (N, K * K).
@@ -147,6 +168,11 @@ class EmissionTransition(_Pairs):
             scores = emission[:, self.tag] + self.transition[self.previous, self.tag]
         return self.place_start(scores, emission[first] + self.start, first)
 
+    def uncertainty(self, z: Tensor) -> Tensor:
+        """Compute how uncertain the tag of each token is, (N, d) -> (N,); see `LabelPair`."""
+        transition = self.by_tag(self.transition[self.previous, self.tag])
+        return _entropy(multiplier(self.emission, self.precision)(z) + transition)
+
 
 class Emission(nn.Module):
     """Scores each tag independently of the other tags: (N, d) -> (N, K).
@@ -175,3 +201,13 @@ class Emission(nn.Module):
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute log p(y | z) from z (N, d) of sentences of `lengths` (B,) -> (N, K)."""
         return torch.log_softmax(multiplier(self.emission, self.precision)(z), -1)
+
+    def uncertainty(self, z: Tensor) -> Tensor:
+        """Compute the entropy of p(y | z) as a share of log K: (N, d) -> (N,)."""
+        return _entropy(multiplier(self.emission, self.precision)(z))
+
+
+def _entropy(scores: Tensor) -> Tensor:
+    """Compute the entropy of softmax(scores) as a share of log K: (N, K) -> (N,)."""
+    entropy = torch.special.entr(torch.softmax(scores, -1)).sum(-1)
+    return (entropy / math.log(max(scores.shape[-1], 2))).clamp(max=1.0)

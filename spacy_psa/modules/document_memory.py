@@ -4,6 +4,8 @@ The idea is that of the word-level module of GCDoc (see docs/papers.md): where o
 little about a name, another sentence of the document may say more.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -25,7 +27,8 @@ class DocumentMemory(DocumentAttention):
         y_i = g_i ⊙ h_i + (1 - g_i) ⊙ a_i
 
     j runs over the other occurrences of the word of token i; h are the states of the sentence
-    encoder, of d numbers, and m is `width`. A token without another occurrence keeps its state.
+    encoder, of d numbers, and m is `width`. A token without another occurrence keeps its state. A
+    token may read another one that does not read it.
 
     Args:
         input_width: d, the width of the input and of the output.
@@ -73,23 +76,29 @@ class DocumentMemory(DocumentAttention):
                 -1 in the places that are left, which are the last ones of a row.
         """
         occurrences = occurrences.to(x.device)
-        rows = (occurrences >= 0).any(1).nonzero()[:, 0]
+        read = occurrences.new_zeros(len(x) + 1, dtype=torch.bool)
+        read[occurrences] = True  # row -1, the last one, stands for none
+        reads = (occurrences >= 0).any(1)
+        rows = (reads | read[:-1]).nonzero()[:, 0]
         if not len(rows):
             return x
-        # A token with another occurrence is an occurrence for that one, so these rows are all.
         numbers = torch.arange(len(rows), device=rows.device)
         place = rows.new_full((len(x) + 1,), -1).index_copy(0, rows, numbers)
         others = place[occurrences.index_select(0, rows)]
+        reading = reads.index_select(0, rows)
         fast = x.device.type == "cpu" and x.dtype == torch.float32 and not self.training
         if fast and not torch.is_grad_enabled() and available():
-            return self._annotate(x, rows, others)
+            return self._annotate(x, rows, others, reading)
         own = x.index_select(0, rows)
         layers = self.query, self.key, self.value, self.project, self.gate
         query, key, value, project, gate_of = (
             multiplier(layer, self.precision) for layer in layers
         )
+        keys, values = key(own), value(own)
+        if not reading.all():
+            rows, own, others = rows[reading], own[reading], others[reading]
         asked = query(own)
-        found = self.read(asked, key(own), value(own), others)
+        found = self.read(asked, keys, values, others)
         added = self.dropout(torch.tanh(project(found)))
         gate = torch.sigmoid(gate_of(torch.cat([asked, found], 1)))
         if self.training and self.memory_dropout:
@@ -97,7 +106,7 @@ class DocumentMemory(DocumentAttention):
             gate = gate.masked_fill(left_out, 1.0)
         return x.index_copy(0, rows, torch.lerp(added, own, gate))
 
-    def _annotate(self, x: Tensor, rows: Tensor, others: Tensor) -> Tensor:
+    def _annotate(self, x: Tensor, rows: Tensor, others: Tensor, reading: Tensor) -> Tensor:
         """Compute what `forward` does, some rows at a time, so that they stay in the cache."""
         from spacy_psa.kernels.document_memory import attend, mix
 
@@ -106,16 +115,22 @@ class DocumentMemory(DocumentAttention):
         project = multiplier(self.project, self.precision)
         gate_of = multiplier(self.gate, self.precision)
         query, key, value = (x.new_empty(len(rows), width) for _ in range(3))
-        blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
-        for block in blocks:
+        for block in _blocks(len(rows)):
             parts = multiply(x.index_select(0, rows[block])).split(width, 1)
             for part, out in zip(parts, (query, key, value), strict=True):
                 out[block] = part
+        if not reading.all():
+            rows, query, others = rows[reading], query[reading], others[reading]
         mixed = x.clone()
-        for block in blocks:
+        for block in _blocks(len(rows)):
             found = torch.empty_like(query[block])
             tensors = query[block], key, value, others[block]
             attend(*(t.numpy() for t in tensors), self.scoring == "mean", found.numpy())
             added, gate = project(found), gate_of(torch.cat([query[block], found], 1))
             mix(added.numpy(), gate.numpy(), rows[block].numpy(), mixed.numpy())
         return mixed
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    """Cut a number of rows into blocks."""
+    return (slice(start, start + BLOCK_ROWS) for start in range(0, rows, BLOCK_ROWS))

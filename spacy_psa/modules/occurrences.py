@@ -47,6 +47,26 @@ def nearest_occurrences(words: NDArray[Any], documents: Ints, most: int) -> Ints
     return found
 
 
+def without(occurrences: Ints, left_out: NDArray[np.bool_]) -> Ints:
+    """Leave some tokens out of the occurrences of others.
+
+    Args:
+        occurrences: (N, k) as `nearest_occurrences` gives them.
+        left_out: (N,) the tokens.
+
+    Returns:
+        (N, k), in the same order, -1 in the places that are left, which are the last ones of a row.
+
+    Examples:
+        >>> occurrences = np.array([[1, 2], [0, 2], [1, 0], [-1, -1]])
+        >>> without(occurrences, np.array([False, True, False, False])).tolist()
+        [[2, -1], [0, 2], [0, -1], [-1, -1]]
+    """
+    kept = np.where(left_out[occurrences], -1, occurrences)
+    order = np.argsort(kept < 0, axis=1, kind="stable")
+    return np.take_along_axis(kept, order, 1)
+
+
 def walk(order: Ints, starts: Ints, found: Ints) -> None:
     """Fill in the nearest places; the arguments are those of the compiled twin.
 

@@ -118,3 +118,13 @@ def test_codecs_of_other_packages_are_not_left_out(monkeypatch):
     monkeypatch.setattr(msgpack_decoders, "get_entry_points", lambda: {"other": print})
     with codecs_known():
         assert msgpack_decoders.get_all()["other"] is print
+
+
+def test_reading_a_file_while_another_is_written_keeps_the_codecs_known(monkeypatch):
+    monkeypatch.delattr(msgpack_decoders, "get_all", raising=False)
+    with codecs_known():
+        known = msgpack_decoders.get_all
+        with codecs_known():
+            pass
+        assert msgpack_decoders.get_all is known
+    assert msgpack_decoders.get_all is not known

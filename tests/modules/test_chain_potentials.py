@@ -208,3 +208,46 @@ def test_weights_of_legal_pairs_start_as_those_of_the_whole_head():
     assert torch.equal(some.start.weight, whole.start.weight)
     assert torch.equal(after_some, after)  # what is made later has the same weights too
     assert parameter_count(some) == (len(PAIRS) + K) * (D + 1)
+
+
+def uncertainty_of(potentials):
+    """The entropy of p(y) ∝ Σ_y' φ(y', y), as a share of log K; potentials[y'][y] are logs."""
+    sums = [sum(math.exp(row[tag]) for row in potentials) for tag in range(K)]
+    shares = [each / sum(sums) for each in sums if each]
+    return -sum(p * math.log(p) for p in shares) / math.log(K)
+
+
+@pytest.mark.parametrize("pairs", [None, PAIRS])
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition])
+def test_uncertainty_is_the_entropy_of_a_tag_whatever_stands_before_it(make, pairs):
+    head = randomised(make(D, K, pairs), scale=1.0)
+    z, _ = batch([6], D)
+    found = head.uncertainty(z)
+    # As second tokens, so that nothing is added for the start or the end of a sentence.
+    scores = head(z.repeat_interleave(3, 0), torch.full((6,), 3)).view(6, 3, -1)[:, 1]
+    for each, own in zip(found, scores.tolist(), strict=True):
+        cells = itertools.product(range(K), range(K)) if pairs is None else PAIRS
+        potentials = [[-math.inf] * K for _ in range(K)]
+        for (before, tag), score in zip(cells, own, strict=True):
+            potentials[before][tag] = score
+        assert each.item() == pytest.approx(uncertainty_of(potentials), abs=1e-10)
+
+
+def test_uncertainty_of_independent_tags_is_the_entropy_of_their_probabilities():
+    head = head_of(Emission)
+    z, n = batch([5], D)
+    expected = [uncertainty_of([row]) for row in head(z, n).tolist()]
+    torch.testing.assert_close(head.uncertainty(z), torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("labels", [1, 5])
+@pytest.mark.parametrize("make", [LabelPair, EmissionTransition, Emission])
+def test_uncertainty_is_from_0_to_1(make, labels):
+    head = make(D, labels)
+    for weights in head.parameters():
+        torch.nn.init.zeros_(weights)
+    z, _ = batch([4], D, dtype=torch.float32)
+    torch.testing.assert_close(head.uncertainty(z), torch.full((4,), float(labels > 1)))
+    layer = head.pair if make is LabelPair else head.emission
+    torch.nn.init.constant_(layer.bias[:1], 1000.0)
+    torch.testing.assert_close(head.uncertainty(z), torch.zeros(4))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spacy_psa.kernels import available
 from spacy_psa.modules import occurrences
-from spacy_psa.modules.occurrences import nearest_occurrences
+from spacy_psa.modules.occurrences import nearest_occurrences, without
 
 
 @pytest.fixture(params=["kernel", "numpy"])
@@ -60,3 +60,18 @@ def test_one_word_ten_thousand_times_has_its_neighbours_alone(path):
     assert found.shape == (count, 4)
     assert found[5000].tolist() == [4999, 5001, 4998, 5002]
     assert found[0].tolist() == [1, 2, 3, 4]
+
+
+@given(
+    words=st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    most=st.integers(1, 5),
+    data=st.data(),
+)
+def test_what_is_left_out_is_no_occurrence_and_the_others_keep_their_order(words, most, data):
+    left_out = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
+    occurrences = nearest_occurrences(numpy.array(words), numpy.zeros(len(words), int), most)
+    found = without(occurrences, numpy.array(left_out))
+    assert found.shape == occurrences.shape
+    for row, before in zip(found.tolist(), occurrences.tolist(), strict=True):
+        kept = [place for place in before if place >= 0 and not left_out[place]]
+        assert row == kept + [-1] * (len(before) - len(kept))

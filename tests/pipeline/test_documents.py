@@ -114,6 +114,13 @@ def test_a_name_gets_the_label_that_another_sentence_gives_it(trained):
         assert entities(trained(blank(doc))) == entities(doc)
 
 
+def test_a_memory_of_certain_occurrences_learns_them_too():
+    nlp = learn(memory_model(max_uncertainty=0.8))
+    for number in range(len(DOCUMENTS)):
+        doc = gold(nlp, number)
+        assert entities(nlp(blank(doc))) == entities(doc)
+
+
 def test_without_the_memory_equal_sentences_have_equal_labels():
     nlp = learn(small_model())
     found = [nlp(blank(gold(nlp, number)))[-2].ent_type_ for number in (0, 1)]
