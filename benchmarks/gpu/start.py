@@ -1,0 +1,79 @@
+"""Prepare a machine with a GPU that reaches no registry, and run the jobs there.
+
+Run it in the root of the repository, with a Python that has torch, CuPy, numba and NumPy. SITE is
+an archive of a folder of packages, as `pip install --target` makes it: spaCy, nltk and what they
+need. CORPORA is what `benchmarks.gpu.pack` made. Both are unpacked once. This package need not be
+installed there: its entry points are written beside the other packages.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from benchmarks.gpu.pack import unpack
+from spacy_psa import __version__
+from spacy_psa.training.toml_files import read_toml
+
+ROOT = Path(__file__).parents[2]
+
+
+def unpack_site(archive: Path, site: Path) -> None:
+    """Unpack installed packages, and put the entry points of this package beside them."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(site, filter="data")
+    project = read_toml(ROOT / "pyproject.toml", "project", "the repository")["project"]
+    info = site / f"spacy_psa-{__version__}.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    about = f"Metadata-Version: 2.1\nName: spacy-psa\nVersion: {__version__}\n"
+    (info / "METADATA").write_text(about)
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {place}" for name, place in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def start(site: Path, corpora: Path, folder: Path, words: list[str]) -> int:
+    """Prepare the machine, and run `benchmarks.gpu.run` with some words; its exit status.
+
+    Args:
+        site: the archive of packages.
+        corpora: the archive of corpora.
+        folder: for the packages; the corpora go to `corpus` in the current folder.
+        words: the arguments of `benchmarks.gpu.run`.
+    """
+    if not folder.exists():
+        unpack_site(site, folder)
+        unpack(corpora, Path())
+    if shutil.which("nvidia-cuda-mps-control"):  # kernels of several processes at the same time
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
+    path = os.pathsep.join([str(folder.resolve()), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "benchmarks.gpu.run", *words]
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.start",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("site", type=Path, metavar="SITE.tar.xz")
+    found.add_argument("corpora", type=Path, metavar="CORPORA.tar.xz")
+    found.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for gpu.run")
+    found.add_argument(
+        "--site-folder", type=Path, default=Path("gpu-site"), help="for the packages (gpu-site)"
+    )
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    sys.exit(start(given.site, given.corpora, given.site_folder, given.words))
+
+
+if __name__ == "__main__":
+    main()
