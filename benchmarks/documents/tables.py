@@ -21,9 +21,11 @@ from benchmarks.tables import (
 )
 from spacy_psa.experiments.statistics import seed_p_value
 
+BOUNDS = (0.5, 0.3)
 SYSTEMS = {
     "best": "`best.cfg`",
     "no_memory_dropout": "`best.cfg` without memory dropout",
+    **{f"certain_{most}": f"`best.cfg`, `max_uncertainty` of {most}" for most in BOUNDS},
     "intnet": "`best.cfg` with IntNet and `mbr`",
     "memory_between": "`memory_between.cfg`",
     "context": "`context.cfg`",
@@ -219,6 +221,20 @@ def ontonotes_claims(records: Records) -> list[str]:
     ]
 
 
+def uncertainty_claims(records: Records) -> list[str]:
+    bounded = [
+        [*_dev(records, name), *_test(records, name)] for name in ("certain_0.5", "certain_0.3")
+    ]
+    (half, half_test), (less, less_test) = bounded
+    dev, test = (part(records, "best") for part in (_dev, _test))
+    assert max(half, less) < min(dev)
+    return [
+        f"With a bound of 0.5, `best.cfg` has a dev F1 of {percent(half)} and a test F1 of "
+        f"{percent(half_test)}; with 0.3, it has {percent(less)} and {percent(less_test)}. Without "
+        f"a bound, it has {percent(mean(dev))} and {percent(mean(test))} in the mean",
+    ]
+
+
 def claims(records: Records) -> list[str]:
     scores, memory = _test(records, "best"), _test(records, "memory")
     for_documents = _test(records, "no_memory_dropout")
@@ -239,6 +255,7 @@ def claims(records: Records) -> list[str]:
         assert row["viterbi"]["test"] < row["mbr"]["test"] < row["calibrated"]["test"]
     return [
         *ontonotes_claims(records),
+        *uncertainty_claims(records),
         f"one of them annotates {mbr_speed(records):.2f} × the words a second of `viterbi`",
         f"test F1 rises from {percent(mean(decoded(records, 'viterbi', 'test')))} to "
         f"{percent(best)} in the mean",
