@@ -25,6 +25,14 @@ class DocsUnderHead(list[Doc]):
     Args:
         docs: the docs.
         head: a head of `CRF.v1` or `Softmax.v1`.
+
+    Examples:
+        >>> from spacy_psa.bridge.layers import head_layer
+        >>> from spacy_psa.modules.chain_potentials import Emission
+        >>> head = head_layer("emission", Emission)
+        >>> head.set_dim("nO", 3)
+        >>> DocsUnderHead([], head).uncertainty(torch.ones(2, 4))  # it has no weights yet
+        tensor([0., 0.])
     """
 
     def __init__(self, docs: Iterable[Doc], head: Model):
