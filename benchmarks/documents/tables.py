@@ -5,6 +5,7 @@ from typing import Any
 
 from thinc.api import Config
 
+from benchmarks.documents.train import CERTAIN
 from benchmarks.record import FOLDER
 from benchmarks.tables import (
     DECODERS,
@@ -21,11 +22,10 @@ from benchmarks.tables import (
 )
 from spacy_psa.experiments.statistics import seed_p_value
 
-BOUNDS = (0.5, 0.3)
 SYSTEMS = {
     "best": "`best.cfg`",
     "no_memory_dropout": "`best.cfg` without memory dropout",
-    **{f"certain_{most}": f"`best.cfg`, `max_uncertainty` of {most}" for most in BOUNDS},
+    **{name: f"`best.cfg`, `max_uncertainty` of {most}" for name, most in CERTAIN.items()},
     "intnet": "`best.cfg` with IntNet and `mbr`",
     "memory_between": "`memory_between.cfg`",
     "context": "`context.cfg`",
@@ -222,9 +222,7 @@ def ontonotes_claims(records: Records) -> list[str]:
 
 
 def uncertainty_claims(records: Records) -> list[str]:
-    bounded = [
-        [*_dev(records, name), *_test(records, name)] for name in ("certain_0.5", "certain_0.3")
-    ]
+    bounded = [[*_dev(records, name), *_test(records, name)] for name in CERTAIN]
     (half, half_test), (less, less_test) = bounded
     dev, test = (part(records, "best") for part in (_dev, _test))
     assert max(half, less) < min(dev)

@@ -31,7 +31,7 @@ from thinc.api import Config
 from benchmarks.systems.train import run, train_and_record
 
 CERTAIN = {f"certain_{most}": most for most in (0.5, 0.3)}
-"""The `max_uncertainty` of names."""
+"""The `max_uncertainty` of each of these names."""
 AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""

@@ -18,18 +18,18 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from spacy_psa.corpora.atomic import atomic_path
+
 DIGITS = 5
 """The digits after the point of the numbers in files of vectors, as GloVe has them."""
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 27}]
 """A dictionary of 128 MiB, so that what is alike in two corpora is found."""
 CONTENT = "content.json"
 """The member with the kind and the name of the content of each file."""
-Stored = tuple[str, bytes]
-"""How a file is stored, a key of `READ`, and the bytes."""
 
 
-def store(path: Path) -> Stored:
-    """Turn a file into what xz packs well."""
+def store(path: Path) -> tuple[str, bytes]:
+    """Turn a file into what xz packs well: a key of `READ`, and the bytes to store."""
     data = path.read_bytes()
     if path.suffix == ".spacy":
         return "unpacked", zlib.decompress(data)
@@ -42,7 +42,7 @@ def store(path: Path) -> Stored:
     return "bytes", data
 
 
-def _by_byte(numbers: "np.ndarray") -> bytes:
+def _by_byte(numbers: np.ndarray) -> bytes:
     """The first bytes of all numbers, then the second ones, and so on: these are alike."""
     return numbers.reshape(-1, 1).view(np.uint8).T.tobytes()
 
@@ -73,7 +73,11 @@ def pack(corpora: list[Path], out: Path) -> None:
         out: the archive.
     """
     names: dict[str, tuple[str, str]] = {}
-    with lzma.open(out, "wb", filters=FILTERS) as file, tarfile.open(fileobj=file, mode="w") as tar:
+    with (
+        atomic_path(out) as temporary,
+        lzma.open(temporary, "wb", filters=FILTERS) as file,
+        tarfile.open(fileobj=file, mode="w") as tar,
+    ):
         for path in _files(corpora):
             kind, data = store(path)
             name = md5(data, usedforsecurity=False).hexdigest()

@@ -16,9 +16,12 @@ from pathlib import Path
 
 from benchmarks.gpu.pack import unpack
 from spacy_psa import __version__
+from spacy_psa.corpora.atomic import atomic_folder
 from spacy_psa.training.toml_files import read_toml
 
 ROOT = Path(__file__).parents[2]
+SITE = Path("gpu-site")
+"""The folder of the packages."""
 
 
 def unpack_site(archive: Path, site: Path) -> None:
@@ -36,21 +39,21 @@ def unpack_site(archive: Path, site: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
-def start(site: Path, corpora: Path, folder: Path, words: list[str]) -> int:
+def start(site: Path, corpora: Path, words: list[str]) -> int:
     """Prepare the machine, and run `benchmarks.gpu.run` with some words; its exit status.
 
     Args:
         site: the archive of packages.
-        corpora: the archive of corpora.
-        folder: for the packages; the corpora go to `corpus` in the current folder.
+        corpora: the archive of corpora, which go to `corpus` in the current folder.
         words: the arguments of `benchmarks.gpu.run`.
     """
-    if not folder.exists():
-        unpack_site(site, folder)
+    if not SITE.exists():
         unpack(corpora, Path())
+        with atomic_folder(SITE) as temporary:
+            unpack_site(site, temporary)
     if shutil.which("nvidia-cuda-mps-control"):  # kernels of several processes at the same time
         subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False)
-    path = os.pathsep.join([str(folder.resolve()), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(SITE.resolve()), str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "benchmarks.gpu.run", *words]
     return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
 
@@ -64,15 +67,12 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("site", type=Path, metavar="SITE.tar.xz")
     found.add_argument("corpora", type=Path, metavar="CORPORA.tar.xz")
     found.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for gpu.run")
-    found.add_argument(
-        "--site-folder", type=Path, default=Path("gpu-site"), help="for the packages (gpu-site)"
-    )
     return found
 
 
 def main() -> None:
     given = parser().parse_args()
-    sys.exit(start(given.site, given.corpora, given.site_folder, given.words))
+    sys.exit(start(given.site, given.corpora, given.words))
 
 
 if __name__ == "__main__":

@@ -227,6 +227,8 @@ def claims(records: Records) -> list[str]:
     (intnet,) = found(records, "entities_full", "intnet")
     (plain,) = found(records, "entities_full", "transition")
     (smoothed,) = found(records, "entities_full", "label_smoothing")
+    for run in ENTITIES_FULL.keys() - {"intnet", "transition", "label_smoothing"}:
+        assert max(found(records, "entities_full", run)) < min(intnet, plain, smoothed)
     (entities,) = records["decoders-distilled_entities"]["results"]["models"]
     assert found(records, "distilled_entities", "raw") == [entities["viterbi"]["dev"]]
     of_teachers = read_record(FOLDER / "documents" / "results" / "joined-best.json")["results"]

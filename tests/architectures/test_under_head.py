@@ -108,7 +108,7 @@ def test_a_document_does_not_depend_on_those_beside_it():
         numpy.testing.assert_allclose(array, wanted, atol=1e-5)
 
 
-def test_a_trained_pipeline_is_the_same_from_disk(tmp_path):
+def test_a_pipeline_is_the_same_from_disk(tmp_path):
     model = small_model("transition")
     model["tok2vec"] = {
         "@architectures": "spacy-psa.DocumentMemory.v1",
