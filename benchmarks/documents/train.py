@@ -12,6 +12,8 @@ NAME is one of:
 - `certain_0.5`, `certain_0.3`: `best` with a `max_uncertainty` of 0.5 or 0.3 in its memory.
 - `short_documents`: `best` for OntoNotes, with training documents cut at 250 tokens, so that a step
   has 203 words in the mean.
+- `smoothed`: `best` for OntoNotes with a `memory_dropout` of 0, a `label_smoothing` of 0.01,
+  entities of the highest expected F1 (`mbr`), and 10 passes.
 - `intnet`: `best` with IntNet over the characters, and entities of the highest expected F1 (`mbr`).
 - `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
@@ -36,7 +38,7 @@ AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
-BASES |= dict.fromkeys(("no_memory_dropout", "short_documents", "intnet", *CERTAIN), "best")
+BASES |= dict.fromkeys(("no_memory_dropout", "short_documents", "smoothed", "intnet", *CERTAIN), "best")
 BASES |= dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
@@ -57,6 +59,13 @@ SHORT_DOCUMENTS = (
     "training.max_steps=64188",
     "training.optimizer.learn_rate.total_steps=64188",
 )
+SMOOTHED = (
+    "components.ner.label_smoothing=0.01",
+    "components.ner.decode=mbr",
+    "components.ner.model.tok2vec.memory_dropout=0.0",
+    "training.max_steps=30780",
+    "training.optimizer.learn_rate.total_steps=30780",
+)
 INTNET = {
     "@architectures": "spacy-psa.CharIntNet.v1", "width": 32, "kernels": 32, "growth": 16,
     "blocks": 3, "kernel_widths": [3, 5], "dropout": 0.0, "output_dropout": 0.0,
@@ -69,6 +78,7 @@ OF_NAME = {
     ),
     "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
     "short_documents": SHORT_DOCUMENTS,
+    "smoothed": SMOOTHED,
     **{
         name: (f"components.ner.model.tok2vec.max_uncertainty={most}",)
         for name, most in CERTAIN.items()
