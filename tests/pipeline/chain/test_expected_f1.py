@@ -118,9 +118,9 @@ def test_the_number_of_true_spans_is_within_its_bounds(lengths, seed, scale, val
 def test_the_spans_to_choose_from_grow_with_the_tokens_and_not_their_square(scale, monkeypatch):
     joint, considered = module._joint, []
 
-    def counting(counts, spans, posteriors):
+    def counting(counts, spans, posteriors, degree):
         considered.append(len(spans))
-        return joint(counts, spans, posteriors)
+        return joint(counts, spans, posteriors, degree)
 
     monkeypatch.setattr(module, "_joint", counting)
     for tokens in (50, 200):
@@ -165,3 +165,46 @@ def test_a_doc_of_which_it_is_nearly_impossible_that_it_has_no_span(odds):
     assert none < 2.3e-308
     (found,) = best_expected_f1(chain, scheme)
     assert len(found) == 150
+
+
+@pytest.mark.parametrize("degree", [0, 1, 10, 100, 1_000, 10_000, 50_000])
+def test_the_quadrature_is_accurate_at_each_degree_up_to_the_highest(degree):
+    nodes, shares = module._quadrature(degree)
+    for power in {0, degree // 10, degree // 2, degree}:
+        assert shares @ nodes**power == pytest.approx(1 / (power + 1), rel=3e-11)
+
+
+def binomial(count, p):
+    """The probability of each number of successes."""
+    k = numpy.arange(count + 1)
+    log_factorial = numpy.array([math.lgamma(i + 1) for i in k])
+    log_ways = log_factorial[-1] - log_factorial - log_factorial[::-1]
+    return numpy.exp(log_ways + k * math.log(p) + (count - k) * math.log1p(-p))
+
+
+@pytest.mark.parametrize("p", [0.26, 0.3, 0.33, 0.36])
+def test_the_best_spans_of_a_doc_of_thousands_of_spans(p):
+    """Each of 20,000 tokens is a span or none by itself: 1,000 at 0.9, 3,000 at `p`."""
+    often, rare, length = 1_000, 3_000, 50
+    scheme = SpanScheme(["A"], "BIOES")
+    single = int(scheme.columns("S")[0])
+    emissions = torch.full((20_000, len(scheme.tags)), -torch.inf, dtype=torch.float64)
+    emissions[:, 0] = 0.0
+    emissions[:often, single] = math.log(0.9 / 0.1)
+    emissions[often : often + rare, single] = math.log(p / (1 - p))
+    emissions = emissions.reshape(-1, length, len(scheme.tags))
+    transitions, start, end = map(torch.from_numpy, scheme.legal())
+    chain = LinearChain.from_emissions(emissions, torch.full((len(emissions),), length))
+    chain = chain.constrain(transitions=transitions, start=start, end=end)
+
+    of_often = numpy.convolve(binomial(often - 1, 0.9), binomial(rare, p))
+    of_rare = numpy.convolve(binomial(often, 0.9), binomial(rare - 1, p))
+    others = numpy.arange(often + rare)
+    value = [
+        2 * often * 0.9 * (of_often / (often + more + 1 + others)).sum()
+        + 2 * more * p * (of_rare / (often + more + 1 + others)).sum()
+        for more in range(rare + 1)
+    ]
+    best = best_expected_f1(chain, scheme)
+    assert sum(map(len, best)) == often + int(numpy.argmax(value))
+    assert all(len(found) == length for found in best[: often // length])
