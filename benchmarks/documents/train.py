@@ -38,7 +38,9 @@ AS_IT_IS = ("best", "memory_between", "context", "memory")
 CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
-BASES |= dict.fromkeys(("no_memory_dropout", "short_documents", "smoothed", "intnet", *CERTAIN), "best")
+BASES |= dict.fromkeys(
+    ("no_memory_dropout", "short_documents", "smoothed", "intnet", *CERTAIN), "best"
+)
 BASES |= dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
 IN_BFLOAT16 = ("sentences", "bfloat16")
