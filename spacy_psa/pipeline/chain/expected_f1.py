@@ -87,9 +87,10 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
     value, floor = max(empty, numpy.exp(log_prob), TINY), FLOOR
     while True:
         spans, shares = posteriors.above(floor)
-        places = spans[:, 1:3] + first[spans[:, 0], None]
-        degree = most_apart(places[:, 0], places[:, 1]) + size.bounds(value)[1]
-        candidates = _Candidates(places[:, 0], places[:, 1], *_joint(counts, spans, shares, degree))
+        starts, ends = (spans[:, 1:3] + first[spans[:, 0], None]).T
+        largest = most_apart(starts, ends)
+        joint = _joint(counts, spans, shares, largest + size.bounds(value)[1])
+        candidates = _Candidates(starts, ends, largest, *joint)
         reached, chosen = _best_set(candidates, size, empty)
         value = max(value, reached)
         needed = size.least_posterior(value)
@@ -161,6 +162,8 @@ class _Candidates(NamedTuple):
 
     starts: Integers
     ends: Integers
+    largest: int
+    """The size of the largest set of them that do not overlap."""
     nodes: Floats
     shares: Floats
     joint: Floats
@@ -221,7 +224,7 @@ def _best_set(spans: _Candidates, size: NumberOfSpans, empty: float) -> tuple[fl
     The set is empty if no other one is worth more than `empty`.
     """
     best, chosen = empty, list[int]()
-    sizes, largest = _Sizes(spans), most_apart(spans.starts, spans.ends)
+    sizes, largest = _Sizes(spans), spans.largest
     waiting = [(-sizes.bound(1, largest), 1, largest)] if largest else []
     while waiting and -waiting[0][0] > best:
         _, least, most = heappop(waiting)

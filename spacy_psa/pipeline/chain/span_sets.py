@@ -3,8 +3,8 @@
 Spans that overlap, each with the next one, make a group. Dynamic programming finds the heaviest
 set of each size within a group. If the sums of these sets are concave in their size, each step to
 the next size is a gain of its own: among the gains of all such groups, the highest ones are taken.
-The other groups are rare. They are added one by one, with every number of spans that they may
-give. So the time grows with the number of spans, but for these groups.
+The other groups are added one by one, with every number of spans that they may give. So the time
+grows with the number of spans, but for these groups.
 """
 
 from itertools import pairwise
@@ -39,7 +39,7 @@ def heaviest_set(
     """Find the spans without overlap, of some number, with the highest sum of weights.
 
     Args:
-        size: the number of spans.
+        size: the number of spans, at least 1.
         weights: (S,) the weight of each span, at least 0.
         starts: (S,) its first token.
         ends: (S,) the token after its last one.
@@ -57,15 +57,16 @@ def heaviest_set(
         (8.0, [1, 2])
     """
     alone, groups = _groups(weights, starts, ends)
-    concave = [group for group in groups if group.concave]
+    concave, others = list[_Group](), list[_Group]()
+    for group in groups:
+        (concave if group.concave else others).append(group)
     owners = [numpy.full(len(group.gains), i) for i, group in enumerate(concave)]
     gains = numpy.concatenate([weights[alone], *(group.gains for group in concave)])
-    owner = numpy.concatenate([numpy.full(len(alone), -1), *owners]).astype("int64")
-    item = numpy.concatenate([alone, *owners]).astype("int64")
+    owner = numpy.concatenate([numpy.full(len(alone), -1), *owners])
+    item = numpy.concatenate([alone, *owners])
     order = numpy.argsort(-gains, kind="stable")[:size]
     sums = numpy.full(size + 1, -numpy.inf)
     sums[0], sums[1 : len(order) + 1] = 0.0, gains[order].cumsum()
-    others = [group for group in groups if not group.concave]
     numbers = list[Integers]()
     for group in others:
         sums, number = _added(sums, group.sums)
@@ -148,17 +149,18 @@ def _groups(weights: Floats, starts: Integers, ends: Integers) -> tuple[Integers
     order = numpy.lexsort((-weights, ends, starts))
     first, after = starts[order], ends[order]
     again = (first[1:] == first[:-1]) & (after[1:] == after[:-1])
-    order = order[numpy.concatenate([[True], ~again])] if len(order) else order
+    order = order[numpy.concatenate([[True], ~again])[: len(order)]]
     first, after = starts[order], ends[order]
     reach = numpy.maximum.accumulate(after)
-    cuts = [0, *(numpy.flatnonzero(first[1:] >= reach[:-1]) + 1).tolist(), len(order)]
+    new = numpy.flatnonzero(first[1:] >= reach[:-1]) + 1
+    cuts = numpy.concatenate([[0], new, [len(order)]])
     sizes = numpy.diff(cuts)
     groups = list[_Group]()
     for i in numpy.flatnonzero(sizes > 1).tolist():
         places = order[cuts[i] : cuts[i + 1]]
         places = places[numpy.argsort(ends[places], kind="stable")]
         groups.append(_Group.of(places, weights[places], starts[places], ends[places]))
-    return order[numpy.array(cuts[:-1], dtype="int64")[sizes == 1]], groups
+    return order[cuts[:-1][sizes == 1]], groups
 
 
 def _added(sums: Floats, more: Floats) -> tuple[Floats, Integers]:
