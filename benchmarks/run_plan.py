@@ -8,7 +8,8 @@ second, and so on. Their models are in training/EXPERIMENT/PLAN.
 The record benchmarks/EXPERIMENT/results/PLAN.json has `runs`: {run: {seed: {`dev`, and `test` of a
 final run: the score as a fraction of 1, `step`: that of the evaluation that development data chose,
 `seconds` of the training, `commit`}}}. What it has is not trained again, so the command goes on
-where it was.
+where it was. A training that was cut short goes on from its last checkpoint, which `--save-every`
+writes more often.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def add(found: Found, record: Record) -> bool:
     return True
 
 
-def train(path: Path, at_a_time: int) -> None:
+def train(path: Path, at_a_time: int, save_every: int = 0) -> None:
     """Train what has no result, and write the record after each training."""
     plan, experiment = read_plan(path), path.resolve().parent
     result = experiment / "results" / f"{plan.name}.json"
@@ -71,7 +72,7 @@ def train(path: Path, at_a_time: int) -> None:
     if not jobs:
         print(f"{result}: has all trainings of the plan")
         return
-    starter = partial(run_locally, options=["-1", "0"], jobs=at_a_time)
+    starter = partial(run_locally, options=["-1", str(save_every)], jobs=at_a_time)
     files = [Path(file) for file in jobs[0].record.data]
     done = [job.earlier for job in jobs if job.done and job.earlier]
     with closing(run_jobs(jobs, starter, out)) as rounds:
@@ -88,12 +89,19 @@ def parser() -> argparse.ArgumentParser:
     )
     found.add_argument("plan", type=Path, metavar="PLAN.toml", help="plan of an experiment")
     found.add_argument("--jobs", type=int, default=1, help="trainings at a time (1)")
+    found.add_argument(
+        "--save-every",
+        type=int,
+        default=0,
+        metavar="STEPS",
+        help="steps between checkpoints, beside those at evaluations",
+    )
     return found
 
 
 def main() -> None:
     given = parser().parse_args()
-    train(given.plan, given.jobs)
+    train(given.plan, given.jobs, given.save_every)
 
 
 if __name__ == "__main__":
