@@ -189,11 +189,18 @@ def other_tasks(everything: Everything) -> str:
 
     by_seed = trained("documents", *seeds("ontonotes-no_memory_dropout"))
     of_mbr = "F1", decoded(everything["documents"], "calibrated", "test", "ontonotes")
+    smoothed = trained("documents", *seeds("ontonotes-smoothed"))
     bfloat16 = trained("documents", "ontonotes-bfloat16-1")
     tags = trained("systems", "wsj-psa-bound_50", score="accuracy")
     rows: list[tuple[str, str, tuple[str, list[float]], str]] = [
         (ONTONOTES, "`ner/best.cfg` without memory dropout, 12 passes", by_seed, ""),
         (ONTONOTES, "the same, trained again, calibrated, `mbr`", of_mbr, ""),
+        (
+            ONTONOTES,
+            "`ner/best.cfg` without memory dropout, label smoothing, `mbr`, 10 passes",
+            smoothed,
+            "",
+        ),
         (ONTONOTES, "`ner/memory.cfg` in bfloat16, 12 passes", bfloat16, ""),
         (
             ONTONOTES,
