@@ -4,6 +4,7 @@ from pathlib import Path
 
 from benchmarks import run_plan
 from benchmarks.record import read_record
+from spacy_psa.experiments import record
 from spacy_psa.experiments.job import run_job
 from spacy_psa.experiments.processes import Ended
 from spacy_psa.training.checkpoint import Checkpoints
@@ -30,8 +31,12 @@ def test_a_plan_is_trained_once_with_checkpoints_between_evaluations(tmp_path, m
     monkeypatch.setattr(run_plan, "run_locally", in_this_process)
     run_plan.train(plan, 1, save_every=6)
     assert {6, 12, 18} <= set(saved)  # it is evaluated after each 8 steps
-    record = read_record(Path("results", "tiny_plan.json"))
-    assert record["results"]["runs"]["a"]["1"]["dev"] >= 0
+    trained = record.read_record(
+        Path("training", tmp_path.name, "tiny_plan", "a", "seed-1", record.FILE)
+    )
+    scores = read_record(Path("results", "tiny_plan.json"))["results"]["runs"]["a"]["1"]
+    assert scores["dev"] == trained.dev.scores["ents_f"]
+    assert scores["step"] == trained.best.step
     saved.clear()
     run_plan.train(plan, 1)
     assert not saved  # it has a result
