@@ -201,6 +201,7 @@ def other_tasks(everything: Everything) -> str:
             smoothed,
             "",
         ),
+        (ONTONOTES, "the same, with development data", recipe("train_dev_ontonotes"), ""),
         (ONTONOTES, "`ner/memory.cfg` in bfloat16, 12 passes", bfloat16, ""),
         (
             ONTONOTES,
