@@ -231,8 +231,9 @@ def ontonotes_claims(records: Records) -> list[str]:
         f"and a test F1 of {percent(joined_ontonotes['calibrated']['test'])}",
         f"{spread(of_ontonotes['test'])} with `mbr`, calibrated. Joined, the three have "
         f"{percent(joined_ontonotes['calibrated']['test'])}. With label smoothing and `mbr`, "
-        f"{len(smoothed_test)} seeds have {spread(smoothed_test)} in the mean. One seed that also "
-        f"has the development data for training has {percent(mean(with_dev))}",
+        f"{len(smoothed_test)} seeds have {spread(smoothed_test)} in the mean. "
+        f"{len(with_dev)} seeds that also have the development data for training have "
+        f"{percent(mean(with_dev))} in the mean",
         f"a dev F1 of {percent(mean(of_psa[0]))} and a test F1 of {percent(mean(of_psa[1]))} in "
         f"the mean of {len(of_psa[1])} seeds",
         f"88.3 on OntoNotes, which was the aim: {spread(of_psa[1])} in the mean of "
