@@ -232,7 +232,7 @@ def ontonotes_claims(records: Records) -> list[str]:
         f"{spread(of_ontonotes['test'])} with `mbr`, calibrated. Joined, the three have "
         f"{percent(joined_ontonotes['calibrated']['test'])}. With label smoothing and `mbr`, "
         f"{len(smoothed_test)} seeds have {spread(smoothed_test)} in the mean. "
-        f"{len(with_dev)} seeds that also have the development data for training have "
+        f"With the development data as training data, too, {len(with_dev)} seeds have "
         f"{percent(mean(with_dev))} in the mean",
         f"a dev F1 of {percent(mean(of_psa[0]))} and a test F1 of {percent(mean(of_psa[1]))} in "
         f"the mean of {len(of_psa[1])} seeds",
