@@ -96,7 +96,7 @@ def test_the_plans_of_the_long_jobs_can_be_read(name):
 def test_the_jobs_name_each_run_and_seed_of_their_plan_once():
     plan = read_plan(FOLDER / "gpu" / "timed.toml")
     asked = []
-    for name in ("jobs", "ontonotes"):
+    for name in ("jobs", "ontonotes", "twelve_minutes"):
         jobs = read_jobs(FOLDER / "gpu" / f"{name}.toml")
         timed = [job.command.split() for job in jobs if ".timed " in job.command]
         assert all(f"--beside {len(timed)}" in " ".join(words) for words in timed)
