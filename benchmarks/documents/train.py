@@ -14,6 +14,7 @@ NAME is one of:
   has 203 words in the mean.
 - `smoothed`: `best` for OntoNotes with a `memory_dropout` of 0, a `label_smoothing` of 0.01,
   entities of the highest expected F1 (`mbr`), and 10 passes.
+- `label_smoothing`: `best` with a `label_smoothing` of 0.01.
 - `intnet`: `best` with IntNet over the characters, and entities of the highest expected F1 (`mbr`).
 - `memory_between`: configs/ner/memory_between.cfg as it is.
 - `context`: configs/ner/context.cfg as it is.
@@ -39,7 +40,8 @@ CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
 """Those that begin with memory.cfg."""
 BASES = {name: name for name in AS_IT_IS}
 BASES |= dict.fromkeys(
-    ("no_memory_dropout", "short_documents", "smoothed", "intnet", *CERTAIN), "best"
+    ("no_memory_dropout", "short_documents", "smoothed", "label_smoothing", "intnet", *CERTAIN),
+    "best",
 )
 BASES |= dict.fromkeys(CHANGED, "memory")
 """The config in configs/ner that each name begins with."""
@@ -81,6 +83,7 @@ OF_NAME = {
     "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
     "short_documents": SHORT_DOCUMENTS,
     "smoothed": SMOOTHED,
+    "label_smoothing": ("components.ner.label_smoothing=0.01",),
     **{
         name: (f"components.ner.model.tok2vec.max_uncertainty={most}",)
         for name, most in CERTAIN.items()
