@@ -113,6 +113,8 @@ class Runner:
                 job.state = "failed" if process.returncode else "done"
                 job.seconds = round(time.monotonic() - started, 1)
                 print(f"{job.name}: {job.state} after {job.seconds} s", flush=True)
+                if job.state == "failed":
+                    print(self._last_line(job), flush=True)
                 self._keep()
             if time.monotonic() > self.end - LAST:
                 for job, process in running.values():
@@ -138,6 +140,11 @@ class Runner:
                 )
             job.state = "runs"
             yield job.name, (job, process)
+
+    def _last_line(self, job: Job) -> str:
+        """The last line that a job printed: of one that failed, its error."""
+        lines = (self.work / f"{job.name}.txt").read_text(errors="replace").splitlines()
+        return lines[-1] if lines else ""
 
     def _keep(self) -> None:
         """Write the state of the jobs, and copy the figures to OUT."""

@@ -132,8 +132,6 @@ def _read_runs(
     final = bool(_value(table, "final", bool, place))
     if final and test is None:
         raise InputError(f"{place}: is final, but [paths] has no test; add the test corpus")
-    if final and not Path(test).exists():
-        raise InputError(f"{test}: there is no such file or folder, and {place} names it as test")
     settings = {f"paths.{key}": value for key, value in paths.items()}
     given = own["overrides"]
     # Those of the run come last, since a later setting may be a part of an earlier one.

@@ -44,12 +44,13 @@ def states(tmp_path):
     return {job["name"]: job["state"] for job in kept["jobs"]}
 
 
-def test_jobs_end_by_themselves_or_at_the_end_of_the_time(tmp_path):
+def test_jobs_end_by_themselves_or_at_the_end_of_the_time(tmp_path, capsys):
     assert not runner(tmp_path, JOBS, seconds=5).run()
     assert states(tmp_path) == {"first": "done", "broken": "failed", "long": "stopped"}
     with tarfile.open(tmp_path / "out" / "records.tar.gz") as archive:
         printed = archive.extractfile("broken.txt").read()
     assert b"No module named no_such_module" in printed
+    assert "No module named no_such_module" in capsys.readouterr().out
 
 
 def test_finished_jobs_are_left_out_when_it_goes_on(tmp_path):
@@ -84,7 +85,6 @@ def corpora(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.usefixtures("corpora")
 @pytest.mark.parametrize("name", ["ner", "parser"])
 def test_the_plans_of_the_long_jobs_can_be_read(name):
     assert read_plan(FOLDER / "gpu" / f"{name}.toml").runs
@@ -92,16 +92,32 @@ def test_the_plans_of_the_long_jobs_can_be_read(name):
     assert any(f"benchmarks/gpu/{name}.toml" in job.command for job in jobs)
 
 
-@pytest.mark.usefixtures("corpora")
 def test_the_jobs_name_each_run_and_seed_of_their_plan_once():
     plan = read_plan(FOLDER / "gpu" / "timed.toml")
     asked = []
-    for name in ("jobs", "ontonotes", "twelve_minutes"):
+    for name in ("jobs", "ontonotes", "tener_and_parser"):
         jobs = read_jobs(FOLDER / "gpu" / f"{name}.toml")
         timed = [job.command.split() for job in jobs if ".timed " in job.command]
         assert all(f"--beside {len(timed)}" in " ".join(words) for words in timed)
         asked += [(run, int(seed)) for _, _, run, seed, *_ in timed]
     assert sorted(asked) == sorted((run.name, seed) for run in plan.runs for seed in run.seeds)
+
+
+def test_a_training_needs_the_corpora_of_its_run_alone(tmp_path, monkeypatch):
+    for part in ("train", "dev", "test"):
+        path = tmp_path / "corpus" / "wsj_trees" / f"{part}.spacy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "configs").symlink_to(CONFIGS)
+    monkeypatch.chdir(tmp_path)
+    plan = FOLDER / "gpu" / "timed.toml"
+    config, test = timed.training_of(plan, "parser_small_batch", 1, tmp_path / "out")
+    assert (
+        config.interpolate()["components"]["parser"]["model"]["tok2vec"]["encode"]["hidden"] == 500
+    )
+    assert test.exists()
+    with pytest.raises(InputError, match="conll2003"):
+        timed.training_of(plan, "tener", 1, tmp_path / "out")
 
 
 PLAN = """

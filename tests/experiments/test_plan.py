@@ -107,10 +107,6 @@ def test_a_section_that_names_a_function_is_one_value(tmp_path):
         ("seeds = 1\n" + GOOD.partition("\n")[2], "seeds is 1: give a list"),
         (GOOD + 'final = "yes"\n', "final is 'yes': give true or false"),
         (GOOD + "final = true\n", "is final, but [paths] has no test"),
-        (
-            GOOD + 'final = true\npaths = {test = "none.spacy"}\n',
-            "none.spacy: there is no such file",
-        ),
         (GOOD + "paths = {train = 3}\n", "paths: give strings"),
         (GOOD + "layers = [3]\n", "layers: give strings"),
         (GOOD + "overrides = {system.seed = 3}\n", "system.seed is set by seeds"),

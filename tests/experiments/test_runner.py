@@ -254,6 +254,10 @@ def test_progress_is_read_from_the_log(folder):
             plan_text(run_table("a")).replace("dev =", "#"),
             "tiny.cfg: the path of [corpora.dev] is null; set it",
         ),
+        (
+            plan_text(run_table("a", "final = true"), paths='test = "none.spacy"'),
+            "run 'a': none.spacy: there is no such file or folder, for paths.test",
+        ),
     ],
 )
 def test_what_a_plan_names_and_is_not_there_is_one_error(folder, text, reason):
