@@ -239,7 +239,7 @@ def claims(records: Records) -> list[str]:
     seeds = sorted(runs(records, "train_dev_ontonotes")["best"])
     without = [ontonotes_alone(records, seed) for seed in seeds]
     gains = [gap(*pair) for pair in zip(with_dev, without, strict=True)]
-    above = "above" if mean(with_dev) > 0.883 else "not above"
+    side = "above" if mean(with_dev) > 0.883 else "not above"
     (intnet,) = found(records, "entities_full", "intnet")
     (plain,) = found(records, "entities_full", "transition")
     (smoothed,) = found(records, "entities_full", "label_smoothing")
@@ -265,7 +265,7 @@ def claims(records: Records) -> list[str]:
         f"characters {percent(intnet)}, and plain transitions {percent(plain)}",
         f"test F1 is {percent(lost)} points lower",
         f"On OntoNotes, test F1 is {percent(mean(with_dev))} in the mean of {len(with_dev)} seeds, "
-        f"{above} the aim of 88.3, and {gap(mean(with_dev), mean(without))} points higher than "
+        f"{side} the aim of 88.3, and {gap(mean(with_dev), mean(without))} points higher than "
         f"without: they gain {gains[0]}, {gains[1]} and {gains[2]} points",
         f"The chunks gain {percent(more - chunks)} points in the mean of 3 seeds",
         f"the {joined_more['models']} chunkers reach a test F1 of {percent(joined_more['test'])}",
