@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks.record import FOLDER, read_record
 from benchmarks.tables import Records, gap, percent, spread, table, test_f
+from spacy_psa.experiments.statistics import seed_p_value
 
 ENTITIES = {
     "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",
@@ -69,6 +70,11 @@ TAGS = {
 PARTS = ("dev", "test")
 BEST = {
     "best_chunks": ("chunks of CoNLL-2000", "`configs/chunker/best.cfg`", "F1"),
+    "smoothed_chunks": (
+        "chunks of CoNLL-2000",
+        "the same with label smoothing of 2%",
+        "F1",
+    ),
     "best_tags": ("tags of the Wall Street Journal", "`configs/tagger/best.cfg`", "accuracy"),
 }
 """What the plans of the whole configs train: task, config, score."""
@@ -239,6 +245,11 @@ def claims(records: Records) -> list[str]:
     seeds = sorted(runs(records, "train_dev_ontonotes")["best"])
     without = [ontonotes_alone(records, seed) for seed in seeds]
     gains = [gap(*pair) for pair in zip(with_dev, without, strict=True)]
+    smoothed_dev, smoothed_test = (
+        found(records, "smoothed_chunks", "best", part) for part in PARTS
+    )
+    assert seed_p_value(smoothed_dev, found(records, "best_chunks", "best")) > 0.3
+    assert seed_p_value(smoothed_test, found(records, "best_chunks", "best", "test")) > 0.3
     side = "above" if mean(with_dev) > 0.883 else "not above"
     (intnet,) = found(records, "entities_full", "intnet")
     (plain,) = found(records, "entities_full", "transition")
@@ -280,6 +291,8 @@ def claims(records: Records) -> list[str]:
         f"best of these is {said}: {percent(score)}",
         f"reaches {percent(mean(found(records, 'best_chunks', 'best')))} in the mean of 3 seeds",
         f"mean test F1 for chunks, {percent(chunks)}, is above",
+        f"the dev F1 for chunks is {percent(mean(smoothed_dev))} in the mean of "
+        f"{len(smoothed_dev)} seeds, and the test F1 {percent(mean(smoothed_test))}: no",
         f"test accuracy of tags is {percent(mean(found(records, 'best_tags', 'best', 'test')))}",
         f"the {joined['models']} models reach a dev F1 of {percent(joined['dev'])} and a "
         f"test F1 of {percent(joined['test'])}",
