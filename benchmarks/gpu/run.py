@@ -143,7 +143,7 @@ class Runner:
 
     def _last_line(self, job: Job) -> str:
         """The last line that a job printed: of one that failed, its error."""
-        lines = (self.work / f"{job.name}.txt").read_text(errors="replace").splitlines()
+        lines = (self.work / f"{job.name}.txt").read_text("utf8", "replace").splitlines()
         return lines[-1] if lines else ""
 
     def _keep(self) -> None:

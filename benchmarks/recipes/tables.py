@@ -70,11 +70,7 @@ TAGS = {
 PARTS = ("dev", "test")
 BEST = {
     "best_chunks": ("chunks of CoNLL-2000", "`configs/chunker/best.cfg`", "F1"),
-    "smoothed_chunks": (
-        "chunks of CoNLL-2000",
-        "the same with label smoothing of 2%",
-        "F1",
-    ),
+    "smoothed_chunks": ("chunks of CoNLL-2000", "the same with label smoothing of 2%", "F1"),
     "best_tags": ("tags of the Wall Street Journal", "`configs/tagger/best.cfg`", "accuracy"),
 }
 """What the plans of the whole configs train: task, config, score."""

@@ -79,7 +79,7 @@ LONGEST = 200
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; the configs that it names are not read.
+    """Read a plan; the configs and corpora that it names are not read, and need not be there.
 
     Args:
         path: the TOML file.

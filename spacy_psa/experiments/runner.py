@@ -114,7 +114,10 @@ def make_jobs(plan: Plan, out: Path) -> list[Job]:
             check_corpora(run.config, filled, null=False)
             check_values(filled)
             if run.test is not None and not run.test.exists():
-                raise InputError(f"{run.test}: there is no such file or folder, for paths.test")
+                raise InputError(
+                    f"{run.test}: there is no such file or folder, and paths.test names it; check "
+                    "the path"
+                )
         for seed in run.seeds:
             folder = out / run.name / f"seed-{seed}"
             jobs.append(_make_job(plan, run, config.copy(), seed, folder, contents, source))

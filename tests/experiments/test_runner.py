@@ -256,7 +256,7 @@ def test_progress_is_read_from_the_log(folder):
         ),
         (
             plan_text(run_table("a", "final = true"), paths='test = "none.spacy"'),
-            "run 'a': none.spacy: there is no such file or folder, for paths.test",
+            "run 'a': none.spacy: there is no such file or folder, and paths.test names it",
         ),
     ],
 )
