@@ -76,6 +76,15 @@ def chart_parser(
     return model
 
 
+def tag_heads(model: Model) -> list[Model]:
+    """Find the heads that score tags: the ref "tags" of a model, or of each one of an ensemble.
+
+    Args:
+        model: a model that `chart_parser` made, or an ensemble of such models.
+    """
+    return [node.get_ref("tags") for node in model.walk() if node.has_ref("tags")]
+
+
 def _beside(spans: Model, tags: Model) -> Model:
     """Put two heads over the same vectors; the arrays of the first head come first."""
     return Model(SPANS_AND_TAGS, _forward, init=_init, layers=[spans, tags], dims={"nO": None})

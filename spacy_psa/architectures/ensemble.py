@@ -15,14 +15,16 @@ def ensemble(*models: Model[list[Doc], list[Floats2d]]) -> Model:
     """Build `Ensemble.v1`, which gives the mean of the log potentials of several models.
 
     The mean of the log potentials of chains is that of a chain again: the geometric mean of their
-    distributions, normalised over all analyses. So whatever is exact for one model is exact for
-    several. `spacy-psa ensemble` makes one of trained pipelines.
+    distributions, normalised over all analyses. The same holds for the scores of spans and the
+    distribution over trees. So whatever is exact for one model is exact for several. `spacy-psa
+    ensemble` makes one of trained pipelines.
 
     Args:
-        models: models that `CRF.v1` or `Softmax.v1` has built, for the same tags.
+        models: models that `CRF.v1` or `Softmax.v1` has built, for the same tags; or models that
+            `ChartParser.v1` has built, for the same labels, all with a tag head or all without.
 
     Returns:
-        Model[List[Doc], List[Floats2d]] with an array for each sentence, in the form of the models.
+        Model[List[Doc], List[Floats2d]] with the arrays of the models.
 
     Raises:
         InputError: if there are no models.

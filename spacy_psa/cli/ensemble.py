@@ -28,18 +28,18 @@ def ensemble(
     """
     Join trained pipelines into one that predicts with the mean of their log potentials.
 
-    The pipelines have the same component (crf_ner, crf_chunker or crf_tagger) with the same labels,
-    such as one config trained with several seeds. Everything stays exact: decoding, probabilities,
-    n-best, evidence. Everything else, such as the tokenizer, is that of the first pipeline, except
-    temperature and coverage, which are removed: calibrate the joined one. It takes the time and the
-    memory of all models together.
+    The pipelines have the same component (crf_ner, crf_chunker, crf_tagger or constituency_parser)
+    with the same labels, such as one config trained with several seeds. Everything stays exact:
+    decoding, probabilities, n-best, evidence. Everything else, such as the tokenizer, is that of
+    the first pipeline, except temperature and coverage, which are removed: calibrate the joined
+    one. It takes the time and the memory of all models together.
 
     \b
     Example:
       spacy-psa ensemble seed-1/model-best seed-2/model-best seed-3/model-best --output joined
     """
     from spacy_psa.corpora.atomic import atomic_folder, check_free
-    from spacy_psa.loading import chain_pipe, load_pipeline
+    from spacy_psa.loading import load_pipeline, structured_pipe
 
     check_free(output)
     if len(models) < 2:
@@ -50,7 +50,7 @@ def ensemble(
             raise InputError(f"{place}: is given {count} times: name each model once")
     pipelines = {model: load_pipeline(model) for model in models}
     first = next(iter(pipelines.values()))
-    joined = _join(pipelines, chain_pipe(first, pipe).name)
+    joined = _join(pipelines, structured_pipe(first, pipe).name)
     with atomic_folder(output) as folder:
         joined.to_disk(folder)
     typer.echo(f"Written: {output}, of {len(models)} models")
@@ -58,6 +58,8 @@ def ensemble(
 
 def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
     from spacy.util import load_model_from_config
+
+    from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor
 
     first = next(iter(pipelines.values()))
     for model, nlp in pipelines.items():
@@ -79,8 +81,9 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
                 target.from_bytes(found.to_bytes())
             continue
         target.from_bytes(found.to_bytes(exclude=["model"]), exclude=["model"])
-        # Both were found for the probabilities of the first model.
-        target.temperature, target.coverage = 1.0, None
+        if isinstance(target, ChainPredictor):
+            # Both were found for the probabilities of the first model.
+            target.temperature, target.coverage = 1.0, None
         for part, nlp in zip(target.model.layers, pipelines.values()):
             member: Any = nlp.get_pipe(name)
             part.from_bytes(member.model.to_bytes())
@@ -99,7 +102,7 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
     other: Any = first.get_pipe(name)
     if nlp.get_pipe_meta(name).factory != first.get_pipe_meta(name).factory:
         raise InputError(f"{model}: {name} is another kind of component than in the first model")
-    if pipe.tags != other.tags:
+    if (pipe.labels, pipe.tags) != (other.labels, other.tags):
         raise InputError(
             f"{model}: {name} has other labels or another scheme than in the first model: join "
             "models of one task"
@@ -116,7 +119,7 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
     if not _same_vectors(nlp, first):
         raise InputError(f"{model}: has other word vectors than the first model")
     text = nlp.make_doc("text")
-    shapes = [pipe.model.predict([text])[0].shape for pipe in (pipe, other)]
+    shapes = [[one.shape for one in pipe.model.predict([text])] for pipe in (pipe, other)]
     if shapes[0] != shapes[1]:
         raise InputError(
             f"{model}: {name} has other potentials than in the first model: one of them is of "

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import spacy
+import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
@@ -10,7 +11,9 @@ from spacy_psa.architectures.ensemble import ensemble
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs
+from spacy_psa.structs.tree import SpanTree
 from tests.helpers.analyses import enumerate_doc
+from tests.helpers.parsers import chart_model, make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import (
     entities,
     hash_embed,
@@ -21,6 +24,7 @@ from tests.helpers.pipelines import (
     small_model,
     train,
 )
+from tests.helpers.trees import constituents
 
 
 def ensemble_config(*models):
@@ -128,6 +132,35 @@ def test_models_that_need_whole_docs_get_them():
     assert [len(array) for array in whole] == [3, 4]
     for array, wanted in zip(whole, found):
         numpy.testing.assert_allclose(array, wanted, atol=1e-5)
+
+
+@pytest.fixture
+def parsing():
+    """A pipeline with two parsers in one, each with a head for tags."""
+    two = [chart_model(encoder, tag_hidden=8) for encoder in ("BiLSTM", "FactoredTransformer")]
+    return make_parser(ensemble_config(*two), loss="log_likelihood")
+
+
+def test_probabilities_of_trees_are_those_of_the_mean_scores(parsing):
+    train_parser(parsing)
+    parser = parsing.get_pipe("parser")
+    randomize(parser)
+    doc = parsing.make_doc("Ada met Bob")
+    parts = [layer.predict([doc])[0] for layer in parser.model.layers]
+    assert abs(parts[0] - parts[1]).max() > 0.1
+    trees = SpanTree.from_spans(torch.from_numpy(sum(parts) / 2), torch.tensor([3]))
+    (wanted,) = trees.kbest(3)
+    (found,) = parser.kbest(doc, 3)
+    assert [log_prob for log_prob, _ in found] == pytest.approx([p for p, _ in wanted], abs=1e-4)
+
+
+def test_parsers_learn_trees_and_tags_together(parsing):
+    examples = tree_examples(parsing)
+    train_parser(parsing, steps=40, examples=examples)
+    for example in examples:
+        doc = parsing(Doc(parsing.vocab, words=[t.text for t in example.reference]))
+        assert constituents(doc) == constituents(example.reference)
+        assert [t.tag_ for t in doc] == [t.tag_ for t in example.reference]
 
 
 def test_without_models_it_is_an_error():

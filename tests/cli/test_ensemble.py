@@ -6,7 +6,9 @@ import spacy
 
 from spacy_psa.pipeline.coverage import Coverage
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import make_nlp, randomize, small_model, train
+from tests.helpers.trees import constituents
 
 run = command("ensemble")
 TEXT = "Ada Lovelace met Charles Babbage in London ."
@@ -63,6 +65,41 @@ def test_temperature_and_coverage_of_the_first_are_not_those_of_the_joined(tmp_p
     assert (ner.temperature, ner.coverage) == (1.0, None)
 
 
+def saved_parser(path, seed=1, **model):
+    nlp = make_parser(chart_model(**model))
+    train_parser(nlp)
+    randomize(nlp.get_pipe("parser"), seed)
+    nlp.to_disk(path)
+    return path
+
+
+@pytest.mark.parametrize("tag_hidden", [None, 8])
+def test_parsers_are_joined(tmp_path, tag_hidden):
+    paths = [saved_parser(tmp_path / str(seed), seed, tag_hidden=tag_hidden) for seed in (1, 2)]
+    result = run(*paths, "--output", tmp_path / "joined")
+    assert result.exit_code == 0, result.output
+    joined = spacy.load(tmp_path / "joined")
+    doc = joined.make_doc(TEXT)
+    parts = [spacy.load(path).get_pipe("parser").model.predict([doc]) for path in paths]
+    scores = joined.get_pipe("parser").model.predict([doc])
+    assert len(scores) == (1 if tag_hidden is None else 2)
+    for array, one, other in zip(scores, *parts, strict=True):
+        assert abs(one - other).max() > 0.1
+        numpy.testing.assert_allclose(array, (one + other) / 2, atol=1e-4)
+    again = joined.from_bytes(joined.to_bytes())
+    assert constituents(again(TEXT)) == constituents(joined(TEXT))
+
+
+def test_parsers_of_other_labels_or_with_and_without_tags_are_one_error(tmp_path):
+    plain, tagging = saved_parser(tmp_path / "plain"), saved_parser(tmp_path / "tags", tag_hidden=8)
+    more = spacy.load(plain)
+    more.get_pipe("parser").add_label("X")
+    more.to_disk(tmp_path / "more")
+    for other in (tagging, tmp_path / "more"):
+        result = run(plain, other, "--output", tmp_path / "joined")
+        assert_one_error(result, f"{other.name}: parser has other labels")
+
+
 @pytest.mark.parametrize(
     "other, reason",
     [
@@ -110,7 +147,7 @@ def test_what_cannot_be_joined_is_one_error(tmp_path):
     assert_one_error(run(one, *out), "give at least two models")
     assert_one_error(run(one, f"{one}/", *out), "a: is given 2 times")
     assert_one_error(run(one, tmp_path / "blank", *out), "blank: has no component 'ner'")
-    kinds = "crf_ner, crf_chunker or crf_tagger"
+    kinds = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
     assert_one_error(run(tmp_path / "blank", one, *out), f"no {kinds} among the components (none)")
     assert_one_error(
         run(one, saved(tmp_path / "b"), "--pipe", "x", *out), f"--pipe x: no such {kinds}; take ner"

@@ -16,6 +16,7 @@ A chart has the n words of one sentence, its fenceposts 0 … n, and one label f
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
@@ -27,7 +28,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.corpora.trees import ROOTS, build_tree
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import Bounds, sentence_bounds
+from spacy_psa.sentences import Bounds, sentence_bounds, words_and_spaces
 
 if TYPE_CHECKING:
     from nltk import Tree
@@ -188,8 +189,8 @@ def letters_before(doc: Doc) -> NDArray[numpy.int64]:
         >>> letters_before(spacy.blank("en")("Ada met"))
         array([0, 3, 6])
     """
-    sizes = [0, *(len("".join(token.text.split())) for token in doc)]
-    return numpy.cumsum(sizes)
+    words, _ = words_and_spaces(doc)
+    return numpy.cumsum([0, *(len("".join(word.split())) for word in words)])
 
 
 def nested(
@@ -217,9 +218,10 @@ def nested(
         InputError: if a constituent crosses the end of a sentence or another constituent, or if its
             label is empty, or holds a blank or a bracket.
     """
-    ends = letters[[end for _, end in bounds]]
+    before = letters.tolist()  # single items of arrays take longer
+    ends = [before[end] for _, end in bounds]
     found: list[list[Node]] = [[] for _ in bounds]
-    spans = [(int(letters[s.start]), int(letters[s.end]), s) for s in constituents]
+    spans = [(before[s.start], before[s.end], s) for s in constituents]
     # The sort is stable, so the members of a chain keep their order.
     ordered = sorted(spans, key=lambda item: (item[0], -item[1]))
     above: list[tuple[int, str]] = []
@@ -227,7 +229,7 @@ def nested(
         if start == end:  # only white space
             continue
         label = span.label_
-        sentence = int(numpy.searchsorted(ends, start, side="right"))
+        sentence = bisect_right(ends, start)
         while above and above[-1][0] <= start:
             above.pop()
         wrong = ""

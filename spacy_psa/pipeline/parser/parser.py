@@ -11,6 +11,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from spacy_psa.architectures.chart import tag_heads
 from spacy_psa.architectures.more_labels import add_span_labels
 from spacy_psa.architectures.sentencewise import listens
 from spacy_psa.errors import InputError, check_amounts, check_choice, naming
@@ -184,7 +185,7 @@ class ConstituencyParser(TreePredictor):
             ValueError: if the examples have no token.
         """
         self._check_list("tags", tags)
-        if self.model.has_ref("tags"):
+        if heads := tag_heads(self.model):
             validate_get_examples(get_examples, "ConstituencyParser.initialize")
             self.cfg["tags"] = list(find_tags(get_examples()) if tags is None else tags)
             if not self.tags:
@@ -194,7 +195,8 @@ class ConstituencyParser(TreePredictor):
                 )
             for tag in self.tags:
                 self.vocab.strings.add(tag)
-            self.model.get_ref("tags").set_dim("nO", len(self.tags))
+            for head in heads:
+                head.set_dim("nO", len(self.tags))
         super().initialize(get_examples, nlp=nlp, labels=labels)
 
     def add_label(self, label: str) -> int:
