@@ -1,8 +1,7 @@
 """Prepare a machine with a GPU that reaches no registry, and run the jobs there.
 
 Run it in the root of the repository, with a Python that has torch, CuPy, numba and NumPy. SITE is
-an archive of a folder of packages, as `pip install --target` makes it: spaCy, nltk and what they
-need. CORPORA is what `benchmarks.gpu.pack` made. Both are unpacked once. This package need not be
+what `benchmarks.gpu.site` made, and CORPORA is what `benchmarks.gpu.pack` made. Both are unpacked once. This package need not be
 installed there: its entry points are written beside the other packages.
 """
 

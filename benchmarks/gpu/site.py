@@ -1,0 +1,104 @@
+"""Pack the packages that this one needs, for a machine with a GPU that reaches no registry.
+
+OUT.tar.xz has their wheels for the Python of that machine, unpacked. It leaves out what must be
+there (`THERE`), sources of compiled modules, tests, and the symbols of libraries, if the program
+`strip` is here. `benchmarks.gpu.start` unpacks it there.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.training.toml_files import read_toml
+
+ROOT = Path(__file__).parents[2]
+THERE = ("torch", "numpy", "numba")
+"""Packages that the machine has, in builds that fit each other."""
+GLIBC = (17, 24, 27, 28, 31, 34, 35)
+"""Versions 2.X of the C library whose wheels run there."""
+SOURCES = {".pyx", ".pxd", ".cpp", ".c", ".hh", ".h", ".pyi"}
+TESTS = {"tests", "test"}
+
+
+def needed() -> list[str]:
+    """List the requirements of this package that the machine need not have."""
+    project = read_toml(ROOT / "pyproject.toml", "project", "the repository")["project"]
+    return [line for line in project["dependencies"] if _name(line) not in THERE]
+
+
+def _name(requirement: str) -> str:
+    """The name of the package of a requirement or of a wheel."""
+    return re.split(r"[^A-Za-z0-9_.]|-", requirement, maxsplit=1)[0].lower()
+
+
+def download(requirements: Iterable[str], python: str, folder: Path) -> None:
+    """Download the wheels of packages, and of all that they need.
+
+    Args:
+        requirements: the packages, as pip takes them.
+        python: the version of the Python there.
+        folder: where the wheels go.
+
+    Raises:
+        subprocess.CalledProcessError: if pip finds no such wheels.
+    """
+    systems = [f"manylinux_2_{minor}_x86_64" for minor in GLIBC]
+    platforms = [f"--platform={name}" for name in (*systems, "manylinux2014_x86_64")]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    options = [f"--python-version={python}", *platforms, f"--dest={folder}"]
+    constraints = ["--constraint", str(ROOT / "constraints.txt")]
+    subprocess.run([*command, *options, *constraints, *requirements], check=True)
+
+
+def unpack_wheels(wheels: Iterable[Path], site: Path) -> None:
+    """Unpack wheels into a folder of packages, and leave out what nobody imports there."""
+    for wheel in wheels:
+        if _name(wheel.name) in THERE:
+            continue
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                path = Path(name)
+                if path.suffix not in SOURCES and not TESTS & set(path.parts[:-1]):
+                    archive.extract(name, site)
+    libraries = [str(path) for path in site.rglob("*.so")]
+    if libraries and (strip := shutil.which("strip")):
+        subprocess.run([strip, "--strip-unneeded", *libraries], check=True)
+
+
+def pack_site(python: str, out: Path) -> None:
+    """Download the packages for a version of Python, and pack them."""
+    with TemporaryDirectory() as folder:
+        wheels, site = Path(folder, "wheels"), Path(folder, "site")
+        download(needed(), python, wheels)
+        unpack_wheels(sorted(wheels.glob("*.whl")), site)
+        with atomic_path(out) as temporary, tarfile.open(temporary, "w:xz") as archive:
+            archive.add(site, ".")
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.site",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    found.add_argument("out", type=Path, metavar="OUT.tar.xz")
+    found.add_argument("--python", default="3.12", help="version of the Python there (3.12)")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    pack_site(given.python, given.out)
+    print(f"{given.out}: {given.out.stat().st_size / 2**20:.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()
