@@ -1,8 +1,9 @@
 """Prepare a machine with a GPU that reaches no registry, and run the jobs there.
 
 Run it in the root of the repository, with a Python that has torch, CuPy, numba and NumPy. SITE is
-what `benchmarks.gpu.site` made, and CORPORA is what `benchmarks.gpu.pack` made. Both are unpacked once. This package need not be
-installed there: its entry points are written beside the other packages.
+what `benchmarks.gpu.site` made, and CORPORA is what `benchmarks.gpu.pack` made. Both are unpacked
+once. This package need not be installed there: its entry points are written beside the other
+packages.
 """
 
 import argparse
