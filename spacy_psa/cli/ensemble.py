@@ -94,6 +94,7 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
 def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> None:
     """Check that a pipeline can be joined with the first."""
     from spacy_psa.architectures.sentencewise import listeners
+    from spacy_psa.pipeline.parser.tree_predictor import TreePredictor
     from spacy_psa.pipeline.upstream import annotation_read
 
     if name not in nlp.pipe_names:
@@ -106,6 +107,11 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
         raise InputError(
             f"{model}: {name} has other labels or another scheme than in the first model: join "
             "models of one task"
+        )
+    if isinstance(pipe, TreePredictor) and pipe.ranks_only != other.ranks_only:
+        raise InputError(
+            f"{model}: {name} has another loss than in the first model, and so scores of another "
+            "kind: join parsers that one loss has trained"
         )
     if listeners(pipe.model):
         raise InputError(

@@ -65,8 +65,8 @@ def test_temperature_and_coverage_of_the_first_are_not_those_of_the_joined(tmp_p
     assert (ner.temperature, ner.coverage) == (1.0, None)
 
 
-def saved_parser(path, seed=1, **model):
-    nlp = make_parser(chart_model(**model))
+def saved_parser(path, seed=1, loss="log_likelihood", **model):
+    nlp = make_parser(chart_model(**model), loss=loss)
     train_parser(nlp)
     randomize(nlp.get_pipe("parser"), seed)
     nlp.to_disk(path)
@@ -88,6 +88,13 @@ def test_parsers_are_joined(tmp_path, tag_hidden):
         numpy.testing.assert_allclose(array, (one + other) / 2, atol=1e-4)
     again = joined.from_bytes(joined.to_bytes())
     assert constituents(again(TEXT)) == constituents(joined(TEXT))
+
+
+def test_parsers_that_other_losses_have_trained_are_one_error(tmp_path):
+    one = saved_parser(tmp_path / "one")
+    other = saved_parser(tmp_path / "other", loss="max_margin")
+    result = run(one, other, "--output", tmp_path / "joined")
+    assert_one_error(result, "other: parser has another loss than in the first model")
 
 
 def test_parsers_of_other_labels_or_with_and_without_tags_are_one_error(tmp_path):
