@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
-    from spacy_psa.pipeline.component import StructuredPipe
 
 
 def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
@@ -105,24 +104,6 @@ def find_pipe(
     if name is not None and name not in pipes:
         raise InputError(f"{option} {name}: no such {what}; take {', '.join(pipes)}")
     return pipes[name or next(iter(pipes))]
-
-
-def structured_pipe(nlp: "Language", name: str | None) -> "StructuredPipe":
-    """Find a `crf_ner`, `crf_chunker`, `crf_tagger` or `constituency_parser`.
-
-    Args:
-        nlp: the pipeline.
-        name: the name of the component; None if the pipeline has only one.
-
-    Raises:
-        InputError: as `find_pipe`.
-    """
-    from spacy_psa.pipeline.component import StructuredPipe
-
-    pipe: StructuredPipe = find_pipe(
-        nlp, name, StructuredPipe, "crf_ner, crf_chunker, crf_tagger or constituency_parser"
-    )
-    return pipe
 
 
 def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") -> "SpanLabeler":

@@ -6,7 +6,6 @@ there (`THERE`), sources of compiled modules, tests, and the symbols of librarie
 """
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
 
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.training.toml_files import read_toml
@@ -31,12 +33,7 @@ TESTS = {"tests", "test"}
 def needed() -> list[str]:
     """List the requirements of this package that the machine need not have."""
     project = read_toml(ROOT / "pyproject.toml", "project", "the repository")["project"]
-    return [line for line in project["dependencies"] if _name(line) not in THERE]
-
-
-def _name(requirement: str) -> str:
-    """The name of the package of a requirement or of a wheel."""
-    return re.split(r"[^A-Za-z0-9_.]|-", requirement, maxsplit=1)[0].lower()
+    return [line for line in project["dependencies"] if Requirement(line).name not in THERE]
 
 
 def download(requirements: Iterable[str], python: str, folder: Path) -> None:
@@ -61,7 +58,7 @@ def download(requirements: Iterable[str], python: str, folder: Path) -> None:
 def unpack_wheels(wheels: Iterable[Path], site: Path) -> None:
     """Unpack wheels into a folder of packages, and leave out what nobody imports there."""
     for wheel in wheels:
-        if _name(wheel.name) in THERE:
+        if parse_wheel_filename(wheel.name)[0] in THERE:
             continue
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():

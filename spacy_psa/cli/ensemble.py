@@ -39,7 +39,8 @@ def ensemble(
       spacy-psa ensemble seed-1/model-best seed-2/model-best seed-3/model-best --output joined
     """
     from spacy_psa.corpora.atomic import atomic_folder, check_free
-    from spacy_psa.loading import load_pipeline, structured_pipe
+    from spacy_psa.loading import find_pipe, load_pipeline
+    from spacy_psa.pipeline.component import StructuredPipe
 
     check_free(output)
     if len(models) < 2:
@@ -50,7 +51,8 @@ def ensemble(
             raise InputError(f"{place}: is given {count} times: name each model once")
     pipelines = {model: load_pipeline(model) for model in models}
     first = next(iter(pipelines.values()))
-    joined = _join(pipelines, structured_pipe(first, pipe).name)
+    kinds = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
+    joined = _join(pipelines, find_pipe(first, pipe, StructuredPipe, kinds).name)
     with atomic_folder(output) as folder:
         joined.to_disk(folder)
     typer.echo(f"Written: {output}, of {len(models)} models")

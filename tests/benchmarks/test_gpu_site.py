@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
 
 from benchmarks.gpu import site
 from tests.helpers.paths import ROOT
@@ -64,7 +65,7 @@ def test_what_is_missing_in_the_registry_ends_it(registry, tmp_path, monkeypatch
 
 
 def test_the_requirements_are_those_of_the_package():
-    names = {site._name(line) for line in site.needed()}
+    names = {Requirement(line).name for line in site.needed()}
     assert {"spacy", "thinc", "nltk"} <= names
     assert not names & set(site.THERE)
     assert (ROOT / "constraints.txt").exists()
