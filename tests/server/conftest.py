@@ -12,6 +12,7 @@ from spacy_psa.server.models import ServedModel
 from tests.helpers.served import served_pipeline
 from tests.helpers.serving import running
 
+PATIENCE = 60_000  # milliseconds; a busy machine is slow
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -39,7 +40,7 @@ def browser():
         pytest.skip("no chromium here: apt-get install chromium, or set CHROMIUM")
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=60_000)  # milliseconds; a busy machine is slow
+    expect.set_options(timeout=PATIENCE)
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -53,6 +54,7 @@ def browser():
 def page(browser, address):
     """The page, on which no script may fail and nothing may be refused by the policy."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     faults = []
     page.on("pageerror", lambda error: faults.append(str(error)))

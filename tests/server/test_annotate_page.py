@@ -4,6 +4,8 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 from playwright.sync_api import expect
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
 
 from spacy_psa.active_learning.decisions import Decided
 from tests.helpers.annotating import SPOKEN, annotating
@@ -128,6 +130,20 @@ def test_nothing_here_and_undecided_again(page, work):
     page.locator("#menu").get_by_role("button", name="Undecided again").click()
     page.wait_for_selector(".word.outside", state="detached")
     assert decided(work, page) == Decided()
+
+
+def test_an_export_is_downloaded(page, work, tmp_path):
+    first = number(work, page)
+    page.locator("#result .word").nth(1).click()
+    page.locator("#menu").get_by_role("button", name="Nothing here").click()
+    saved(page)
+    with page.expect_download() as download:
+        page.get_by_role("link", name=".spacy").click()
+    assert download.value.suggested_filename == "names.spacy"
+    download.value.save_as(tmp_path / "names.spacy")
+    (doc,) = DocBin().from_disk(tmp_path / "names.spacy").get_docs(Vocab())
+    assert doc.text == work.store.text(first).tokens.text
+    assert [token.ent_iob_ for token in doc][:3] == ["", "O", ""]
 
 
 def test_right_as_shown_saves_all_suggestions_and_shows_the_next_text(page, work, shots):
@@ -350,9 +366,7 @@ class TestTeach:
         assert number(work, page) == shown_first
         expect(page.locator("#taught")).to_contain_text("The new model is in use", timeout=120_000)
         expect(page.locator("#teach")).to_be_enabled()
+        expect(page.locator("#status")).to_have_text("")  # what the new model thinks is shown
         shoot(page, shots, "taught")
         assert number(work, page) == shown_first
         assert (tmp_path / "names-model" / "meta.json").exists()
-        with page.expect_download() as download:
-            page.get_by_role("link", name=".spacy").click()
-        assert download.value.suggested_filename == "names.spacy"
