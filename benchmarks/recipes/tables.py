@@ -260,6 +260,7 @@ def claims(records: Records) -> list[str]:
         mean(found(records, "entities", run))
         for run in ("constant", "swa", "rate-initial_rate=0.002")
     )
+    tags = {run: mean(found(records, "tags", run)) for run in TAGS}
     as_it_is, above = (found(records, "entities_whole", run) for run in ("adamw", "encoder_after"))
     return [
         f"Its dev F1 is {percent(entities['viterbi']['dev'])}, with one seed",
@@ -291,6 +292,9 @@ def claims(records: Records) -> list[str]:
         f"mean test F1 for chunks, {percent(chunks)}, is above",
         f"the dev F1 for chunks is {percent(mean(smoothed_dev))} in the mean of "
         f"{len(smoothed_dev)} seeds, and the test F1 {percent(mean(smoothed_test))}: no",
+        f"PSA is {gap(tags['psa'], tags['bilstm'])} points above the BiLSTM",
+        f"are {gap(tags['bilstm_transition'], tags['bilstm'])} above it. Whole widths and 6 passes "
+        f"bring {gap(tags['bilstm_full'], tags['bilstm_transition'])} more",
         f"test accuracy of tags is {percent(mean(found(records, 'best_tags', 'best', 'test')))}",
         f"the {joined['models']} models reach a dev F1 of {percent(joined['dev'])} and a "
         f"test F1 of {percent(joined['test'])}",
