@@ -51,10 +51,21 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, address):
+def new_context(browser):
+    """Opens a context, whose pages wait as long as `expect` does. Who opens it closes it."""
+
+    def opened(**settings):
+        context = browser.new_context(**settings)
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    return opened
+
+
+@pytest.fixture
+def page(new_context, address):
     """The page, on which no script may fail and nothing may be refused by the policy."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(PATIENCE)
+    context = new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     faults = []
     page.on("pageerror", lambda error: faults.append(str(error)))

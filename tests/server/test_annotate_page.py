@@ -221,13 +221,13 @@ def test_keys_in_the_field_of_the_name_are_letters(page, work):
     assert page.input_value("#annotator") == "dusny"
 
 
-def test_a_browser_that_goes_away_loses_nothing(page, work, opened, browser):
+def test_a_browser_that_goes_away_loses_nothing(page, work, opened, new_context):
     text = number(work, page)
     page.locator(".span").first.press("y")
     saved(page)
     accepted = decided(work, page).accepted
     page.goto("about:blank")
-    other = browser.new_context().new_page()
+    other = new_context().new_page()
     other.goto(f"{opened[1]}/annotate")
     other.wait_for_selector("#result .word")
     expect(other.locator("#counts")).to_contain_text("1 decision ")

@@ -53,12 +53,12 @@ def server(nlps, gold):
 
 
 @pytest.fixture
-def open_page(browser):
+def open_page(new_context):
     """Opens an address in a page on which nothing may fail or come from elsewhere."""
     contexts, faults = [], []
 
     def opened(address, **settings):
-        contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}, **settings))
+        contexts.append(new_context(viewport={"width": 1280, "height": 900}, **settings))
         page = contexts[-1].new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -215,8 +215,8 @@ def test_the_view_is_linked_and_the_report_can_be_saved(open_page, server, tmp_p
     assert found(saved) == found(page)
 
 
-def test_an_error_of_the_server_is_told(browser, server):
-    context = browser.new_context()
+def test_an_error_of_the_server_is_told(new_context, server):
+    context = new_context()
     page = context.new_page()
     page.route("**/api/compare", lambda r: r.fulfill(status=422, json={"detail": "crf: no"}))
     page.goto(f"{server}/compare")
