@@ -11,6 +11,7 @@ from spacy_psa.active_learning.decisions import Decided
 from spacy_psa.active_learning.store import VERSION, Component, open_store
 from spacy_psa.errors import InputError
 from tests.helpers.decided import accept, complete, reject, small_store, tokens_of
+from tests.helpers.patience import PATIENCE
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def run(path, body):
         {textwrap.indent(textwrap.dedent(body), " " * 8).strip()}
     """
     command = [sys.executable, "-c", textwrap.dedent(code), str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_decisions_are_there_when_the_file_is_opened_again(path):

@@ -16,6 +16,7 @@ from spacy_psa.active_learning.teaching import EPOCHS, teach
 from spacy_psa.errors import InputError
 from tests.helpers.decided import accept, decide_all, dev_file, reject, small_store
 from tests.helpers.embedders import LISTENER
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import (
     TEXTS,
     entities,
@@ -241,7 +242,9 @@ def test_the_process_writes_lines_of_json_or_one_error(lesson, tmp_path):
 
     def process(lesson):
         content = lesson.model_dump_json() + "\n"
-        result = subprocess.run(command, input=content, capture_output=True, text=True, timeout=300)
+        result = subprocess.run(
+            command, input=content, capture_output=True, text=True, timeout=PATIENCE
+        )
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     dev = dev_file(tmp_path / "dev.spacy")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from spacy.tokens import DocBin
 
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import make_examples
 
 
@@ -36,7 +37,7 @@ class Browser:
             ],
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

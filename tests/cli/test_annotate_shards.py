@@ -13,6 +13,7 @@ import pytest
 import spacy
 
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.patience import PATIENCE
 
 run = command("annotate")
 
@@ -114,7 +115,7 @@ def test_good_shards_are_finished_beside_bad_ones(model, tmp_path):
         tmp_path / "in", "b.jsonl", {"id": 2, "text": "in London"}, {"id": 3, "text": "x" * 1000001}
     )
     process = start(*arguments(model, tmp_path))
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2 and "Traceback" not in said
     assert "not finished: a.jsonl:2: not JSON" in said
     assert "b.jsonl:2: not annotated: ValueError" in said
@@ -137,8 +138,8 @@ def processes(name, session):
     return found
 
 
-def wait_for(condition, seconds=300):
-    for _ in range(seconds * 50):
+def wait_for(condition):
+    for _ in range(50 * int(PATIENCE)):
         found = condition()
         if found:
             return found
@@ -163,7 +164,7 @@ def test_a_run_that_is_told_to_end_leaves_nothing_half_written(model, tmp_path):
     process = start(*arguments(model, tmp_path))
     wait_for(lambda: list((tmp_path / "out").glob(".*.tmp")))
     process.terminate()
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM and "Traceback" not in said
     assert all(path.suffix == ".jsonl" for path in (tmp_path / "out").iterdir())
 
@@ -194,7 +195,7 @@ def test_nothing_is_lost_or_doubled_when_a_worker_and_then_the_driver_are_killed
     assert all(len(path.read_text().splitlines()) == SIZE for path in kept)
 
     process = start(*words)
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert f"{len(kept)} finished shards kept" in said
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())

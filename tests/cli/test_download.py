@@ -13,6 +13,7 @@ import pytest
 from spacy_psa.cli import download as module
 from spacy_psa.cli.download import BLOCK, TRIES, download
 from spacy_psa.errors import InputError
+from tests.helpers.patience import PATIENCE
 
 CONTENT = bytes(range(256)) * 1000
 SIZE = len(CONTENT)
@@ -193,7 +194,7 @@ def test_a_stalled_connection_counts_as_cut(serve, path, monkeypatch):
         else:
             handler.serve(upto=BLOCK)
             handler.wfile.flush()
-            end.wait(60)
+            end.wait(PATIENCE)
 
     url, asked = serve(answer)
     download(url, path, checksum=MD5)

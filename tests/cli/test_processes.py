@@ -16,6 +16,7 @@ from spacy_psa.annotation.annotator import Annotator
 from spacy_psa.annotation.input import text_doc
 from spacy_psa.cli.processes import AHEAD, in_processes
 from spacy_psa.errors import InputError
+from tests.helpers.patience import PATIENCE
 
 
 def double(number: int) -> int:
@@ -97,7 +98,7 @@ def test_processes_end_when_their_parent_is_killed():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    for _ in range(600):
+    for _ in range(10 * int(PATIENCE)):
         left = [child for child in children if _runs(child)]
         if not left:
             return

@@ -11,6 +11,7 @@ import spacy
 from spacy_psa.errors import InputError
 from spacy_psa.server.listen import open_socket
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.patience import PATIENCE
 
 serve = command("serve")
 
@@ -53,11 +54,11 @@ def test_a_server_answers_and_ends_when_it_is_told(tmp_path):
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().split()[0]
-            with urllib.request.urlopen(f"{address}api/models", timeout=60) as answer:
+            with urllib.request.urlopen(f"{address}api/models", timeout=PATIENCE) as answer:
                 assert b'"name":"model"' in answer.read()
         finally:
             process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE)
 
 
 def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):

@@ -13,6 +13,7 @@ import spacy
 from spacy_psa.server.annotate_plan import AnnotatePlan
 from tests.helpers.commands import command
 from tests.helpers.decided import accept, complete, small_store
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import random_nlp
 
 COMMAND = [sys.executable, "-m", "spacy_psa"]
@@ -104,7 +105,7 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
                     json.dumps({"annotator": "ann", **body}).encode(),
                     {"Content-Type": "application/json"},
                 )
-                with urllib.request.urlopen(request, timeout=60) as answer:
+                with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                     return json.load(answer)
 
             assert ask("text")["counts"]["texts"] == 1
@@ -119,7 +120,7 @@ def test_decisions_over_http_are_exported_and_a_second_server_is_refused(tmp_pat
             assert (result.exit_code, "1 text with 1 span" in result.stdout) == (0, True)
         finally:
             process.kill()  # as a crash would
-        process.wait(60)
+        process.wait(PATIENCE)
     (row,) = map(json.loads, (tmp_path / "train.jsonl").read_text().splitlines())
     assert row["ents"] == [{"start": 0, "end": 3, "label": "PER"}]
     assert row["missing"] == [[8, 11]]

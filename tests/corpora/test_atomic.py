@@ -11,6 +11,7 @@ import pytest
 from spacy_psa.corpora import atomic
 from spacy_psa.corpora.atomic import atomic_folder, atomic_path, check_free
 from spacy_psa.errors import InputError
+from tests.helpers.patience import PATIENCE
 
 
 def mode(path) -> int:
@@ -79,9 +80,10 @@ def test_a_name_too_long_for_the_file_system_is_named(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# Python handles a signal that comes just before a sleep only after it, so each sleep is short.
+# Python handles a signal that comes just before a sleep only after it, so each sleep is short. The
+# handlers are set because the tests may run under nohup, or in the background of a shell.
 WAIT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from spacy_psa.cli import app as module
 
@@ -92,38 +94,37 @@ def wait(output: Path) -> None:
         print("ready", flush=True)
         for _ in range(600): time.sleep(0.1)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in signal.SIGTERM, signal.SIGHUP: signal.signal(number, signal.SIG_DFL)
 module.app.command("wait")(wait)
 module.app(["wait", sys.argv[1]])
 """
+
+
+def started(code, path):
+    """Start a process that prints "ready" when the command is at work."""
+    command = [sys.executable, "-c", code, path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_command_that_is_told_to_end_leaves_what_was_there(tmp_path, number):
     path = tmp_path / "out"
     path.write_text("old")
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAIT, path],
-        stdout=subprocess.PIPE,
-        # The tests themselves may run under nohup, or in the background of a shell.
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
-    )
-    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    process = started(WAIT, path)
     process.send_signal(number)
-    assert process.wait(60) != 0
+    assert process.wait(PATIENCE) != 0
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
     assert path.read_text() == "old"
 
 
 def test_a_command_under_nohup_goes_on(tmp_path):
-    code = WAIT.replace("for _ in range(600): time.sleep(0.1)", "sys.stdin.readline()")
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, tmp_path / "out"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )
-    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    code = WAIT.replace("SIG_DFL", "SIG_IGN")
+    code = code.replace("for _ in range(600): time.sleep(0.1)", "sys.stdin.readline()")
+    process = started(code, tmp_path / "out")
     process.send_signal(signal.SIGHUP)
-    process.communicate(b"\n", timeout=60)
+    process.communicate(b"\n", timeout=PATIENCE)
     assert process.returncode == 0
     assert (tmp_path / "out").read_text() == "half"

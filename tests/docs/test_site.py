@@ -13,6 +13,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import srsly
 
+from tests.helpers.patience import PATIENCE
+
 pytest.importorskip("zensical")  # needs Python 3.11
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +58,7 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
 
 

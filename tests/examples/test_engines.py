@@ -10,6 +10,7 @@ import spacy
 from spacy.tokens import DocBin
 
 from tests.helpers.paths import ROOT
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import make_examples
 from tests.helpers.trainings import make_config
 
@@ -32,7 +33,7 @@ def rows():
 
 def run(name, model, folder):
     command = [sys.executable, EXAMPLES / name, model, folder / "in", folder / "out"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 
@@ -102,7 +103,9 @@ def test_seeds_as_tasks_of_ray(tmp_path):
     config["training"]["seed"] = "${system.seed}"
     config.to_disk(tmp_path / "tiny.cfg", interpolate=False)
     command = [sys.executable, EXAMPLES / "train_ray.py", tmp_path / "tiny.cfg", tmp_path / "out"]
-    done = subprocess.run([*command, "1,2"], capture_output=True, text=True, timeout=300, cwd=ROOT)
+    done = subprocess.run(
+        [*command, "1,2"], capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
     assert [line.partition(":")[0] for line in lines] == ["seed 1", "seed 2"]

@@ -20,6 +20,7 @@ from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.layers import read_config
 from tests.helpers.experiments import make_record, plan_text, run_table, write_data
 from tests.helpers.paths import CONFIGS
+from tests.helpers.patience import PATIENCE
 from tests.helpers.trainings import digests, killed_at
 
 OPTIONS = ["-1", "0"]
@@ -214,7 +215,7 @@ def test_processes_end_with_the_generator_and_with_their_starter(folder):
     assert read_record(Path("out/a/seed-1", FILE)).state == "running"
     process = start(Path("out/a/seed-1"), OPTIONS)
     process.stdin.close()
-    assert process.wait(timeout=120) == 1
+    assert process.wait(timeout=PATIENCE) == 1
     assert read_record(Path("out/a/seed-1", FILE)).state == "running"
 
 

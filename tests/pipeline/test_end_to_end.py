@@ -19,6 +19,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 from tests.helpers.paths import CONFIGS
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import (
     LOAD_AND_ANNOTATE,
     MARKED,
@@ -214,11 +215,11 @@ def test_packaged_and_installed_model_gives_the_same(folder, model):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     offline = ["--no-deps", "--no-index"]
     build = [*pip, "wheel", *offline, "--no-build-isolation", "-w", folder / "wheels", source]
-    subprocess.run(build, check=True, timeout=120)
+    subprocess.run(build, check=True, timeout=PATIENCE)
     (wheel,) = (folder / "wheels").iterdir()
     assert re.fullmatch(r"en_psa_test-1\.2\.3-py3-none-any\.whl", wheel.name)
     subprocess.run(
-        [*pip, "install", *offline, "-t", folder / "site", wheel], check=True, timeout=120
+        [*pip, "install", *offline, "-t", folder / "site", wheel], check=True, timeout=PATIENCE
     )
     code = LOAD_INSTALLED + LOAD_AND_ANNOTATE
     path = os.pathsep.join(filter(None, [str(folder / "site"), os.getenv("PYTHONPATH")]))

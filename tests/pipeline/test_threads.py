@@ -12,6 +12,7 @@ from spacy.tokens import Doc
 
 from spacy_psa.architectures.word_cache import caches
 from tests.helpers.parsers import random_parser
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import entities, random_nlp, scored, small_encoder, spans_of
 
 THREADS = 8
@@ -59,7 +60,7 @@ def test_threads_give_the_results_of_one(name, way):
     nlp = make()
     expected = {text: read(nlp(text)) for text in TEXTS}
     assert len(set(map(str, expected.values()))) > THREADS
-    together = Barrier(THREADS, timeout=60)
+    together = Barrier(THREADS, timeout=PATIENCE)
 
     def annotate(seed: int) -> dict[str, Any]:
         texts = random.Random(seed).sample(TEXTS, len(TEXTS))

@@ -9,10 +9,11 @@ from starlette.testclient import TestClient
 
 from spacy_psa.server.app import create_app
 from spacy_psa.server.models import ServedModel
+from tests.helpers.patience import PATIENCE
 from tests.helpers.served import served_pipeline
 from tests.helpers.serving import running
 
-PATIENCE = 60_000  # milliseconds; a busy machine is slow
+MILLISECONDS = 1000 * PATIENCE
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -40,11 +41,13 @@ def browser():
         pytest.skip("no chromium here: apt-get install chromium, or set CHROMIUM")
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=MILLISECONDS)
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu"],
+            timeout=MILLISECONDS,
         )
         yield browser
         browser.close()
@@ -56,7 +59,7 @@ def new_context(browser):
 
     def opened(**settings):
         context = browser.new_context(**settings)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(MILLISECONDS)
         return context
 
     return opened

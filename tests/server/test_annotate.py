@@ -14,6 +14,7 @@ from spacy_psa.server.annotate_plan import AnnotatePlan
 from spacy_psa.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
 from tests.helpers.decided import decide_all, dev_file
+from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import TEXTS, random_nlp, small_model
 
 
@@ -197,7 +198,7 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
     lines = [f"{line} {i}" for i in range(12) for line in SPOKEN]
     with asking(served.nlp, tmp_path, lines, order=Order.errors) as asked:
         asked.next()
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while asked.work.queue.stale(1) and time.monotonic() < end:
             assert asked.client.get("/health").status_code == 200
             time.sleep(0.02)
@@ -208,7 +209,7 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
 
 
 def taught(client):
-    end = time.monotonic() + 240
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         status = client.get("/api/annotation/teach").json()
         if status["state"] != "running":

@@ -351,20 +351,18 @@ class TestTeach:
         self, page, work, shots, tmp_path
     ):
         page.click("#teach")
-        expect(page.locator("#taught")).to_contain_text(
-            "Teach failed, and nothing changed", timeout=120_000
-        )
+        expect(page.locator("#taught")).to_contain_text("Teach failed, and nothing changed")
         shown_first = number(work, page)
         decide_all(work.store, skip=lambda one: one == shown_first)
         page.click("#teach")
-        expect(page.locator("#taught")).to_contain_text("Teach: pass", timeout=120_000)
+        expect(page.locator("#taught")).to_contain_text("Teach: pass")
         expect(page.locator("#teach")).to_be_disabled()
         shoot(page, shots, "teaching")
         page.locator("#result .word").first.click()
         page.locator("#menu").get_by_role("button", name="Nothing here").click()
         saved(page)
         assert number(work, page) == shown_first
-        expect(page.locator("#taught")).to_contain_text("The new model is in use", timeout=120_000)
+        expect(page.locator("#taught")).to_contain_text("The new model is in use")
         expect(page.locator("#teach")).to_be_enabled()
         expect(page.locator("#status")).to_have_text("")  # what the new model thinks is shown
         shoot(page, shots, "taught")

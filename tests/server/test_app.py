@@ -15,6 +15,7 @@ from spacy_psa.server.guard import COOKIE
 from spacy_psa.server.models import ServedModel
 from spacy_psa.server.settings import Settings
 from spacy_psa.server.views import View
+from tests.helpers.patience import PATIENCE
 from tests.helpers.served import TEXT
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -56,7 +57,7 @@ def test_concurrent_requests_share_batches():
 
     def slow(texts):
         sizes.append(len(texts))
-        assert waiting.wait(30)
+        assert waiting.wait(PATIENCE)
         return annotate(texts)
 
     model.annotate = slow
@@ -138,7 +139,7 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit():
 def test_an_answer_that_takes_too_long_and_a_full_queue_are_4xx():
     held = threading.Event()
     model = ServedModel("blank", spacy.blank("en"))
-    model.annotate = lambda texts: held.wait(30) and []
+    model.annotate = lambda texts: held.wait(PATIENCE) and []
     with blank_client(Settings(max_seconds=0.05, waiting=2), model) as client:
         answer = client.post("/api/annotate", json={"texts": ["a"]})
         assert (answer.status_code, answer.json()["detail"][:9]) == (408, "This took")

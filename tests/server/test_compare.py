@@ -12,6 +12,7 @@ from spacy_psa.server.app import create_app
 from spacy_psa.server.compare import compare_view
 from spacy_psa.server.models import ServedModel
 from tests.helpers.compared import FIRST, SECOND, rules, write_gold
+from tests.helpers.patience import PATIENCE
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_other_requests_are_answered_while_it_runs(models, gold, monkeypatch):
     """A step of the comparison ends only after the other model has answered."""
     answered = threading.Event()
     predict = "spacy_psa.comparison.answers.Answers.predict"
-    monkeypatch.setattr(predict, lambda self, batch: answered.wait(30))
+    monkeypatch.setattr(predict, lambda self, batch: answered.wait(PATIENCE))
     with client_of(models, gold) as client:
         client.post("/api/compare", json={})
         assert client.post("/api/compare", json={}).json()["done"] == 0
