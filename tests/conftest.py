@@ -73,7 +73,8 @@ def ray_head() -> Iterator[tuple[str, int]]:
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+        # By default, the workers of Ray give way to all other processes, such as the other tests.
+        env={**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"},
         start_new_session=True,
     )
     with head:
