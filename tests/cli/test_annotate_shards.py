@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 import spacy
 
 from tests.helpers.commands import assert_one_error, command
-from tests.helpers.patience import PATIENCE
+from tests.helpers.patience import PATIENCE, wait_for
 
 run = command("annotate")
 
@@ -136,15 +135,6 @@ def processes(name, session):
         if command.startswith(name) and group == session:
             found.append(int(folder.name))
     return found
-
-
-def wait_for(condition):
-    for _ in range(50 * int(PATIENCE)):
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it does not happen")
 
 
 SHARDS, SIZE = 12, 800

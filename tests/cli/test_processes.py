@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from spacy_psa.annotation.annotator import Annotator
 from spacy_psa.annotation.input import text_doc
 from spacy_psa.cli.processes import AHEAD, in_processes
 from spacy_psa.errors import InputError
-from tests.helpers.patience import PATIENCE
+from tests.helpers.patience import wait_for
 
 
 def double(number: int) -> int:
@@ -98,12 +97,7 @@ def test_processes_end_when_their_parent_is_killed():
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    for _ in range(10 * int(PATIENCE)):
-        left = [child for child in children if _runs(child)]
-        if not left:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"still running: {left}")
+    wait_for(lambda: not any(map(_runs, children)))
 
 
 def _runs(pid: int) -> bool:

@@ -113,9 +113,9 @@ def started(code, path):
 def test_a_command_that_is_told_to_end_leaves_what_was_there(tmp_path, number):
     path = tmp_path / "out"
     path.write_text("old")
-    process = started(WAIT, path)
-    process.send_signal(number)
-    assert process.wait(PATIENCE) != 0
+    with started(WAIT, path) as process:
+        process.send_signal(number)
+        assert process.wait(PATIENCE) != 0
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
     assert path.read_text() == "old"
 
@@ -123,8 +123,8 @@ def test_a_command_that_is_told_to_end_leaves_what_was_there(tmp_path, number):
 def test_a_command_under_nohup_goes_on(tmp_path):
     code = WAIT.replace("SIG_DFL", "SIG_IGN")
     code = code.replace("for _ in range(600): time.sleep(0.1)", "sys.stdin.readline()")
-    process = started(code, tmp_path / "out")
-    process.send_signal(signal.SIGHUP)
-    process.communicate(b"\n", timeout=PATIENCE)
+    with started(code, tmp_path / "out") as process:
+        process.send_signal(signal.SIGHUP)
+        process.communicate(b"\n", timeout=PATIENCE)
     assert process.returncode == 0
     assert (tmp_path / "out").read_text() == "half"

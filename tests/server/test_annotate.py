@@ -1,6 +1,5 @@
 """The interface of Annotate: decisions that are evidence, undo, several annotators, Teach."""
 
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -14,7 +13,7 @@ from spacy_psa.server.annotate_plan import AnnotatePlan
 from spacy_psa.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
 from tests.helpers.decided import decide_all, dev_file
-from tests.helpers.patience import PATIENCE
+from tests.helpers.patience import wait_for
 from tests.helpers.pipelines import TEXTS, random_nlp, small_model
 
 
@@ -198,24 +197,23 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
     lines = [f"{line} {i}" for i in range(12) for line in SPOKEN]
     with asking(served.nlp, tmp_path, lines, order=Order.errors) as asked:
         asked.next()
-        end = time.monotonic() + PATIENCE
-        while asked.work.queue.stale(1) and time.monotonic() < end:
+
+        def computed():
             assert asked.client.get("/health").status_code == 200
-            time.sleep(0.02)
-        assert asked.work.queue.stale(1) == []
+            return asked.work.queue.stale(1) == []
+
+        wait_for(computed)
 
 
 # Teach
 
 
 def taught(client):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    def ended():
         status = client.get("/api/annotation/teach").json()
-        if status["state"] != "running":
-            return status
-        time.sleep(0.1)
-    raise AssertionError("Teach does not end")
+        return status["state"] != "running" and status
+
+    return wait_for(ended, pause=0.1)
 
 
 @pytest.fixture
@@ -265,8 +263,7 @@ def test_a_teach_whose_process_is_killed_is_one_message(teachable, tmp_path):
     asked, decide = teachable
     decide()
     asked.client.post("/api/annotation/teach")
-    while asked.work.teacher._process is None:
-        time.sleep(0.01)
+    wait_for(lambda: asked.work.teacher._process)
     asked.work.teacher._process.kill()
     answer = taught(asked.client)
     assert (answer["state"], "ended without an answer" in answer["message"]) == ("failed", True)
@@ -277,8 +274,7 @@ def test_a_teach_that_is_stopped_changes_nothing(teachable, tmp_path):
     asked, decide = teachable
     decide()
     asked.client.post("/api/annotation/teach")
-    while asked.work.teacher._process is None:
-        time.sleep(0.01)
+    wait_for(lambda: asked.work.teacher._process)
     answer = asked.client.post("/api/annotation/teach/stop").json()
     assert (answer["state"], taught(asked.client)["state"]) == ("stopped", "stopped")
     assert not (tmp_path / "names-model").exists()
