@@ -22,9 +22,9 @@ from spacy.tokens import Doc
 from benchmarks.record import FOLDER, write_record
 from spacy_psa.analysis.temperature import Likelihood, fit_temperature
 from spacy_psa.corpora.docbin import codecs_known
+from spacy_psa.laboratory.performance.pipelines import Annotation
+from spacy_psa.laboratory.performance.timing import alternate
 from spacy_psa.loading import load_pipeline
-from spacy_psa.performance.pipelines import Annotation
-from spacy_psa.performance.timing import alternate
 from spacy_psa.scoring.result import read_examples
 
 DECODERS = ("viterbi", "mbr")

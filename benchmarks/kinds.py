@@ -162,7 +162,7 @@ class GrowthSection(Strict):
 
 
 class SpeedResults(Strict):
-    """Sections of `spacy_psa.performance.sections`, those that were asked for.
+    """Sections of `spacy_psa.laboratory.performance.sections`, those that were asked for.
 
     `rows` has the path of each pipeline, `settings` how it was timed.
     """

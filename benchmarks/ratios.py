@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from spacy_psa.performance.timing import Timing
+from spacy_psa.laboratory.performance.timing import Timing
 
 
 def faster(row: Sequence[Timing], other: Sequence[Timing]) -> float:

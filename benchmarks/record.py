@@ -21,7 +21,7 @@ A record is a JSON object with these keys and no others:
 The kinds of results:
 
 - `training`: a pipeline, its training and its scores; `TrainingResults` of `benchmarks.kinds`
-- `speed`: sections of `spacy_psa.performance.sections`; `SpeedResults`
+- `speed`: sections of `spacy_psa.laboratory.performance.sections`; `SpeedResults`
 - `calibration`: what `spacy-psa calibrate --json` measures; `CalibrationResults`
 - `figures`: any other object; the docstring of the script that writes it names its keys
 """

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import read_record, write_record
-from spacy_psa.experiments.plan import Plan, Run, read_plan
-from spacy_psa.experiments.processes import run_locally
-from spacy_psa.experiments.record import Record
-from spacy_psa.experiments.runner import make_jobs, run_jobs
+from spacy_psa.laboratory.experiments.plan import Plan, Run, read_plan
+from spacy_psa.laboratory.experiments.processes import run_locally
+from spacy_psa.laboratory.experiments.record import Record
+from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
 
 NOTE = "The commit of each training is beside its scores; that of the record is of the last one."
 

@@ -18,9 +18,9 @@ import numpy
 import torch
 
 from benchmarks.record import write_record
-from spacy_psa.experiments.job import score
-from spacy_psa.experiments.statistics import f1, mean_f1, paired_interval, sentence_p_value
+from spacy_psa.laboratory.experiments.job import score
 from spacy_psa.loading import load_pipeline
+from spacy_psa.scoring.statistics import f1, mean_f1, paired_interval, sentence_p_value
 
 
 def counts(model: Path, data: Path) -> list[tuple[int, int, int]]:

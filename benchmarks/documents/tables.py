@@ -20,7 +20,7 @@ from benchmarks.tables import (
     table,
     test_f,
 )
-from spacy_psa.experiments.statistics import seed_p_value
+from spacy_psa.scoring.statistics import seed_p_value
 
 SYSTEMS = {
     "best": "`best.cfg`",

@@ -41,8 +41,8 @@ from benchmarks.gpu.times import synchronize
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
-from spacy_psa.experiments.plan import read_plan
-from spacy_psa.experiments.runner import make_jobs
+from spacy_psa.laboratory.experiments.plan import read_plan
+from spacy_psa.laboratory.experiments.runner import make_jobs
 from spacy_psa.loading import use_device
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.result import read_examples

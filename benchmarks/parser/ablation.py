@@ -4,7 +4,7 @@ Makes Tables 1 and 2 of Kitaev2018 on DATA, whose trees are gold.
 
 Results (kind "figures"): `model`, its path; `gold_tags`; `sentences`; `rows`, each with the limits
 `disable_content`, `disable_position`, `window` and `relaxed` of
-`spacy_psa.analysis.parser_ablation.Setup`, layers from 0, and the scores `p`, `r`, `f` and `exact`.
+`analyses.parser_ablation.Setup`, layers from 0, and the scores `p`, `r`, `f` and `exact`.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.record import write_record
-from spacy_psa.analysis.parser_ablation import ablate, markdown, record
 from spacy_psa.corpora.tree_corpus import read_tree_corpus
+from spacy_psa.laboratory.analyses.parser_ablation import ablate, markdown, record
 from spacy_psa.loading import load_pipeline
 
 

@@ -8,7 +8,7 @@ turn, each system in a process of its own.
 
 Results (kind "figures"): `sentences`, `words`, `threads`, `batch` (sentences of a training step);
 `sizes` {row: parameters}; `hidden` {row of SuPar: units in each direction}; `parsing` (sentences a
-second) and `training` (steps a second): {row: a summary of `spacy_psa.performance.timing`}.
+second) and `training` (steps a second): {row: a summary of `performance.timing`}.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from spacy.vocab import Vocab
 from benchmarks.parser_speed.measure import Whole
 from benchmarks.record import write_record
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.performance.pipelines import Training
-from spacy_psa.performance.timing import Row, Timing, alternate, pin_threads, summary
+from spacy_psa.laboratory.performance.pipelines import Training
+from spacy_psa.laboratory.performance.timing import Row, Timing, alternate, pin_threads, summary
 from spacy_psa.pipeline.parser.constituents import gold_trees
 from spacy_psa.structs.span_cells import normal_form
 

@@ -28,7 +28,7 @@ from spacy.tokens import Doc
 from benchmarks.parser_speed.measure import opened
 from benchmarks.record import write_record
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.performance.timing import pin_threads
+from spacy_psa.laboratory.performance.timing import pin_threads
 
 ASKED = {"cky": (100, 301, 600, 1000), "confidence": (1000,), "mbr": (1000,), "kbest": (200,)}
 

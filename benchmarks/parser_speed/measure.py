@@ -6,7 +6,7 @@ the whole of `nlp.pipe`, the model alone (embedding, encoder, scores of spans), 
 (CKY over those scores). Every second repeat takes them backwards.
 
 Results (kind "figures"): `sentences`, `words`, `threads`, `precision` ("of the model" if it was
-not given); `rows` {"whole", "model", "chart": a summary of `spacy_psa.performance.timing`, in
+not given); `rows` {"whole", "model", "chart": a summary of `performance.timing`, in
 sentences a second}; `chart_share`, the share of the time.
 """
 
@@ -25,8 +25,14 @@ from thinc.api import xp2torch
 from benchmarks.record import write_record
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.laboratory.performance.timing import (
+    Timing,
+    alternate,
+    pin_threads,
+    stopwatch,
+    summary,
+)
 from spacy_psa.modules.factored_transformer import FactoredTransformer
-from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwatch, summary
 from spacy_psa.pipeline.parser.charts import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import word_sentences
 from spacy_psa.ragged import batches_by_size

@@ -6,7 +6,7 @@ A parser takes the sentences of DATA in turn by these ways:
 - "best, one by one": `nlp(doc)`; "10 best": `parser.kbest(doc, 10)`, which takes one doc, too.
 
 Results (kind "figures"): `sentences`, `words`, `threads`; `rows` {way: a summary of
-`spacy_psa.performance.timing` in sentences a second}; `cost` {"confidences", "10 best": the median
+`performance.timing` in sentences a second}; `cost` {"confidences", "10 best": the median
 over the repeats of the processor time beside that of "best" or of "best, one by one"}.
 """
 
@@ -22,8 +22,14 @@ from spacy.tokens import Doc
 from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.laboratory.performance.timing import (
+    Timing,
+    alternate,
+    pin_threads,
+    stopwatch,
+    summary,
+)
 from spacy_psa.loading import load_pipeline
-from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwatch, summary
 
 K = 10
 Docs = Callable[[], list[Doc]]

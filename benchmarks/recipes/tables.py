@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.record import FOLDER, read_record
 from benchmarks.tables import Records, gap, percent, spread, table, test_f
-from spacy_psa.experiments.statistics import seed_p_value
+from spacy_psa.scoring.statistics import seed_p_value
 
 ENTITIES = {
     "adamw": "AdamW, rate from 0.001 linearly to 0, 12 passes: as it is",

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from spacy_psa.architectures.distinct_words import DIGITS
 from spacy_psa.bridge.layers import shim_of
+from spacy_psa.laboratory.performance.timing import Timing, stopwatch
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.word_table import WordTable
-from spacy_psa.performance.timing import Timing, stopwatch
 from spacy_psa.ragged import batches_by_size, pad
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
@@ -107,7 +107,7 @@ class Bare:
 
 
 class BareAnnotation:
-    """A row of `spacy_psa.performance.timing`, beside `Annotation`."""
+    """A row of `spacy_psa.laboratory.performance.timing`, beside `Annotation`."""
 
     def __init__(self, name: str, nlp: Language, sentences: list[list[str]], batch_size: int):
         self.name = name
@@ -122,7 +122,7 @@ class BareAnnotation:
 
 
 class BareTraining:
-    """A row of `spacy_psa.performance.timing`, beside `Training`, on the same docs."""
+    """A row of `spacy_psa.laboratory.performance.timing`, beside `Training`, on the same docs."""
 
     def __init__(self, name: str, nlp: Language, references: list[Doc], batch: int):
         self.name = name

@@ -15,7 +15,7 @@ the baseline needs outside of its encoder, by a profile (`spacy-psa benchmark pr
 
 Results (kind "figures"): `batch`, `words` of a mean batch; `encoder_share`, that of the encoder
 in a step of the baseline; `rows` {NAME: {"steps": a summary of
-`spacy_psa.performance.timing`; "ratio": the median of baseline / row in processor time; "layers",
+`performance.timing`; "ratio": the median of baseline / row in processor time; "layers",
 their number; "multiplications" with weights for a word; "least" {"products", "conversions",
 "optimizer"}: milliseconds; "bound": the largest ratio that this leaves}}.
 """
@@ -35,10 +35,10 @@ from torch import nn
 from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from benchmarks.speed.int8 import shims
+from spacy_psa.laboratory.performance.pipelines import Training, named_rows, open_pipelines
+from spacy_psa.laboratory.performance.profile import profile_training
+from spacy_psa.laboratory.performance.timing import alternate, pin_threads, summary
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.performance.pipelines import Training, named_rows, open_pipelines
-from spacy_psa.performance.profile import profile_training
-from spacy_psa.performance.timing import alternate, pin_threads, summary
 
 RUNS = 100
 

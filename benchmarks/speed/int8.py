@@ -6,7 +6,7 @@ documents of DATA in turn, and every second round takes them backwards. The rati
 neighbouring runs, so that what disturbs the machine disturbs both.
 
 Results (kind "figures"): `documents`, `words`, `threads`, `repeats`; `rows`, {NAME: {"float32",
-"int8": a summary of `spacy_psa.performance.timing` in words a second; "loads": {"float32", "int8"},
+"int8": a summary of `performance.timing` in words a second; "loads": {"float32", "int8"},
 the same in `spacy.load` a second; "ratio": the median of int8 / float32 in words a second of the
 processor; "loading_ratio": the median of the time of int8 / float32; "int8_weights" and
 "float32_weights": their numbers; "scores": null for a config, else {"float32", "int8"}: the scores
@@ -30,7 +30,13 @@ from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.performance.timing import Timing, alternate, pin_threads, stopwatch, summary
+from spacy_psa.laboratory.performance.timing import (
+    Timing,
+    alternate,
+    pin_threads,
+    stopwatch,
+    summary,
+)
 from spacy_psa.scoring.result import read_examples
 
 

@@ -26,17 +26,17 @@ from benchmarks.speed.bare import BareAnnotation, BareTraining
 from benchmarks.wrap import wrap
 from spacy_psa.analysis.figures import check_matplotlib
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.performance import sections
-from spacy_psa.performance.figures import draw
-from spacy_psa.performance.pipelines import (
+from spacy_psa.laboratory.performance import sections
+from spacy_psa.laboratory.performance.figures import draw
+from spacy_psa.laboratory.performance.pipelines import (
     Annotation,
     Training,
     named_rows,
     open_pipelines,
     read_words,
 )
-from spacy_psa.performance.tables import markdown
-from spacy_psa.performance.timing import Row, Timing, pin_threads
+from spacy_psa.laboratory.performance.tables import markdown
+from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads
 from spacy_psa.scoring.provenance import command
 
 QUICKSTART_STEPS = 400

@@ -55,7 +55,7 @@ def attention(
     Example:
       spacy-psa analyze attention training/model-best "The door opened sharply ." --word opened
     """
-    from spacy_psa.analysis.heat_maps import attention_figures, draw_attention
+    from spacy_psa.laboratory.analyses.heat_maps import attention_figures, draw_attention
 
     found = attention_figures(_view(model, text, pipe), word)
     if word is not None and (times := found["words"].count(word)) > 1:
@@ -74,7 +74,7 @@ def gates(model: Model, text: Text, pipe: Pipe = None, output: Output = Path("ga
     Example:
       spacy-psa analyze gates training/model-best "Results of Asian Cup matches"
     """
-    from spacy_psa.analysis.heat_maps import draw_gates, gate_figures
+    from spacy_psa.laboratory.analyses.heat_maps import draw_gates, gate_figures
 
     found = gate_figures(_view(model, text, pipe))
     for line in zip(found["words"], *found["layers"]):
@@ -106,10 +106,11 @@ def lengths(
     Example:
       spacy-psa analyze lengths test.spacy psa=psa/model-best base=bilstm_crf/model-best
     """
-    from spacy_psa.analysis.counted_scores import counts_by_length
-    from spacy_psa.analysis.lengths import EDGES, by_length, draw_lengths
+    from spacy_psa.laboratory.analyses.counted_scores import counts_by_length
+    from spacy_psa.laboratory.analyses.lengths import draw_lengths
+    from spacy_psa.laboratory.performance.pipelines import named_rows
     from spacy_psa.loading import load_pipeline
-    from spacy_psa.performance.pipelines import named_rows
+    from spacy_psa.scoring.sentence_counts import EDGES, by_length
 
     edges = edge or [*EDGES]
     if edges != sorted({*edges}) or edges[0] < 2:
@@ -160,9 +161,9 @@ def convergence(
     Example:
       spacy-psa analyze convergence tener=tener/log.jsonl bilstm=bilstm/log.jsonl
     """
-    from spacy_psa.analysis.convergence import convergence as curve
-    from spacy_psa.analysis.convergence import draw_convergence
-    from spacy_psa.performance.pipelines import named_rows
+    from spacy_psa.laboratory.analyses.convergence import convergence as curve
+    from spacy_psa.laboratory.analyses.convergence import draw_convergence
+    from spacy_psa.laboratory.performance.pipelines import named_rows
     from spacy_psa.scoring.result import read_log
 
     paths = {name: Path(path) for name, path in named_rows(logs).items()}
@@ -187,8 +188,8 @@ def blocks(model: Model, data: Data, pipe: Pipe = None, output: Output = Path("b
     Example:
       spacy-psa analyze blocks training/model-best dev.spacy
     """
-    from spacy_psa.analysis.ablation import check_encoder, recalls, unknown_labels
-    from spacy_psa.analysis.heat_maps import draw_recalls
+    from spacy_psa.laboratory.analyses.ablation import check_encoder, recalls, unknown_labels
+    from spacy_psa.laboratory.analyses.heat_maps import draw_recalls
     from spacy_psa.loading import load_pipeline
     from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
     from spacy_psa.pipeline.upstream import with_upstream
@@ -252,9 +253,16 @@ def parser(
     Example:
       spacy-psa analyze parser training/model-best dev.spacy
     """
-    from spacy_psa.analysis.parser_ablation import WINDOWS, ablate, draw, encoder, markdown, record
-    from spacy_psa.analysis.parser_ablation import setups as all_setups
     from spacy_psa.corpora.tree_corpus import read_tree_corpus
+    from spacy_psa.laboratory.analyses.parser_ablation import (
+        WINDOWS,
+        ablate,
+        draw,
+        encoder,
+        markdown,
+        record,
+    )
+    from spacy_psa.laboratory.analyses.parser_ablation import setups as all_setups
     from spacy_psa.loading import find_pipe, load_pipeline
     from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
@@ -285,7 +293,7 @@ def positions(
     Example:
       spacy-psa analyze positions --width 128 --width 512 --distance 100
     """
-    from spacy_psa.analysis.position_encodings import compare_encodings, draw_encodings
+    from spacy_psa.laboratory.analyses.position_encodings import compare_encodings, draw_encodings
 
     found = compare_encodings(width or [128, 256, 512], distance)
     _write("positions", found, draw_encodings(found), output)

@@ -82,7 +82,7 @@ def speed(
     --train. Without --section, annotation and loading are measured, and training if --train is
     given.
 
-    Writes OUTPUT.json (its keys are described in spacy_psa.performance.sections), tables in
+    Writes OUTPUT.json (its keys are described in performance.sections), tables in
     OUTPUT.md and a picture in OUTPUT.png.
 
     \b
@@ -91,15 +91,15 @@ def speed(
           base=training/bilstm_crf/model-best --output speed
     """
     from spacy_psa.analysis.figures import check_matplotlib
-    from spacy_psa.performance import sections
-    from spacy_psa.performance.pipelines import (
+    from spacy_psa.laboratory.performance import sections
+    from spacy_psa.laboratory.performance.pipelines import (
         Annotation,
         Training,
         named_rows,
         open_pipelines,
         read_words,
     )
-    from spacy_psa.performance.timing import pin_threads
+    from spacy_psa.laboratory.performance.timing import pin_threads
 
     check_matplotlib()
     paths = named_rows(models)
@@ -137,15 +137,15 @@ def write(record: dict[str, Any], output: Path) -> None:
     """Write OUTPUT.json, OUTPUT.md and OUTPUT.png, and print the tables.
 
     Args:
-        record: see `spacy_psa.performance.sections`.
+        record: see `performance.sections`.
         output: OUTPUT, the path without its ending.
     """
     from rich.console import Console
     from rich.markdown import Markdown
 
     from spacy_psa.corpora.atomic import atomic_path
-    from spacy_psa.performance.figures import draw
-    from spacy_psa.performance.tables import markdown
+    from spacy_psa.laboratory.performance.figures import draw
+    from spacy_psa.laboratory.performance.tables import markdown
 
     tables = markdown(record)
     content = {".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n", ".md": tables}

@@ -11,7 +11,7 @@ import typer
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
-    from spacy_psa.comparison.comparison import Step
+    from spacy_psa.studio.comparison.comparison import Step
 
 
 def compare(
@@ -52,10 +52,10 @@ def compare(
           --train train.spacy
     """
     from spacy_psa.cli.serve import model_names
-    from spacy_psa.comparison.comparison import Comparison
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.loading import load_pipeline
-    from spacy_psa.server.compare_file import comparison_page
+    from spacy_psa.studio.comparison.comparison import Comparison
+    from spacy_psa.studio.server.compare_file import comparison_page
 
     paths = model_names(models)
     if len(paths) > 2:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_psa.errors import InputError
-from spacy_psa.experiments.processes import JOB, run_locally
+from spacy_psa.laboratory.experiments.processes import JOB, run_locally
 
 if TYPE_CHECKING:
-    from spacy_psa.experiments.runner import Engine as Starter
+    from spacy_psa.laboratory.experiments.runner import Engine as Starter
 
 
 class Engine(str, Enum):
@@ -56,7 +56,7 @@ def make_starter(
     if engine is Engine.local:
         return partial(run_locally, options=options, jobs=at_a_time(engine, jobs), module=module)
     try:
-        from spacy_psa.experiments.ray_tasks import run_on_ray
+        from spacy_psa.laboratory.experiments.ray_tasks import run_on_ray
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise

@@ -12,8 +12,8 @@ from spacy_psa.cli.engines import Address, Engine, Jobs, TrainingEngine, make_st
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
-    from spacy_psa.experiments.record import Record
-    from spacy_psa.experiments.runner import Job
+    from spacy_psa.laboratory.experiments.record import Record
+    from spacy_psa.laboratory.experiments.runner import Job
 
 experiment_app = typer.Typer(
     name="experiment",
@@ -64,8 +64,8 @@ def run(
       spacy-psa experiment run configs/experiments/sample.toml --jobs 2
       spacy-psa experiment table experiments/sample
     """
-    from spacy_psa.experiments.plan import read_plan
-    from spacy_psa.experiments.runner import make_jobs, run_jobs
+    from spacy_psa.laboratory.experiments.plan import read_plan
+    from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
 
     starter = make_starter(engine, jobs, address, [str(gpu_id), str(save_every)])
     if address is not None:
@@ -120,8 +120,8 @@ def table(
     Example:
       spacy-psa experiment table experiments/sample --compare psa bilstm_crf
     """
-    from spacy_psa.experiments import tables
-    from spacy_psa.experiments.record import by_run, find_records
+    from spacy_psa.laboratory.experiments import tables
+    from spacy_psa.laboratory.experiments.record import by_run, find_records
 
     runs = by_run(find_records(folders))
     if form is TableFormat.csv:
@@ -153,8 +153,8 @@ def plot(
     Example:
       spacy-psa experiment plot experiments/sample dev.svg
     """
-    from spacy_psa.experiments.curves import draw
-    from spacy_psa.experiments.record import by_run, find_records
+    from spacy_psa.laboratory.experiments.curves import draw
+    from spacy_psa.laboratory.experiments.record import by_run, find_records
 
     draw(by_run(find_records(folders)), target)
     typer.echo(f"Written: {target}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_psa.active_learning.export_format import ExportFormat
+from spacy_psa.studio.active_learning.export_format import ExportFormat
 
 
 def export_annotations(
@@ -37,8 +37,8 @@ def export_annotations(
     Example:
       spacy-psa export-annotations names.sqlite train.spacy
     """
-    from spacy_psa.active_learning.export import export, resolve_export_format
-    from spacy_psa.active_learning.store import open_store
+    from spacy_psa.studio.active_learning.export import export, resolve_export_format
+    from spacy_psa.studio.active_learning.store import open_store
 
     resolve_export_format(output, form)
     with open_store(source, reading=True) as store:

@@ -51,11 +51,15 @@ def profile(
       spacy-psa benchmark profile training/psa/model-best test.spacy --train train.spacy
     """
     from spacy_psa.corpora.atomic import atomic_path
-    from spacy_psa.performance import sections
-    from spacy_psa.performance.flame import flame_graph, folded
-    from spacy_psa.performance.pipelines import open_pipeline, read_words
-    from spacy_psa.performance.profile import markdown, profile_annotation, profile_training
-    from spacy_psa.performance.timing import pin_threads
+    from spacy_psa.laboratory.performance import sections
+    from spacy_psa.laboratory.performance.flame import flame_graph, folded
+    from spacy_psa.laboratory.performance.pipelines import open_pipeline, read_words
+    from spacy_psa.laboratory.performance.profile import (
+        markdown,
+        profile_annotation,
+        profile_training,
+    )
+    from spacy_psa.laboratory.performance.timing import pin_threads
 
     pin_threads(threads)
     sentences = read_words(data, words)

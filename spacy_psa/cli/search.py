@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
     from thinc.api import Config
 
-    from spacy_psa.experiments.runner import Engine as Starter
-    from spacy_psa.search.study import Search
+    from spacy_psa.laboratory.experiments.runner import Engine as Starter
+    from spacy_psa.laboratory.search.study import Search
 
 
 class SamplerChoice(str, Enum):
@@ -79,11 +79,11 @@ def search(
       spacy-psa search configs/ner/tener.cfg configs/search/transformer_en.toml \\
           --trials 20 --paths.train train.spacy --paths.dev dev.spacy
     """
+    from spacy_psa.laboratory.search.space import check_names, read_space
     from spacy_psa.loading import use_device
-    from spacy_psa.search.space import check_names, read_space
 
     try:
-        from spacy_psa.search.study import Search
+        from spacy_psa.laboratory.search.study import Search
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise

@@ -9,7 +9,7 @@ import sys
 import torch
 
 from spacy_psa.cli.app import app
-from spacy_psa.experiments.processes import end_with_starter
+from spacy_psa.laboratory.experiments.processes import end_with_starter
 
 
 def main(words: list[str]) -> None:

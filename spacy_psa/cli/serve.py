@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import typer
 
-from spacy_psa.active_learning.order import Order
 from spacy_psa.errors import InputError
+from spacy_psa.studio.active_learning.order import Order
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -83,12 +83,12 @@ def serve(
     try:
         import uvicorn
 
-        from spacy_psa.server.annotate import annotate_view
-        from spacy_psa.server.annotate_plan import AnnotatePlan
-        from spacy_psa.server.app import create_app
-        from spacy_psa.server.compare import compare_view
-        from spacy_psa.server.models import ServedModel
-        from spacy_psa.server.settings import Settings
+        from spacy_psa.studio.server.annotate import annotate_view
+        from spacy_psa.studio.server.annotate_plan import AnnotatePlan
+        from spacy_psa.studio.server.app import create_app
+        from spacy_psa.studio.server.compare import compare_view
+        from spacy_psa.studio.server.models import ServedModel
+        from spacy_psa.studio.server.settings import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("spacy_psa"):
             raise
@@ -96,7 +96,7 @@ def serve(
             f"{error.name} is not installed: pip install 'spacy-psa[serve]'"
         ) from error
     from spacy_psa.loading import load_pipeline
-    from spacy_psa.server.listen import open_socket
+    from spacy_psa.studio.server.listen import open_socket
 
     if token == "":
         raise InputError("--token is empty: give some letters, or leave it out")

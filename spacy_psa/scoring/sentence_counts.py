@@ -136,3 +136,44 @@ def _by_sentence(
         for unit in units:
             places[bisect_right(starts, unit[0]) - 1][kind].add(unit)
     return [Count(len(a & b), len(b), len(a)) for a, b in places]
+
+
+EDGES = (5, 10, 20, 30, 40)
+"""The least numbers of tokens of the second bin, the third and so on."""
+
+
+class Bin(NamedTuple):
+    """The sentences of some lengths."""
+
+    least: int
+    most: int | None
+    """The greatest number of tokens; None for no limit."""
+    sentences: int
+    units: Count
+
+    @property
+    def name(self) -> str:
+        """The lengths, as they are written: "5-9"."""
+        return f"{self.least}+" if self.most is None else f"{self.least}-{self.most}"
+
+
+def by_length(counts: Iterable[tuple[int, Count]], edges: Sequence[int] = EDGES) -> list[Bin]:
+    """Sum the counts of sentences of about the same length.
+
+    Args:
+        counts: the tokens of each sentence, and its counts.
+        edges: the least numbers of tokens of all bins but the first, rising.
+
+    Examples:
+        >>> bins = by_length([(3, Count(1, 1, 1)), (7, Count(0, 1, 1))], edges=[5])
+        >>> [(each.name, each.sentences, each.units.f1) for each in bins]
+        [('1-4', 1, 1.0), ('5+', 1, 0.0)]
+    """
+    held: list[list[Count]] = [[] for _ in range(len(edges) + 1)]
+    for tokens, count in counts:
+        held[bisect_right(edges, tokens)].append(count)
+    bounds = zip([1, *edges], [*(edge - 1 for edge in edges), None], strict=True)
+    return [
+        Bin(least, most, len(each), total(each))
+        for (least, most), each in zip(bounds, held, strict=True)
+    ]

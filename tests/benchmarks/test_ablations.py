@@ -6,7 +6,7 @@ from spacy.util import registry
 from benchmarks.ablations.tables import PAPER, agreement, counts, judged, noise
 from benchmarks.record import FOLDER
 from benchmarks.run_plan import left
-from spacy_psa.experiments.plan import read_plan
+from spacy_psa.laboratory.experiments.plan import read_plan
 from spacy_psa.training.layers import layered
 from tests.helpers.paths import CONFIGS
 

@@ -12,7 +12,7 @@ from benchmarks.gpu.run import Runner, main, read_jobs
 from benchmarks.record import FOLDER, read_record
 from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.errors import InputError
-from spacy_psa.experiments.plan import read_plan
+from spacy_psa.laboratory.experiments.plan import read_plan
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import make_examples
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from benchmarks import run_plan
 from benchmarks.record import read_record
-from spacy_psa.experiments import record
-from spacy_psa.experiments.job import run_job
-from spacy_psa.experiments.processes import Ended
+from spacy_psa.laboratory.experiments import record
+from spacy_psa.laboratory.experiments.job import run_job
+from spacy_psa.laboratory.experiments.processes import Ended
 from spacy_psa.training.checkpoint import Checkpoints
 from tests.helpers.experiments import plan_text, run_table, write_data
 

@@ -33,8 +33,8 @@ from benchmarks.wrap import wrap
 from spacy_psa.cli.app import app
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.errors import InputError
-from spacy_psa.performance import sections
-from spacy_psa.performance.pipelines import Annotation
+from spacy_psa.laboratory.performance import sections
+from spacy_psa.laboratory.performance.pipelines import Annotation
 from spacy_psa.scoring.result import measure
 from tests.helpers.paths import ROOT
 from tests.helpers.pipelines import make_examples, make_nlp, train

@@ -8,12 +8,10 @@ import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
-from spacy_psa.analysis.ablation import check_encoder, recalls
 from spacy_psa.analysis.attention import inspect
 from spacy_psa.errors import InputError
+from spacy_psa.laboratory.analyses.ablation import check_encoder, recalls
 from spacy_psa.scoring.result import read_examples
-from tests.analysis.test_parser_ablation import examples as tree_examples
-from tests.analysis.test_parser_ablation import make as make_parser
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import (
     hash_embed,
@@ -23,6 +21,8 @@ from tests.helpers.pipelines import (
     small_model,
     train,
 )
+from tests.laboratory.analyses.test_parser_ablation import examples as tree_examples
+from tests.laboratory.analyses.test_parser_ablation import make as make_parser
 
 
 def analyze(name, *words):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from spacy_psa.experiments.record import FILE, read_record, write_record
+from spacy_psa.laboratory.experiments.record import FILE, read_record, write_record
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.experiments import make_record, plan_text, run_table, write_data
 from tests.helpers.paths import ROOT
@@ -118,8 +118,8 @@ def test_tables_of_nothing_are_one_error(folder):
 
 
 def test_the_plan_of_the_repository_can_be_run(folder):
-    from spacy_psa.experiments.plan import read_plan
-    from spacy_psa.experiments.runner import make_jobs
+    from spacy_psa.laboratory.experiments.plan import read_plan
+    from spacy_psa.laboratory.experiments.runner import make_jobs
 
     (folder / "configs").symlink_to(ROOT / "configs")
     for part in ("train", "dev", "test"):

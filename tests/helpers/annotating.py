@@ -2,10 +2,10 @@
 
 from contextlib import contextmanager
 
-from spacy_psa.server.annotate import annotate_view
-from spacy_psa.server.annotate_plan import AnnotatePlan
-from spacy_psa.server.app import create_app
-from spacy_psa.server.models import ServedModel
+from spacy_psa.studio.server.annotate import annotate_view
+from spacy_psa.studio.server.annotate_plan import AnnotatePlan
+from spacy_psa.studio.server.app import create_app
+from spacy_psa.studio.server.models import ServedModel
 
 SPOKEN = [
     "Ada Lovelace met Charles Babbage in London .",

@@ -7,7 +7,7 @@ from typing import Any
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_psa.comparison.comparison import Comparison
+from spacy_psa.studio.comparison.comparison import Comparison
 from tests.helpers.pipelines import read_marked
 
 GOLD = [

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_psa.active_learning.decisions import Decision
-from spacy_psa.active_learning.store import Component, open_store
-from spacy_psa.active_learning.tokens import Tokens
+from spacy_psa.studio.active_learning.decisions import Decision
+from spacy_psa.studio.active_learning.store import Component, open_store
+from spacy_psa.studio.active_learning.tokens import Tokens
 from tests.helpers.pipelines import MARKED, make_examples, read_marked
 
 LABELS = ("LOC", "ORG", "PER")

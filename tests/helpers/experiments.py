@@ -6,7 +6,7 @@ from typing import Any
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_psa.experiments.record import Evaluation, Record, Scored
+from spacy_psa.laboratory.experiments.record import Evaluation, Record, Scored
 from tests.helpers.pipelines import make_examples
 from tests.helpers.trainings import make_config
 

@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import DocBin
 from spacy.util import load_config
 
-from spacy_psa.search.space import read_space
+from spacy_psa.laboratory.search.space import read_space
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import make_examples
 
@@ -62,7 +62,7 @@ def override_words(folder: Path) -> list[str]:
 
 def search_together(folder: Path, storage: str, limit: int, killed_after: int | None) -> None:
     """Search until there are `limit` trials; be killed in the trial after so many."""
-    from spacy_psa.search.study import Search
+    from spacy_psa.laboratory.search.study import Search
 
     config, space = search_config(folder), read_space(folder / "space.toml")
     search = Search(config, space, storage, sampler="random", seed=5, startup=100)

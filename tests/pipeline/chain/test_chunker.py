@@ -7,8 +7,8 @@ from spacy.training import Example
 from spacy.util import fix_random_seed
 from thinc.api import Adam
 
-from spacy_psa.analysis.counted_scores import counted_scores
 from spacy_psa.errors import InputError
+from spacy_psa.laboratory.analyses.counted_scores import counted_scores
 from tests.helpers.analyses import agrees, enumerate_doc
 from tests.helpers.pipelines import TEXTS, make_chunk_examples, small_model, spans_of
 from tests.helpers.tasks import SENTENCES, make_task_nlp, task_doc, train_tasks

@@ -1,0 +1,1 @@
+"""The laboratory: experiments, searches for settings, measurements and analyses of models."""

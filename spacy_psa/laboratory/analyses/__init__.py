@@ -1,0 +1,1 @@
+"""The analyses of the papers: ablations, convergence, gates, lengths and position encodings."""

@@ -1,0 +1,192 @@
+"""The sections of `spacy-psa benchmark speed`, each as an object for its JSON file.
+
+Keys of the file, format 1: `format`, `date`, `command`, `settings`, `data` {path: MD5},
+`machine`, `versions`, `commit`, `modified` (see `spacy_psa.scoring.provenance`), `rows`
+{name: path}, and those of these sections that were asked for:
+
+- `annotation`: `words`, `rows` {name: summary}, in words per second
+- `training`: `batch`, `steps`, `rows` {name: summary}, in steps per second
+- `loading`: `rows` {name: summary}, in loads per second, with `import spacy`
+- `memory`: `rows` {name: {`stream`: [...], `long`: [...]}}, each as `measure_memory` gives
+- `lengths`: `words`, `rows` {name: {length: summary}}
+- `labels`: `words`, `rows` {name: {number of tags: summary}}
+
+`spacy_psa.laboratory.performance.timing.summary` makes each summary.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, cast
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_psa.laboratory.performance.pipelines import Annotation, Sentences, of_length
+from spacy_psa.laboratory.performance.processes import Loading, measure_memory
+from spacy_psa.laboratory.performance.timing import Row, Timing, alternate, stopwatch, summary
+from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+
+LENGTHS = (10, 20, 40, 80, 160, 320)
+LABELS = (2, 4, 8, 12, 18)  # n labels have 4 n + 1 BIOES tags
+Tell = Callable[[str, int], None]
+
+
+def timed(rows: Sequence[Row], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
+    """Time rows in turn.
+
+    Args:
+        rows: the rows.
+        repeats: the number of runs of each row that count.
+        tell: called before each run, see `alternate`.
+
+    Returns:
+        {name: summary}.
+    """
+    return {name: summary(found) for name, found in alternate(rows, repeats, tell).items()}
+
+
+def loading(paths: Mapping[str, str], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
+    """Measure how long pipelines take to open.
+
+    Args:
+        paths: {name: folder or package of a pipeline}.
+        repeats: as for `timed`.
+        tell: as for `timed`.
+    """
+    return {"rows": timed([Loading(name, path) for name, path in paths.items()], repeats, tell)}
+
+
+def memory(
+    paths: Mapping[str, str], data: Path, words: Sequence[int], long: Sequence[int]
+) -> dict[str, Any]:
+    """Measure the peak memory of pipelines.
+
+    Args:
+        paths: {name: folder or package of a pipeline}.
+        data: the `.spacy` file with the words.
+        words: the number of words of each stream of docs.
+        long: the number of words of each single doc.
+    """
+    return {
+        "rows": {
+            name: {
+                "stream": [measure_memory(path, data, n) for n in words],
+                "long": [measure_memory(path, data, n, long=True) for n in long],
+            }
+            for name, path in paths.items()
+        }
+    }
+
+
+def lengths(
+    nlps: Mapping[str, Language],
+    sentences: Sentences,
+    words: int,
+    repeats: int,
+    tell: Tell | None = None,
+) -> dict[str, Any]:
+    """Measure the words per second of docs of each length in `LENGTHS`.
+
+    Args:
+        nlps: {name: pipeline}.
+        sentences: the words of sentences.
+        words: the number of words in each run.
+        repeats: as for `timed`.
+        tell: as for `timed`.
+    """
+    rows = [
+        Annotation(f"{name} {length}", nlp, of_length(sentences, length, words))
+        for name, nlp in nlps.items()
+        for length in LENGTHS
+    ]
+    found = timed(rows, repeats, tell)
+    by_name = {name: {str(n): found[f"{name} {n}"] for n in LENGTHS} for name in nlps}
+    return {"words": words, "rows": by_name}
+
+
+def labels(
+    nlps: Mapping[str, Language],
+    sentences: Sentences,
+    words: int,
+    repeats: int,
+    tell: Tell | None = None,
+) -> dict[str, Any]:
+    """Measure the words per second of the `crf_ner` of each pipeline, with 2 to 18 labels.
+
+    The weights are random. Pipelines without a `crf_ner` are left out.
+
+    Args:
+        nlps: {name: pipeline}.
+        sentences: the words of sentences.
+        words: the number of words in each run.
+        repeats: as for `timed`.
+        tell: as for `timed`.
+    """
+    rows = [
+        _Untrained(f"{name} {4 * count + 1}", nlp, count, of_length(sentences, 20, words))
+        for name, nlp in nlps.items()
+        if "crf_ner" in nlp.pipe_factories.values()
+        for count in LABELS
+    ]
+    found = timed(rows, repeats, tell)
+    by_name: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name, _, tags = row.name.rpartition(" ")
+        by_name.setdefault(name, {})[tags] = found[row.name]
+    return {"words": words, "rows": by_name}
+
+
+class _Untrained:
+    """A new `crf_ner` with the settings of a pipeline's `crf_ner` and `count` labels."""
+
+    def __init__(self, name: str, nlp: Language, count: int, sentences: Sentences):
+        self.name = name
+        self.vocab = nlp.vocab
+        self.sentences = sentences
+        (of,) = [pipe for pipe, kind in nlp.pipe_factories.items() if kind == "crf_ner"][:1]
+        settings = {k: v for k, v in nlp.get_pipe_config(of).items() if k != "factory"}
+        self.pipe = cast(Any, nlp.create_pipe("crf_ner", config=settings))
+        docs = [Doc(nlp.vocab, words=words) for words in sentences[:10]]
+        examples = [Example(doc, doc) for doc in docs]
+        self.pipe.initialize(lambda: examples, labels=[f"L{i}" for i in range(count)])
+
+    def run(self) -> Timing:
+        docs = [Doc(self.vocab, words=words) for words in self.sentences]
+        with stopwatch(sum(map(len, docs))) as timings:
+            for _ in self.pipe.pipe(docs, batch_size=1000):
+                pass
+        return timings[0]
+
+
+def record(
+    command: str,
+    settings: Mapping[str, Any],
+    rows: Mapping[str, str],
+    data: Sequence[Path],
+    sections: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Make the object for the JSON file: the sections and their provenance, see the module.
+
+    Args:
+        command: the command line.
+        settings: its settings.
+        rows: {name: path of the pipeline}.
+        data: the data files.
+        sections: {name of the section: section}.
+    """
+    head, modified = commit()
+    return {
+        "format": 1,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": command,
+        "settings": dict(settings),
+        "rows": dict(rows),
+        **sections,
+        "data": checksums(data),
+        "machine": machine(),
+        "versions": versions(),
+        "commit": head,
+        "modified": modified,
+    }

@@ -1,0 +1,281 @@
+"""A search for the settings of a config, which can be continued, by several processes at once."""
+
+import hashlib
+import io
+import json
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import optuna
+from optuna.exceptions import ExperimentalWarning
+from optuna.trial import FrozenTrial, TrialState
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import dot_to_dict
+from thinc.api import Config
+
+from spacy_psa.corpora.docbin import codecs_known
+from spacy_psa.errors import InputError
+from spacy_psa.laboratory.search.presence import PRESENT, is_interrupted, present, sign_of_life
+from spacy_psa.laboratory.search.space import Space, suggest
+from spacy_psa.laboratory.search.storage import open_storage
+from spacy_psa.laboratory.search.trial_logger import Report, reporting
+from spacy_psa.training.config import reason
+from spacy_psa.training.identity import BLOCKS, identity
+
+Sampler = Literal["tpe", "random"]
+NAME = "spacy-psa"
+"""The name of the search in its file."""
+AGAIN = "again"
+"""Marks a trial that replaces one that was interrupted."""
+SURPLUS = "surplus"
+"""Marks a trial that was one too many, since another process began the last one."""
+
+
+class Search:
+    """Searches for the settings with the best dev score; each trial trains one combination.
+
+    If a sampler draws a combination that has been trained before, its trial gets the same score.
+
+    Several processes may search together, if they have the same storage. A trial whose process has
+    ended is trained again by another.
+
+    Args:
+        config: the config as in its file; variables are not filled in.
+        space: the settings and their ranges.
+        storage: where the search is kept; see `open_storage`.
+        sampler: "tpe", Optuna's sampler, or "random" (Yan2019 section 4.1).
+        seed: the seed of the draws; the trainings use the seed of the config.
+        startup: the number of complete trials before pruning begins. After that, a training is
+            ended if its best score is below the median of the scores of the other trials at the
+            same evaluation.
+        use_gpu: the GPU to train on; -1 means the CPU.
+
+    Raises:
+        InputError: if the storage is not one of a search, or belongs to another config, space or
+            data.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        space: Space,
+        storage: str | Path,
+        sampler: Sampler = "tpe",
+        seed: int = 0,
+        startup: int = 5,
+        use_gpu: int = -1,
+    ):
+        self.config = config
+        self.space = space
+        self.sampler = sampler
+        self.seed = seed
+        self.use_gpu = use_gpu
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=startup)
+        filled = Config(config).interpolate()
+        data = identity({block: filled.get(block, {}) for block in BLOCKS})["data"]
+        self.study = _open(str(storage), pruner, _fingerprint(config, space), data)
+        self._take_up()
+
+    @property
+    def done(self) -> int:
+        """The number of trials that have ended, successful or not, without interrupted ones."""
+        return len(self.ended)
+
+    @property
+    def ended(self) -> list[FrozenTrial]:
+        """The trials that were trained to their end, pruned, or cannot be trained, in order."""
+        return [
+            trial
+            for trial in self.study.get_trials(deepcopy=False)
+            if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
+            or "error" in trial.user_attrs
+        ]
+
+    @property
+    def begun(self) -> int:
+        """The number of trials that have ended or are under way, in this process or another."""
+        trials = self.study.get_trials(deepcopy=False)
+        known = sum(trial.state != TrialState.WAITING for trial in trials)
+        return known - _uncounted(trials)
+
+    @property
+    def best(self) -> FrozenTrial | None:
+        """The complete trial with the best score, the first of equals; None if there is none."""
+        complete = self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        return max(complete, key=lambda trial: (trial.value, -trial.number), default=None)
+
+    def settled(self, values: dict[str, Any]) -> Config:
+        """Give the config with these values; its variables stay variables."""
+        return Config(self.config).merge(dot_to_dict(values))
+
+    def step(self, watch: Report | None = None, limit: int | None = None) -> FrozenTrial | None:
+        """Train one more combination.
+
+        Args:
+            watch: called after each evaluation.
+            limit: the number of trials of all processes together; None for no limit.
+
+        Returns:
+            Its trial; None if the last one has been begun, by this process or another.
+
+        Raises:
+            InputError: if the combination cannot be trained and no other could be trained before.
+                Later failures only mark the trial as failed, with the reason in
+                `user_attrs["error"]`.
+        """
+        self._take_up()
+        if limit is not None and self.begun >= limit:
+            return None
+        self._enqueue({})
+        trial = self.study.ask()
+        trials = self.study.get_trials(deepcopy=False)
+        place = trial.number - _uncounted(trials[: trial.number + 1])
+        if limit is not None and place >= limit:
+            trial.set_user_attr(SURPLUS, True)
+            self.study.tell(trial, state=TrialState.FAIL)
+            return None
+        # The draws follow from the place of the trial, in whichever process it is trained.
+        self.study.sampler = self._make_sampler(self.seed + place)
+        best = float("-inf")
+
+        def report(evaluation: int, score: float) -> None:
+            nonlocal best
+            best = max(best, score)
+            trial.report(score, evaluation)
+            if watch is not None:
+                watch(evaluation, score)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+        try:
+            with present(trial):
+                values = suggest(trial, self.space)
+                earlier = self._same(trial)
+                if earlier is not None:
+                    for evaluation, score in earlier.intermediate_values.items():
+                        trial.report(score, evaluation)
+                        best = max(best, score)
+                    if earlier.state == TrialState.PRUNED:
+                        raise optuna.TrialPruned
+                else:
+                    self._train(self.settled(values), report)
+        except optuna.TrialPruned:
+            return self.study.tell(trial, state=TrialState.PRUNED)
+        except Exception as error:
+            told_why = " ".join(reason(error).split()) or type(error).__name__
+            trial.set_user_attr("error", told_why)
+            failed = self.study.tell(trial, state=TrialState.FAIL)
+            if self.best is None:
+                told = ", ".join(f"{name} = {value}" for name, value in trial.params.items())
+                raise InputError(f"cannot be trained with {told}: {told_why}") from error
+            return failed
+        return self.study.tell(trial, best)
+
+    def _same(self, trial: optuna.Trial) -> FrozenTrial | None:
+        """Find a trial that has ended with the same values: its training would be the same."""
+        states = (TrialState.COMPLETE, TrialState.PRUNED)
+        ended = self.study.get_trials(deepcopy=False, states=states)
+        return next((each for each in ended if each.params == trial.params), None)
+
+    def _train(self, config: Config, report: Report) -> None:
+        config = config.copy()
+        logger = {"@loggers": "spacy-psa.trial_logger.v1", "logger": config["training"]["logger"]}
+        config["training"]["logger"] = logger
+        with reporting(report), codecs_known():
+            nlp = init_nlp(config, use_gpu=self.use_gpu)
+            train(nlp, None, use_gpu=self.use_gpu, stdout=io.StringIO(), stderr=io.StringIO())
+
+    def _make_sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        # A new sampler each time, so that a continued search draws the same values as one that
+        # was never interrupted.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            if self.sampler == "random":
+                return optuna.samplers.RandomSampler(seed=seed)
+            return optuna.samplers.TPESampler(seed=seed)
+
+    def _take_up(self) -> None:
+        """Queue the trials that were interrupted, so that they are trained first."""
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if is_interrupted(trial):
+                try:
+                    self.study.tell(trial.number, state=TrialState.FAIL)
+                except ValueError:  # another process was faster
+                    continue
+                self._enqueue(trial.params, **{AGAIN: trial.number})
+
+    def _enqueue(self, values: dict[str, Any], **attributes: int) -> None:
+        """Queue a trial. It has a sign of life, so no process takes it for interrupted."""
+        signed = {PRESENT: sign_of_life(), **attributes}
+        self.study.enqueue_trial(values, user_attrs=signed)
+
+
+def _uncounted(trials: Iterable[FrozenTrial]) -> int:
+    """Count the trials that stand for others, or were one too many."""
+    return sum(AGAIN in trial.user_attrs or SURPLUS in trial.user_attrs for trial in trials)
+
+
+def _open(
+    storage: str, pruner: optuna.pruners.BasePruner, fingerprint: str, data: dict[str, str]
+) -> optuna.Study:
+    """Open the search that is in the file, or begin one.
+
+    A search in which every training failed is replaced: its config, space or data had to be
+    corrected.
+    """
+    with _unopened_as_input_error(storage):
+        study = _create(storage, pruner)
+        differs = _difference(study, fingerprint, data)
+        trials = study.get_trials(deepcopy=False)
+        if differs and all(trial.state == TrialState.FAIL for trial in trials):
+            optuna.delete_study(study_name=NAME, storage=open_storage(storage))
+            study, differs = _create(storage, pruner), None
+        if differs is None:
+            study.set_user_attr("fingerprint", fingerprint)
+            study.set_user_attr("data", data)
+            return study
+    raise InputError(
+        f"{storage}: belongs to a search with {differs}; give another --storage, or delete it"
+    )
+
+
+def _difference(study: optuna.Study, fingerprint: str, data: dict[str, str]) -> str | None:
+    """Tell what a search in a file has that this one has not; None if there is nothing."""
+    held = study.user_attrs
+    if held.get("fingerprint", fingerprint) != fingerprint:
+        return "another config, space or overrides"
+    before = held.get("data", data)
+    changed = [name for name in sorted(before | data) if before.get(name) != data.get(name)]
+    return f"other data, since {', '.join(changed)} has changed" if changed else None
+
+
+def _create(storage: str, pruner: optuna.pruners.BasePruner) -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna.create_study(
+        storage=open_storage(storage),
+        study_name=NAME,
+        direction="maximize",
+        pruner=pruner,
+        load_if_exists=True,
+    )
+
+
+@contextmanager
+def _unopened_as_input_error(storage: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # SQLite, SQLAlchemy, Alembic and Optuna raise different errors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{storage}: cannot be opened as the storage of a search ({reason}); "
+            "give another --storage"
+        ) from error
+
+
+def _fingerprint(config: Config, space: Space) -> str:
+    text = config.to_str(interpolate=False) + json.dumps(space, sort_keys=True)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,1 @@
+"""The studio: a page in the browser to look at pipelines, correct them and teach them."""

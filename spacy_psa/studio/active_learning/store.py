@@ -1,0 +1,377 @@
+"""A file of texts and of the decisions about them, in SQLite."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy_psa.corpora.held_file import held
+from spacy_psa.errors import InputError
+from spacy_psa.studio.active_learning.decisions import Decided, Decision
+from spacy_psa.studio.active_learning.tokens import Tokens
+
+VERSION = 1
+APPLICATION = 0x70736131  # of spacy-psa: SQLite keeps it in the head of the file
+SCHEMA = """
+CREATE TABLE texts (
+    id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, length INTEGER NOT NULL,
+    words TEXT NOT NULL, spaces TEXT NOT NULL, starts TEXT NOT NULL, meta TEXT NOT NULL
+);
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, action INTEGER NOT NULL, time TEXT NOT NULL,
+    annotator TEXT NOT NULL, text INTEGER NOT NULL REFERENCES texts, component TEXT NOT NULL,
+    verdict TEXT NOT NULL, start INTEGER NOT NULL, "end" INTEGER NOT NULL, label TEXT NOT NULL
+);
+CREATE INDEX decisions_of_text ON decisions (text);
+CREATE TABLE undone (
+    action INTEGER PRIMARY KEY, time TEXT NOT NULL, annotator TEXT NOT NULL
+);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+STANDING = "FROM decisions WHERE action NOT IN (SELECT action FROM undone)"
+
+
+class StoredText(NamedTuple):
+    """A text of a store."""
+
+    number: int
+    tokens: Tokens
+    meta: dict[str, Any]
+    """The other keys of its record."""
+
+
+class Component(NamedTuple):
+    """The component that the decisions are about, as exports need it."""
+
+    name: str
+    labels: tuple[str, ...]
+    spans_key: str | None
+    """The span group of a chunker; None for entities."""
+
+
+class AnnotationStore:
+    """The texts and decisions of a file. Threads may share it.
+
+    All decisions stay in the file as they were made, with annotator and time. Undo adds to the log
+    that they are undone. Each call of `decide` and `undo` is on the disk, whole, when it returns.
+
+    Args:
+        database: the open file; `open_store` opens it.
+        path: its path, for errors.
+
+    Examples:
+        >>> import spacy, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with open_store(Path(folder.name) / "names.sqlite") as store:
+        ...     tokens = Tokens.of(spacy.blank("en")("Ada left"))
+        ...     store.add([(tokens, {}), (tokens, {})])  # the same text twice
+        ...     _ = store.decide(1, "ann", "ner", [Decision("accepted", 0, 1, "PER")])
+        ...     before = store.decided(1, "ann", "ner")
+        ...     _ = store.undo("ann", "ner")
+        ...     before.accepted, store.decided(1, "ann", "ner").accepted
+        1
+        (((0, 1, 'PER'),), ())
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, database: sqlite3.Connection, path: Path):
+        self.path = path
+        self._database = database
+        self._lock = threading.Lock()
+
+    # Texts
+
+    def add(self, texts: Iterable[tuple[Tokens, dict[str, Any]]]) -> int:
+        """Add texts, each with the other keys of its record.
+
+        Args:
+            texts: the texts; those that are there already, and empty ones, are left out.
+
+        Returns:
+            The number of new texts.
+
+        Raises:
+            InputError: if the file cannot be written. Then none is added.
+        """
+        rows = (
+            (
+                sha256(tokens.text.encode("utf8", "surrogatepass")).hexdigest(),
+                len(tokens.words),
+                *(json.dumps(part, ensure_ascii=False) for part in tokens),
+                json.dumps(meta, ensure_ascii=False),
+            )
+            for tokens, meta in texts
+            if tokens.text.strip()
+        )
+        insert = (
+            "INSERT OR IGNORE INTO texts (digest, length, words, spaces, starts, meta) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        with self._transaction() as database:
+            return database.executemany(insert, rows).rowcount
+
+    def lengths(self) -> dict[int, int]:
+        """Read the number of tokens of each text."""
+        return dict(self._rows("SELECT id, length FROM texts ORDER BY id"))
+
+    def text(self, number: int) -> StoredText:
+        """Read a text.
+
+        Raises:
+            InputError: if there is none with this number.
+        """
+        found = list(self.texts([number]))
+        if not found:
+            raise InputError(f"{self.path}: has no text {number}: ask for another")
+        return found[0]
+
+    def texts(self, numbers: Iterable[int]) -> Iterator[StoredText]:
+        """Read some texts."""
+        query = "SELECT id, words, spaces, starts, meta FROM texts WHERE id = ?"
+        for number in numbers:
+            for found, *parts, meta in self._rows(query, number):
+                tokens = Tokens(*(tuple(json.loads(part)) for part in parts))
+                yield StoredText(found, tokens, json.loads(meta))
+
+    # Decisions
+
+    def decide(
+        self, text: int, annotator: str, component: str, decisions: Sequence[Decision]
+    ) -> int:
+        """Save decisions that are made, and undone, together.
+
+        Args:
+            text: the number of the text.
+            annotator: who decides.
+            component: the name of the component whose spans they are about.
+            decisions: the decisions, in order.
+
+        Returns:
+            The number of the action.
+
+        Raises:
+            InputError: if the file cannot be written. Then none is saved.
+        """
+        now = _now()
+        with self._transaction() as database:
+            query = "SELECT coalesce(max(action), 0) + 1 FROM decisions"
+            action: int = database.execute(query).fetchone()[0]
+            database.executemany(
+                "INSERT INTO decisions (action, time, annotator, text, component, verdict, start, "
+                '"end", label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+                [(action, now, annotator, text, component, *decision) for decision in decisions],
+            )
+        return action
+
+    def undo(self, annotator: str, component: str) -> int | None:
+        """Take the last decisions of an annotator back.
+
+        Returns:
+            The number of the text that they were about; None if nothing is left to undo.
+
+        Raises:
+            InputError: if the file cannot be written.
+        """
+        query = (
+            f"SELECT action, text {STANDING} AND annotator = ? AND component = ? "
+            "ORDER BY id DESC LIMIT 1"
+        )
+        with self._transaction() as database:
+            found = database.execute(query, (annotator, component)).fetchone()
+            if found is None:
+                return None
+            database.execute("INSERT INTO undone VALUES (?, ?, ?)", (found[0], _now(), annotator))
+        return int(found[1])
+
+    def decided(self, text: int, annotator: str, component: str) -> Decided:
+        """Read what an annotator has decided about a text."""
+        rows = self._rows(
+            f'SELECT verdict, start, "end", label {STANDING} AND text = ? AND annotator = ? '
+            "AND component = ? ORDER BY id",
+            text,
+            annotator,
+            component,
+        )
+        return Decided.after(Decision(*row) for row in rows)
+
+    def all_decided(self, component: str) -> dict[int, dict[str, Decided]]:
+        """Read what each annotator has decided about each text, by text and annotator."""
+        found: dict[int, dict[str, Decided]] = {}
+        for text, annotator, *row in self._rows(
+            f'SELECT text, annotator, verdict, start, "end", label {STANDING} '
+            "AND component = ? AND verdict != 'skipped' ORDER BY id",
+            component,
+        ):
+            own = found.setdefault(text, {})
+            own[annotator] = own.get(annotator, Decided()).then(Decision(*row))
+        return found
+
+    def skipped(self, annotator: str, component: str) -> dict[int, int]:
+        """Read the texts that an annotator has skipped, each with a number that grows with time."""
+        query = (
+            f"SELECT text, max(id) {STANDING} AND verdict = 'skipped' AND annotator = ? "
+            "AND component = ? GROUP BY text"
+        )
+        return dict(self._rows(query, annotator, component))
+
+    def count(self, annotator: str, component: str) -> int:
+        """Count the standing decisions of an annotator."""
+        query = (
+            f"SELECT count(*) {STANDING} AND verdict IN ('accepted', 'rejected', 'complete') "
+            "AND annotator = ? AND component = ?"
+        )
+        return int(self._rows(query, annotator, component)[0][0])
+
+    def labels(self, component: str) -> set[str]:
+        """Read the labels of the standing decisions."""
+        query = f"SELECT DISTINCT label {STANDING} AND component = ? AND label != ''"
+        return {label for (label,) in self._rows(query, component)}
+
+    # The component
+
+    @property
+    def component(self) -> Component | None:
+        """The component that the decisions are about; None in a new file."""
+        rows = self._rows("SELECT value FROM facts WHERE name = 'component'")
+        if not rows:
+            return None
+        name, labels, spans_key = json.loads(rows[0][0])
+        return Component(name, tuple(labels), spans_key)
+
+    def use(self, component: Component) -> None:
+        """Say which component the decisions are about.
+
+        Raises:
+            InputError: if decisions are about another, or have labels that it does not know.
+        """
+        before = self.component
+        if before and before.name != component.name and self.all_decided(before.name):
+            raise InputError(
+                f"{self.path}: its decisions are about the component {before.name!r}, and this "
+                f"one is {component.name!r}: take a pipeline with {before.name!r}, or another file"
+            )
+        unknown = sorted(self.labels(component.name) - set(component.labels))
+        if unknown:
+            raise InputError(
+                f"{self.path}: its decisions have labels that {component.name} does not know, "
+                f"{', '.join(unknown)}: take a pipeline that was trained with them, or another file"
+            )
+        with self._transaction() as database:
+            row = ("component", json.dumps(component))
+            database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
+
+    # SQLite
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _as_input_error(self.path):
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock, _as_input_error(self.path):
+            return self._database.execute(query, values).fetchall()
+
+
+@contextmanager
+def open_store(path: Path, *, reading: bool = False) -> Iterator[AnnotationStore]:
+    """Open a file of decisions; it is made if it does not exist.
+
+    Args:
+        path: the file.
+        reading: whether it is only read. Then it must exist, and a server may have it open.
+
+    Raises:
+        InputError: if another process has it open to write, it is no such file, a newer version
+            wrote it, or the folder cannot be written.
+    """
+    if path.is_dir() or (reading and not path.exists()):
+        what = "is a folder" if path.is_dir() else "there is no such file"
+        raise InputError(f"{path}: {what}; give a file of decisions")
+    with _held(path, reading):
+        database = None
+        try:
+            with _as_input_error(path):
+                # A read-only connection could not open a log that a crash has left.
+                mode = "rw" if reading else "rwc"
+                database = sqlite3.connect(
+                    f"{path.absolute().as_uri()}?mode={mode}",
+                    uri=True,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    timeout=30,
+                )
+                _prepare(database, path, reading)
+            yield AnnotationStore(database, path)
+        finally:
+            if database is not None:
+                database.close()
+
+
+@contextmanager
+def _held(path: Path, reading: bool) -> Iterator[None]:
+    """Hold the file against other writers; the system lets it go if the process is killed."""
+    if reading:
+        yield
+        return
+    with held(
+        path.with_name(f".{path.name}.lock"),
+        f"{path}: another server has this file open: end it, or give another file",
+        f"{path}: its folder cannot be written ({{reason}}); give a file in another folder",
+    ):
+        yield
+
+
+def _prepare(database: sqlite3.Connection, path: Path, reading: bool) -> None:
+    """Check what the file is, and make the tables of a new one that is written."""
+    (application,), (version,) = (
+        database.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    new = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not new and application != APPLICATION:
+        raise InputError(f"{path}: is a database of another program; give another file")
+    if version > VERSION:
+        raise InputError(
+            f"{path}: a newer version of spacy-psa wrote this file (format {version}, this one "
+            f"reads {VERSION}): pip install --upgrade spacy-psa"
+        )
+    if new and reading:
+        raise InputError(f"{path}: is empty; give a file of decisions")
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    if new:
+        database.executescript(
+            f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION}; "
+            f"PRAGMA user_version = {VERSION}; COMMIT;"
+        )
+
+
+@contextmanager
+def _as_input_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OverflowError as error:
+        raise InputError("there is no text of so large a number; take one of the file") from error
+    except sqlite3.DatabaseError as error:
+        if "not a database" in str(error) or "malformed" in str(error):
+            raise InputError(
+                f"{path}: is no file of decisions, or is broken ({error}); give another file"
+            ) from error
+        raise InputError(
+            f"{path}: cannot be read or written ({error}); check the file, its folder and the disk"
+        ) from error
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

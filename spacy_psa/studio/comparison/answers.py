@@ -1,0 +1,143 @@
+"""What a pipeline says of a gold corpus: its units, and the exact probability of any unit."""
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy
+from numpy.typing import NDArray
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.doc_spans import same_tokens
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.scoring.result import read_examples
+from spacy_psa.sentences import document_batches, unannotated
+from spacy_psa.studio.comparison.gold import Gold
+from spacy_psa.studio.comparison.units import Component, Unit
+
+BATCH = 4000
+"""The least number of tokens in a batch; few enough for a server to do other work between."""
+
+
+class Answers:
+    """The answers of one component about a corpus, batch by batch.
+
+    The pipeline reads the corpus as its training read the development data, but always the words of
+    the corpus; it runs up to the component.
+
+    Args:
+        name: the name of the pipeline.
+        nlp: the pipeline.
+        component: the component.
+        gold: the corpus.
+        path: where the corpus is.
+
+    Raises:
+        InputError: if the pipeline leaves out a part of the corpus, or changes its tokens.
+    """
+
+    def __init__(self, name: str, nlp: Language, component: Component, gold: Gold, path: Path):
+        self.name = name
+        self.component = component
+        self.units: list[Unit] = []
+        """The predicted units of all batches so far."""
+        self._nlp = nlp
+        self._gold = gold
+        self._before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
+        docs = [_of_gold_words(example) for example in read_examples(nlp, path)]
+        self._check(docs, 0, len(gold.words), "reads")
+        self._batches = [*_batches(docs)]
+        sizes = [sum(map(len, batch)) for batch in self._batches]
+        self._starts = numpy.cumsum([0, *sizes]).tolist()
+
+    def __len__(self) -> int:
+        """The number of batches."""
+        return len(self._batches)
+
+    @property
+    def has_posteriors(self) -> bool:
+        """Whether the component can tell how probable a unit is."""
+        return isinstance(self.component.pipe, SequenceLabeler)
+
+    def predict(self, batch: int) -> None:
+        """Predict the units of a batch."""
+        with self._nlp.select_pipes(enable=self._before):
+            docs = list(self._nlp.pipe(self._batches[batch]))
+        # `posteriors` needs the docs as the component gets them.
+        self._batches[batch] = docs
+        with self._nlp.select_pipes(enable=self.component.name):
+            annotated = list(self._nlp.pipe(doc.copy() for doc in docs))
+        at, end = self._starts[batch : batch + 2]
+        self._check(annotated, at, end, "gives")
+        for doc in annotated:
+            of_doc = self.component.units.of(doc)
+            self.units += [(at + start, at + end, label) for start, end, label in of_doc]
+            at += len(doc)
+
+    def posteriors(self, batch: int, asked: Sequence[Unit]) -> dict[Unit, float]:
+        """Compute the probability of each unit that begins in a batch, after its prediction.
+
+        It is 0 for a unit that the component cannot predict: over the bounds of a sentence, or with
+        a label that it does not know.
+
+        Args:
+            batch: the number of the batch.
+            asked: the units, in the order of their starts.
+        """
+        begin, end = self._starts[batch : batch + 2]
+        docs, pipe = self._batches[batch], self.component.pipe
+        starts = numpy.cumsum([begin, *map(len, docs)]).tolist()
+        by_doc: list[list[Unit]] = [[] for _ in docs]
+        for unit in asked:
+            if begin <= unit[0] < end:
+                by_doc[bisect(starts, unit[0]) - 1].append(unit)
+        moved = [[(s - at, e - at, label) for s, e, label in u] for u, at in zip(by_doc, starts)]
+        if isinstance(pipe, SpanLabeler):
+            values = pipe.posterior_batch(docs, moved)
+        else:
+            values = [
+                [_of_tag(rows[start], label, pipe.tags) for start, _, label in units]
+                for rows, units in zip(pipe.marginals_batch(docs), moved, strict=True)
+            ]
+        pairs = zip(by_doc, values, strict=True)
+        return {unit: p for units, found in pairs for unit, p in zip(units, found, strict=True)}
+
+    def _check(self, docs: list[Doc], start: int, end: int, does: str) -> None:
+        """Check that docs have the words of a part of the corpus."""
+        words = [token.text for doc in docs for token in doc]
+        wanted = self._gold.words[start:end]
+        if words != wanted:
+            pairs = zip([*words, "nothing"], [*wanted, "nothing"])
+            at, (has, other) = next((i, pair) for i, pair in enumerate(pairs) if len({*pair}) > 1)
+            raise InputError(
+                f"{self.name}: {does} {has!r} as token {start + at} of the corpus, where the gold "
+                f"token is {other!r}; leave out what changes tokens, or a limit of the reader"
+            )
+
+
+def _batches(docs: list[Doc]) -> Iterator[list[Doc]]:
+    batch: list[Doc] = []
+    for document in document_batches(docs, 1):
+        batch += document
+        if sum(map(len, batch)) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _of_gold_words(example: Example) -> Doc:
+    """Give the doc to predict, with the words of the reference."""
+    if same_tokens(example):
+        return example.predicted
+    doc = unannotated(example.reference, sentences=False)
+    doc.user_data.update(example.predicted.user_data)
+    return doc
+
+
+def _of_tag(row: NDArray[numpy.float64], tag: str, tags: Sequence[str]) -> float:
+    return float(row[tags.index(tag)]) if tag in tags else 0.0

@@ -1,0 +1,242 @@
+"""The app of a server: its page and its HTTP interface."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, Field
+
+from spacy_psa import __version__
+from spacy_psa.annotation.rows import json_line
+from spacy_psa.errors import InputError
+from spacy_psa.studio.server.analysis import Evidence
+from spacy_psa.studio.server.batches import Batcher, QueueFull, Row
+from spacy_psa.studio.server.guard import Guard, TooLarge
+from spacy_psa.studio.server.metrics import Metrics
+from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.requests import HALF_A_PAIR, read_texts
+from spacy_psa.studio.server.settings import Settings
+from spacy_psa.studio.server.views import View
+
+STATIC = Path(__file__).parent / "static"
+TEXTS = {
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["texts"],
+                "properties": {"texts": {"type": "array", "items": {"type": "string"}}},
+            }
+        },
+        "application/x-ndjson": {
+            "schema": {"type": "string", "description": 'A line {"text": …} for each text.'}
+        },
+    }
+}
+Answer = TypeVar("Answer")
+
+
+class AnalyseRequest(BaseModel):
+    """A text and what is known of it."""
+
+    text: str
+    model: str | None = Field(None, description="The name of the model; by default the first.")
+    evidence: list[Evidence] = Field([], description="What is known, and counts for all answers.")
+    sentences: list[int] | None = Field(None, description="The sentences to answer for.")
+    limit: int | None = Field(None, ge=1, description="Number of sentences to answer for.")
+    k: int = Field(5, ge=1, le=50, description="Number of analyses of each sentence.")
+
+
+class AttentionRequest(BaseModel):
+    """A sentence of a text."""
+
+    text: str
+    sentence: int = Field(ge=0, description="Its number, from 0.")
+    model: str | None = None
+
+
+def create_app(
+    models: Sequence[ServedModel], settings: Settings | None = None, views: Sequence[View] = ()
+) -> Any:
+    """Make the app.
+
+    Args:
+        models: the pipelines, at least one; the first is the default.
+        settings: the limits.
+        views: more pages.
+
+    Returns:
+        An ASGI app.
+
+    Examples:
+        >>> import spacy
+        >>> from starlette.testclient import TestClient
+        >>> app = create_app([ServedModel("blank", spacy.blank("en"))])
+        >>> client = TestClient(app, "http://localhost")
+        >>> client.post("/api/annotate", json={"texts": ["Ada left."]}).json()["docs"]
+        [{'text': 'Ada left.', 'ents': []}]
+    """
+    settings = settings or Settings()
+    metrics = Metrics()
+    batchers = {
+        model.name: Batcher(
+            model.annotate, settings.batch, settings.waiting, metrics.batches.observe
+        )
+        for model in models
+    }
+    served = {model.name: model for model in models}
+    metrics.waiting.set_function(lambda: sum(batcher.waiting for batcher in batchers.values()))
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        for batcher in batchers.values():
+            batcher.close()
+
+    app = FastAPI(
+        title="spacy-psa",
+        version=__version__,
+        docs_url=None,  # FastAPI's page loads its script from another server
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+
+    def chosen(name: str | None) -> str:
+        if name is not None and name not in served:
+            raise HTTPException(
+                404, f"There is no model {name!r}: take one of {', '.join(served)}."
+            )
+        return name or next(iter(served))
+
+    async def in_time(answer: Any) -> Any:
+        try:
+            return await asyncio.wait_for(answer, settings.max_seconds)
+        except asyncio.TimeoutError:  # not the built-in one in Python 3.10
+            raise HTTPException(
+                408, f"This took more than {settings.max_seconds:g} seconds: send less text."
+            ) from None
+
+    def within(text: str) -> str:
+        if len(text) > settings.max_chars:
+            raise HTTPException(
+                413, f"The text has more than {settings.max_chars:,} characters: split it."
+            )
+        return text
+
+    async def annotated(name: str, texts: list[str]) -> list[Row]:
+        try:
+            rows = await in_time(batchers[name].annotate(texts))
+        except QueueFull:
+            raise HTTPException(
+                429, "Too many texts wait: ask again later.", {"Retry-After": "5"}
+            ) from None
+        metrics.texts.inc(len(texts))
+        metrics.characters.inc(sum(map(len, texts)))
+        return list(rows)
+
+    @app.exception_handler(InputError)
+    async def of_input(request: Request, error: InputError) -> Response:
+        return JSONResponse({"detail": str(error)}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def of_fields(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body") or "The body"
+        return JSONResponse({"detail": f"{place}: {first['msg']}; correct it."}, 422)
+
+    @app.exception_handler(UnicodeEncodeError)
+    async def of_surrogates(request: Request, error: UnicodeEncodeError) -> Response:
+        return JSONResponse({"detail": HALF_A_PAIR}, 422)
+
+    @app.exception_handler(TooLarge)
+    async def of_size(request: Request, error: TooLarge) -> Response:
+        return JSONResponse(
+            {"detail": f"The request has more than {settings.max_bytes:,} bytes: split it."}, 413
+        )
+
+    @app.post("/api/annotate", openapi_extra={"requestBody": TEXTS}, response_model=None)
+    async def annotate(
+        request: Request,
+        model: Annotated[str | None, Query(description="The model; by default the first.")] = None,
+    ) -> Response | Row:
+        """Annotate texts: entities and span groups with probabilities, tags and trees.
+
+        Send `{"texts": […]}` and get `{"docs": […]}`; or send lines `{"text": …}` as
+        application/x-ndjson and get a line for each, in the same order.
+        """
+        name = chosen(model)
+        body = await in_time(request.body())
+        texts, lines = read_texts(body, request.headers.get("content-type", ""), settings)
+        if not lines:
+            return {"docs": await annotated(name, texts)}
+        first = await annotated(name, texts[: settings.batch])
+
+        async def stream() -> AsyncIterator[bytes]:
+            for row in first:
+                yield json_line(row)
+            for i in range(settings.batch, len(texts), settings.batch):
+                for row in await annotated(name, texts[i : i + settings.batch]):
+                    yield json_line(row)
+
+        return StreamingResponse(stream(), media_type="application/x-ndjson")
+
+    async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
+        model = served[chosen(name)]
+        return await in_time(batchers[model.name].call(partial(function, model)))
+
+    @app.post("/api/analyse")
+    async def analyse(asked: AnalyseRequest) -> Row:
+        """Analyse a text, with n-best, entropies and probabilities, given what is known of it."""
+        text = within(asked.text)
+
+        def analysed(model: ServedModel) -> Row:
+            return model.analyse(text, asked.evidence, asked.sentences, asked.k, asked.limit)
+
+        return dict(await with_model(asked.model, analysed))
+
+    @app.post("/api/attention")
+    async def attention(asked: AttentionRequest) -> Row:
+        """Read the attention weights and the gates over a sentence."""
+        text = within(asked.text)
+        return dict(
+            await with_model(asked.model, lambda model: model.attention(text, asked.sentence))
+        )
+
+    @app.get("/api/models")
+    async def listed() -> Row:
+        """List the models with their components and labels."""
+        return {
+            "models": [{"name": m.name, "components": m.components} for m in served.values()],
+            "max_chars": settings.max_chars,
+            "views": [{"name": view.name, "path": view.path} for view in views],
+        }
+
+    @app.get("/health")
+    async def health() -> Row:
+        """Say that the server answers."""
+        return {"status": "ok", "version": __version__}
+
+    @app.get("/metrics", response_model=None)
+    async def counters() -> Response:
+        """What the server has done so far, in the text format of Prometheus."""
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def interface() -> FileResponse:
+        return FileResponse(STATIC / "docs.html")
+
+    for view in views:
+        app.include_router(view.router(with_model))
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return Guard(app, settings, metrics)

@@ -1,0 +1,244 @@
+"""The pipelines of a server: rows of annotation, and the analyses of docs that a page looks at."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, cast
+
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_psa.annotation.rows import annotation
+from spacy_psa.errors import InputError
+from spacy_psa.memory import memory_zone
+from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses
+from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.sentences import sentence_bounds, sentence_starts
+from spacy_psa.studio.active_learning.tokens import Tokens
+from spacy_psa.studio.server.analysis import Evidence, attention_rows, chain_answer, parser_answer
+
+KEPT = 8  # texts whose scores are kept
+Row = dict[str, Any]
+
+
+class _Scored(NamedTuple):
+    """A text that the chain components have scored, without a doc: docs end with their zone."""
+
+    tokens: Tokens
+    analyses: dict[str, DocAnalyses]
+
+
+class ServedModel:
+    """A pipeline of a server. All methods are for one thread.
+
+    Args:
+        name: the name of the model on the page.
+        nlp: the pipeline. Its components of this package write confidences from now on.
+
+    Examples:
+        >>> import spacy
+        >>> model = ServedModel("blank", spacy.blank("en"))
+        >>> model.annotate(["Ada left."])
+        [{'text': 'Ada left.', 'ents': []}]
+    """
+
+    def __init__(self, name: str, nlp: Language):
+        self.name = name
+        self.replace(nlp)
+
+    def replace(self, nlp: Language) -> None:
+        """Put another pipeline in the place of the present one.
+
+        Args:
+            nlp: the pipeline. Its components of this package write confidences from now on.
+        """
+        for _, pipe in nlp.pipeline:
+            if isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
+                register()
+                pipe.confidence = True
+        self.nlp = nlp
+        self._scored: OrderedDict[str | Tokens, _Scored] = OrderedDict()
+
+    @property
+    def components(self) -> list[Row]:
+        """The components that the page can show, with their labels."""
+        found = []
+        for name, pipe in self.nlp.pipeline:
+            kind = _kind(pipe)
+            if kind:
+                labels = list(pipe.labels)  # type: ignore[attr-defined]
+                if kind == "trees":
+                    labels = sorted({one for label in labels for one in label.split()})
+                found.append({"name": name, "kind": kind, "labels": labels})
+        return found
+
+    def annotate(self, texts: Sequence[str]) -> list[Row]:
+        """Annotate texts; memory does not grow with the number of calls."""
+        with memory_zone(self.nlp):
+            docs = self.nlp.pipe(texts)
+            return [{"text": doc.text, **annotation(doc)} for doc in docs]
+
+    def analyse(
+        self,
+        text: str,
+        evidence: list[Evidence],
+        sentences: Iterable[int] | None,
+        k: int,
+        limit: int | None = None,
+    ) -> Row:
+        """Analyse a text under evidence.
+
+        A sentence of the answer ends where one ends for all components that the page shows: where
+        a component before the sentencizer gets the text as a whole, the text is one sentence.
+
+        Args:
+            text: the text.
+            evidence: what is known.
+            sentences: the numbers of the sentences to answer for; None for all.
+            k: number of analyses of each sentence.
+            limit: number of sentences to answer for, from the first of `sentences`; None for all.
+
+        Raises:
+            InputError: if the evidence contradicts itself, or names what is not there.
+        """
+        with self.scored(text) as (doc, scores):
+            bounds = sentence_bounds(doc)
+            names = {component["name"] for component in self.components}
+            for one in evidence:
+                if one.component not in names:
+                    raise InputError(
+                        f"the model {self.name} has no component {one.component!r} that takes "
+                        f"evidence: take one of {', '.join(sorted(names)) or '(none)'}"
+                    )
+            chosen = range(len(bounds)) if sentences is None else sorted(set(sentences))
+            chosen = list(chosen)[:limit]
+            if any(not 0 <= i < len(bounds) for i in chosen):
+                raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
+            answers = {}
+            asked: defaultdict[str, list[Evidence]] = defaultdict(list)
+            for one in evidence:
+                asked[one.component].append(one)
+            for name, analyses in scores.items():
+                pipe = cast(SequenceLabeler, self.nlp.get_pipe(name))
+                answers[name] = chain_answer(pipe, analyses, asked[name], chosen, k)
+            for name, parser, seen in self._before_parsers(text):
+                answers[name] = parser_answer(parser, seen, bounds, asked[name], chosen, k)
+            order = [name for name in self.nlp.pipe_names if name in answers]
+            return {
+                "sentences": [
+                    {
+                        "number": i,
+                        "start": bounds[i][0],
+                        "tokens": [
+                            [token.text, token.whitespace_] for token in doc[slice(*bounds[i])]
+                        ],
+                        "components": {name: answers[name][i] for name in order},
+                    }
+                    for i in chosen
+                ],
+                "count": len(bounds),
+            }
+
+    def attention(self, text: str, sentence: int) -> Row:
+        """Read the attention over a sentence, from the components that have some.
+
+        Raises:
+            InputError: if no component has attention of its own, or there is no such sentence.
+        """
+        from spacy_psa.analysis.attention import inspect
+
+        with memory_zone(self.nlp):
+            shown = self._scored_text(text, keep=True).tokens.doc(self.nlp.vocab)
+            bounds = sentence_bounds(shown)
+            if not 0 <= sentence < len(bounds):
+                raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
+            found = {}
+            doc = self.nlp.make_doc(text)
+            for name, pipe in self.nlp.pipeline:
+                if hasattr(pipe, "model"):
+                    with suppress(InputError, ValueError):
+                        found[name] = attention_rows(inspect(pipe, [doc]), *bounds[sentence])
+                doc = pipe(doc)
+            if not found:
+                raise InputError(
+                    f"no component of the model {self.name} has a layer with attention: "
+                    "open one with PSABiLSTM.v1, SelfAttentiveBiLSTM.v1 or a transformer"
+                )
+            return {"components": found}
+
+    @contextmanager
+    def scored(
+        self, text: str | Tokens, *, keep: bool = True
+    ) -> Iterator[tuple[Doc, dict[str, DocAnalyses]]]:
+        """Open a text with the analyses of each chain component; they end with the block.
+
+        Args:
+            text: the text, or its tokens.
+            keep: whether the scores are kept for the next question.
+        """
+        with memory_zone(self.nlp):
+            found = self._scored_text(text, keep)
+            doc = found.tokens.doc(self.nlp.vocab)
+            yield doc, {name: analyses.on(doc) for name, analyses in found.analyses.items()}
+
+    def _scored_text(self, text: str | Tokens, keep: bool) -> _Scored:
+        if text in self._scored:
+            self._scored.move_to_end(text)
+            return self._scored[text]
+        doc = self.nlp.make_doc(text) if isinstance(text, str) else text.doc(self.nlp.vocab)
+        analyses, starts = {}, []
+        shown = [name for name, pipe in self.nlp.pipeline if _kind(pipe)]
+        labelers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+        for name, pipe in self.nlp.pipeline:
+            if name in shown:
+                starts.append(sentence_starts(doc))
+            if isinstance(pipe, SequenceLabeler):
+                analyses[name] = pipe.analyses(doc)
+                labelers.remove(name)
+            if name in shown[-1:]:  # What comes after the last of them changes nothing on the page.
+                break
+            if labelers or not isinstance(pipe, ConstituencyParser):
+                doc = pipe(doc)
+        tokens = Tokens.of(doc)
+        if starts:
+            tokens = tokens._replace(starts=self._shared(starts, tokens))
+        without_doc = {name: found.on(None) for name, found in analyses.items()}
+        scored = _Scored(tokens, without_doc)
+        if keep:
+            self._scored[text] = scored
+        while len(self._scored) > KEPT:
+            self._scored.popitem(last=False)
+        return scored
+
+    def _shared(self, starts: list[list[bool]], tokens: Tokens) -> tuple[bool, ...]:
+        """Find where a sentence begins for each component that the page shows."""
+        if any(len(own) != len(tokens.words) for own in starts):
+            raise InputError(
+                f"the model {self.name} changes the tokens between the components that the page "
+                "shows: put what does so before all of them"
+            )
+        return tuple(all(own) for own in zip(*starts, strict=True))
+
+    def _before_parsers(self, text: str) -> Iterator[tuple[str, ConstituencyParser, Doc]]:
+        """Give each parser the doc that it gets in the pipeline."""
+        left = sum(isinstance(pipe, ConstituencyParser) for _, pipe in self.nlp.pipeline)
+        doc = self.nlp.make_doc(text)
+        for name, pipe in self.nlp.pipeline:
+            if isinstance(pipe, ConstituencyParser):
+                yield name, pipe, doc
+                left -= 1
+            if not left:  # What comes after the last of them changes nothing.
+                return
+            doc = pipe(doc)
+
+
+def _kind(pipe: Any) -> str:
+    """Say what the page shows of a component; empty for nothing."""
+    for kind, of in (("spans", SpanLabeler), ("tags", CRFTagger), ("trees", ConstituencyParser)):
+        if isinstance(pipe, of):
+            return kind
+    return ""

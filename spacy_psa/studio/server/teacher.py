@@ -1,0 +1,122 @@
+"""Runs Teach beside the server, and puts the model that it gives in place."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from spacy.language import Language
+
+from spacy_psa.errors import InputError
+from spacy_psa.loading import load_pipeline
+from spacy_psa.studio.active_learning.teach_process import Lesson
+
+Put = Callable[[Language], Awaitable[Any]]
+PROGRAM = "spacy_psa.studio.active_learning.teach_process"
+
+
+class Teacher:
+    """Trains in a process of its own, one training at a time.
+
+    Args:
+        lesson: what to train, and from what. After a training whose model is taken, the next one
+            goes on from that model.
+
+    Attributes:
+        status: how it stands, as plain data: `state` is idle, running, taken, kept, stopped or
+            failed; `message` says it in words.
+
+    Examples:
+        >>> teacher = Teacher(Lesson(model="m", store="s", component="ner", output="o"))
+        >>> teacher.status["state"]
+        'idle'
+    """
+
+    def __init__(self, lesson: Lesson):
+        self.lesson = lesson
+        self.status: dict[str, Any] = {"state": "idle", "message": ""}
+        self._task: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    def start(self, put: Put) -> None:
+        """Begin a training.
+
+        Args:
+            put: puts a pipeline in the place of the one that is served.
+
+        Raises:
+            InputError: if one is running.
+        """
+        if self._task is not None and not self._task.done():
+            raise InputError("Teach is running: wait for its end, or stop it")
+        self.status = {"state": "running", "message": "Teach begins …"}
+        self._task = asyncio.get_running_loop().create_task(self._run(put))
+
+    def stop(self) -> None:
+        """End a training that runs; nothing changes."""
+        if self._process is not None and self._process.returncode is None:
+            self.status = {"state": "stopped", "message": "Teach was stopped; nothing changed."}
+            self.kill()
+
+    def kill(self) -> None:
+        """End the process of a training, if there is one."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def _run(self, put: Put) -> None:
+        try:
+            last = await self._lines()
+            if self.status["state"] == "stopped":
+                return
+            if "error" in last:
+                raise InputError(last["error"])
+            if "taken" not in last:
+                raise InputError("its process ended without an answer; is there memory enough?")
+            if last["taken"]:
+                model = str(self.lesson.output)
+                nlp = await asyncio.to_thread(load_pipeline, model, self.lesson.gpu_id)
+                await put(nlp)
+                self.lesson = self.lesson.model_copy(update={"model": model})
+            self.status = {"state": "taken" if last["taken"] else "kept", "message": _told(last)}
+        except Exception as error:  # whatever it is, the server goes on with the model it has
+            why = " ".join(str(getattr(error, "detail", error)).split()) or type(error).__name__
+            message = f"Teach failed, and nothing changed: {why}"
+            self.status = {"state": "failed", "message": message}
+
+    async def _lines(self) -> dict[str, Any]:
+        """Run the process, and follow its progress; the last line that it wrote."""
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", PROGRAM),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        last: dict[str, Any] = {}
+        try:
+            with suppress(ConnectionError):
+                self._process.stdin.write(self.lesson.model_dump_json().encode() + b"\n")
+                await self._process.stdin.drain()
+            async for line in self._process.stdout:
+                last = json.loads(line)
+                if "epoch" in last and self.status["state"] == "running":
+                    message = (
+                        f"Teach: pass {last['epoch']} of at most {last['of']}, score "
+                        f"{last['score']:.4f}, before {last['before']:.4f}"
+                    )
+                    self.status = {"state": "running", "message": message}
+            await self._process.wait()
+        finally:
+            self.kill()
+        return last
+
+
+def _told(last: dict[str, Any]) -> str:
+    scores = f"score {last['score']:.4f} instead of {last['before']:.4f} on {last['dev']} texts"
+    if last["taken"]:
+        return f"Taught from {last['texts']} texts. The new model is in use: {scores}."
+    return f"Taught from {last['texts']} texts. The model stays as it is: {scores} would be worse."

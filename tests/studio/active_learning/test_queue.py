@@ -1,0 +1,108 @@
+"""How useful a text is, against all of its analyses one by one; and the order of texts."""
+
+import math
+
+import pytest
+
+from spacy_psa.studio.active_learning.order import Order
+from spacy_psa.studio.active_learning.queue import TextQueue
+from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
+from spacy_psa.studio.active_learning.usefulness import usefulness
+from tests.helpers.pipelines import random_nlp, spans_of
+
+TEXTS = ["Ada met Bob", "Evans in Bath", "Leeds", "He left Acme"]
+EVIDENCE = [
+    {},
+    {"require": [(0, 1, "PER")]},
+    {"forbid": [(0, 1, "PER"), (0, 1, "ORG")]},
+    {"allow": {0: "O"}},
+]
+
+
+@pytest.fixture(scope="module", params=["BIOES", "BIO"])
+def nlp(request):
+    return random_nlp({"scheme": request.param})
+
+
+def enumerated(ner, doc, evidence, order):
+    """The same from all analyses of a doc with their probabilities."""
+    found = ner.decode(doc, k=100_000, **evidence).analyses
+    analyses = [(math.exp(log_prob), set(spans_of(spans))) for log_prob, spans in found]
+    assert sum(p for p, _ in analyses) == pytest.approx(1)
+    if order is Order.entropy:
+        return -sum(p * math.log(p) for p, _ in analyses if p) / len(doc)
+    best = analyses[0][1]
+    return sum(p * len(best ^ spans) for p, spans in analyses)
+
+
+@pytest.mark.parametrize("order", [Order.entropy, Order.errors])
+@pytest.mark.parametrize("evidence", EVIDENCE, ids=str)
+def test_usefulness_is_that_of_all_analyses_one_by_one(nlp, order, evidence):
+    ner = nlp.get_pipe("ner")
+    for text in TEXTS:
+        doc = nlp.make_doc(text)
+        found = usefulness(ner.analyses(doc).given(**evidence), order)
+        assert found == pytest.approx(enumerated(ner, doc, evidence, order), rel=1e-5, abs=1e-8)
+
+
+def test_a_text_of_several_sentences_counts_each():
+    nlp = random_nlp()
+    nlp.add_pipe("sentencizer", first=True)
+    ner = nlp.get_pipe("ner")
+    (both,) = split_into_sentences(nlp, "ner", [nlp.make_doc("Ada met Bob. Evans left.")])
+    assert Tokens.of(both).starts == (True, False, False, False, True, False, False)
+    parts = [nlp.make_doc("Ada met Bob."), nlp.make_doc("Evans left.")]
+    assert usefulness(ner.analyses(both), Order.errors) == pytest.approx(
+        sum(usefulness(ner.analyses(part), Order.errors) for part in parts)
+    )
+    assert usefulness(ner.analyses(both), Order.entropy) == pytest.approx(
+        sum(usefulness(ner.analyses(part), Order.entropy) * len(part) for part in parts) / 7
+    )
+
+
+def everything(queue):
+    found = []
+    while (number := queue.next(found)) is not None:
+        found.append(number)
+    return found
+
+
+@pytest.mark.parametrize("order", [Order.entropy, Order.errors])
+def test_the_most_useful_text_is_first(order):
+    nlp = random_nlp()
+    ner = nlp.get_pipe("ner")
+    values = [enumerated(ner, nlp.make_doc(text), {}, order) for text in TEXTS]
+    queue = TextQueue(range(4), order)
+    for number in queue.stale(9):
+        queue.put(number, usefulness(ner.analyses(nlp.make_doc(TEXTS[number])), order))
+    assert everything(queue) == sorted(range(4), key=lambda i: -values[i])
+    assert queue.stale(9) == []
+
+
+def test_a_new_model_makes_all_values_stale_and_keeps_them_until_they_are_computed():
+    queue = TextQueue([1, 2, 3], Order.entropy)
+    for number, value in [(1, 0.1), (2, 0.9), (3, 0.5)]:
+        queue.put(number, value)
+    queue.renew()
+    assert queue.stale(2) == [2, 3]
+    assert queue.stale(9, done=[2]) == [3, 1]
+    queue.put(2, 0.2)
+    assert queue.stale(9) == [3, 1]
+    assert everything(queue) == [3, 2, 1]
+
+
+def test_the_random_order_is_that_of_its_seed_and_needs_no_model():
+    one, same, other = (TextQueue(range(50), Order.random, seed) for seed in (1, 1, 2))
+    assert everything(one) == everything(same) != everything(other)
+    assert sorted(everything(one)) == list(range(50)) != everything(one)
+    assert one.stale(9) == []
+
+
+def test_skipped_texts_come_last_in_the_order_of_skips_and_those_of_others_after_them():
+    queue = TextQueue([1, 2, 3, 4], Order.entropy)
+    for number in (1, 2, 3, 4):
+        queue.put(number, -number)
+    assert queue.next([], {1: 8, 2: 5}) == 3
+    assert queue.next([3, 4], {1: 8, 2: 5}) == 2
+    assert queue.next([3, 4], {1: 8, 2: 5}, taken=[2]) == 1
+    assert queue.next([1, 2, 3, 4]) is None

@@ -1,0 +1,262 @@
+"""Teach: training from decisions on a tiny model, in this process and in one of its own."""
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spacy_psa.errors import InputError
+from spacy_psa.studio.active_learning.export import ExportCounts, decided_texts, reference_doc
+from spacy_psa.studio.active_learning.store import open_store
+from spacy_psa.studio.active_learning.teach_process import Lesson, run
+from spacy_psa.studio.active_learning.teaching import EPOCHS, teach
+from tests.helpers.decided import accept, decide_all, dev_file, reject, small_store
+from tests.helpers.embedders import LISTENER
+from tests.helpers.patience import PATIENCE
+from tests.helpers.pipelines import (
+    TEXTS,
+    entities,
+    make_chunk_examples,
+    make_examples,
+    make_nlp,
+    parameters,
+    small_encoder,
+    small_model,
+    train,
+)
+
+
+def untrained(rate=0.02, **settings):
+    """A pipeline with random weights and a config that learns quickly."""
+    nlp = make_nlp(**settings)
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": rate}
+    train(nlp, steps=0)
+    return nlp
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    """A lesson whose model is untrained and whose texts are all decided but for one."""
+    untrained().to_disk(tmp_path / "model")
+    file = tmp_path / "names.sqlite"
+    with small_store(file, TEXTS) as store:
+        decide_all(store, skip=lambda number: number == 8)
+        store.decide(8, "ann", "ner", [accept(3, 4, "ORG"), reject(1, 2, "PER")])
+    return Lesson(
+        model=str(tmp_path / "model"),
+        store=file,
+        component="ner",
+        output=tmp_path / "names-model",
+    )
+
+
+def told(lesson):
+    lines = io.StringIO()
+    run(lesson, lines)
+    return [json.loads(line) for line in lines.getvalue().splitlines()]
+
+
+def test_a_model_that_is_not_worse_is_saved_and_predicts_what_was_decided(lesson, tmp_path):
+    lesson = lesson.model_copy(update={"dev": dev_file(tmp_path / "dev.spacy")})
+    *epochs, last = told(lesson)
+    assert last["taken"]
+    assert last["score"] > last["before"]
+    assert last["score"] == max(epoch["score"] for epoch in epochs)
+    assert (last["texts"], last["dev"]) == (8, 8)
+    assert [epoch["epoch"] for epoch in epochs] == list(range(1, len(epochs) + 1))
+    assert len(epochs) <= EPOCHS
+    nlp = spacy.load(lesson.output)
+    scores = nlp.evaluate(make_examples(nlp))
+    assert scores["ents_f"] == pytest.approx(last["score"])
+    assert nlp.get_pipe("ner").incorrect_spans_key is None
+    assert not (tmp_path / ".names-model.new").exists()
+    assert told(lesson.model_copy(update={"model": str(lesson.output)}))[-1]["before"] == (
+        pytest.approx(last["score"])
+    )
+
+
+def test_without_development_data_texts_are_held_out_and_not_learned(lesson):
+    last = told(lesson)[-1]
+    assert (last["texts"], last["dev"]) == (7, 1)
+
+
+def test_a_model_that_is_worse_changes_nothing(lesson, tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_psa.studio.active_learning.teaching._score", Falling())
+    nlp = spacy.load(lesson.model)
+    before = nlp.to_bytes()
+    with open_store(lesson.store, reading=True) as store:
+        docs = [
+            reference_doc(one, store.component, nlp.vocab)
+            for one in decided_texts(store, None, ExportCounts())
+        ]
+    taught = teach(nlp, "ner", docs, docs)
+    assert not taught.taken
+    assert nlp.to_bytes() == before
+    monkeypatch.setattr("spacy_psa.studio.active_learning.teaching._score", Falling())
+    last = told(lesson)[-1]
+    assert not last["taken"]
+    assert not lesson.output.exists()
+
+
+class Falling:
+    """A score that is lower each time."""
+
+    def __init__(self):
+        self.value = 1.0
+
+    def __call__(self, *arguments):
+        self.value -= 0.1
+        return self.value
+
+
+def test_other_training_data_is_mixed_in(lesson, tmp_path):
+    dev = dev_file(tmp_path / "dev.spacy")
+    nlp = spacy.load(lesson.model)
+    with open_store(lesson.store, reading=True) as store:
+        one = next(decided_texts(store, None, ExportCounts()))
+        doc = reference_doc(one, store.component, nlp.vocab)
+    gold = [example.reference for example in make_examples(nlp)]
+    alone = teach(spacy.load(lesson.model), "ner", [doc], gold)
+    mixed = teach(nlp, "ner", [doc], gold, replayed=gold)
+    assert mixed.score > alone.score
+    assert told(lesson.model_copy(update={"train": dev, "dev": dev}))[-1]["taken"]
+
+
+def test_only_the_component_learns(lesson):
+    nlp = make_nlp()
+    nlp.add_pipe("crf_tagger", name="tagger", config={"model": small_model()})
+    examples = make_examples(nlp)
+    for example in examples:
+        for token in example.reference:
+            token.tag_ = "X" if token.ent_type else "Y"
+    nlp.initialize(lambda: examples)
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+    before = [parameter.clone() for parameter in parameters(nlp.get_pipe("tagger"))]
+    old = [parameter.clone() for parameter in parameters(nlp.get_pipe("ner"))]
+    gold = [example.reference for example in examples]
+    assert teach(nlp, "ner", gold, gold).taken
+    after = parameters(nlp.get_pipe("tagger"))
+    assert all((one == other).all() for one, other in zip(before, after, strict=True))
+    assert any((a != b).any() for a, b in zip(old, parameters(nlp.get_pipe("ner"))))
+
+
+def listening(*names):
+    """Recognizers that share a tok2vec."""
+    nlp = spacy.blank("en")
+    embed = small_model()["tok2vec"]["embed"]
+    shared = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": small_encoder()}
+    nlp.add_pipe("tok2vec", config={"model": shared})
+    model = {"@architectures": "spacy-psa.CRF.v1", "tok2vec": LISTENER}
+    for name in names:
+        nlp.add_pipe("crf_ner", name=name, config={"model": model})
+    examples = make_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+    return nlp, [example.reference for example in examples]
+
+
+def test_what_the_component_listens_to_learns_with_it():
+    nlp, gold = listening("ner")
+    before = nlp.get_pipe("tok2vec").model.to_bytes()
+    taught = teach(nlp, "ner", gold, gold)
+    assert taught.score > taught.before
+    assert nlp.get_pipe("tok2vec").model.to_bytes() != before
+
+
+def test_the_sentences_of_a_document_are_read_together(monkeypatch):
+    nlp = untrained()
+    gold = [example.reference for example in make_examples(nlp)]
+    for i, doc in enumerate(gold):
+        doc.user_data["document"] = i // 5
+    read = []
+    pipe = nlp.get_pipe("ner")
+    predict = pipe.predict
+    monkeypatch.setattr(
+        pipe,
+        "predict",
+        lambda docs: read.append([doc.user_data["document"] for doc in docs]) or predict(docs),
+    )
+    teach(nlp, "ner", gold, gold)
+    assert read[0] == [0] * 5 + [1] * 3
+
+
+def test_a_shared_tok2vec_is_one_error():
+    nlp, gold = listening("ner", "other")
+    with pytest.raises(InputError, match="ner shares tok2vec with other, which Teach would change"):
+        teach(nlp, "ner", gold, gold)
+
+
+def test_a_chunker_learns_from_complete_texts(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("crf_chunker", name="chunker", config={"model": small_model()})
+    examples = make_chunk_examples(nlp)
+    nlp.initialize(lambda: examples)
+    nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+    gold = [example.reference for example in examples]
+    taught = teach(nlp, "chunker", gold, gold)
+    assert taught.score > taught.before
+
+
+def test_nothing_to_learn_from_or_to_measure_by_is_one_error(lesson, tmp_path):
+    nlp = spacy.load(lesson.model)
+    gold = [example.reference for example in make_examples(nlp)]
+    with pytest.raises(InputError, match="no decided text to learn from"):
+        teach(nlp, "ner", [], gold)
+    with pytest.raises(InputError, match="no development data"):
+        teach(nlp, "ner", gold, [])
+    bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold]
+    with pytest.raises(InputError, match="no annotation that ner predicts"):
+        teach(nlp, "ner", gold, bare)
+    with open_store(lesson.store) as store:
+        while store.undo("ann", "ner"):
+            pass
+        store.decide(1, "ann", "ner", [accept(0, 2, "PER")])
+    with pytest.raises(InputError, match="one text in 5 is kept for that, and none of these"):
+        told(lesson)
+    assert not lesson.output.exists()
+
+
+def test_development_data_with_an_unknown_label_counts_as_missed(lesson, tmp_path):
+    nlp = spacy.blank("en")
+    (doc,) = [example.reference for example in make_examples(nlp, ["[Ada|DATE] left"])]
+    DocBin(docs=[doc]).to_disk(tmp_path / "dev.spacy")
+    last = told(lesson.model_copy(update={"dev": tmp_path / "dev.spacy"}))[-1]
+    assert (last["before"], last["score"], last["taken"]) == (0, 0, True)
+
+
+def test_training_data_with_an_unknown_label_is_one_error(lesson, tmp_path):
+    dev = dev_file(tmp_path / "dev.spacy")
+    (doc,) = [e.reference for e in make_examples(spacy.blank("en"), ["[Ada|DATE] left"])]
+    DocBin(docs=[doc]).to_disk(tmp_path / "train.spacy")
+    with pytest.raises(InputError, match="the label 'DATE', which is not among the labels"):
+        told(lesson.model_copy(update={"dev": dev, "train": tmp_path / "train.spacy"}))
+    assert not lesson.output.exists()
+
+
+def test_the_process_writes_lines_of_json_or_one_error(lesson, tmp_path):
+    command = [sys.executable, "-m", "spacy_psa.studio.active_learning.teach_process"]
+
+    def process(lesson):
+        content = lesson.model_dump_json() + "\n"
+        result = subprocess.run(
+            command, input=content, capture_output=True, text=True, timeout=PATIENCE
+        )
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    dev = dev_file(tmp_path / "dev.spacy")
+    assert process(lesson.model_copy(update={"dev": dev}))[-1]["taken"]
+    nlp = spacy.load(lesson.output)
+    assert entities(nlp(TEXTS[5])) == [(0, 1, "PER")]
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    (error,) = process(lesson.model_copy(update={"output": blocked / "names-model"}))
+    assert "cannot be written" in error["error"]
+
+
+def test_a_model_that_is_not_there_is_one_error(lesson, tmp_path):
+    with pytest.raises(InputError, match="no pipeline to open"):
+        run(lesson.model_copy(update={"model": str(tmp_path / "none")}), io.StringIO())

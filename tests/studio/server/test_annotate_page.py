@@ -1,0 +1,370 @@
+"""The page Annotate, in a real browser."""
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+from playwright.sync_api import expect
+from spacy.tokens import DocBin
+from spacy.vocab import Vocab
+
+from spacy_psa.studio.active_learning.decisions import Decided
+from tests.helpers.annotating import SPOKEN, annotating
+from tests.helpers.decided import decide_all, dev_file
+from tests.helpers.pipelines import TEXTS, random_nlp
+from tests.helpers.serving import running
+
+HTML = "<img src=x onerror=\"document.title='bad'\"> <b>Ada</b> met <script>alert(1)</script> Evans"
+
+
+@pytest.fixture
+def lines():
+    return SPOKEN
+
+
+@pytest.fixture
+def nlp(served):
+    return served.nlp
+
+
+@pytest.fixture
+def options():
+    return {}
+
+
+@pytest.fixture
+def opened(nlp, lines, options, tmp_path):
+    """The work, and the address of its server."""
+    with (
+        annotating(nlp, tmp_path, lines, **options) as (work, app),
+        running(app) as address,
+    ):
+        yield work, address
+
+
+@pytest.fixture
+def address(opened):
+    return opened[1]
+
+
+@pytest.fixture
+def work(opened, page):
+    """The page shows the first text."""
+    page.goto(f"{opened[1]}/annotate")
+    page.wait_for_selector("#result .word")
+    return opened[0]
+
+
+def shoot(page, shots, name):
+    if shots:
+        shots.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(shots / f"annotate-{name}.png"), full_page=True)
+
+
+def shown(page):
+    return "".join(page.locator("#result .word").all_inner_texts())
+
+
+def number(work, page):
+    """The number of the text that is shown."""
+    texts = work.store.texts(work.store.lengths())
+    (found,) = [t.number for t in texts if "".join(t.tokens.words) == shown(page)]
+    return found
+
+
+def decided(work, page, annotator="ann"):
+    return work.store.decided(number(work, page), annotator, "ner")
+
+
+def saved(page):
+    expect(page.locator("#status")).to_have_text("Saved.")
+
+
+def test_a_suggestion_is_accepted_and_rejected_by_mouse(page, work, shots):
+    shoot(page, shots, "wide")
+    assert "%" in page.locator(".span .name").first.inner_text()
+    assert page.locator(".span.required").count() == 0
+    page.locator(".span").first.click(position={"x": 5, "y": 8})
+    shoot(page, shots, "menu")
+    page.get_by_role("button", name="Right:").click()
+    saved(page)
+    assert page.locator(".span.required").count() == 1
+    ((start, end, label),) = decided(work, page).accepted
+    page.locator(".span.required").click(position={"x": 5, "y": 8})
+    page.get_by_role("button", name=f"Wrong: not {label}").click()
+    page.wait_for_selector(".chips button")
+    assert decided(work, page) == Decided((), ((start, end, label),))
+    shoot(page, shots, "rejected")
+    page.click(".chips button")
+    page.wait_for_selector(".chips button", state="detached")
+    assert decided(work, page) == Decided()
+    assert "0 of 3 texts done" in page.inner_text("#counts")
+
+
+def test_a_span_is_made_by_dragging_and_corrected_to_another_label_and_bounds(page, work):
+    def drag(first, last, label):
+        nodes = page.locator("#result .word")
+        one, other = nodes.nth(first).bounding_box(), nodes.nth(last).bounding_box()
+        page.mouse.move(one["x"] + 3, one["y"] + 8)
+        page.mouse.down()
+        page.mouse.move(other["x"] + 3, other["y"] + 8, steps=6)
+        page.mouse.up()
+        page.locator("#menu").get_by_role("button", name=label, exact=True).click()
+        expect(page.locator(".span.required .name")).to_contain_text(f"{label} 100%")
+
+    drag(0, 2, "ORG")
+    assert decided(work, page).accepted == ((0, 3, "ORG"),)
+    drag(0, 1, "PER")
+    assert decided(work, page).accepted == ((0, 2, "PER"),)
+    page.locator(".span.required").click(position={"x": 5, "y": 8})
+    page.locator("#menu").get_by_role("button", name="LOC", exact=True).click()
+    expect(page.locator(".span.required .name")).to_contain_text("LOC")
+    assert decided(work, page) == Decided(((0, 2, "LOC"),))
+
+
+def test_nothing_here_and_undecided_again(page, work):
+    page.locator("#result .word").nth(1).click()
+    page.locator("#menu").get_by_role("button", name="Nothing here").click()
+    page.wait_for_selector(".word.outside")
+    assert decided(work, page).outside == {1}
+    page.locator("#result .word").nth(1).click()
+    page.locator("#menu").get_by_role("button", name="Undecided again").click()
+    page.wait_for_selector(".word.outside", state="detached")
+    assert decided(work, page) == Decided()
+
+
+def test_an_export_is_downloaded(page, work, tmp_path):
+    first = number(work, page)
+    page.locator("#result .word").nth(1).click()
+    page.locator("#menu").get_by_role("button", name="Nothing here").click()
+    saved(page)
+    with page.expect_download() as download:
+        page.get_by_role("link", name=".spacy").click()
+    assert download.value.suggested_filename == "names.spacy"
+    download.value.save_as(tmp_path / "names.spacy")
+    (doc,) = DocBin().from_disk(tmp_path / "names.spacy").get_docs(Vocab())
+    assert doc.text == work.store.text(first).tokens.text
+    assert [token.ent_iob_ for token in doc][:3] == ["", "O", ""]
+
+
+def test_right_as_shown_saves_all_suggestions_and_shows_the_next_text(page, work, shots):
+    first = number(work, page)
+    spans = page.locator(".span").count()
+    before = shown(page)
+    page.get_by_role("button", name="Right as shown").click()
+    expect(page.locator("#status")).to_have_text("Saved. The next text:")
+    found = work.store.decided(first, "ann", "ner")
+    assert len(found.accepted) == spans
+    assert found.covers(work.store.lengths()[first])
+    assert shown(page) != before
+    page.get_by_role("button", name="Nothing else here").click()
+    expect(page.locator("#status")).to_have_text("Saved. The next text:")
+    expect(page.locator("#counts")).to_contain_text("2 of 3 texts done")
+    page.get_by_role("button", name="Right as shown").click()
+    expect(page.locator("#result")).to_have_text("All texts are done.")
+    shoot(page, shots, "done")
+    page.click("#undo")
+    page.wait_for_selector("#result .word")
+    expect(page.locator("#counts")).to_contain_text("2 of 3 texts done")
+
+
+def test_the_keyboard_alone_suffices(page, work):
+    first = number(work, page)
+    length = work.store.lengths()[first]
+    assert page.evaluate("document.activeElement.classList.contains('span')")
+    page.keyboard.press("y")
+    saved(page)
+    assert len(decided(work, page).accepted) == 1
+    page.keyboard.press("u")
+    expect(page.locator(".span.required")).to_have_count(0)
+    page.keyboard.press("x")
+    page.wait_for_selector(".chips button")
+    assert len(decided(work, page).rejected) == 1
+    page.keyboard.press("u")
+    page.wait_for_selector(".chips button", state="detached")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.classList.contains('word')"):
+            break
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("2")
+    expect(page.locator(".span.required .name")).to_contain_text("ORG")
+    assert decided(work, page).accepted == ((0, 2, "ORG"),)
+    page.keyboard.press("n")
+    expect(page.locator("#status")).to_have_text("Saved. The next text:")
+    expect(page.locator("#counts")).to_contain_text("1 of 3 texts done")
+    assert work.store.decided(first, "ann", "ner") == Decided(
+        ((0, 2, "ORG"),), (), frozenset(range(2, length))
+    )
+    second = number(work, page)
+    page.keyboard.press("s")
+    expect(page.locator("#counts")).to_contain_text("1 skipped")
+    expect(page.locator("#status")).to_have_text("")
+    assert number(work, page) != second
+    page.keyboard.press("d")
+    expect(page.locator("#counts")).to_contain_text("2 of 3 texts done")
+    page.keyboard.press("u")
+    expect(page.locator("#counts")).to_contain_text("1 of 3 texts done")
+
+
+def test_keys_in_the_field_of_the_name_are_letters(page, work):
+    page.locator("#annotator").fill("")
+    page.locator("#annotator").type("dusny")
+    page.keyboard.press("Tab")
+    expect(page.locator("#counts")).to_contain_text("0 decisions")
+    assert work.store.all_decided("ner") == {}
+    page.locator(".span").first.press("y")
+    saved(page)
+    assert decided(work, page, "dusny").accepted
+    page.reload()
+    page.wait_for_selector("#result .word")
+    assert page.input_value("#annotator") == "dusny"
+
+
+def test_a_browser_that_goes_away_loses_nothing(page, work, opened, new_context):
+    text = number(work, page)
+    page.locator(".span").first.press("y")
+    saved(page)
+    accepted = decided(work, page).accepted
+    page.goto("about:blank")
+    other = new_context().new_page()
+    other.goto(f"{opened[1]}/annotate")
+    other.wait_for_selector("#result .word")
+    expect(other.locator("#counts")).to_contain_text("1 decision ")
+    assert work.store.decided(text, "ann", "ner").accepted == accepted
+    other.evaluate(
+        "text => fetch('/api/annotation/decide', {method: 'POST', keepalive: true, "
+        "headers: {'Content-Type': 'application/json'}, body: JSON.stringify({annotator: 'ann', "
+        "text, decisions: [{verdict: 'complete', start: 0, end: 1}]})}) && null",
+        text,
+    )
+    other.context.close()
+    page.goto(f"{opened[1]}/annotate")
+    expect(page.locator("#counts")).to_contain_text("2 decisions")
+
+
+def test_a_decision_that_no_analysis_agrees_with_is_one_line_and_is_not_saved(page, work):
+    page.route(
+        "**/api/annotation/decide",
+        lambda route: route.continue_(
+            post_data=route.request.post_data.replace('"end":', '"end":9')
+        ),
+    )
+    page.locator(".span").first.press("y")
+    expect(page.locator("#error")).to_contain_text("is no stretch of a text")
+    assert decided(work, page) == Decided()
+
+
+def test_a_server_that_is_away_is_one_line(page, work):
+    page.route("**/api/annotation/decide", lambda route: route.abort())
+    # Chromium itself writes the failed request to the console.
+    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('away')); }")
+    page.locator(".span").first.press("y")
+    expect(page.locator("#error")).to_contain_text("The server does not answer")
+
+
+class TestHTML:
+    @pytest.fixture
+    def lines(self):
+        return [HTML]
+
+    def test_html_in_a_text_stays_text(self, page, work):
+        assert page.locator("#result img, #result b, #result script").count() == 0
+        assert "<img" in shown(page)
+        page.locator("#result .word").first.click()
+        assert page.locator("#menu img").count() == 0
+        assert page.title() == "spacy-psa: annotate"
+
+
+class TestManySentences:
+    @pytest.fixture
+    def lines(self):
+        return ["Ada met Evans in Bath . " * 3]
+
+    def test_each_sentence_is_completed_by_itself(self, page, work, shots):
+        boxes = page.locator("#result article")
+        expect(boxes).to_have_count(3)
+        boxes.nth(1).get_by_role("button", name="Nothing else here").click()
+        saved(page)
+        assert "done" in boxes.nth(1).get_attribute("class")
+        assert decided(work, page).tokens == set(range(6, 12))
+        shoot(page, shots, "sentences")
+        boxes.nth(1).get_by_role("button", name="Undecided again").click()
+        expect(boxes.nth(1).get_by_role("button", name="Right as shown")).to_be_visible()
+        assert decided(work, page) == Decided()
+        boxes.nth(1).get_by_role("button", name="Nothing else here").click()
+        expect(boxes.nth(1).get_by_role("button", name="Undecided again")).to_be_visible()
+        page.keyboard.press("d")
+        expect(boxes.nth(2).get_by_role("button", name="Undecided again")).to_be_visible()
+        page.keyboard.press("d")
+        expect(page.locator("#counts")).to_contain_text("1 of 1 texts done")
+
+
+class TestShapes:
+    @pytest.fixture
+    def lines(self):
+        return ["ذهب Ada Lovelace إلى London . شلום Evans", *SPOKEN]
+
+    @pytest.mark.parametrize(
+        ("name", "width", "scheme"),
+        [("narrow", 360, "light"), ("dark", 1280, "dark"), ("narrow-dark-rtl", 360, "dark")],
+    )
+    def test_the_page_fits_narrow_dark_and_right_to_left(
+        self, page, work, shots, name, width, scheme
+    ):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        while ("ذهب" in shown(page)) != ("rtl" in name):
+            before = shown(page)
+            page.keyboard.press("s")
+            page.wait_for_function(
+                "old => [...document.querySelectorAll('#result .word')]"
+                ".map((e) => e.innerText).join('') !== old",
+                arg=before,
+            )
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if "rtl" in name:
+            assert (
+                page.evaluate("getComputedStyle(document.querySelector('.words')).direction")
+                == "rtl"
+            )
+        shoot(page, shots, name)
+
+
+class TestTeach:
+    @pytest.fixture
+    def nlp(self, tmp_path):
+        nlp = random_nlp()
+        nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
+        nlp.to_disk(tmp_path / "model")
+        return nlp
+
+    @pytest.fixture
+    def options(self, tmp_path):
+        return {"model": tmp_path / "model", "dev": dev_file(tmp_path / "dev.spacy")}
+
+    @pytest.fixture
+    def lines(self):
+        return TEXTS
+
+    def test_teach_trains_in_the_background_and_puts_the_model_in_place(
+        self, page, work, shots, tmp_path
+    ):
+        page.click("#teach")
+        expect(page.locator("#taught")).to_contain_text("Teach failed, and nothing changed")
+        shown_first = number(work, page)
+        decide_all(work.store, skip=lambda one: one == shown_first)
+        page.click("#teach")
+        expect(page.locator("#taught")).to_contain_text("Teach: pass")
+        expect(page.locator("#teach")).to_be_disabled()
+        shoot(page, shots, "teaching")
+        page.locator("#result .word").first.click()
+        page.locator("#menu").get_by_role("button", name="Nothing here").click()
+        saved(page)
+        assert number(work, page) == shown_first
+        expect(page.locator("#taught")).to_contain_text("The new model is in use")
+        expect(page.locator("#teach")).to_be_enabled()
+        expect(page.locator("#status")).to_have_text("")  # what the new model thinks is shown
+        shoot(page, shots, "taught")
+        assert number(work, page) == shown_first
+        assert (tmp_path / "names-model" / "meta.json").exists()
