@@ -1,4 +1,4 @@
-"""Examples in docstrings: they run, and every public class has one."""
+"""Examples in docstrings: they run, and what users call has one."""
 
 import doctest
 import importlib
@@ -7,6 +7,7 @@ import pkgutil
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from types import ModuleType
 
 import numpy
@@ -28,7 +29,8 @@ OPTIONAL = {  # package of an optional extra: the extra
     "svgling": "trees",
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-ROOMS = ("modules", "structs", "bridge", "architectures", "pipeline")
+ROOMS = ("modules", "structs")
+GROUPS = ("spacy_architectures", "thinc_optimizers", "thinc_schedules")
 
 # Public classes that need no example, as MODULE.NAME: the reason.
 WITHOUT_EXAMPLE: dict[str, str] = {}
@@ -95,8 +97,8 @@ def test_examples_of_docstrings_run(test):
     assert result.attempted and not result.failed, "".join(said)
 
 
-def public_classes() -> Iterator[tuple[str, type]]:
-    """The classes that a module of the rooms defines, by MODULE.NAME."""
+def used_by_users() -> Iterator[tuple[str, object]]:
+    """The modules, the distributions, and everything that a config can name."""
     for name in names():
         if name.removeprefix("spacy_psa.").partition(".")[0] not in ROOMS:
             continue
@@ -107,16 +109,20 @@ def public_classes() -> Iterator[tuple[str, type]]:
             defined = inspect.isclass(value) and (value.__module__, value.__name__) == (name, own)
             if defined and not own.startswith("_"):
                 yield f"{name}.{own}", value
+    for group in GROUPS:
+        for point in entry_points(group=group):
+            if point.value.startswith("spacy_psa."):
+                yield point.name, point.load()
 
 
-def has_example(cls: type) -> bool:
-    # Not cls.__doc__: a class without a docstring has the docstring of its base class.
-    docstring = vars(cls).get("__doc__")
+def has_example(each: object) -> bool:
+    # Not inspect.getdoc: a class without a docstring has the docstring of its base class.
+    docstring = vars(each).get("__doc__") if inspect.isclass(each) else each.__doc__
     return bool(docstring) and bool(doctest.DocTestParser().get_examples(docstring))
 
 
-def test_every_public_class_has_a_docstring_with_an_example():
-    classes = dict(public_classes())
-    missing = {name for name, cls in classes.items() if not has_example(cls)}
-    assert len(classes) > 50
+def test_what_users_call_has_an_example():
+    called = dict(used_by_users())
+    missing = {name for name, each in called.items() if not has_example(each)}
+    assert len(called) > 50
     assert sorted(missing) == sorted(WITHOUT_EXAMPLE)
