@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+from scripts.sample.generator import Generator
 from spacy_psa.corpora.bracketing import read_trees
-from spacy_psa.corpora.sample import Generator
 from spacy_psa.corpora.tag_schemes import spans_to_tags
 from spacy_psa.corpora.trees import ESCAPES
 

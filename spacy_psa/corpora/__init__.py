@@ -17,7 +17,6 @@ yield texts with their marks.
 | `corpus_check` | figures that show mistakes in a corpus |
 | `jsonl` | the JSON lines of the sample corpus |
 | `tree_corpus` | trees to train a parser on; `spacy-psa.TreeCorpus.v1` |
-| `sample`, `sample_grammar`, `sample_words` | the generator of the sample corpus |
 | `glove` | pretrained vectors for `spacy init vectors` |
 | `tag_schemes` | IOB1, IOB2 and BIOES tags |
 | `bracketing`, `trees` | constituency trees in brackets |

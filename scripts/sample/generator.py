@@ -1,9 +1,9 @@
 """Generates the sample corpus: sentences of a grammar, with words, tags, chunks, entities, trees.
 
-    python -m spacy_psa.corpora.sample OUTDIR --seed 0
+    python -m scripts.sample.generator OUTDIR --seed 0
 
-The same seed gives the same bytes in every process and on every machine. The module
-`sample_grammar` describes what makes the corpus hard.
+The same seed makes the same bytes in every process and on every machine. The module `grammar`
+describes why the corpus is hard.
 """
 
 import json
@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora import sample_words as vocabulary
+from scripts.sample import words as vocabulary
+from scripts.sample.grammar import PRODUCTIONS
 from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.corpora.sample_grammar import PRODUCTIONS
 from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import ESCAPES
 
@@ -42,12 +42,7 @@ class Word:
 
 @dataclass
 class Node:
-    """A constituent.
-
-    Examples:
-        >>> print(Node("NP", [Word("I", "PRP")]))
-        (NP (PRP I))
-    """
+    """A constituent."""
 
     label: str
     children: list["Node | Word"] = field(default_factory=list)
@@ -71,15 +66,7 @@ def _bracketed(child: Node | Word) -> str:
 
 
 def read_productions(text: str) -> dict[str, tuple[list[int], list[list[str]]]]:
-    """Read a grammar that is written as in `sample_grammar`.
-
-    Returns:
-        {left side: (weights, right sides)}.
-
-    Examples:
-        >>> read_productions("NP.name 4 -> _fullname=PER")
-        {'NP.name': ([4], [['_fullname=PER']])}
-    """
+    """Read a grammar as {left side: (weights, right sides)}."""
     productions: dict[str, tuple[list[int], list[list[str]]]] = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
@@ -121,17 +108,7 @@ def _invent(rng: random.Random, kind: str) -> str:
 
 
 class Generator:
-    """Draws the sentences of one split without end; each is a record as in the JSON lines.
-
-    Args:
-        seed: the seed of the sentences and of the invented names.
-        split: "train", "dev" or "test".
-
-    Examples:
-        >>> record = next(Generator(0, "train"))
-        >>> sorted(record)
-        ['chunks', 'ents', 'spaces', 'tags', 'tree', 'words']
-    """
+    """Draws the sentences of one split without end; each is a record as in the JSON lines."""
 
     def __init__(self, seed: int, split: str) -> None:
         self.rng = random.Random(f"sentences {seed} {split}")
@@ -155,7 +132,7 @@ class Generator:
         return self.rng.choices(sides, weights)[0]
 
     def _expand(self, symbol: str) -> list[Node | Word]:
-        """Expand a symbol to nodes and words; a part without a constituent gives several."""
+        """Expand a symbol to nodes and words; one symbol may become several."""
         if "/" in symbol:
             text, _, tag = symbol.rpartition("/")
             return [Word(text, tag)]
@@ -279,11 +256,7 @@ def generate(seed: int = 0) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def write_sample(folder: Path, seed: int = 0) -> None:
-    """Write train.jsonl, dev.jsonl and test.jsonl into `folder`.
-
-    Raises:
-        InputError: if the folder cannot be written.
-    """
+    """Write train.jsonl, dev.jsonl and test.jsonl into `folder`."""
     for split, records in generate(seed):
         lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records]
         with atomic_path(folder / f"{split}.jsonl") as temporary:

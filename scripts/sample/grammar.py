@@ -1,10 +1,10 @@
-"""The grammar of the sample corpus; `sample` reads this data.
+"""The grammar of the sample corpus; `generator` reads it.
 
 A production is `LEFT weight -> RIGHT ...`. A symbol on the right is one of
 
 - `NP.role`: a constituent; its label is the part before the dot.
 - `_name`: a part that is not a constituent.
-- `NN:job`: a word from the list `job` of `sample_words`, tagged NN.
+- `NN:job`: a word from the list `job` of `words`, tagged NN.
 - `of/IN`: the word itself with its tag.
 
 `=PER` after either of the first two makes all its words one entity.
@@ -17,8 +17,8 @@ These features make the corpus hard, on purpose:
   have no capitals.
 - Some names are in only one split.
 - S.duo has the pattern of Li et al. (2020), section 6.1: "Key and Peele" and "You and I" are
-  works of art, but "Key and I" and "You and Peele" are not. Neither the left nor the right
-  context of a token alone can tell them apart.
+  works of art, but "Key and I" and "You and Peele" are not. The context on one
+  side of a token does not distinguish them.
 - In S.either the type is random, so no model reaches F1 100.
 """
 
@@ -269,7 +269,7 @@ PP.into 1 -> to/TO NP.team
 PP.against 1 -> against/IN NP.team
 PP.by 1 -> by/IN NP.percent
 
-# What happened
+# Events
 VP.act 4 -> VBD:praised NP.thing
 VP.act 4 -> VBD:bought NP.thing
 VP.act 2 -> VBD:read NP.writing
