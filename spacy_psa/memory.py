@@ -24,9 +24,6 @@ def memory_zone(nlp: Language) -> Iterator[None]:
     Docs of the zone are invalid after it, as in spaCy. If an attribute of a lexeme was set by hand
     (`nlp.vocab["the"].is_stop = False`), it stays, and the tables are not renewed.
 
-    Args:
-        nlp: the pipeline.
-
     Examples:
         >>> import spacy
         >>> nlp = spacy.blank("en")
@@ -39,7 +36,7 @@ def memory_zone(nlp: Language) -> Iterator[None]:
     """
     with nlp.memory_zone():
         yield
-    # A vocabulary counts the words that a zone has removed, too.
+    # A vocabulary also counts the words that a zone has removed.
     if len(nlp.vocab) >= LEXEMES and _computed(nlp.vocab):
         _renew(nlp.vocab)
 
@@ -49,8 +46,8 @@ def _computed(vocab: Any) -> bool:
     words = [lexeme.text for lexeme in vocab]
     new = Vocab(lex_attr_getters=vocab.lex_attr_getters)
     attributes = list(vocab.lex_attr_getters)
-    found, computed = (Doc(each, words=words).to_array(attributes) for each in (vocab, new))
-    return bool(numpy.array_equal(found, computed))
+    stored, computed = (Doc(each, words=words).to_array(attributes) for each in (vocab, new))
+    return bool(numpy.array_equal(stored, computed))
 
 
 def _renew(vocab: Any) -> None:

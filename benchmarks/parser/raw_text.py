@@ -27,7 +27,7 @@ from spacy.training import Example
 
 from benchmarks.record import write_record
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.corpora.text_docs import as_text
+from spacy_psa.corpora.quotes import as_text
 from spacy_psa.scoring.parseval_scorer import score_constituents
 
 KEY = "constituents"

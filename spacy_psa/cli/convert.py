@@ -211,8 +211,8 @@ def ontonotes(
     """
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ontonotes import read_docs
+    from spacy_psa.corpora.quotes import as_text
     from spacy_psa.corpora.sections import parse_sections
-    from spacy_psa.corpora.text_docs import as_text
 
     check_docbin_path(target)
     chosen = parse_sections(sections) if sections else None
@@ -307,7 +307,8 @@ for command in (ptb, brackets, spmrl, ctb, export):
 
 def _whole(source: Path, docs: Iterable["Doc"]) -> Iterator["Doc"]:
     """Join the sentences of each document; warn of a file that names none."""
-    from spacy_psa.corpora.documents import join_documents, name_of_document
+    from spacy_psa.corpora.documents import join_documents
+    from spacy_psa.sentences import name_of_document
 
     named = False
 

@@ -213,6 +213,6 @@ def _write(
     quotes: QuoteChoice = QuoteChoice.treebank,
     spaces: bool = False,
 ) -> None:
-    from spacy_psa.corpora.text_docs import as_text
+    from spacy_psa.corpora.quotes import as_text
 
     write_docs(source, target, as_text(docs, quotes.value, spaces), repairs)

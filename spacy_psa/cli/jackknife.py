@@ -63,7 +63,7 @@ def jackknife(
     """
     from spacy_psa.corpora.docbin import check_docbin_path, write_docbin
     from spacy_psa.loading import use_device
-    from spacy_psa.training import jackknife as knife
+    from spacy_psa.laboratory import jackknife as knife
     from spacy_psa.training.config import read_training_config
 
     inputs, outputs = apply or [], to or []

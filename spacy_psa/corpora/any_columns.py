@@ -21,7 +21,7 @@ from spacy_psa.corpora.lines import (
     read_lines,
     split_columns,
 )
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.tag_schemes import SCHEMES, Span, TagScheme, detect_scheme
 from spacy_psa.errors import InputError
 

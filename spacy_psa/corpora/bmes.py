@@ -17,8 +17,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.columns import Row, column_spans, read_rows
 from spacy_psa.corpora.lines import read_lines
-from spacy_psa.corpora.make_doc import make_doc
-from spacy_psa.corpora.readers import Reader, make_reader
+from spacy_psa.corpora.readers import Reader, make_doc, make_reader
 from spacy_psa.corpora.tag_schemes import SCHEMES, TagScheme, detect_scheme
 from spacy_psa.errors import InputError
 

@@ -16,8 +16,7 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.archives import is_collection, open_files
 from spacy_psa.corpora.columns import Row, column_spans, read_rows
 from spacy_psa.corpora.lines import decode_lines
-from spacy_psa.corpora.make_doc import make_doc
-from spacy_psa.corpora.readers import Reader, make_reader
+from spacy_psa.corpora.readers import Reader, make_doc, make_reader
 from spacy_psa.errors import InputError
 
 COLUMNS = ("word", "part of speech", "chunk")

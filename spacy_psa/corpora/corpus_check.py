@@ -30,7 +30,7 @@ def check_corpus(
 
     Examples:
         >>> import spacy
-        >>> from spacy_psa.corpora.make_doc import make_doc
+        >>> from spacy_psa.corpora.readers import make_doc
         >>> doc = make_doc(spacy.blank("en").vocab, ["Ada", "left"], ents=[(0, 1, "PER")])
         >>> found = check_corpus({"train": [doc], "dev": [doc]})
         >>> found["layers"]["entities"]["labels"]

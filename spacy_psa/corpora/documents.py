@@ -1,9 +1,8 @@
-"""Documents: docs of all their sentences, joined from docs of one sentence each."""
+"""Documents: docs of several sentences, joined from docs of one sentence each."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy
 from spacy.attrs import SENT_START
@@ -14,35 +13,30 @@ from spacy.training import Example
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError, check_sizes, naming
-from spacy_psa.sentences import same_document, sentence_starts, words_and_spaces
+from spacy_psa.sentences import (
+    name_of_document,
+    same_document,
+    sentence_starts,
+    unannotated,
+)
 
 NO_START = 2**64 - 1
-"""What spaCy stores of a token that does not begin a sentence: -1, without a sign."""
+"""The value that spaCy stores for a token that does not begin a sentence: -1, without a sign."""
 
 
 def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
-    """Join the docs that belong to one document.
+    """Join docs that follow each other and belong to one document; see `same_document`.
 
-    Docs that follow each other and belong to one document become one Doc; see `same_document`. It
-    has their annotation, their span groups, a sentence boundary where each of them begins, and the
-    entries that name the document. A doc without a document stays as it is.
+    A joined Doc has their annotation, their span groups, a sentence boundary where each of them
+    begins, and the entries that name the document. A doc that names no document stays as it is.
 
-    A doc that is annotated otherwise than the one before, with other span groups or with heads,
-    begins a new Doc: joined with others, a doc without chunks would say that there are none.
+    A doc with other layers than the one before, such as other span groups or heads, begins a new
+    Doc: if it were joined, a doc without chunks would mean that there are none.
 
     Args:
         docs: the docs, most of them of one sentence.
         max_tokens: begins a new Doc of the document where the next sentence would make it longer;
             0 for no limit.
-
-    Examples:
-        >>> from spacy.vocab import Vocab
-        >>> vocab = Vocab()
-        >>> docs = [Doc(vocab, words=words) for words in (["Stop"], ["Go", "on"], ["Hi"])]
-        >>> for doc, document in zip(docs, [1, 1, 2]):
-        ...     doc.user_data["document"] = document
-        >>> [[len(sentence) for sentence in doc.sents] for doc in join_documents(docs)]
-        [[1, 2], [1]]
     """
     joined: list[Doc] = []
     for doc in docs:
@@ -94,11 +88,6 @@ def _join_spans(docs: Iterable[Doc], whole: Doc) -> None:
         whole.spans[key] = spans
 
 
-def name_of_document(doc: Doc) -> dict[Any, Any]:
-    """Give the entries of `doc.user_data` that name the document of a doc; empty for none."""
-    return {key: doc.user_data[key] for key in ("document", "part") if key in doc.user_data}
-
-
 def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int = 0) -> Reader:
     """The reader `spacy-psa.DocumentCorpus.v1`: trains on whole documents.
 
@@ -124,24 +113,19 @@ def read_document_corpus(path: Path | None, max_tokens: int = 2000, limit: int =
 
     def read(nlp: Language) -> Iterator[Example]:
         docs = join_documents(read_docbins(Path(path), nlp.vocab), max_tokens)
-        found = False
+        empty = True
         for doc in islice(docs, limit or None):
-            found = True
+            empty = False
             yield Example(_unannotated(doc), doc)
-        if not found:
-            raise InputError(f"{path}: there are no docs; give another file")
+        if empty:
+            raise InputError(f"{path}: there are no docs; use another file")
 
     return read
 
 
 def _unannotated(doc: Doc) -> Doc:
     """Copy the words, spaces, sentence boundaries and document of a doc."""
-    words, spaces = words_and_spaces(doc)
-    copy = Doc(
-        doc.vocab,
-        words=words,
-        spaces=spaces,
-        sent_starts=sentence_starts(doc) if len(doc) else None,  # type: ignore[arg-type]
-    )
-    copy.user_data.update(name_of_document(doc))
+    copy = unannotated(doc, sentences=False, document=True)
+    for token, starts in zip(copy, sentence_starts(doc)):
+        token.is_sent_start = starts
     return copy

@@ -12,7 +12,7 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.archives import is_collection
 from spacy_psa.corpora.bracketing import read_trees
 from spacy_psa.corpora.lines import read_lines
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.sections import section_of
 from spacy_psa.corpora.tree_style import AS_IS, PENN, TreeStyle
 from spacy_psa.corpora.treebank_files import read_tree_files, tree_docs

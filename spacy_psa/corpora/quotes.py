@@ -1,11 +1,15 @@
-"""Quotation marks and spaces: of the Penn Treebank, and as they stand in text.
+"""Quotation marks and spaces: from the Penn Treebank to text and back.
 
 The treebank writes `` and '' for double quotation marks, and has no spaces. Text has straight (")
 or curly (“ ”) marks.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from spacy.tokens import Doc, Span
+
+from spacy_psa.sentences import words_and_spaces
 
 Quotes = Literal["treebank", "straight", "curly", "mixed"]
 
@@ -19,28 +23,21 @@ CLITICS = {"'s", "'re", "'ve", "'ll", "'d", "'m", "n't", "'", "’s", "’re", "
 PARTS = {"gon", "wan", "got", "can", "gim", "lem"}
 """The first parts of gonna, wanna, gotta, cannot, gimme and lemme, before na, ta, not and me."""
 RESTS = {"na", "ta", "not", "me"}
+COPIED: Any = ["TAG", "SENT_START", "ENT_IOB", "ENT_TYPE"]
+MIXED = ("treebank", "straight", "curly")
 
 
 def text_quotes(words: Sequence[str], tags: Sequence[str], style: str) -> list[str]:
-    """Write the quotation marks of the treebank as text has them.
+    """Write the quotation marks of a treebank sentence in the style "straight" or "curly".
 
-    The tag '' tells a closing single quotation mark from the apostrophe of a possessive.
-
-    Args:
-        words: (n,) the words of a sentence of the treebank.
-        tags: (n,) their parts of speech; "" for none.
-        style: "straight" or "curly".
-
-    Examples:
-        >>> text_quotes(["``", "Go", "''", "dogs", "'"], ["``", "VB", "''", "NNS", "POS"], "curly")
-        ['“', 'Go', '”', 'dogs', "'"]
+    The tag '' distinguishes a closing single quotation mark from the apostrophe of a possessive;
+    the tag of a word without one is "".
     """
     marks = STYLES[style]
-    found = []
-    for word, tag in zip(words, tags, strict=True):
-        apostrophe = word == "'" and tag != "''"
-        found.append(word if apostrophe else marks.get(word, word))
-    return found
+    return [
+        word if word == "'" and tag != "''" else marks.get(word, word)
+        for word, tag in zip(words, tags, strict=True)
+    ]
 
 
 def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) -> list[str]:
@@ -52,13 +49,9 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
 
     Args:
         words: (n,) the words, and the line breaks and other white space between them.
-        spaces: (n,) whether a space follows each word; None if that is not known.
-
-    Examples:
-        >>> treebank_quotes(["He", "said", ":", '"', "Go", '"', "“", "now", "”"])
-        ['He', 'said', ':', '``', 'Go', "''", '``', 'now', "''"]
+        spaces: (n,) whether a space follows each word, if that is known.
     """
-    found, is_open, low, low_single = [], False, False, False
+    written, is_open, low, low_single = [], False, False, False
     for i, word in enumerate(words):
         if word in ("“", "”") and low:
             low, word = False, "''"
@@ -76,8 +69,8 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
             low, low_single = low or word == "„", low_single or word == "‚"
             word = {"“": "``", "„": "``", "”": "''", "‘": "`"}.get(word, word)
         is_open = word == "``" or (is_open and word != "''")
-        found.append(word)
-    return found
+        written.append(word)
+    return written
 
 
 def text_spaces(words: Sequence[str], tags: Sequence[str] | None = None) -> list[bool]:
@@ -85,13 +78,7 @@ def text_spaces(words: Sequence[str], tags: Sequence[str] | None = None) -> list
 
     Args:
         words: (n,) the words, with quotation marks of any style.
-        tags: (n,) their parts of speech; None if they are not known.
-
-    Examples:
-        >>> words = ["``", "Do", "n't", "pay", "$", "5", "(", "yet", ")", ",", "''", "he", "said"]
-        >>> spaces = text_spaces(words)
-        >>> "".join(word + " " * space for word, space in zip(words, spaces))
-        "``Don't pay $5 (yet),'' he said"
+        tags: (n,) their parts of speech, if they are known.
     """
     known = ["" for _ in words] if tags is None else tags
     spaces, is_open = [], False
@@ -108,3 +95,39 @@ def text_spaces(words: Sequence[str], tags: Sequence[str] | None = None) -> list
     if spaces:
         spaces[-1] = False
     return spaces
+
+
+def as_text(docs: Iterable[Doc], quotes: Quotes, spaces: bool) -> Iterator[Doc]:
+    """Write docs of a treebank with the quotation marks of text, and with its spaces.
+
+    Args:
+        docs: the docs.
+        quotes: "treebank" keeps the marks, "straight" and "curly" change them. "mixed" uses the
+            three styles in turn, for the docs that have marks.
+        spaces: whether to find out the spaces of docs that do not know them.
+    """
+    turn = 0
+    for doc in docs:
+        style: str = quotes
+        has_marks = any(token.text in ("``", "''", "`") for token in doc)
+        if quotes == "mixed":
+            style = MIXED[turn % len(MIXED)]
+            turn += has_marks
+        if (style != "treebank" and has_marks) or (spaces and doc.has_unknown_spaces):
+            doc = _rewritten(doc, style, spaces)
+        yield doc
+
+
+def _rewritten(doc: Doc, style: str, spaces: bool) -> Doc:
+    words, known = words_and_spaces(doc)
+    tags = [token.tag_ for token in doc]
+    if style != "treebank":
+        words = text_quotes(words, tags, style)
+    if known is None and spaces:
+        known = text_spaces(words, tags)
+    text = Doc(doc.vocab, words=words, spaces=known, user_data=dict(doc.user_data))
+    array: Any = doc.to_array(COPIED)
+    text.from_array(COPIED, array)
+    for key, group in doc.spans.items():
+        text.spans[key] = [Span(text, s.start, s.end, s.label) for s in group]
+    return text

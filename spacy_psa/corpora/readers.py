@@ -1,20 +1,53 @@
-"""Training directly from a corpus file: the part that the registered readers share."""
+"""What all readers share: the `Doc` of a sentence, and training directly from a corpus file."""
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
+from spacy_psa.corpora import tag_schemes as schemes
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.sentences import unannotated
 
 Reader = Callable[[Language], Iterable[Example]]
+
+
+def make_doc(
+    vocab: Vocab,
+    words: Sequence[str],
+    tags: Sequence[str] | None = None,
+    ents: Sequence[schemes.Span] | None = None,
+    spaces: Sequence[bool] | None = None,
+    **groups: Sequence[schemes.Span],
+) -> Doc:
+    """Make a `Doc` of one sentence of n words.
+
+    Args:
+        vocab: the vocabulary of the doc.
+        words: (n,) the words.
+        tags: (n,) parts of speech, for `token.tag_`.
+        ents: entities that do not overlap. None means that the corpus does not mark entities, an
+            empty list that the sentence has none.
+        spaces: (n,) whether a space follows each word, if that is known.
+        groups: spans that may overlap, for `doc.spans`; the keyword is the name of the group.
+    """
+    doc = Doc(
+        vocab,
+        words=list(words),
+        spaces=None if spaces is None else list(spaces),
+        tags=None if tags is None else list(tags),
+        ents=None if ents is None else schemes.spans_to_tags(ents, len(words), "iob2"),
+        sent_starts=[i == 0 for i in range(len(words))],
+    )
+    for name, spans in groups.items():
+        doc.spans[name] = [Span(doc, *span) for span in spans]
+    return doc
 
 
 def make_reader(
@@ -26,15 +59,6 @@ def make_reader(
         path: the corpus file, for the warning.
         docs: yields the sentences and counts the repairs; one warning reports the repairs.
         limit: the number of sentences to read; 0 means all.
-
-    Examples:
-        >>> import spacy
-        >>> def docs(vocab, repairs):
-        ...     yield Doc(vocab, words=["Ada", "left"], tags=["NNP", "VBD"])
-        >>> read = make_reader(Path("train.txt"), docs, limit=0)
-        >>> [example] = read(spacy.blank("en"))
-        >>> [token.tag_ for token in example.reference], [t.tag_ for t in example.predicted]
-        (['NNP', 'VBD'], ['', ''])
     """
 
     def read(nlp: Language) -> Iterator[Example]:

@@ -17,11 +17,11 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import ontonotes, ptb
 from spacy_psa.corpora.docbin import read_docbins
-from spacy_psa.corpora.lines import describe_repairs
-from spacy_psa.corpora.quotes import Quotes
+from spacy_psa.corpora.lines import describe, describe_repairs
+from spacy_psa.corpora.quotes import Quotes, as_text
 from spacy_psa.corpora.readers import Reader
-from spacy_psa.corpora.text_docs import as_text
 from spacy_psa.errors import InputError, check_choice, naming
+from spacy_psa.sentences import sentence_bounds, unannotated
 
 KEY = "constituents"
 
@@ -70,21 +70,20 @@ def read_tree_corpus(
         counts: Counter[str] = Counter()
         repairs: Counter[str] = Counter()
         docs = as_text(_split(path, _read(path, nlp.vocab, repairs), counts), quotes, spaces)
-        found = 0
+        empty = True
         for doc in islice((d for d in docs if _fits(d, max_length, counts)), limit or None):
-            found += 1
+            empty = False
             yield Example(_unannotated(doc, gold_tags), doc)
-        if not found:
+        if empty:
             raise InputError(
                 f'{path}: there are no trees to learn from in doc.spans["{KEY}"]'
                 + (f", in sentences of at most {max_length} tokens" if max_length else "")
-                + "; give another file"
+                + "; use another file"
             )
         if repairs:
             warnings.warn(describe_repairs(path, repairs), stacklevel=2)
         if counts:
-            told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
-            warnings.warn(f"{path}: {told}", stacklevel=2)
+            warnings.warn(f"{path}: {describe(counts)}", stacklevel=2)
 
     return read
 
@@ -109,9 +108,7 @@ def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Do
         if KEY not in doc.spans:
             counts["docs without trees left out"] += 1
             continue
-        bounds = [(0, len(doc))]
-        if len(doc) and doc.has_annotation("SENT_START"):
-            bounds = [(sentence.start, sentence.end) for sentence in doc.sents]
+        bounds = sentence_bounds(doc)
         if len(bounds) == 1:
             yield doc
             continue
@@ -142,10 +139,8 @@ def _fits(doc: Doc, max_length: int, counts: Counter[str]) -> bool:
 
 
 def _unannotated(doc: Doc, gold_tags: bool) -> Doc:
-    """Copy the words, spaces and, if asked for, the tags of a doc."""
-    return Doc(
-        doc.vocab,
-        words=[token.text for token in doc],
-        spaces=None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
-        tags=[token.tag_ for token in doc] if gold_tags else None,
-    )
+    """Copy the words, spaces and, with `gold_tags`, the tags of a doc."""
+    copy = unannotated(doc, sentences=False)
+    for token, gold in zip(copy, doc) if gold_tags else ():
+        token.tag = gold.tag
+    return copy

@@ -10,7 +10,7 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.archives import open_files
 from spacy_psa.corpora.bracketing import read_trees
 from spacy_psa.corpora.lines import decode_lines
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.tree_style import TreeStyle
 from spacy_psa.corpora.trees import Parsed
 

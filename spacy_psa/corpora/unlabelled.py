@@ -1,4 +1,4 @@
-"""Text without annotation beside a corpus, for components that learn from a teacher."""
+"""Text without annotation, added to a corpus for components that learn from a teacher."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,26 +10,26 @@ from spacy.training import Example
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.errors import InputError
-from spacy_psa.sentences import sentence_bounds
+from spacy_psa.sentences import unannotated
 
 
 def read_with_unlabelled(labelled: Reader, path: Path | None) -> Reader:
-    """The reader `spacy-psa.WithUnlabelled.v1`: a corpus, and text without annotation behind it.
+    """The reader `spacy-psa.WithUnlabelled.v1`: a corpus, followed by text without annotation.
 
-    The text has the tokens and the sentence boundaries of its docs; nothing else on them is read.
-    It counts as not annotated. So a component learns nothing from it unless it has a teacher, as by
-    `spacy-psa distill`.
+    Only the tokens, the sentence boundaries and the documents of the text are read. It counts as
+    not annotated, so a component learns from it only if it has a teacher, as in `spacy-psa
+    distill`.
 
     Args:
         labelled: the reader of the corpus, as the block `[corpora.train.labelled]`.
-        path: a `.spacy` file, a folder of them, or a `.txt` file with a text in each line.
+        path: a `.spacy` file, a folder of them, or a `.txt` file with a text on each line.
 
     Raises:
         InputError: if `path` is None; and, when the reader is called, if there is no such file, it
             is not in its format, or it has no text.
     """
     if path is None:
-        raise InputError("WithUnlabelled.v1: path is null: give a .spacy or .txt file")
+        raise InputError("WithUnlabelled.v1: path is null: set it to a .spacy or .txt file")
 
     def read(nlp: Language) -> Iterator[Example]:
         yield from labelled(nlp)
@@ -37,9 +37,10 @@ def read_with_unlabelled(labelled: Reader, path: Path | None) -> Reader:
         for doc in _docs(Path(path), nlp):
             if len(doc):
                 count += 1
-                yield Example(_plain(doc), _plain(doc))
+                plain = (unannotated(doc, document=True) for _ in range(2))
+                yield Example(*plain)
         if not count:
-            raise InputError(f"{path}: has no text; give a file with text")
+            raise InputError(f"{path}: has no text; use a file with text")
 
     return read
 
@@ -56,18 +57,3 @@ def _docs(path: Path, nlp: Language) -> Iterator[Doc]:
         raise InputError(
             f"{path}: cannot be read as UTF-8 text ({error}); check the file"
         ) from error
-
-
-def _plain(doc: Doc) -> Doc:
-    """Copy the tokens and the sentence boundaries of a doc."""
-    spaces = None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc]
-    starts = {start for start, _ in sentence_bounds(doc)}
-    known = doc.has_annotation("SENT_START")
-    user_data = {key: doc.user_data[key] for key in ("document", "part") if key in doc.user_data}
-    return Doc(
-        doc.vocab,
-        words=[token.text for token in doc],
-        spaces=spaces,
-        sent_starts=[token.i in starts for token in doc] if known else None,
-        user_data=user_data,
-    )

@@ -5,7 +5,7 @@ import spacy
 from spacy.tokens import Span
 
 from benchmarks.parser.raw_text import WAYS, borders, measure, own_tokens, texts, tokens
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 
 SENTENCES = [
     # spaCy has "co" and "founder" for one word here, and "Inc." for two.

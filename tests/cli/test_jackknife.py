@@ -6,7 +6,7 @@ from spacy.tokens import DocBin
 from spacy.util import load_config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import small_encoder, small_model
@@ -79,7 +79,7 @@ def test_a_killed_run_goes_on_and_keeps_finished_folds(config, tmp_path, monkeyp
     (folder / "out.spacy").unlink()
     # The first fold ends at step 4, so the second evaluation at step 2 is that of the second.
     calls = []
-    from spacy_psa.training import jackknife as knife
+    from spacy_psa.laboratory import jackknife as knife
 
     train = knife.train
 

@@ -5,7 +5,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.cli.corpus_table import findings
 from spacy_psa.corpora.corpus_check import check_corpus
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 
 VOCAB = spacy.blank("en").vocab
 

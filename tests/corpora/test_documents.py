@@ -7,7 +7,7 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.documents import join_documents
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.errors import InputError
 
 VOCAB = Vocab()

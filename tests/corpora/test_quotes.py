@@ -4,8 +4,7 @@ import pytest
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.quotes import STYLES, text_quotes, text_spaces, treebank_quotes
-from spacy_psa.corpora.text_docs import as_text
+from spacy_psa.corpora.quotes import STYLES, as_text, text_quotes, text_spaces, treebank_quotes
 
 TREEBANK = ["``", "Do", "n't", "go", ",", "''", "she", "said", ":", "``", "Stay", ".", "''"]
 TAGS = ["``", "VB", "RB", "VB", ",", "''", "PRP", "VBD", ":", "``", "VB", ".", "''"]

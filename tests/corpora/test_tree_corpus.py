@@ -10,8 +10,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
 from spacy_psa.corpora.docbin import write_docbin
-from spacy_psa.corpora.make_doc import make_doc
 from spacy_psa.corpora.ptb import read_docs
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import ONTONOTES

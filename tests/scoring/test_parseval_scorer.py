@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spacy_psa.corpora.make_doc import make_doc
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.trees import Parsed, parse_tree
 from spacy_psa.scoring.parseval import parseval
 from spacy_psa.scoring.parseval_scorer import parseval_scorer
