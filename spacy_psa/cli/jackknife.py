@@ -62,8 +62,8 @@ def jackknife(
           --apply dev.spacy --to dev-tagged.spacy --paths.dev dev.spacy
     """
     from spacy_psa.corpora.docbin import check_docbin_path, write_docbin
-    from spacy_psa.loading import use_device
     from spacy_psa.laboratory import jackknife as knife
+    from spacy_psa.loading import use_device
     from spacy_psa.training.config import read_training_config
 
     inputs, outputs = apply or [], to or []
