@@ -1,1 +1,1 @@
-"""One or two pipelines beside gold annotation: scores, confusion, calibration and every error."""
+"""Pipelines compared with gold annotation: scores, confusion, calibration and every error."""

@@ -1,11 +1,10 @@
-"""What a pipeline says of a gold corpus: its units, and the exact probability of any unit."""
+"""The predictions of a pipeline for a gold corpus, and the exact probability of any unit."""
 
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy
-from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -26,15 +25,8 @@ BATCH = 4000
 class Answers:
     """The answers of one component about a corpus, batch by batch.
 
-    The pipeline reads the corpus as its training read the development data, but always the words of
-    the corpus; it runs up to the component.
-
-    Args:
-        name: the name of the pipeline.
-        nlp: the pipeline.
-        component: the component.
-        gold: the corpus.
-        path: where the corpus is.
+    The pipeline reads the corpus, which is at `path`, as its training read the development data,
+    but always the words of the corpus; it runs up to the component.
 
     Raises:
         InputError: if the pipeline leaves out a part of the corpus, or changes its tokens.
@@ -45,10 +37,11 @@ class Answers:
         self.component = component
         self.units: list[Unit] = []
         """The predicted units of all batches so far."""
+        self.has_posteriors = isinstance(component.pipe, SequenceLabeler)
         self._nlp = nlp
         self._gold = gold
         self._before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
-        docs = [_of_gold_words(example) for example in read_examples(nlp, path)]
+        docs = [_with_gold_words(example) for example in read_examples(nlp, path)]
         self._check(docs, 0, len(gold.words), "reads")
         self._batches = [*_batches(docs)]
         sizes = [sum(map(len, batch)) for batch in self._batches]
@@ -57,11 +50,6 @@ class Answers:
     def __len__(self) -> int:
         """The number of batches."""
         return len(self._batches)
-
-    @property
-    def has_posteriors(self) -> bool:
-        """Whether the component can tell how probable a unit is."""
-        return isinstance(self.component.pipe, SequenceLabeler)
 
     def predict(self, batch: int) -> None:
         """Predict the units of a batch."""
@@ -72,21 +60,17 @@ class Answers:
         with self._nlp.select_pipes(enable=self.component.name):
             annotated = list(self._nlp.pipe(doc.copy() for doc in docs))
         at, end = self._starts[batch : batch + 2]
-        self._check(annotated, at, end, "gives")
+        self._check(annotated, at, end, "returns")
         for doc in annotated:
-            of_doc = self.component.units.of(doc)
-            self.units += [(at + start, at + end, label) for start, end, label in of_doc]
+            own = self.component.units.of(doc)
+            self.units += [(at + start, at + end, label) for start, end, label in own]
             at += len(doc)
 
     def posteriors(self, batch: int, asked: Sequence[Unit]) -> dict[Unit, float]:
         """Compute the probability of each unit that begins in a batch, after its prediction.
 
-        It is 0 for a unit that the component cannot predict: over the bounds of a sentence, or with
-        a label that it does not know.
-
-        Args:
-            batch: the number of the batch.
-            asked: the units, in the order of their starts.
+        The units must be in order. The probability is 0 for a unit that the component cannot
+        predict: over the bounds of a sentence, or with a label that it does not know.
         """
         begin, end = self._starts[batch : batch + 2]
         docs, pipe = self._batches[batch], self.component.pipe
@@ -99,12 +83,13 @@ class Answers:
         if isinstance(pipe, SpanLabeler):
             values = pipe.posterior_batch(docs, moved)
         else:
+            columns = {tag: i for i, tag in enumerate(pipe.tags)}
             values = [
-                [_of_tag(rows[start], label, pipe.tags) for start, _, label in units]
+                [float(rows[s, columns[tag]]) if tag in columns else 0.0 for s, _, tag in units]
                 for rows, units in zip(pipe.marginals_batch(docs), moved, strict=True)
             ]
         pairs = zip(by_doc, values, strict=True)
-        return {unit: p for units, found in pairs for unit, p in zip(units, found, strict=True)}
+        return {unit: p for units, row in pairs for unit, p in zip(units, row, strict=True)}
 
     def _check(self, docs: list[Doc], start: int, end: int, does: str) -> None:
         """Check that docs have the words of a part of the corpus."""
@@ -130,14 +115,10 @@ def _batches(docs: list[Doc]) -> Iterator[list[Doc]]:
         yield batch
 
 
-def _of_gold_words(example: Example) -> Doc:
-    """Give the doc to predict, with the words of the reference."""
+def _with_gold_words(example: Example) -> Doc:
+    """Make the doc to predict, with the words of the reference."""
     if same_tokens(example):
         return example.predicted
     doc = unannotated(example.reference, sentences=False)
     doc.user_data.update(example.predicted.user_data)
     return doc
-
-
-def _of_tag(row: NDArray[numpy.float64], tag: str, tags: Sequence[str]) -> float:
-    return float(row[tags.index(tag)]) if tag in tags else 0.0

@@ -1,4 +1,4 @@
-"""Gold annotation as one sequence of tokens, however it is cut into docs."""
+"""Gold annotation as one sequence of tokens, however it is divided into docs."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -16,18 +16,11 @@ from spacy_psa.studio.comparison.units import Unit, Units
 
 
 class Gold(NamedTuple):
-    """A corpus with the truth. Units and sentences count the tokens of the whole corpus.
-
-    Examples:
-        >>> gold = Gold(["Ada", "left", "Go"], [" "] * 3, [(0, 2), (2, 3)], [[(0, 1, "PER")], []],
-        ...             numpy.ones(3, dtype=bool), documents=2)
-        >>> gold.by_sentence([(2, 3, "PER")])
-        [[], [(2, 3, 'PER')]]
-    """
+    """A gold corpus. Units and sentences count the tokens of the whole corpus."""
 
     words: list[str]
     spaces: list[str]
-    """What stands after each word."""
+    """The space, or nothing, after each word."""
     sentences: list[tuple[int, int]]
     """The first token of each sentence, and the token after its last."""
     units: list[list[Unit]]
@@ -37,21 +30,17 @@ class Gold(NamedTuple):
     documents: int
 
     def by_sentence(self, units: Iterable[Unit]) -> list[list[Unit]]:
-        """Give each sentence the units that begin in it; those on unknown tokens are left out."""
+        """Assign units to the sentences in which they begin, without those on unknown tokens."""
         starts = [start for start, _ in self.sentences]
-        found: list[list[Unit]] = [[] for _ in starts]
+        own: list[list[Unit]] = [[] for _ in starts]
         for unit in units:
             if self.known[unit[0] : unit[1]].all():
-                found[bisect_right(starts, unit[0]) - 1].append(unit)
-        return found
+                own[bisect_right(starts, unit[0]) - 1].append(unit)
+        return own
 
 
 def read_gold(path: Path, units: Units) -> Gold:
-    """Read a corpus.
-
-    Args:
-        path: a `.spacy` file, or a folder of them.
-        units: what is compared.
+    """Read a corpus, a `.spacy` file or a folder of them.
 
     Raises:
         InputError: if there is no such file, it is not a `.spacy` file, or nothing is annotated.
@@ -59,7 +48,7 @@ def read_gold(path: Path, units: Units) -> Gold:
     words: list[str] = []
     spaces: list[str] = []
     sentences: list[tuple[int, int]] = []
-    found: list[Unit] = []
+    annotated: list[Unit] = []
     known = [numpy.zeros(0, dtype=bool)]
     documents = 0
     for doc in read_docbins(path, Vocab()):
@@ -67,9 +56,9 @@ def read_gold(path: Path, units: Units) -> Gold:
         words += [token.text for token in doc]
         spaces += [token.whitespace_ for token in doc]
         sentences += [(at + start, at + end) for start, end in sentence_bounds(doc) if end > start]
-        found += [(at + start, at + end, label) for start, end, label in units.of(doc)]
+        annotated += [(at + start, at + end, label) for start, end, label in units.of(doc)]
         known.append(units.known(doc))
-    if not found:
-        raise InputError(f"{path}: no gold {units.kind} in it; give annotated documents")
+    if not annotated:
+        raise InputError(f"{path}: no gold {units.kind} in it; use a file with annotated documents")
     gold = Gold(words, spaces, sentences, [], numpy.concatenate(known), documents)
-    return gold._replace(units=gold.by_sentence(found))
+    return gold._replace(units=gold.by_sentence(annotated))

@@ -1,33 +1,25 @@
-"""Precision, recall and F1 of models, overall and by type, with intervals and significance."""
+"""Precision, recall and F1 of models: overall, by type, and by what training data had."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
+from spacy.vocab import Vocab
 
+from spacy_psa.corpora.docbin import read_docbins
+from spacy_psa.errors import InputError
 from spacy_psa.scoring.sentence_counts import Count
-from spacy_psa.scoring.statistics import (
-    f1,
-    interval,
-    resampled_sums,
-    sentence_p_value,
-)
-from spacy_psa.studio.comparison.units import Unit
+from spacy_psa.scoring.statistics import f1, interval, resampled_sums, sentence_p_value
+from spacy_psa.studio.comparison.units import Unit, Units
 
 Counts = NDArray[numpy.float64]
+CLASSES = ("seen with this type", "all words seen", "a word not seen")
 
 
 class Scores(NamedTuple):
-    """The scores of models for all units, or for those of one type.
-
-    Examples:
-        >>> table = score_table([[(0, 1, "PER")]], [[[(0, 1, "PER")]], [[]]])
-        >>> [(row.label, row.models[1]["r"]["value"]) for row in table]
-        [(None, 0.0), ('PER', 0.0)]
-        >>> table[0].difference["value"]
-        1.0
-    """
+    """The scores of models for all units, or for those of one type."""
 
     label: str | None
     """The type; None for all."""
@@ -39,43 +31,32 @@ class Scores(NamedTuple):
     """F1 of the first model less that of the second, with its interval; None for one model."""
 
 
-def count(gold: Iterable[Unit], found: Iterable[Unit]) -> Count:
-    """Count the units of a sentence.
-
-    Examples:
-        >>> count([(0, 1, "PER")], [(0, 1, "LOC"), (2, 3, "LOC")])
-        Count(right=0, predicted=2, gold=1)
-    """
-    a, b = set(gold), set(found)
+def count(gold: Iterable[Unit], predicted: Iterable[Unit]) -> Count:
+    """Count the units of a sentence."""
+    a, b = set(gold), set(predicted)
     return Count(len(a & b), len(b), len(a))
 
 
 def score_table(
     gold: Sequence[Sequence[Unit]], models: Sequence[Sequence[Sequence[Unit]]]
 ) -> list[Scores]:
-    """Score models.
+    """Score models by the units of each sentence: a row for all units, then one for each type.
 
     Intervals are 95% bootstrap intervals over sentences. All models and types share the draws, so
     that differences are paired.
-
-    Args:
-        gold: the gold units of each sentence.
-        models: the predicted units of each sentence, by model.
-
-    Returns:
-        The row of all units, and one for each type in order.
     """
     every = [gold, *models]
     labels = sorted({unit[2] for sentences in every for units in sentences for unit in units})
     place = {label: i for i, label in enumerate(labels, 1)}
-    # (models, labels, sentences, counts); label 0 is all of them.
-    table = numpy.zeros((len(models), len(place) + 1, len(gold), 3))
-    for m, found in enumerate(models):
-        for i, (wanted, given) in enumerate(zip(gold, found, strict=True)):
-            for kind, units in enumerate(({*wanted} & {*given}, {*given}, {*wanted})):
+    rows = len(place) + 1  # the first is that of all labels
+    table = numpy.zeros((len(models), rows, len(gold), 3))
+    for m, own in enumerate(models):
+        for i, kinds in enumerate(_kinds(gold, own)):
+            for kind, units in enumerate(kinds):
                 for unit in units:
                     table[m, [0, place[unit[2]]], i, kind] += 1
-    drawn = _drawn(table)
+    drawn = resampled_sums(table.reshape(len(models) * rows, len(gold), 3))
+    drawn = drawn.reshape(-1, len(models), rows, 3)
     sums = table.sum(2)
     return [_row(label, sums[:, i], drawn[:, :, i]) for i, label in enumerate([None, *labels])]
 
@@ -89,16 +70,17 @@ def significance(
     """
     if len(models) != 2:
         return None
-    one, other = (
-        numpy.array([[count(a, b) for a, b in zip(gold, found)]], dtype=float) for found in models
+    first, second = (
+        numpy.array([[count(a, b) for a, b in zip(gold, own)]], dtype=float) for own in models
     )
-    return sentence_p_value(one, other)
+    return sentence_p_value(first, second)
 
 
-def _drawn(table: Counts) -> Counts:
-    """(resamples, models, labels, 3) sums of drawn sentences."""
-    m, labels, sentences, _ = table.shape
-    return resampled_sums(table.reshape(m * labels, sentences, 3)).reshape(-1, m, labels, 3)
+def _kinds(
+    gold: Sequence[Sequence[Unit]], predicted: Sequence[Sequence[Unit]]
+) -> list[tuple[set[Unit], set[Unit], set[Unit]]]:
+    """List the right, predicted and gold units of each sentence."""
+    return [({*a} & {*b}, {*b}, {*a}) for a, b in zip(gold, predicted, strict=True)]
 
 
 def _row(label: str | None, sums: Counts, drawn: Counts) -> Scores:
@@ -129,3 +111,50 @@ def _prf(counts: Counts) -> dict[str, NDArray[numpy.float64]]:
         name: numpy.divide(right, whole, out=numpy.zeros_like(right), where=whole > 0)
         for name, whole in (("p", counts[..., 1]), ("r", counts[..., 2]))
     } | {"f": f1(counts)}
+
+
+class Seen(NamedTuple):
+    """The words of training data, and the words of its units with their types."""
+
+    words: set[str]
+    units: set[tuple[tuple[str, ...], str]]
+
+    def place(self, words: Sequence[str], label: str) -> int:
+        """Find the class of a unit, as its place in `CLASSES`."""
+        if (tuple(words), label) in self.units:
+            return 0
+        return 1 if self.words.issuperset(words) else 2
+
+
+def read_seen(path: Path, units: Units) -> Seen:
+    """Read training data, a `.spacy` file or a folder of them.
+
+    Raises:
+        InputError: if there is no such file, it is not a `.spacy` file, or it has no word.
+    """
+    seen = Seen(set(), set())
+    for doc in read_docbins(path, Vocab()):
+        words = [token.text for token in doc]
+        seen.words.update(words)
+        seen.units.update((tuple(words[s:e]), label) for s, e, label in units.of(doc))
+    if not seen.words:
+        raise InputError(f"{path}: no words in it; use the training data of the models")
+    return seen
+
+
+def by_seen(
+    seen: Seen,
+    words: Sequence[str],
+    gold: Sequence[Sequence[Unit]],
+    predicted: Sequence[Sequence[Unit]],
+) -> list[Count]:
+    """Count the units of each of the `CLASSES`, over the words of a corpus.
+
+    A gold unit and a predicted one are each of the class of their own words and type.
+    """
+    counts = [[0, 0, 0] for _ in CLASSES]
+    for kinds in _kinds(gold, predicted):
+        for kind, units in enumerate(kinds):
+            for start, end, label in units:
+                counts[seen.place(words[start:end], label)][kind] += 1
+    return [Count(*each) for each in counts]

@@ -1,4 +1,4 @@
-"""What is compared: the entities, the spans of a group or the tags that a component predicts."""
+"""Which units are compared: the entities, the spans of a group or the tags of a component."""
 
 from typing import Any, NamedTuple
 
@@ -21,21 +21,11 @@ ASSIGNED = {"doc.ents": "entities", "token.tag": "tags"}
 
 
 class Units(NamedTuple):
-    """A kind of units and where a doc has them.
-
-    Args:
-        kind: "entities", "chunks" or "tags".
-        key: the key of `doc.spans`, for chunks.
-
-    Examples:
-        >>> from spacy.vocab import Vocab
-        >>> doc = Doc(Vocab(), words=["Ada", "left"], tags=["NNP", "VBD"], ents=["B-PER", "O"])
-        >>> Units("entities").of(doc), Units("tags").of(doc)
-        ([(0, 1, 'PER')], [(0, 1, 'NNP'), (1, 2, 'VBD')])
-    """
+    """A kind of units ("entities", "chunks" or "tags") and where a doc has them."""
 
     kind: str
     key: str = ""
+    """The key of `doc.spans`, for chunks."""
 
     def of(self, doc: Doc) -> list[Unit]:
         """List the units of a doc, in order."""
@@ -45,7 +35,7 @@ class Units(NamedTuple):
         return sorted({(span.start, span.end, span.label_) for span in spans})
 
     def known(self, doc: Doc) -> NDArray[numpy.bool_]:
-        """Tell of each token of a gold doc whether it has such annotation, (n,)."""
+        """Check for each token of a gold doc whether it has such annotation, (n,)."""
         if self.kind == "tags":
             return numpy.array([bool(t.tag_) and not t.is_space for t in doc], dtype=bool)
         if self.kind == "entities":
@@ -54,15 +44,7 @@ class Units(NamedTuple):
 
 
 class Component(NamedTuple):
-    """A component of a pipeline and the units that it writes.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> _ = nlp.add_pipe("ner"), nlp.add_pipe("crf_tagger")
-        >>> find_component("model", nlp, None).name, find_component("model", nlp, "ner").units.kind
-        ('crf_tagger', 'entities')
-    """
+    """A component of a pipeline and the units that it writes."""
 
     name: str
     pipe: Any
@@ -84,15 +66,15 @@ def find_component(
     Raises:
         InputError: if there is no such component, or it writes nothing that can be compared.
     """
-    found = [Component(key, pipe, u) for key, pipe in nlp.pipeline if (u := _units(nlp, key, pipe))]
-    fitting = [one for one in found if kind in (None, one.units.kind)]
-    fitting.sort(key=lambda one: not isinstance(one.pipe, tuple(OWN)))
-    named = [one for one in fitting if one.name == name]
+    every = [Component(key, pipe, u) for key, pipe in nlp.pipeline if (u := _units(nlp, key, pipe))]
+    fitting = [each for each in every if kind in (None, each.units.kind)]
+    fitting.sort(key=lambda each: not isinstance(each.pipe, tuple(OWN)))
+    named = [each for each in fitting if each.name == name]
     if not (named or fitting) or (name is not None and not named and kind is None):
         wanted = (
             f"--component {name}" if name and kind is None else kind or "entities, chunks, tags"
         )
-        names = ", ".join(one.name for one in found) or "(none)"
+        names = ", ".join(each.name for each in every) or "(none)"
         raise InputError(
             f"{model}: no component for {wanted}; the components that can be compared are {names}"
         )

@@ -1,4 +1,4 @@
-"""The whole comparison: counted by hand, and beside other ways to the same figures."""
+"""The whole comparison: counted by hand, and against other ways to the same figures."""
 
 import json
 
@@ -98,12 +98,12 @@ def test_calibration_is_that_of_the_calibration_scorer(tmp_path, trained):
     examples = make_examples(trained, [*MARKED, *GOLD])
     predicted = [Example(trained(example.predicted), example.reference) for example in examples]
     wanted = score_calibration(predicted, spans_key="ner", gold_key=None, bins=15)
-    (found,) = report["calibration"]
+    (measures,) = report["calibration"]
     for name in ("ece", "ece_adaptive", "brier", "aupr"):
-        assert found[name] == pytest.approx(wanted[f"ents_{name}"], abs=1e-6)
+        assert measures[name] == pytest.approx(wanted[f"ents_{name}"], abs=1e-6)
     values = {name: report["scores"][0]["models"][0][name]["value"] for name in "prf"}
     assert values == pytest.approx({name: wanted[f"ents_{name}"] for name in "prf"})
-    assert sum(b["size"] for b in found["bins"]) == sum(len(e.predicted.ents) for e in predicted)
+    assert sum(b["size"] for b in measures["bins"]) == sum(len(e.predicted.ents) for e in predicted)
 
 
 def test_a_label_that_a_model_does_not_know_has_no_probability(tmp_path, trained):
@@ -217,7 +217,7 @@ def test_a_pipeline_that_changes_tokens_is_an_error_that_names_the_token(gold):
         [{"label": "PER", "pattern": "Ada Lovelace"}]
     )
     comparison = Comparison({"merging": nlp}, gold, component="rules")
-    with pytest.raises(InputError, match=r"merging: gives 'Ada Lovelace' as token 0 .* 'Ada'"):
+    with pytest.raises(InputError, match=r"merging: returns 'Ada Lovelace' as token 0 .* 'Ada'"):
         for _, step in comparison.steps():
             step()
 
@@ -245,8 +245,8 @@ def test_batches_change_nothing(tmp_path, trained, monkeypatch):
     assert len(Answers("crf", trained, component, read_gold(gold, component.units), gold)) > 3
     parts = compared({"crf": trained}, gold)
     assert [e["kinds"] for e in parts["errors"]] == [e["kinds"] for e in whole["errors"]]
-    for one, other in zip(parts["errors"], whole["errors"], strict=True):
-        numpy.testing.assert_allclose(one["posteriors"][0], other["posteriors"][0], atol=1e-5)
+    for part, other in zip(parts["errors"], whole["errors"], strict=True):
+        numpy.testing.assert_allclose(part["posteriors"][0], other["posteriors"][0], atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [0, 3])

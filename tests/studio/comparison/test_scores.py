@@ -1,4 +1,4 @@
-"""Scores, intervals and significance, beside spaCy's scorer and the statistics of experiments."""
+"""Scores, intervals and significance, compared with those of spaCy and of experiments."""
 
 import numpy
 import pytest
@@ -18,12 +18,12 @@ from tests.helpers.pipelines import entities, text_docs
 @pytest.fixture
 def examples():
     """The predictions of two pipelines with their references."""
-    found = []
+    predictions = []
     for nlp in (rules(FIRST), rules(SECOND)):
         references = marked_docs(GOLD, nlp.vocab)
         docs = [nlp(doc) for doc in text_docs(nlp, [doc.text for doc in references])]
-        found.append([Example(*pair) for pair in zip(docs, references)])
-    return found
+        predictions.append([Example(*pair) for pair in zip(docs, references)])
+    return predictions
 
 
 @pytest.fixture
@@ -59,14 +59,14 @@ def test_scores_are_those_of_spacy(units, examples):
 
 def test_intervals_and_significance_are_those_of_experiments(units):
     gold, models = units
-    one, other = (
+    first, second = (
         numpy.array([[count(a, b) for a, b in zip(gold, own)]], dtype=float) for own in models
     )
     row = score_table(*units)[0]
-    assert row.models[0]["f"]["interval"] == pytest.approx(bootstrap_interval(one))
-    assert row.models[1]["f"]["interval"] == pytest.approx(bootstrap_interval(other))
-    assert row.difference["interval"] == pytest.approx(paired_interval(one, other))
-    assert significance(*units) == sentence_p_value(one, other)
+    assert row.models[0]["f"]["interval"] == pytest.approx(bootstrap_interval(first))
+    assert row.models[1]["f"]["interval"] == pytest.approx(bootstrap_interval(second))
+    assert row.difference["interval"] == pytest.approx(paired_interval(first, second))
+    assert significance(*units) == sentence_p_value(first, second)
 
 
 def test_one_model_has_no_difference(units):

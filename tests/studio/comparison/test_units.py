@@ -23,8 +23,8 @@ def nlp():
 
 
 def test_a_component_of_this_package_comes_first(nlp):
-    found = find_component("m", nlp, None)
-    assert (found.name, found.units) == ("chunks", Units("chunks", "np"))
+    component = find_component("m", nlp, None)
+    assert (component.name, component.units) == ("chunks", Units("chunks", "np"))
 
 
 def test_the_second_model_gets_a_component_for_the_same_units(nlp):
@@ -65,8 +65,8 @@ def test_tokens_without_annotation_do_not_count(tmp_path):
     DocBin(docs=[known, unknown]).to_disk(tmp_path / "gold.spacy")
     gold = read_gold(tmp_path / "gold.spacy", Units("entities"))
     assert gold.known.tolist() == [True, True, False, False]
-    found = gold.by_sentence([(0, 1, "PER"), (2, 3, "PER"), (1, 3, "PER"), (3, 4, "LOC")])
-    assert found == [[(0, 1, "PER")], []]
+    by_sentence = gold.by_sentence([(0, 1, "PER"), (2, 3, "PER"), (1, 3, "PER"), (3, 4, "LOC")])
+    assert by_sentence == [[(0, 1, "PER")], []]
 
 
 def test_units_count_the_tokens_of_the_corpus_and_belong_to_sentences(tmp_path):
