@@ -126,7 +126,7 @@ def test_a_model_that_changes_tokens_leaves_the_former_page(gold, models, tmp_pa
     page = tmp_path / "page.html"
     page.write_text("the former page")
     result = run(gold, tmp_path / "merging", "--component", "late", "-o", page)
-    assert_one_error(result, "merging: gives 'Ada Lovelace' as token 0 of the corpus")
+    assert_one_error(result, "merging: returns 'Ada Lovelace' as token 0 of the corpus")
     assert page.read_text() == "the former page"
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
