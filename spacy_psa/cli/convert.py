@@ -130,7 +130,8 @@ def columns(
     Example:
       spacy-psa convert columns train.iob train.spacy --word 0 --ner -1
     """
-    from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
+    from spacy_psa.corpora.any_columns import read_docs, resolve_schemes
+    from spacy_psa.corpora.columns import Columns
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.split_parts import drawn_part
 

@@ -10,7 +10,7 @@ yield texts with their marks.
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
 | `ptb` | the `.mrg` files of the Penn Treebank; files with one bracketed tree a line |
 | `bmes` | Chinese names, one character a line; `spacy-psa.Bmes.v1` |
-| `any_columns`, `find_columns` | columns in any order, and which is which |
+| `any_columns` | columns in any order, and which is which |
 | `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `brat` | what annotation tools export |
 | `json_records`, `marked_text`, `cut_sentences` | from marked characters to sentences of tokens |
 | `own_files`, `own_corpus`, `split_parts` | a folder of files in any of these formats |

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.columns import Row, column_spans, read_rows
+from spacy_psa.corpora.columns import Row, Sentence, column_spans, read_rows
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.readers import Reader, make_doc, make_reader
-from spacy_psa.corpora.tag_schemes import SCHEMES, TagScheme, detect_scheme
+from spacy_psa.corpora.tag_schemes import TagScheme, choose_scheme
 from spacy_psa.errors import InputError
 
 COLUMNS = ("character", "entity")
@@ -37,27 +37,19 @@ class Format(NamedTuple):
 
 
 def resolve_format(path: Path, scheme: TagScheme | Literal["auto"] = "auto") -> Format:
-    """Find out how a file is written.
+    """Find out how a file, plain or .gz, is written.
 
     The first line shows whether a number follows each character. If `scheme` is "auto", the whole
     file is read to detect it.
-
-    Args:
-        path: the file, plain or .gz.
-        scheme: the scheme of the tags; "auto" detects it.
 
     Raises:
         InputError: if the scheme is unknown, a line does not have two columns, or the file has no
             sentences.
     """
-    if scheme not in (*SCHEMES, "auto"):
-        raise InputError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}, auto")
-    rows = next(_read(path, Counter()))
-    numbered = len(rows[0].columns[0]) > 1
-    if scheme == "auto":
-        tags = ([row.columns[1] for row in rows] for rows in _read(path, Counter()))
-        return Format(detect_scheme(tags), numbered)
-    return Format(scheme, numbered)
+    tags = ([row.columns[1] for row in rows] for _, rows in _read(path, Counter()))
+    scheme = choose_scheme(scheme, tags)
+    first = next(_read(path, Counter())).rows[0]
+    return Format(scheme, numbered=len(first.columns[0]) > 1)
 
 
 def read_docs(
@@ -75,7 +67,7 @@ def read_docs(
         path: the file, plain or .gz.
         vocab: the vocabulary of the docs, of the language "zh".
         written: how the file is written, from `resolve_format`.
-        repairs: counts the repairs, if given.
+        repairs: counts the repairs.
         join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.
 
     Raises:
@@ -83,19 +75,19 @@ def read_docs(
             scheme forbids a tag, or if there are no sentences.
     """
     repairs = Counter() if repairs is None else repairs
-    for rows in _read(path, repairs):
+    for _, rows in _read(path, repairs):
         words = [_character(path, row, written.numbered, repairs) for row in rows]
         if written.scheme == "bioes":
             _mend(rows[0], FIRST, repairs)
             _mend(rows[-1], LAST, repairs)
-        advice = "correct the tag or give another --scheme"
+        advice = "correct the tag or choose another --scheme"
         ents = column_spans(str(path), rows, 1, written.scheme, "entity", advice)
         if join_types:
             ents = [(start, end, KIND.sub("", label)) for start, end, label in ents]
         yield make_doc(vocab, words, ents=ents, spaces=[False] * len(words))
 
 
-def _read(path: Path, repairs: Counter[str]) -> Iterator[list[Row]]:
+def _read(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
     # Tabs are as usual as blanks in these files, so they are not counted as repairs.
     return read_rows(str(path), read_lines(path, repairs), COLUMNS, Counter())
 

@@ -1,10 +1,17 @@
-"""Sentences as rows of columns, with an empty line after each sentence."""
+"""Sentences as rows of columns: a token on each line, and an empty line after each sentence.
+
+`-DOCSTART-` lines separate documents and are not sentences.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
-from spacy_psa.corpora.lines import split_columns
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.lines import DOCSTART, split_columns
+from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.tag_schemes import Span, TagError, TagScheme, tags_to_spans
 from spacy_psa.errors import InputError
 
@@ -16,49 +23,105 @@ class Row(NamedTuple):
     columns: list[str]
 
 
+class Sentence(NamedTuple):
+    """The rows of one sentence, and the number of its document, from 1; None without -DOCSTART-."""
+
+    document: int | None
+    rows: list[Row]
+
+
+class Columns(NamedTuple):
+    """The index of each column, from 0; negative ones count from the last, which is -1."""
+
+    word: int = 0
+    ner: int | None = None
+    """Entities, as tags of a scheme."""
+    tag: int | None = None
+    """Parts of speech."""
+    chunk: int | None = None
+    """Chunks, as tags of a scheme."""
+
+    def __str__(self) -> str:
+        names = ("word", "entities", "parts of speech", "chunks")
+        return ", ".join(f"{name} {i}" for name, i in zip(names, self) if i is not None)
+
+
+class Schemes(NamedTuple):
+    """The schemes of the columns with spans; None for a column that is not read."""
+
+    ner: TagScheme | None
+    chunk: TagScheme | None
+
+
+def group_rows(
+    name: str,
+    lines: Iterable[tuple[int, str]],
+    split: Callable[[int, str, bool], list[str] | None],
+    documents: bool = False,
+) -> Iterator[Sentence]:
+    """Yield the sentences of a file, as a stream.
+
+    Args:
+        name: the name of the file, for errors.
+        lines: numbered lines, as `decode_lines` yields them.
+        split: returns the columns of a line, or None for a comment. It is called with the number
+            of the line, its text, and whether it would begin a sentence.
+        documents: whether to number the documents, which `-DOCSTART-` lines separate.
+
+    Raises:
+        InputError: if there are no sentences.
+    """
+    rows: list[Row] = []
+    document = 1 if documents else None
+    begun, empty = False, True
+    for number, text in lines:
+        boundary = document is not None and text.startswith(DOCSTART)
+        if boundary or not text:
+            if rows:
+                yield Sentence(document, rows)
+                rows, begun = [], True
+            if boundary and begun and document is not None:
+                document, begun = document + 1, False
+            continue
+        columns = split(number, text, not rows)
+        if columns is not None:
+            rows.append(Row(number, columns))
+            empty = False
+    if rows:
+        yield Sentence(document, rows)
+    if empty:
+        raise InputError(f"{name}:1: no sentences in the file; check that it is complete")
+
+
 def read_rows(
     name: str,
     lines: Iterable[tuple[int, str]],
     columns: tuple[str, ...],
     repairs: Counter[str],
-) -> Iterator[list[Row]]:
-    """Yield the rows of each sentence, as a stream.
+    documents: bool = False,
+) -> Iterator[Sentence]:
+    """Yield the sentences of a file whose format has a fixed number of columns.
 
     Args:
-        name: the name of the file, for errors.
-        lines: numbered lines, as `decode_lines` yields them.
+        name, lines, documents: as in `group_rows`.
         columns: the names of the columns, for errors.
         repairs: counts the repairs.
 
     Raises:
         InputError: if a line has more or fewer columns, or if there are no sentences.
-
-    Examples:
-        >>> lines = [(1, "Rome NNP"), (2, "fell VBD"), (3, "")]
-        >>> for rows in read_rows("train.txt", lines, ("word", "part of speech"), Counter()):
-        ...     print([row.columns for row in rows])
-        [['Rome', 'NNP'], ['fell', 'VBD']]
     """
-    rows: list[Row] = []
-    found = False
-    for number, text in lines:
-        if not text:
-            if rows:
-                yield rows
-                rows = []
-            continue
+
+    def split(number: int, text: str, _: bool) -> list[str]:
         row = split_columns(text, len(columns), repairs)
         if len(row) != len(columns):
             raise InputError(
                 f"{name}:{number}: {len(row)} column(s) instead of {len(columns)} "
-                f"({', '.join(columns)}); correct the line or convert the file as another format"
+                f"({', '.join(columns)}); correct the line, or read other columns with "
+                "`spacy-psa convert columns`"
             )
-        rows.append(Row(number, row))
-        found = True
-    if rows:
-        yield rows
-    if not found:
-        raise InputError(f"{name}:1: no sentences in the file; check that it is complete")
+        return row
+
+    return group_rows(name, lines, split, documents)
 
 
 def column_spans(
@@ -69,10 +132,10 @@ def column_spans(
     Args:
         name: the name of the file, for errors.
         rows: the rows of one sentence.
-        column: the index of the column, from 0.
+        column: the index of the column.
         scheme: the scheme of its tags.
         what: the name of the column, for errors.
-        advice: what the user can do about an illegal tag, for errors.
+        advice: how the user can correct an illegal tag, for errors.
 
     Raises:
         InputError: if a tag is not one of the scheme, or the scheme forbids its place.
@@ -82,3 +145,32 @@ def column_spans(
     except TagError as error:
         line = rows[error.index].line
         raise InputError(f"{name}:{line}: {what} column: {error.reason}; {advice}") from error
+
+
+def column_docs(
+    name: str, vocab: Vocab, sentences: Iterable[Sentence], columns: Columns, schemes: Schemes
+) -> Iterator[Doc]:
+    """Yield one `Doc` for each sentence.
+
+    Parts of speech are in `token.tag_`, entities in `doc.ents`, chunks in `doc.spans["chunks"]`,
+    and the number of the document, from 1, in `doc.user_data["document"]` if the file has
+    `-DOCSTART-` lines.
+
+    Raises:
+        InputError: if a tag is not legal in its scheme.
+    """
+    advice = "correct it or choose another --scheme"
+    for document, rows in sentences:
+        ents: list[Span] | None = None
+        groups: dict[str, Any] = {}
+        if columns.chunk is not None and schemes.chunk:
+            groups["chunks"] = column_spans(
+                name, rows, columns.chunk, schemes.chunk, "chunk", "correct it"
+            )
+        if columns.ner is not None and schemes.ner:
+            ents = column_spans(name, rows, columns.ner, schemes.ner, "entity", advice)
+        tags = None if columns.tag is None else [row.columns[columns.tag] for row in rows]
+        doc = make_doc(vocab, [row.columns[columns.word] for row in rows], tags, ents, **groups)
+        if document is not None:
+            doc.user_data["document"] = document
+        yield doc

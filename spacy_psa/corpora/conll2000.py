@@ -14,18 +14,21 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.archives import is_collection, open_files
-from spacy_psa.corpora.columns import Row, column_spans, read_rows
+from spacy_psa.corpora.columns import Columns, Schemes, Sentence, column_docs, read_rows
 from spacy_psa.corpora.lines import decode_lines
-from spacy_psa.corpora.readers import Reader, make_doc, make_reader
+from spacy_psa.corpora.readers import Reader, make_reader
 from spacy_psa.errors import InputError
 
 COLUMNS = ("word", "part of speech", "chunk")
+PLACES = Columns(word=0, tag=1, chunk=2)
+# IOB1 reads legal IOB2 tags correctly, and also the tags of other releases.
+SCHEMES = Schemes(ner=None, chunk="iob1")
 
 
 def read_sentences(
     path: Path, repairs: Counter[str], member: str | None = None
-) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the file name and the rows of each sentence, as a stream.
+) -> Iterator[tuple[str, Sentence]]:
+    """Yield the name of the file and each of its sentences, as a stream.
 
     Args:
         path: a plain or .gz file, or the archive as it is published.
@@ -34,7 +37,7 @@ def read_sentences(
 
     Raises:
         InputError: if a line does not have three columns, the file has no sentences, `member` is
-            missing for an archive or fits several of its files, or `member` is given for a file
+            missing for an archive or matches several of its files, or `member` is set for a file
             that is not an archive.
     """
     if is_collection(path) and not member:
@@ -50,29 +53,21 @@ def read_sentences(
                 "the path"
             )
         first = name
-        for rows in read_rows(name, decode_lines(name, stream, repairs), COLUMNS, repairs):
-            yield name, rows
+        for sentence in read_rows(name, decode_lines(name, stream, repairs), COLUMNS, repairs):
+            yield name, sentence
 
 
 def draw(path: Path, count: int, seed: int, member: str | None = None) -> frozenset[int]:
     """Draw the sentences of a development set at random; they are counted from 0.
 
-    Args:
-        path: as for `read_sentences`.
-        count: the number of sentences to draw.
-        seed: the seed of the draw.
-        member: as for `read_sentences`.
-
     Raises:
         InputError: if the file does not have more than `count` sentences, and as `read_sentences`.
     """
-    there = sum(1 for _ in read_sentences(path, Counter(), member))
-    if not 0 < count < there:
-        advice = f"give a number from 1 to {there - 1:,}" if there > 1 else "give a larger file"
-        raise InputError(
-            f"{path}: cannot draw {count:,} of {there:,} sentences for --dev: {advice}"
-        )
-    return frozenset(random.Random(seed).sample(range(there), count))
+    size = sum(1 for _ in read_sentences(path, Counter(), member))
+    if not 0 < count < size:
+        advice = f"choose a number from 1 to {size - 1:,}" if size > 1 else "use a larger file"
+        raise InputError(f"{path}: cannot draw {count:,} of {size:,} sentences for --dev: {advice}")
+    return frozenset(random.Random(seed).sample(range(size), count))
 
 
 def read_docs(
@@ -87,10 +82,8 @@ def read_docs(
     """Yield one `Doc` for each sentence, with `token.tag_` and `doc.spans["chunks"]`.
 
     Args:
-        path: a plain or .gz file, or the archive as it is published.
         vocab: the vocabulary of the docs.
-        repairs: counts the repairs, if given.
-        member: the file inside the archive, without its folders ("train.txt").
+        path, repairs, member: as in `read_sentences`.
         dev: the number of sentences to draw at random for a development set; 0 draws none.
         seed: the seed of the draw.
         part: "dev" for the drawn sentences, "train" for the others.
@@ -100,16 +93,13 @@ def read_docs(
             and `dev` is 0.
     """
     if part == "dev" and not dev:
-        raise InputError("--part dev needs the number of sentences to draw: give --dev 1000")
+        raise InputError("--part dev needs the number of sentences to draw, such as --dev 1000")
     drawn = draw(path, dev, seed, member) if dev else frozenset()
-    sentences = read_sentences(path, Counter() if repairs is None else repairs, member)
-    for i, (name, rows) in enumerate(sentences):
-        if (i in drawn) != (part == "dev"):
-            continue
-        # IOB1 reads legal IOB2 tags correctly, and also the tags of other releases.
-        chunks = column_spans(name, rows, 2, "iob1", "chunk", "correct it")
-        words, tags = ([row.columns[column] for row in rows] for column in (0, 1))
-        yield make_doc(vocab, words, tags, chunks=chunks)
+    for i, (name, sentence) in enumerate(
+        read_sentences(path, Counter() if repairs is None else repairs, member)
+    ):
+        if (i in drawn) == (part == "dev"):
+            yield from column_docs(name, vocab, [sentence], PLACES, SCHEMES)
 
 
 def read_conll2000(path: Path, member: str | None = None, limit: int = 0) -> Reader:

@@ -9,9 +9,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from spacy_psa.corpora import any_columns
+from spacy_psa.corpora.any_columns import find_columns
 from spacy_psa.corpora.cut_sentences import cut_sentences
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.corpora.find_columns import find_columns
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.marked_text import Misfits, mark_doc
 from spacy_psa.corpora.own_files import OwnFile, own_files

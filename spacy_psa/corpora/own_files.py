@@ -119,7 +119,7 @@ def _json_format(path: Path) -> str:
 
 def _may_be_columns(path: Path) -> bool:
     """Look at the columns of a file whose name says nothing."""
-    from spacy_psa.corpora.find_columns import find_columns
+    from spacy_psa.corpora.any_columns import find_columns
 
     try:
         find_columns(path)

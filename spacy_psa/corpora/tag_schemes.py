@@ -1,15 +1,16 @@
 """Tag schemes: converts IOB1, IOB2 and BIOES tags to spans and back.
 
-- IOB1 (CoNLL-2003): `I-` stands for each token of a span. `B-` stands only for the first token
-  of a span that directly follows another span with the same label.
-- IOB2: `B-` stands for the first token of each span, `I-` for the others.
-- BIOES: `B-`, `I-` and `E-` stand for the first, the inner and the last tokens of a span, `S-`
-  for a span of one token. `L-` and `U-` (of BILUO) are read as `E-` and `S-`, `M-` (of BMES) as
-  `I-`.
+- IOB1 (CoNLL-2003): `I-` marks each token of a span. `B-` marks only the first token of a span
+  that directly follows another span with the same label.
+- IOB2: `B-` marks the first token of each span, `I-` the others.
+- BIOES: `B-`, `I-` and `E-` mark the first, the inner and the last tokens of a span, `S-` a span
+  of one token. `L-` and `U-` (of BILUO) are read as `E-` and `S-`, `M-` (of BMES) as `I-`.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
+
+from spacy_psa.errors import InputError
 
 Span = tuple[int, int, str]
 """(start, end, label): token offsets; `end` is excluded."""
@@ -22,19 +23,7 @@ _PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 
 
 class TagError(ValueError):
-    """An illegal tag.
-
-    Args:
-        index: the index of the token in the sentence, from 0.
-        reason: why the tag is illegal.
-
-    Examples:
-        >>> try:
-        ...     tags_to_spans(["O", "E-PER"], "bioes")
-        ... except TagError as error:
-        ...     print(error.index, error.reason)
-        1 E-PER follows O, but BIOES needs a B- first
-    """
+    """An illegal tag: the index of its token in the sentence, from 0, and the reason."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(f"token {index}: {reason}")
@@ -43,7 +32,7 @@ class TagError(ValueError):
 
 
 def _split(tag: str) -> tuple[str, str]:
-    """Give the prefix and the label of a tag, or ("", "") if the tag has another form."""
+    """Return the prefix and the label of a tag, or ("", "") if the tag has another form."""
     if tag == "O":
         return "O", ""
     prefix, dash, label = tag.partition("-")
@@ -56,18 +45,10 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
     In IOB1, `B-` always begins a span, also if it directly follows no span of its label; the
     published CoNLL-2003 training file has two such tags.
 
-    Args:
-        tags: the tags of the sentence.
-        scheme: their scheme.
-
     Raises:
         TagError: if the scheme does not have a tag, or forbids it after the tag before (IOB2: `I-X`
             that does not follow `B-X` or `I-X`; BIOES: a span that is begun but not ended, or
             continued but not begun).
-
-    Examples:
-        >>> tags_to_spans(["B-PER", "E-PER", "O", "S-LOC"], "bioes")
-        [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
     spans: list[Span] = []
     start, open_label = 0, ""
@@ -98,21 +79,10 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: TagScheme) -> list[str]:
-    """Write spans that do not overlap as the tags of a sentence.
-
-    Args:
-        spans: the spans, in any order.
-        length: the number of tokens of the sentence.
-        scheme: the scheme of the tags.
+    """Write spans that do not overlap, in any order, as the tags of a sentence of `length` tokens.
 
     Raises:
         ValueError: if a span is empty, lies outside the sentence or overlaps another.
-
-    Examples:
-        >>> spans_to_tags([(0, 2, "PER"), (3, 4, "LOC")], 4, "bioes")
-        ['B-PER', 'E-PER', 'O', 'S-LOC']
-        >>> spans_to_tags([(0, 1, "PER"), (1, 2, "PER")], 3, "iob1")
-        ['I-PER', 'B-PER', 'O']
     """
     tags = ["O"] * length
     ended: dict[int, str] = {}
@@ -136,10 +106,6 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> TagScheme:
     It is BIOES if any tag has a prefix that only BIOES has. Otherwise it is IOB1 if any `I-` begins
     a span. Otherwise it is IOB2, and IOB1 would read the same spans. Illegal tags are left to
     `tags_to_spans`.
-
-    Examples:
-        >>> detect_scheme([["O", "I-PER"], ["B-LOC"]])
-        'iob1'
     """
     scheme: TagScheme = "iob2"
     for tags in sentences:
@@ -151,4 +117,19 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> TagScheme:
             if prefix == "I" and label != previous:
                 scheme = "iob1"
             previous = label
+    return scheme
+
+
+def choose_scheme(
+    scheme: TagScheme | Literal["auto"], sentences: Iterable[Sequence[str]]
+) -> TagScheme:
+    """Return the scheme itself, or for "auto" the one that is detected.
+
+    Raises:
+        InputError: if the scheme is unknown.
+    """
+    if scheme == "auto":
+        return detect_scheme(sentences)
+    if scheme not in SCHEMES:
+        raise InputError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}, auto")
     return scheme

@@ -124,7 +124,7 @@ def test_columns_that_do_not_fit_leave_no_file(tmp_path):
     (tmp_path / "in").write_text(TWO_COLUMNS)
     with pytest.raises(InputError, match=r"in:1: there is no column 3"):
         convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--ner", 3)
-    with pytest.raises(InputError, match=r"give --ner, --tag or --chunk"):
+    with pytest.raises(InputError, match=r"choose --ner, --tag or --chunk"):
         convert("columns", tmp_path / "in", tmp_path / "out.spacy")
     with pytest.raises(InputError, match=r"give --draw 0.1"):
         convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--ner", 1, "--part", "dev")

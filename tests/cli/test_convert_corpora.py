@@ -111,7 +111,7 @@ def test_conll2000_draws_a_development_set(write, tmp_path):
         (["ctb", "--files", "270-1"], "--files 270-1"),
         (["export", "--sentences", "all"], "--sentences all"),
         (["ontonotes", "--sections", "21-02"], "--sections 21-02"),
-        (["conll2000", "--part", "dev"], "give --dev 1000"),
+        (["conll2000", "--part", "dev"], "such as --dev 1000"),
         (["conll2000", "--dev", "9"], "cannot draw 9 of 1"),
         (["conll2000", "--member", "train.txt"], "--member is for archives"),
     ],

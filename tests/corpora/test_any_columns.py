@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.any_columns import Columns, read_docs, resolve_schemes
+from spacy_psa.corpora.any_columns import find_columns, read_docs, resolve_schemes
+from spacy_psa.corpora.columns import Columns
 from spacy_psa.corpora.conll import read_docs as read_four_columns
 from spacy_psa.corpora.documents import join_documents
-from spacy_psa.corpora.find_columns import find_columns
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
 from tests.helpers.pipelines import spans_of
@@ -124,7 +124,7 @@ def test_an_illegal_tag_is_named(write, vocab):
 
 
 def test_words_alone_and_files_without_sentences_are_refused(write, vocab):
-    with pytest.raises(InputError, match="give --ner, --tag or --chunk"):
+    with pytest.raises(InputError, match="choose --ner, --tag or --chunk"):
         read(write("a\n"), vocab)
     with pytest.raises(InputError, match="no sentences"):
         read(write("\n \n-DOCSTART-\n"), vocab, ner=1)

@@ -90,7 +90,7 @@ def test_what_cannot_be_drawn_is_refused(write, count):
 
 
 def test_dev_without_a_number_is_refused(write, vocab):
-    with pytest.raises(InputError, match="give --dev 1000"):
+    with pytest.raises(InputError, match="such as --dev 1000"):
         list(read_docs(write(TEXT), vocab, part="dev"))
 
 
