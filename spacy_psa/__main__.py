@@ -1,6 +1,6 @@
 """`python -m spacy_psa`."""
 
-from spacy_psa.cli.app import main
+from spacy_psa.app import main
 
 if __name__ == "__main__":
     main()

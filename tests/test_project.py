@@ -16,7 +16,7 @@ from spacy.tokens import DocBin
 from thinc.api import Config
 from weasel.util import load_project_config
 
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 from spacy_psa.corpora.layouts import LAYOUTS
 from spacy_psa.scoring.provenance import md5
 from tests.helpers.commands import assert_one_error, command

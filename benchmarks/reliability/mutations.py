@@ -30,7 +30,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.record import write_record
 from benchmarks.reliability.formats import FORMATS, Format, pack, sentences
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.lines import LONGEST
 

@@ -33,7 +33,7 @@ class Command:
 def commands(app: typer.Typer | None = None, before: str = "") -> Iterator[Command]:
     """All commands of an app and of the apps in it; by default of `spacy-psa`."""
     if app is None:
-        from spacy_psa.cli.app import app as whole
+        from spacy_psa.app import app as whole
 
         app = whole
     for info in app.registered_commands:

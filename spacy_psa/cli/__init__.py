@@ -1,5 +1,1 @@
-"""The command line: `spacy-psa`, `python -m spacy_psa` and `python -m spacy psa`.
-
-Each command has a file of its own, and `app` puts them together. A command imports everything
-except Typer when it runs, so that `--help` is fast.
-"""
+"""The commands of the library: each reads its arguments, calls a function and prints."""

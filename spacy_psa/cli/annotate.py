@@ -18,7 +18,7 @@ from spacy_psa.annotation.rows import ANNOTATION
 from spacy_psa.annotation.span_keys import USUAL, SpanKeys
 from spacy_psa.annotation.tokenized import WORDS_ALONE, Columns
 from spacy_psa.annotation.writer import Writer
-from spacy_psa.cli.engines import Address, Engine
+from spacy_psa.cli.options import Address, Engine
 from spacy_psa.cli.output import OutputFormat, OutputTags, open_writer
 from spacy_psa.cli.output import resolve_format as resolve_output_format
 from spacy_psa.cli.processes import in_processes

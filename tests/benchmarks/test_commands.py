@@ -14,7 +14,7 @@ from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config
 
 from benchmarks.record import FOLDER
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 from spacy_psa.cli.merge_config import merge_config
 from tests.helpers.paths import CONFIGS, ROOT
 

@@ -30,7 +30,7 @@ from benchmarks.small_data.train import config_of, joined, sample
 from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance import sections

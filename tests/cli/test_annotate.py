@@ -624,7 +624,7 @@ def test_words_of_the_input_do_not_stay_in_memory():
 def test_errors_are_one_line_under_spacys_command_too(tmp_path):
     import spacy.cli._util
 
-    import spacy_psa.cli.mount  # noqa: F401
+    import spacy_psa.mount  # noqa: F401
 
     result = CliRunner().invoke(
         spacy.cli._util.app, ["psa", "annotate", "none", str(tmp_path / "none.txt"), "-"]

@@ -95,7 +95,9 @@ def test_what_killed_processes_leave_is_trained_by_the_command(
     whole, folder, tmp_path, monkeypatch
 ):
     """The starter has run no process: it is as if all had been killed at once."""
-    monkeypatch.setattr("spacy_psa.cli.engines.run_locally", lambda *_, **__: (i for i in [[]]))
+    monkeypatch.setattr(
+        "spacy_psa.laboratory.experiments.engines.run_locally", lambda *_, **__: (i for i in [[]])
+    )
     words = ["--output", tmp_path / "best.cfg", "--sampler", "random", "--seed", 3, "--jobs", 2]
     result = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
     assert result.stdout.splitlines()[:4] == whole[0].stdout.splitlines()[:4]
@@ -181,7 +183,7 @@ def test_without_optuna_there_is_one_line(folder, tmp_path):
     code = (
         "import sys, json; sys.modules['optuna'] = None\n"
         "from typer.testing import CliRunner\n"
-        "from spacy_psa.cli.app import app\n"
+        "from spacy_psa.app import app\n"
         "result = CliRunner().invoke(app, ['search', *sys.argv[1:]])\n"
         "print(json.dumps([result.exit_code, result.stderr]))"
     )

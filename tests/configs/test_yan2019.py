@@ -10,7 +10,7 @@ from spacy.util import fix_random_seed, load_config, load_model_from_config
 from thinc.api import Adam
 from typer.testing import CliRunner
 
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
 from tests.helpers.configs import read, training_of

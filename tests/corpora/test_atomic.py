@@ -85,7 +85,7 @@ def test_a_name_too_long_for_the_file_system_is_named(tmp_path):
 WAIT = """
 import signal, sys, time
 from pathlib import Path
-from spacy_psa.cli import app as module
+from spacy_psa import app as module
 
 def wait(output: Path) -> None:
     from spacy_psa.corpora.atomic import atomic_folder, atomic_path

@@ -73,7 +73,7 @@ def run(line: str) -> None:
     if line.startswith(UNCHECKED) or words[0] in ("pip", "zensical") or "--help" in words:
         return
     if words[0] == "spacy-psa" or words[:3] == ["python", "-m", "spacy_psa"]:
-        from spacy_psa.cli.app import app
+        from spacy_psa.app import app
 
         _invoke(app, words[1 if words[0] == "spacy-psa" else 3 :], line)
     elif words[:3] == ["python", "-m", "spacy"]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from typer.testing import CliRunner, Result
 
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.errors import InputError
 

@@ -51,9 +51,9 @@ def compare(
       spacy-psa compare test.spacy psa/model-best bilstm_crf/model-best -o report.html \\
           --train train.spacy
     """
-    from spacy_psa.cli.serve import model_names
     from spacy_psa.corpora.atomic import atomic_path
     from spacy_psa.loading import load_pipeline
+    from spacy_psa.studio.cli.serve import model_names
     from spacy_psa.studio.comparison.comparison import Comparison
     from spacy_psa.studio.server.compare_file import comparison_page
 

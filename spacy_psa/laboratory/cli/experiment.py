@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.engines import Address, Engine, Jobs, TrainingEngine, make_starter
+from spacy_psa.cli.options import Address, Engine
 from spacy_psa.errors import InputError
+from spacy_psa.laboratory.cli.options import Jobs, TrainingEngine
 
 if TYPE_CHECKING:
     from spacy_psa.laboratory.experiments.record import Record
@@ -64,14 +65,11 @@ def run(
       spacy-psa experiment run configs/experiments/sample.toml --jobs 2
       spacy-psa experiment table experiments/sample
     """
+    from spacy_psa.laboratory.experiments.engines import make_engine
     from spacy_psa.laboratory.experiments.plan import read_plan
     from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
 
-    starter = make_starter(engine, jobs, address, [str(gpu_id), str(save_every)])
-    if address is not None:
-        from spacy_psa.cluster import check_address
-
-        check_address(address)
+    starter = make_engine(engine is Engine.ray, jobs, address, [str(gpu_id), str(save_every)])
     read = read_plan(plan)
     folder = out or Path("experiments", read.name)
     found = make_jobs(read, folder)

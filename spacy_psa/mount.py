@@ -7,6 +7,6 @@ does so; no other module imports it.
 
 from spacy.cli._util import app as spacy_app
 
-from spacy_psa.cli.app import app
+from spacy_psa.app import app
 
 spacy_app.add_typer(app, name="psa")

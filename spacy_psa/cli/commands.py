@@ -1,0 +1,40 @@
+"""The commands of the library, in the groups and the order of `spacy-psa --help`."""
+
+import typer
+
+from spacy_psa.cli.annotate import annotate
+from spacy_psa.cli.assets import assets
+from spacy_psa.cli.calibrate import calibrate
+from spacy_psa.cli.configure import configure
+from spacy_psa.cli.convert import convert_app
+from spacy_psa.cli.debug_data import debug_data
+from spacy_psa.cli.describe import describe
+from spacy_psa.cli.distill import distill
+from spacy_psa.cli.ensemble import ensemble
+from spacy_psa.cli.evaluate_trees import evaluate_trees
+from spacy_psa.cli.groups import USE, YOUR_DATA, Commands
+from spacy_psa.cli.init_config import init_config
+from spacy_psa.cli.init_corpus import init_corpus
+from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.parse import parse, trees
+from spacy_psa.cli.prepare import prepare
+from spacy_psa.cli.push import push
+from spacy_psa.cli.quantize import quantize
+from spacy_psa.cli.report import report
+from spacy_psa.cli.train import train
+from spacy_psa.cli.visualize import visualize_app
+
+init_app = typer.Typer(
+    name="init", help="Make a corpus and a config of your own data.", no_args_is_help=True
+)
+init_app.command("corpus")(init_corpus)
+init_app.command("config")(init_config)
+debug_app = typer.Typer(name="debug", help="Look into data.", no_args_is_help=True)
+debug_app.callback()(lambda: None)
+debug_app.command("data")(debug_data)
+
+COMMANDS: Commands = [
+    (YOUR_DATA, [init_app, debug_app, convert_app, assets, prepare, configure, merge_config]),
+    (USE, [train, annotate, parse, trees, visualize_app, report, evaluate_trees, calibrate]),
+    (USE, [ensemble, distill, quantize, describe, push]),
+]
