@@ -105,7 +105,7 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         [
             ("spacy_psa.analysis.attention.inspect", []),
             ("spacy_psa.laboratory.analyses.counted_scores.counts_by_length", []),
-            ("spacy_psa.laboratory.analyses.lengths.by_length", []),
+            ("spacy_psa.scoring.sentence_counts.by_length", []),
             ("spacy_psa.laboratory.analyses.convergence.convergence", []),
             ("spacy_psa.laboratory.analyses.position_encodings.products", []),
             ("spacy_psa.laboratory.analyses.ablation.recalls", []),
