@@ -213,7 +213,7 @@ def ontonotes(
     from spacy_psa.corpora.docbin import check_docbin_path
     from spacy_psa.corpora.ontonotes import read_docs
     from spacy_psa.corpora.quotes import as_text
-    from spacy_psa.corpora.sections import parse_sections
+    from spacy_psa.corpora.treebanks import parse_sections
 
     check_docbin_path(target)
     chosen = parse_sections(sections) if sections else None

@@ -76,15 +76,10 @@ def ptb(
     Example:
       spacy-psa convert ptb treebank/combined train.spacy --sections 02-21
     """
-    from spacy_psa.corpora.ptb import read_docs
-    from spacy_psa.corpora.sections import parse_sections
-    from spacy_psa.corpora.tree_style import PENN
+    from spacy_psa.corpora.treebanks import parse_sections
 
-    style = replace(PENN, labels=labels.value, merge_same=not x_over_x)
     chosen = parse_sections(sections) if sections else None
-    repairs: Counter[str] = Counter()
-    docs = read_docs(source, vocab_of(lang), repairs, chosen, style)
-    _write(source, target, docs, repairs, quotes, spaces)
+    _convert("ptb", source, target, lang, chosen, labels, x_over_x, quotes, spaces)
 
 
 def brackets(
@@ -108,8 +103,8 @@ def brackets(
     Example:
       spacy-psa convert brackets trees.txt trees.spacy
     """
-    from spacy_psa.corpora.ptb import read_bracket_docs
-    from spacy_psa.corpora.tree_style import AS_IS
+    from spacy_psa.corpora.bracketing import AS_IS
+    from spacy_psa.corpora.treebanks import read_bracket_docs
 
     style = replace(AS_IS, labels=labels.value, merge_same=not x_over_x)
     repairs: Counter[str] = Counter()
@@ -134,12 +129,7 @@ def spmrl(
     Example:
       spacy-psa convert spmrl train.German.gold.ptb train.spacy --lang de
     """
-    from spacy_psa.corpora.spmrl import read_docs
-    from spacy_psa.corpora.tree_style import SPMRL
-
-    style = replace(SPMRL, labels=labels.value, merge_same=not x_over_x)
-    repairs: Counter[str] = Counter()
-    _write(source, target, read_docs(source, vocab_of(lang), repairs, style), repairs)
+    _convert("spmrl", source, target, lang, None, labels, x_over_x)
 
 
 def ctb(
@@ -162,14 +152,10 @@ def ctb(
     Example:
       spacy-psa convert ctb ctb9.0/data/bracketed train.spacy --files 1-270,440-1151
     """
-    from spacy_psa.corpora.ctb import LAST, read_docs
-    from spacy_psa.corpora.sections import parse_numbers
-    from spacy_psa.corpora.tree_style import PENN
+    from spacy_psa.corpora.treebanks import LAST_FILE, parse_numbers
 
-    style = replace(PENN, labels=labels.value, merge_same=not x_over_x)
-    chosen = parse_numbers(files, "--files", LAST) if files else None
-    repairs: Counter[str] = Counter()
-    _write(source, target, read_docs(source, vocab_of(lang), repairs, chosen, style), repairs)
+    chosen = parse_numbers(files, "--files", LAST_FILE) if files else None
+    _convert("ctb", source, target, lang, chosen, labels, x_over_x)
 
 
 def export(
@@ -197,12 +183,32 @@ def export(
       spacy-psa convert export tiger_release_aug07.export train.spacy --sentences 1-40474
     """
     from spacy_psa.corpora.negra_export import LAST, read_docs
-    from spacy_psa.corpora.sections import parse_numbers
+    from spacy_psa.corpora.treebanks import parse_numbers
 
     chosen = parse_numbers(sentences, "--sentences", LAST) if sentences else None
     repairs: Counter[str] = Counter()
     docs = read_docs(source, vocab_of(lang), repairs, chosen, labels.value, discontinuous.value)
     _write(source, target, docs, repairs)
+
+
+def _convert(
+    family: str,
+    source: Path,
+    target: Path,
+    lang: str,
+    numbers: "frozenset[int] | None",
+    labels: LabelChoice,
+    x_over_x: bool,
+    quotes: QuoteChoice = QuoteChoice.treebank,
+    spaces: bool = False,
+) -> None:
+    """Convert the files of a family of treebanks."""
+    from spacy_psa.corpora.treebanks import TREEBANKS, read_docs
+
+    style = replace(TREEBANKS[family].style, labels=labels.value, merge_same=not x_over_x)
+    repairs: Counter[str] = Counter()
+    docs = read_docs(family, source, vocab_of(lang), repairs, numbers, style)
+    _write(source, target, docs, repairs, quotes, spaces)
 
 
 def _write(

@@ -8,7 +8,7 @@ yield texts with their marks.
 | `conll` | the four columns of CoNLL-2003; registered as `spacy-psa.Conll2003.v1` |
 | `conll2000` | the three columns of CoNLL-2000, with chunks; `spacy-psa.Conll2000.v1` |
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
-| `ptb` | the `.mrg` files of the Penn Treebank; files with one bracketed tree a line |
+| `treebanks` | bracketed trees: Penn, SPMRL and Chinese treebanks, and files of any trees |
 | `bmes` | Chinese names, one character a line; `spacy-psa.Bmes.v1` |
 | `any_columns` | columns in any order, and which is which |
 | `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `brat` | what annotation tools export |
@@ -19,8 +19,8 @@ yield texts with their marks.
 | `tree_corpus` | trees to train a parser on; `spacy-psa.TreeCorpus.v1` |
 | `glove` | pretrained vectors for `spacy init vectors` |
 | `tag_schemes` | IOB1, IOB2 and BIOES tags |
-| `bracketing`, `trees` | constituency trees in brackets |
-| `archives`, `lines`, `columns`, `sections`, `make_doc`, `readers` | shared by the readers |
+| `bracketing`, `trees` | constituency trees in brackets, and the parts of them that are kept |
+| `archives`, `lines`, `columns`, `readers` | shared by the readers |
 | `layouts` | the files of each corpus in a project |
 | `docbin`, `atomic` | writing; a file appears complete or not at all |
 

@@ -7,67 +7,114 @@ outermost of a unary chain first, and without the root (TOP, ROOT, S1 or no labe
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from spacy_psa.corpora.tag_schemes import Span
-from spacy_psa.corpora.tree_style import AS_IS, TreeStyle
-from spacy_psa.corpora.trees import BRACKETS, Parsed
+from spacy_psa.corpora.trees import BRACKETS, ROOTS, Parsed
 from spacy_psa.errors import InputError
 
 TOKENS = re.compile(r"[()]|[^() \t]+")
 _BRACKETS = re.compile("|".join(map(re.escape, BRACKETS)))
 EMPTY = "-NONE-"
+FEATURES = "##"
+_DECORATION = re.compile(r"[-=|]")
+_INDEX = re.compile(r"[-=]\d+(?![^-=|])|\|[^-=]*")
+
+Labels = Literal["bare", "functions", "whole"]
+
+
+def bare(label: str) -> str:
+    """Return the category of a label without its function tags and indices.
+
+    NP-SBJ-1 and NP=2 are NP. ADVP|PRT, where an annotator was in doubt, is ADVP; EVALB treats
+    ADVP and PRT as equal. A label that begins with a dash (-LRB-) stays as it is.
+    """
+    return label if label.startswith("-") else _DECORATION.split(label, maxsplit=1)[0]
+
+
+def with_functions(label: str) -> str:
+    """Return the category of a label with its function tags: NP-SBJ of NP-SBJ-1."""
+    return label if label.startswith("-") else _INDEX.sub("", label)
+
+
+@dataclass(frozen=True)
+class TreeStyle:
+    """The parts of the trees of a treebank that are kept; by default all."""
+
+    labels: Labels = "whole"
+    """"bare" for categories only (NP), "functions" for categories and function tags (NP-SBJ),
+    "whole" for unchanged labels (NP-SBJ-1)."""
+    bare_tags: bool = False
+    """Whether parts of speech are bare."""
+    remove_empty: bool = False
+    """Whether empty elements (-NONE-), and constituents that become empty without them, are left
+    out; otherwise an empty element is an error."""
+    merge_same: bool = False
+    """Whether constituents with the same label over the same words, such as NP over NP after a
+    trace is removed, become one constituent."""
+    features: bool = False
+    """Whether the features of the SPMRL shared tasks (NN##case=nom##) are cut off."""
+    roots: frozenset[str] = frozenset()
+    """Labels that are not constituents at the root, besides TOP, ROOT and S1."""
+
+    def label(self, label: str) -> str:
+        """Return the part of the label of a constituent that is kept."""
+        label = self.without_features(label)
+        if self.labels == "whole":
+            return label
+        return bare(label) if self.labels == "bare" else with_functions(label)
+
+    def tag(self, tag: str) -> str:
+        """Return the part of a part of speech that is kept."""
+        tag = self.without_features(tag)
+        return bare(tag) if self.bare_tags else tag
+
+    def without_features(self, label: str) -> str:
+        """Cut the features off, if that is the style."""
+        return label.split(FEATURES, maxsplit=1)[0] if self.features else label
+
+    def is_root(self, label: str) -> bool:
+        """Tell whether a constituent with this label is left out at the root."""
+        return label in ROOTS or label in self.roots
+
+
+AS_IS = TreeStyle()
+"""Trees as they are."""
+PENN = TreeStyle(labels="bare", bare_tags=True, remove_empty=True, merge_same=True)
+"""Trees prepared as is usual for the Penn Treebank, apart from `merge_same`: standard files keep
+repeats, which `replace(PENN, merge_same=False)` does."""
+SPMRL = TreeStyle(labels="bare", remove_empty=True, features=True, roots=frozenset({"VROOT"}))
+"""Trees of the SPMRL shared tasks."""
 
 
 class BracketError(ValueError):
-    """Brackets, labels and words that do not form a tree.
-
-    Examples:
-        >>> TreeBuilder().close()
-        Traceback (most recent call last):
-        spacy_psa.corpora.bracketing.BracketError: there is one closing bracket too many
-    """
+    """Brackets, labels and words that do not form a tree."""
 
 
 def unescape(word: str) -> str:
-    r"""Give the word as it is in the text: -LRB- is (, \/ is / and \* is *, also inside a word.
-
-    Examples:
-        >>> unescape("-LRB-415-RRB-"), unescape("1\\/2")
-        ('(415)', '1/2')
-    """
+    r"""Return the word of the text: -LRB- is (, \/ is / and \* is *, also inside a word."""
     if "-" in word:
-        word = _BRACKETS.sub(lambda found: BRACKETS[found[0]], word)
+        word = _BRACKETS.sub(lambda match: BRACKETS[match[0]], word)
     return word.replace("\\/", "/").replace("\\*", "*")
 
 
 def unescape_tag(tag: str) -> str:
-    """Give the part of speech as it is outside of trees.
+    """Return the part of speech as it is outside of trees.
 
-    A bracket inside a tag has been escaped, while -LRB- itself is the tag of a bracket in the Penn
-    Treebank.
-
-    Examples:
-        >>> unescape_tag("$-LRB-"), unescape_tag("-LRB-")
-        ('$(', '-LRB-')
+    A bracket inside a tag has been escaped, as in $-LRB-, while -LRB- itself is the tag of a
+    bracket in the Penn Treebank.
     """
-    return tag if tag in BRACKETS else _BRACKETS.sub(lambda found: BRACKETS[found[0]], tag)
+    return tag if tag in BRACKETS else _BRACKETS.sub(lambda match: BRACKETS[match[0]], tag)
 
 
 class TreeBuilder:
     """Builds trees, one after the other, from brackets, labels and words.
 
     Args:
-        style: what is kept of the trees.
+        style: the parts of the trees that are kept.
         keep_empty: whether empty elements count as words, and a tree without words, "(())", counts
             as a tree. A scorer needs this, because it counts sentences.
-
-    Examples:
-        >>> builder = TreeBuilder()
-        >>> builder.open("S")
-        >>> builder.leaf("UH", "Yes")
-        >>> builder.close()
-        >>> builder.finish()
-        Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
     """
 
     def __init__(self, style: TreeStyle = AS_IS, keep_empty: bool = False) -> None:
@@ -88,7 +135,7 @@ class TreeBuilder:
         return self._open == [("", 0, 0)] and not self._parsed.words
 
     def open(self, label: str) -> None:
-        """Take an opening bracket and its label.
+        """Read an opening bracket and its label.
 
         Raises:
             BracketError: if a second tree begins, or a node inside the tree has no label.
@@ -101,7 +148,7 @@ class TreeBuilder:
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
-        """Take a word and its part of speech.
+        """Read a word and its part of speech.
 
         Raises:
             BracketError: if the word is an empty element, which neither the style removes nor
@@ -112,12 +159,12 @@ class TreeBuilder:
                 return
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
         if word.isspace():
-            raise BracketError(f"the word {word!r} is white space, which is no word in a spaCy doc")
+            raise BracketError(f"the word {word!r} is white space, which cannot be a word")
         self._parsed.words.append(unescape(word))
         self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
 
     def close(self) -> None:
-        """Take a closing bracket.
+        """Read a closing bracket.
 
         Raises:
             BracketError: if no bracket is open.
@@ -137,7 +184,7 @@ class TreeBuilder:
         return all(map(self.style.is_root, [label, *(above for above, _, _ in self._open)]))
 
     def finish(self) -> Parsed:
-        """Give the tree that is complete now; the next tree may begin.
+        """Return the tree that is complete now; the next tree may begin.
 
         Raises:
             BracketError: if a bracket is still open.
@@ -161,7 +208,7 @@ class _Tokens:
         return bool(self.pending or self.builder.depth)
 
     def take(self, token: str) -> None:
-        """Take one token: a bracket, a label, a part of speech or a word.
+        """Read one token: a bracket, a label, a part of speech or a word.
 
         The tree "(())" stands for a sentence without a parse; no other node may be empty.
         """
@@ -209,23 +256,15 @@ def read_trees(
         name: the name of the file, for errors.
         lines: numbered lines, as `decode_lines` yields them.
         repairs: counts the repairs.
-        style: what is kept of the trees.
-        one_a_line: whether each tree must be alone on its line; otherwise it may take several
-            lines.
-        keep_empty: see `TreeBuilder`.
+        one_a_line: whether a line must have one tree; otherwise a tree may have several lines.
+        style, keep_empty: as in `TreeBuilder`.
 
     Raises:
         InputError: if a line is not part of a bracketed tree, or if there are no trees.
-
-    Examples:
-        >>> lines = [(1, "(TOP (S (NP (PRP I))"), (2, "        (VP (VBD came))))")]
-        >>> for line, tree in read_trees("trees.mrg", lines, Counter()):
-        ...     print(line, tree.words, tree.constituents)
-        1 ['I', 'came'] [(0, 2, 'S'), (0, 1, 'NP'), (1, 2, 'VP')]
     """
     builder = TreeBuilder(style, keep_empty)
     tokens = _Tokens(builder)
-    begin, number, found = 0, 1, False
+    begin, number, empty = 0, 1, True
     try:
         for number, text in lines:
             for token in TOKENS.findall(text):
@@ -236,7 +275,7 @@ def read_trees(
                 tokens.take(token)
                 if not tokens.inside():
                     parsed = builder.finish()
-                    found = True
+                    empty = False
                     if parsed.words or keep_empty:
                         yield begin, parsed
                     else:
@@ -252,5 +291,5 @@ def read_trees(
     except BracketError as error:
         since = "" if begin == number else f", in the tree of line {begin}"
         raise InputError(f"{name}:{number}: {error}{since}; correct the line") from error
-    if not found:
+    if empty:
         raise InputError(f"{name}:1: no trees in the file; check that it is complete")

@@ -8,7 +8,7 @@ PhD thesis, University of Pennsylvania, appendix A), for the labels of the Penn 
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from spacy_psa.corpora.tree_style import bare
+from spacy_psa.corpora.bracketing import bare
 from spacy_psa.corpora.trees import Parsed
 
 Choose = Callable[[str, Sequence[str]], int]

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_psa.corpora.bracketing import read_trees
 from spacy_psa.corpora.lines import read_lines
-from spacy_psa.corpora.tag_schemes import spans_to_tags
-from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.corpora.readers import make_doc
+from spacy_psa.corpora.tag_schemes import Span, spans_to_tags
 from spacy_psa.errors import InputError
 
 LAYERS = ("words", "spaces", "tags", "chunks", "ents", "tree")
@@ -32,23 +33,23 @@ def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> 
     Args:
         path: the file, plain or .gz.
         vocab: the vocabulary of the docs.
-        repairs: counts the repairs, if given.
+        repairs: counts the repairs.
 
     Raises:
         InputError: if a line is not such a record, or its layers contradict each other.
     """
-    found = False
+    empty = True
     for number, text in read_lines(path, Counter() if repairs is None else repairs):
         if not text:
             continue
-        found = True
+        empty = False
         try:
             yield _doc(vocab, json.loads(text))
         except (ValueError, TypeError, RecursionError) as error:
             raise InputError(
                 f"{path}:{number}: {error}; correct the line or generate the corpus again"
             ) from error
-    if not found:
+    if empty:
         raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
 
 
@@ -65,23 +66,14 @@ def _doc(vocab: Vocab, record: Any) -> Doc:
     if not words or not all(isinstance(item, str) and item for item in words + tags):
         raise ValueError("words and tags must be strings that are not empty, at least one of each")
     ents, chunks = _spans(record["ents"], len(words)), _spans(record["chunks"], len(words))
-    tree = parse_tree(record["tree"])
-    if tree.words != words or tree.tags != tags:
+    tree = next((tree for _, tree in read_trees("tree", [(1, record["tree"])], Counter())), None)
+    if tree is None or (tree.words, tree.tags) != (words, tags):
         raise ValueError("the tree has other words or tags than the record")
-    doc = Doc(
-        vocab,
-        words=words,
-        spaces=[bool(space) for space in spaces],
-        tags=tags,
-        ents=spans_to_tags(ents, len(words), "iob2"),
-        sent_starts=[i == 0 for i in range(len(words))],
-    )
-    doc.spans["chunks"] = [Span(doc, *chunk) for chunk in chunks]
-    doc.spans["constituents"] = [Span(doc, *constituent) for constituent in tree.constituents]
-    return doc
+    spaces = [bool(space) for space in spaces]
+    return make_doc(vocab, words, tags, ents, spaces, chunks=chunks, constituents=tree.constituents)
 
 
-def _spans(layer: Any, length: int) -> list[tuple[int, int, str]]:
+def _spans(layer: Any, length: int) -> list[Span]:
     for span in layer:
         if [type(item) for item in span] != [int, int, str]:
             raise ValueError(f"{span!r} is not a list [start, end, label]")

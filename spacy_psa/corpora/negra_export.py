@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
+from spacy_psa.corpora.bracketing import Labels
 from spacy_psa.corpora.lines import BLANKS
 from spacy_psa.corpora.projective import (
     is_discontinuous,
@@ -24,8 +25,7 @@ from spacy_psa.corpora.projective import (
     raise_blocks,
     yields,
 )
-from spacy_psa.corpora.tree_style import Labels
-from spacy_psa.corpora.treebank_files import open_documents, tree_docs
+from spacy_psa.corpora.treebanks import open_documents, tree_docs
 from spacy_psa.corpora.trees import ROOTS, Parsed
 from spacy_psa.errors import InputError
 

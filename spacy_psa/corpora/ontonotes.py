@@ -17,8 +17,8 @@ from spacy_psa.corpora.archives import open_files
 from spacy_psa.corpora.bracketing import BracketError, TreeBuilder
 from spacy_psa.corpora.lines import BLANKS, decode_lines
 from spacy_psa.corpora.readers import make_doc
-from spacy_psa.corpora.sections import section_of
 from spacy_psa.corpora.tag_schemes import Span
+from spacy_psa.corpora.treebanks import section_of
 from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import InputError
 

@@ -15,11 +15,12 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora import ontonotes, ptb
+from spacy_psa.corpora import ontonotes
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.corpora.lines import describe, describe_repairs
 from spacy_psa.corpora.quotes import Quotes, as_text
 from spacy_psa.corpora.readers import Reader
+from spacy_psa.corpora.treebanks import read_bracket_docs, read_docs
 from spacy_psa.errors import InputError, check_choice, naming
 from spacy_psa.sentences import sentence_bounds, unannotated
 
@@ -90,16 +91,19 @@ def read_tree_corpus(
 
 def _read(path: Path, vocab: Vocab, repairs: Counter[str]) -> Iterator[Doc]:
     path = Path(path)
-    name = path.name.lower().removesuffix(".gz")
-    if path.is_dir() and any(file.name.lower().endswith(ptb.ENDINGS) for file in path.rglob("*")):
-        return ptb.read_docs(path, vocab, repairs)
+    if path.is_dir() and any(_is_mrg(file) for file in path.rglob("*")):
+        return read_docs("ptb", path, vocab, repairs)
     if path.is_dir() or path.suffix == ".spacy":
         return read_docbins(path, vocab)
-    if name.endswith(".mrg"):
-        return ptb.read_docs(path, vocab, repairs)
-    if name.endswith("_conll"):
+    if _is_mrg(path):
+        return read_docs("ptb", path, vocab, repairs)
+    if path.name.lower().endswith(("_conll", "_conll.gz")):
         return ontonotes.read_docs(path, vocab, repairs)
-    return ptb.read_bracket_docs(path, vocab, repairs)
+    return read_bracket_docs(path, vocab, repairs)
+
+
+def _is_mrg(path: Path) -> bool:
+    return path.name.lower().endswith((".mrg", ".mrg.gz"))
 
 
 def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Doc]:

@@ -1,4 +1,4 @@
-"""Converts bracketed constituency trees to labelled spans and back.
+"""Constituency trees as labelled spans, and the brackets that write them.
 
 A constituent is (start, end, label). Constituents are in preorder: the parts of a unary chain
 are several constituents with the same offsets, the outermost first. Part-of-speech nodes and
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spacy_psa.corpora.tag_schemes import Span
 
-if TYPE_CHECKING:  # nltk takes a second to import, so it is imported only when needed
+if TYPE_CHECKING:  # importing nltk costs a second, so it is imported only when needed
     from nltk import Tree
 
 ROOTS = ("TOP", "ROOT", "S1", "")
@@ -24,12 +24,7 @@ _BRACKET = re.compile("[][(){}]")
 
 
 class Parsed(NamedTuple):
-    """The parts of a tree: unescaped words, parts of speech, and constituents in preorder.
-
-    Examples:
-        >>> parse_tree("(TOP (S (UH Yes)))")
-        Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
-    """
+    """The parts of a tree: unescaped words, parts of speech, and constituents in preorder."""
 
     words: list[str]
     tags: list[str]
@@ -42,68 +37,8 @@ def escape(text: str) -> str:
 
     A bracket becomes its escape (-LRB- for an opening parenthesis), also inside a word, and white
     space inside a word becomes _: nltk and others would end the word there.
-
-    Examples:
-        >>> escape("(415)"), escape("New York")
-        ('-LRB-415-RRB-', 'New_York')
     """
-    return "_".join(_BRACKET.sub(lambda found: ESCAPES[found[0]], text).split())
-
-
-def parse_tree(text: str) -> Parsed:
-    """Read one bracketed tree.
-
-    Raises:
-        ValueError: if the brackets do not match, a word has no part of speech, or a node has both
-            words and nodes.
-
-    Examples:
-        >>> tree = parse_tree("(S (NP (PRP I)) (VP (VBD came)) (. .))")
-        >>> tree.words, tree.tags
-        (['I', 'came', '.'], ['PRP', 'VBD', '.'])
-        >>> tree.constituents
-        [(0, 3, 'S'), (0, 1, 'NP'), (1, 2, 'VP')]
-    """
-    from nltk import Tree
-
-    try:
-        tree = Tree.fromstring(text)
-    except ValueError as error:  # the message of nltk has several lines
-        raise ValueError(f"not a bracketed tree: {str(error).splitlines()[0]}") from error
-    return take_apart(tree)
-
-
-def take_apart(tree: Tree) -> Parsed:
-    """Give the parts of an nltk tree whose leaves are strings.
-
-    Raises:
-        ValueError: as `parse_tree`.
-
-    Examples:
-        >>> from nltk import Tree
-        >>> take_apart(Tree.fromstring("(S (UH Yes))"))
-        Parsed(words=['Yes'], tags=['UH'], constituents=[(0, 1, 'S')])
-    """
-    parsed = Parsed([], [], [])
-
-    def visit(node: Tree | str, root: bool) -> None:
-        if isinstance(node, str):
-            raise ValueError(f"the word {node!r} has no part of speech of its own")
-        if not len(node):
-            raise ValueError(f"the node {node.label()!r} is empty")
-        if len(node) == 1 and isinstance(node[0], str):
-            parsed.words.append(BRACKETS.get(node[0], node[0]))
-            parsed.tags.append(node.label())
-            return
-        place = len(parsed.constituents)
-        start = len(parsed.words)
-        for child in node:
-            visit(child, False)
-        if not (root and node.label() in ROOTS):
-            parsed.constituents.insert(place, (start, len(parsed.words), node.label()))
-
-    visit(tree, True)
-    return parsed
+    return "_".join(_BRACKET.sub(lambda match: ESCAPES[match[0]], text).split())
 
 
 def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable[Span]) -> Tree:
@@ -119,11 +54,6 @@ def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable
 
     Raises:
         ValueError: if constituents cross, are empty, or are not in preorder.
-
-    Examples:
-        >>> constituents = [(0, 2, "S"), (0, 1, "NP"), (1, 2, "VP")]
-        >>> print(build_tree(["I", "came"], ["PRP", "VBD"], constituents))
-        (S (NP (PRP I)) (VP (VBD came)))
     """
     from nltk import Tree
 

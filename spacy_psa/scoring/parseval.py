@@ -15,14 +15,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from spacy_psa.corpora.tag_schemes import Span
-from spacy_psa.corpora.trees import Parsed, take_apart
+from spacy_psa.corpora.trees import Parsed
 from spacy_psa.scoring.evalb_params import COLLINS, Params
-
-if TYPE_CHECKING:
-    from nltk import Tree
 
 QUOTES = ("'", '"', "/")
 
@@ -80,13 +77,6 @@ class Totals:
 
     A figure with a divisor of 0 is 0, except that `tagging` is None for trees without parts of
     speech.
-
-    Examples:
-        >>> gold = Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (0, 1, "NP"), (1, 2, "VP")])
-        >>> test = Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (0, 1, "NP")])
-        >>> totals = parseval([(gold, test)])
-        >>> totals.precision, round(totals.recall, 2), round(totals.f1, 2)
-        (1.0, 0.67, 0.8)
     """
 
     sentences: int = 0
@@ -179,26 +169,6 @@ class Totals:
         return found
 
 
-def parseval(
-    pairs: "Iterable[tuple[Parsed | Tree, Parsed | Tree]]",
-    params: Params = COLLINS,
-    max_length: int | None = None,
-) -> Totals:
-    """Score pairs of a gold and a predicted tree; see `Totals` for an example.
-
-    Args:
-        pairs: the gold and the predicted tree of each sentence.
-        params: the rules.
-        max_length: the greatest length of the gold sentences that count, in words with punctuation;
-            None for all.
-
-    Raises:
-        ValueError: if an nltk tree has a word without a part of speech or an empty node.
-    """
-    scores = (score_pair(gold, test, params) for gold, test in pairs)
-    return total(scores, max_length)
-
-
 def total(scores: Iterable[SentenceScore], max_length: int | None = None) -> Totals:
     """Sum up the sentences of at most `max_length` words, or all sentences if it is None."""
     totals = Totals()
@@ -208,9 +178,7 @@ def total(scores: Iterable[SentenceScore], max_length: int | None = None) -> Tot
     return totals
 
 
-def score_pair(
-    gold: "Parsed | Tree", test: "Parsed | Tree", params: Params = COLLINS
-) -> SentenceScore:
+def score_pair(gold: Parsed, test: Parsed, params: Params = COLLINS) -> SentenceScore:
     """Compare a predicted tree with the gold tree, each without the words that it deletes.
 
     If a predicted tree has no parts of speech ("" for all words) and as many words as the gold
@@ -231,7 +199,6 @@ def score_pair(
         >>> score.matched, score.gold.total(), score.exact
         (1, 2, False)
     """
-    gold, test = _parsed(gold), _parsed(test)
     length = sum(tag not in params.delete_for_length for tag in gold.tags)
     tagged = any(test.tags)
     kept = _kept(gold, params)
@@ -320,10 +287,6 @@ def _matches(gold: list[Span], test: list[Span], params: Params) -> Iterable[tup
 
 def _kind(label: str, params: Params) -> str:
     return params.label_class.get(label, label) if params.labelled else ""
-
-
-def _parsed(tree: "Parsed | Tree") -> Parsed:
-    return tree if isinstance(tree, Parsed) else take_apart(tree)
 
 
 def _kept(tree: Parsed, params: Params) -> list[bool]:

@@ -11,9 +11,8 @@ from spacy.tokens import Doc, DocBin, Span
 from typer.testing import Result
 
 from spacy_psa.corpora.readers import make_doc
-from spacy_psa.corpora.trees import parse_tree
 from tests.helpers.commands import assert_one_error, command
-from tests.helpers.trees import JUDGED
+from tests.helpers.trees import JUDGED, parse_tree
 
 GOLD, TEST = map(list, zip(*JUDGED, strict=True))
 

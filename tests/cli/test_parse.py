@@ -8,7 +8,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_psa.corpora.ptb import read_bracket_docs
+from spacy_psa.corpora.treebanks import read_bracket_docs
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import make_nlp, train

@@ -8,9 +8,9 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_psa.corpora.trees import parse_tree
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
+from tests.helpers.trees import parse_tree
 
 run = command("visualize", "trees")
 TREE = "(S (NP (NNP Ada)) (VP (VBD left) (NP (NNP Bath))) (. .))"

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 
 from spacy_psa.corpora.head_rules import TABLE_A1, collins, find_head, find_heads, universal
-from spacy_psa.corpora.trees import parse_tree
-from tests.helpers.trees import bracketings
+from tests.helpers.trees import bracketings, parse_tree
 
 
 def arrows(text, choose=collins):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spacy_psa.corpora.ontonotes import read_docs, read_sentences
-from spacy_psa.corpora.sections import parse_sections, section_of
+from spacy_psa.corpora.treebanks import parse_sections, section_of
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at

@@ -10,12 +10,11 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import registry
 
 from spacy_psa.corpora.docbin import write_docbin
-from spacy_psa.corpora.ptb import read_docs
 from spacy_psa.corpora.readers import make_doc
-from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.corpora.treebanks import read_docs
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import ONTONOTES
-from tests.helpers.trees import constituents
+from tests.helpers.trees import constituents, parse_tree
 
 TREES = [
     "(S (NP (PRP We)) (VP (VBD saw) (NP (PRP it))) (. .))",
@@ -173,7 +172,7 @@ def test_what_cannot_be_read_is_one_error(tmp_path, kind):
 
 def test_every_constituent_of_a_real_treebank_is_read(corpora, tmp_path):
     archive = corpora / "ptb-sample" / "treebank.zip"
-    docs = list(islice(read_docs(archive, NLP.vocab), 500))
+    docs = list(islice(read_docs("ptb", archive, NLP.vocab), 500))
     write_docbin(docs, tmp_path / "a.spacy")
     assert len(docs) == 500
     assert [constituents(eg.reference) for eg in read(tmp_path / "a.spacy")] == [

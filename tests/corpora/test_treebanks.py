@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from spacy_psa.corpora import ctb, ptb, spmrl
-from spacy_psa.corpora.tree_style import PENN, TreeStyle, bare, with_functions
+from spacy_psa.corpora.bracketing import PENN, SPMRL, TreeStyle, bare, with_functions
+from spacy_psa.corpora.treebanks import read_docs
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
@@ -46,41 +46,41 @@ def tree(doc) -> str:
 
 
 def test_spmrl_features_functions_and_vroot_are_left_out(write, vocab):
-    (doc,) = spmrl.read_docs(write(GERMAN, "train.ptb"), vocab)
+    (doc,) = read_docs("spmrl", write(GERMAN, "train.ptb"), vocab)
     assert tree(doc) == "(TOP (S (NP (ART Das) (NN Haus)) (VVFIN steht)) ($. .))"
 
 
 def test_spmrl_functions_are_kept_if_asked_for(write, vocab):
-    style = replace(spmrl.SPMRL, labels="functions")
-    (doc,) = spmrl.read_docs(write(GERMAN, "train.ptb"), vocab, style=style)
+    style = replace(SPMRL, labels="functions")
+    (doc,) = read_docs("spmrl", write(GERMAN, "train.ptb"), vocab, style=style)
     assert constituents(doc) == [(0, 3, "S-TOP"), (0, 2, "NP-SB")]
 
 
 def test_a_root_of_spmrl_may_have_features(write, vocab):
-    (doc,) = spmrl.read_docs(write("(VROOT##x## (S (NE##a## Ada)) ($.##_## .))", "a.ptb"), vocab)
+    (doc,) = read_docs("spmrl", write("(VROOT##x## (S (NE##a## Ada)) ($.##_## .))", "a.ptb"), vocab)
     assert constituents(doc) == [(0, 1, "S")]
 
 
 @pytest.mark.parametrize("root", ["ROOT", "S1", "TOP"])
 def test_a_root_below_the_nameless_bracket_is_no_constituent(write, vocab, root):
     text = f"( ({root} (S (NP (NN Ada)) (VP (VBD came)))))"
-    (doc,) = ptb.read_docs(write(text, "a.mrg"), vocab)
+    (doc,) = read_docs("ptb", write(text, "a.mrg"), vocab)
     assert constituents(doc) == [(0, 2, "S"), (0, 1, "NP"), (1, 2, "VP")]
 
 
 def test_a_word_of_white_space_is_refused(write, vocab):
     path = write("(TOP (S (NP (NN Ada) (SYM \u00a0)) (VP (VBD came))))", "a.mrg")
-    with input_error_at(path, 1, "white space, which is no word"):
-        list(ptb.read_docs(path, vocab))
+    with input_error_at(path, 1, "white space, which cannot be a word"):
+        list(read_docs("ptb", path, vocab))
 
 
 def test_vroot_inside_a_tree_is_a_constituent(write, vocab):
-    (doc,) = spmrl.read_docs(write("(S (VROOT (NN##_## a)) (NN b))", "a.ptb"), vocab)
+    (doc,) = read_docs("spmrl", write("(S (VROOT (NN##_## a)) (NN b))", "a.ptb"), vocab)
     assert constituents(doc) == [(0, 2, "S"), (0, 1, "VROOT")]
 
 
 def test_other_readers_take_vroot_for_a_constituent(write, vocab):
-    (doc,) = ptb.read_docs(write("( (VROOT (NN a)))", "a.mrg"), vocab)
+    (doc,) = read_docs("ptb", write("( (VROOT (NN a)))", "a.mrg"), vocab)
     assert constituents(doc) == [(0, 1, "VROOT")]
 
 
@@ -88,7 +88,7 @@ def test_other_readers_take_vroot_for_a_constituent(write, vocab):
 def test_mark_up_of_the_chinese_treebank_is_left_out(write, tmp_path, vocab, name):
     write(CHINESE, f"bracketed/{name}")
     repairs = Counter()
-    first, second = ctb.read_docs(tmp_path / "bracketed", vocab, repairs)
+    first, second = read_docs("ctb", tmp_path / "bracketed", vocab, repairs)
     assert tree(first) == "(IP (NP (NR 中) (NN 人)) (VP (VV 来)) (PU <))"
     assert tree(second) == "(FRAG (NN 完))"
     assert first.user_data["document"] == "chtb_0001"
@@ -96,7 +96,7 @@ def test_mark_up_of_the_chinese_treebank_is_left_out(write, tmp_path, vocab, nam
 
 
 def test_trees_of_the_chinese_treebank_may_stand_without_mark_up(write, vocab):
-    (doc,) = ctb.read_docs(write("( (IP (VV 来)) )\n", "chtb_4000.nw"), vocab)
+    (doc,) = read_docs("ctb", write("( (IP (VV 来)) )\n", "chtb_4000.nw"), vocab)
     assert tree(doc) == "(IP (VV 来))"
 
 
@@ -104,22 +104,22 @@ def test_files_of_the_chinese_treebank_are_chosen_by_number(write, tmp_path, voc
     for number in (1, 270, 301):
         write(f"<S ID=1>\n( (IP (CD {number})) )\n</S>\n", f"ctb/chtb_{number:04}.nw")
     write("no tree", "ctb/readme.txt")
-    docs = ctb.read_docs(tmp_path / "ctb", vocab, files=range(1, 271))
+    docs = read_docs("ctb", tmp_path / "ctb", vocab, numbers=range(1, 271))
     assert [doc.text.strip() for doc in docs] == ["1", "270"]
     with pytest.raises(InputError, match="with those numbers"):
-        list(ctb.read_docs(tmp_path / "ctb", vocab, files=[5]))
+        list(read_docs("ctb", tmp_path / "ctb", vocab, numbers=[5]))
 
 
 def test_chinese_that_is_not_utf8_is_refused_with_the_remedy(write, vocab):
     path = write("<S ID=1>\n( (IP (VV 来)) )\n</S>\n".encode("gb18030"), "chtb_0001.fid")
     with input_error_at(path, 2, "iconv -f GB18030"):
-        list(ctb.read_docs(path, vocab))
+        list(read_docs("ctb", path, vocab))
 
 
 def test_a_broken_tree_between_mark_up_is_named_by_its_line(write, vocab):
     path = write("<S ID=1>\n( (IP (VV 来) )\n</S>\n", "chtb_0001.fid")
     with input_error_at(path, 3, "in the tree of line 2"):
-        list(ctb.read_docs(path, vocab))
+        list(read_docs("ctb", path, vocab))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_broken_tree_between_mark_up_is_named_by_its_line(write, vocab):
     ],
 )
 def test_a_style_says_which_labels_and_repeats_are_kept(write, vocab, style, found):
-    (doc,) = ptb.read_docs(write(ENGLISH, "wsj_0001.mrg"), vocab, style=style)
+    (doc,) = read_docs("ptb", write(ENGLISH, "wsj_0001.mrg"), vocab, style=style)
     assert constituents(doc) == found
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 
 from spacy_psa.corpora.bracketing import read_trees
-from spacy_psa.corpora.trees import build_tree, parse_tree
-from tests.helpers.trees import bracketings, flat
+from spacy_psa.corpora.trees import build_tree
+from tests.helpers.trees import bracketings, flat, parse_tree
 
 
 @settings(max_examples=60)

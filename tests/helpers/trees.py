@@ -1,11 +1,15 @@
 """Bracketed trees, and docs that hold them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
+from nltk import Tree
 from spacy.tokens import Doc, Span
 
-from spacy_psa.corpora.trees import parse_tree
+from spacy_psa.corpora.trees import BRACKETS as ESCAPED
+from spacy_psa.corpora.trees import ROOTS, Parsed
+from spacy_psa.scoring.parseval import Totals, score_pair, total
 from tests.helpers.pipelines import spans_of
 
 # Of several kinds: a unary chain, a root that is no constituent, brackets as words, one word.
@@ -46,6 +50,32 @@ def bracketings(draw: Any, depth: int = 0) -> str:
         for _ in range(draw(st.integers(1, 3)))
     ]
     return f"({label} {' '.join(children)})"
+
+
+def parse_tree(text: str) -> Parsed:
+    """Read one bracketed tree by nltk; a ValueError if it is broken."""
+    parsed = Parsed([], [], [])
+
+    def visit(node: Any, root: bool) -> None:
+        if isinstance(node, str) or not len(node):
+            raise ValueError(f"{node!r} is a word without a part of speech, or an empty node")
+        if len(node) == 1 and isinstance(node[0], str):
+            parsed.words.append(ESCAPED.get(node[0], node[0]))
+            parsed.tags.append(node.label())
+            return
+        place, start = len(parsed.constituents), len(parsed.words)
+        for child in node:
+            visit(child, False)
+        if not (root and node.label() in ROOTS):
+            parsed.constituents.insert(place, (start, len(parsed.words), node.label()))
+
+    visit(Tree.fromstring(text), True)
+    return parsed
+
+
+def parseval(pairs: Iterable[tuple[Parsed, Parsed]], max_length: int | None = None) -> Totals:
+    """The figures of pairs of a gold and a predicted tree."""
+    return total((score_pair(gold, test) for gold, test in pairs), max_length)
 
 
 def flat(tree: Any) -> str:

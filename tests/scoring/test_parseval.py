@@ -8,17 +8,16 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nltk import Tree
 
 from benchmarks.parseval import evalb
 from spacy_psa.corpora.jsonl import read_docs
-from spacy_psa.corpora.trees import Parsed, parse_tree
+from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params, read_params
-from spacy_psa.scoring.parseval import parseval, score_pair
+from spacy_psa.scoring.parseval import score_pair
 from spacy_psa.scoring.tree_files import doc_trees
 from tests.helpers.paths import SAMPLE
-from tests.helpers.trees import JUDGED
+from tests.helpers.trees import JUDGED, parse_tree, parseval
 
 COLLINS_PRM = """\
 # the Penn Treebank's
@@ -76,16 +75,6 @@ def test_figures_by_label_keep_equal_labels_apart():
     assert found["ADVP"] == {"p": 1.0, "r": 0.0, "f": 0.0}
     assert found["PRT"] == {"p": 0.0, "r": 1.0, "f": 0.0}
     assert found["NP"] == {"p": 4 / 5, "r": 4 / 6, "f": pytest.approx(8 / 11)}
-
-
-def test_trees_of_nltk_are_taken_too():
-    pairs = [(Tree.fromstring(gold), Tree.fromstring(test)) for gold, test in JUDGED]
-    assert parseval(pairs).f1 == pytest.approx(22 / 26)
-
-
-def test_an_nltk_tree_with_a_bare_word_is_refused():
-    with pytest.raises(ValueError, match="'rain' has no part of speech"):
-        score_pair(Tree.fromstring("(S rain (NN x))"), parse_tree("(S (NN rain))"))
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.corpora.readers import make_doc
-from spacy_psa.corpora.trees import Parsed, parse_tree
-from spacy_psa.scoring.parseval import parseval
+from spacy_psa.corpora.trees import Parsed
 from spacy_psa.scoring.parseval_scorer import parseval_scorer
 from spacy_psa.scoring.tree_files import doc_trees
-from tests.helpers.trees import JUDGED
+from tests.helpers.trees import JUDGED, parse_tree, parseval
 
 NLP = spacy.blank("en")
 

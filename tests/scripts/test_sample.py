@@ -12,8 +12,9 @@ import pytest
 from scripts.sample.generator import LONGEST, SIZES, Generator, generate, lexicon
 from scripts.sample.grammar import PRODUCTIONS
 from scripts.sample.words import WORDS
-from spacy_psa.corpora.trees import build_tree, parse_tree
+from spacy_psa.corpora.trees import build_tree
 from tests.helpers.paths import ROOT, SAMPLE
+from tests.helpers.trees import parse_tree
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
-from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.constituents import (
     bracketed,
@@ -14,7 +13,7 @@ from spacy_psa.pipeline.parser.constituents import (
     token_nodes,
     word_sentences,
 )
-from tests.helpers.trees import bracketings, flat
+from tests.helpers.trees import bracketings, flat, parse_tree
 
 VOCAB = spacy.blank("en").vocab
 

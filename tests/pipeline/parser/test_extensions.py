@@ -8,13 +8,12 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span, Token
 
-from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.pipeline.parser.extensions import (
     NonConstituentException,
     register_extensions,
     remove_extensions,
 )
-from tests.helpers.trees import BRACKETS, flat, tree_doc
+from tests.helpers.trees import BRACKETS, flat, parse_tree, tree_doc
 
 TEXT = BRACKETS[1]
 

@@ -7,11 +7,10 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.head_rules import collins, find_heads, universal
-from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import SettingError
 from spacy_psa.pipeline.parser.extensions import NonConstituentException, register_extensions
 from spacy_psa.pipeline.parser.heads import dependencies, head_token
-from tests.helpers.trees import bracketings, tree_doc
+from tests.helpers.trees import bracketings, parse_tree, tree_doc
 
 WORDS = ["Ada", "\n", "will", "leave", ".", " ", "Go", "home"]
 TAGS = ["NNP", "_SP", "MD", "VB", ".", "_SP", "VB", "NN"]

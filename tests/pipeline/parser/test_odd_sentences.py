@@ -6,7 +6,6 @@ import pytest
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
 from tests.helpers.parsers import (
     chart_model,
@@ -16,7 +15,7 @@ from tests.helpers.parsers import (
     train_parser,
     tree_examples,
 )
-from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
+from tests.helpers.trees import BRACKETS, constituents, flat, parse_tree, tree_doc
 
 ENCODERS = ["BiLSTM", "FactoredTransformer"]
 

@@ -14,7 +14,6 @@ from spacy.training import Example
 from thinc.api import Adam
 from thinc.config import ConfigValidationError
 
-from spacy_psa.corpora.trees import parse_tree
 from spacy_psa.errors import InputError
 from tests.helpers.parsers import (
     chart_model,
@@ -27,7 +26,7 @@ from tests.helpers.parsers import (
 from tests.helpers.paths import SAMPLE
 from tests.helpers.pipelines import parameters
 from tests.helpers.processes import run_elsewhere
-from tests.helpers.trees import BRACKETS, constituents, flat, tree_doc
+from tests.helpers.trees import BRACKETS, constituents, flat, parse_tree, tree_doc
 
 ENCODERS = ["BiLSTM", "FactoredTransformer"]
 LOSSES = ["max_margin", "log_likelihood"]

@@ -1,20 +1,21 @@
 import zipfile
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.corpora.bracketing import read_trees, unescape
-from spacy_psa.corpora.ptb import read_bracket_docs, read_docs
-from spacy_psa.corpora.sections import parse_sections, section_of
-from spacy_psa.corpora.tree_style import PENN, bare
-from spacy_psa.corpora.trees import build_tree, parse_tree
+from spacy_psa.corpora.bracketing import PENN, bare, read_trees, unescape
+from spacy_psa.corpora.treebanks import parse_sections, read_bracket_docs, section_of
+from spacy_psa.corpora.treebanks import read_docs as read_treebank
+from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
-from tests.helpers.trees import bracketings, constituents, flat
+from tests.helpers.trees import bracketings, constituents, flat, parse_tree
 
 FILE = "wsj_0203.mrg"
+read_docs = partial(read_treebank, "ptb")
 TRACES = r"""
 ( (S
     (NP-SBJ-1 (NNP May) )
@@ -196,23 +197,23 @@ def test_sections_choose_files_of_folders_and_archives(write, tmp_path, vocab):
         for file in folder.rglob("*.*"):
             archive.write(file, file.relative_to(folder))
     for source in (folder, path):
-        chosen = read_docs(source, vocab, sections=parse_sections("02-21"))
+        chosen = read_docs(source, vocab, numbers=parse_sections("02-21"))
         assert [doc[0].text for doc in chosen] == ["0203", "2100"]
         assert sorted(doc[0].text for doc in read_docs(source, vocab)) == [
             "0101", "0203", "2100", "ca01",
         ]  # fmt: skip
         with pytest.raises(InputError, match=r"no \.mrg files of those sections in it"):
-            list(read_docs(source, vocab, sections=[5]))
+            list(read_docs(source, vocab, numbers=[5]))
 
 
 def test_a_single_file_of_another_section_is_refused(write, vocab):
     wsj, other = (write("( (S (UH Yes)) )\n", name) for name in ("wsj_0201.mrg", "a.mrg"))
-    assert len(list(read_docs(wsj, vocab, sections={2}))) == 1
+    assert len(list(read_docs(wsj, vocab, numbers={2}))) == 1
     for path in (wsj, other):
-        with pytest.raises(InputError, match="by its name it is not of these sections"):
-            read_docs(path, vocab, sections={23})
+        with pytest.raises(InputError, match="by its name it is not of those sections"):
+            read_docs(path, vocab, numbers={23})
     with pytest.raises(InputError, match="cannot be read"):
-        list(read_docs(wsj.with_name("none"), vocab, sections={23}))
+        list(read_docs(wsj.with_name("none"), vocab, numbers={23}))
 
 
 def test_a_sentence_without_a_parse_is_left_out_and_counted(write, vocab):
