@@ -2,11 +2,14 @@
 
 import inspect
 import logging
+import re
 from typing import Any
 
 import griffe
 
 logging.getLogger("griffe").setLevel(logging.ERROR)
+
+AS_IN = re.compile(r"as in `(\w+)`\.")
 
 
 def arguments(*objects: Any) -> dict[str, str]:
@@ -22,8 +25,16 @@ def arguments(*objects: Any) -> dict[str, str]:
             own = vars(one).get("__doc__") if inspect.isclass(one) else one.__doc__
             for text in (own, _constructor(one)):
                 for name, description in _arguments(text).items():
-                    found.setdefault(name, description)
+                    found.setdefault(name, _looked_up(name, description, one))
     return found
+
+
+def _looked_up(name: str, description: str, item: Any) -> str:
+    """The description, or that of another object of the module: "as in `adam`."."""
+    as_in = AS_IN.fullmatch(description)
+    if as_in is None:
+        return description
+    return arguments(getattr(inspect.getmodule(item), as_in[1]))[name]
 
 
 def summary(item: Any) -> str:
@@ -58,8 +69,9 @@ def _arguments(text: str | None) -> dict[str, str]:
         return {}
     docstring = griffe.Docstring(inspect.cleandoc(text), lineno=1)
     return {
-        parameter.name.lstrip("*"): " ".join(parameter.description.split())
+        name.lstrip("*"): " ".join(parameter.description.split())
         for section in docstring.parse("google", warnings=False)
         if section.kind is griffe.DocstringSectionKind.parameters
         for parameter in section.value
+        for name in parameter.name.split(", ")
     }

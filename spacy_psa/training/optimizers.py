@@ -1,48 +1,28 @@
 """Optimizers that update all parameters of a torch module in one step."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, cast
 
 import torch
-from thinc.api import xp2torch
+from thinc.api import Optimizer, xp2torch
 from torch import nn
 
 from spacy_psa.bridge.optimizer import TensorOptimizer
-from spacy_psa.errors import check_amounts, check_rates, naming
+from spacy_psa.errors import InputError, check_amounts, check_rates, check_sizes, naming
+
+Rate = float | Iterable[float]
+"""A learning rate, or a schedule with a rate for each update."""
 
 
 class MomentumSGD(TensorOptimizer):
-    """Stochastic gradient descent with momentum.
-
-    With gradient g, velocity v, momentum m and learning rate lr, an update is
-
-        v <- m v + g,    w <- w - lr v.
-
-    Each number in g is first moved into ±clip_value, unless that is 0; then weight_decay · w is
-    added to g.
-
-    Args:
-        learn_rate: lr, a float or a schedule that gives a rate for each update.
-        momentum: m; 0 for plain SGD.
-        use_averages: whether to keep a moving average of the weights.
-        clip_value: largest absolute value of each number in g; 0 for no limit.
-        weight_decay: factor by which the weights are added to their gradients (L2 regularization).
-
-    Examples:
-        >>> optimizer = MomentumSGD(0.5, momentum=0.9, use_averages=False)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.5
-    """
+    """Stochastic gradient descent with momentum; the settings are those of `sgd`."""
 
     def __init__(
         self,
-        learn_rate: float | Iterable[float],
+        learn_rate: Rate,
         momentum: float,
         use_averages: bool,
         clip_value: float = 0.0,
@@ -57,12 +37,7 @@ class MomentumSGD(TensorOptimizer):
         self.weight_decay = weight_decay
 
     def update_module(self, key: int, module: nn.Module) -> None:
-        """Make one step for every parameter of a module that has a gradient.
-
-        Args:
-            key: a number for the module.
-            module: the module.
-        """
+        """As in the base class, after the gradients are clipped."""
         if self.clip_value:
             for parameter in module.parameters():
                 if parameter.grad is not None:  # in one pass; torch's own function makes two
@@ -88,7 +63,7 @@ class MomentumSGD(TensorOptimizer):
 
 
 def sgd(
-    learn_rate: float | Iterable[float] = 0.015,
+    learn_rate: Rate = 0.015,
     momentum: float = 0.9,
     use_averages: bool = False,
     clip_value: float = 0.0,
@@ -96,15 +71,21 @@ def sgd(
 ) -> MomentumSGD:
     """Build the optimizer `SGD.v1`, stochastic gradient descent with momentum.
 
-    Wei2020 (section 5.2) takes momentum 0.9 and a learning rate of 0.015 / (1 + 0.05 epoch). The
-    joint norm of the gradients is clipped by the component (`max_grad_norm`), which has them all.
+    With gradient g, velocity v, momentum m and learning rate lr, an update is
+
+        v <- m v + g,    w <- w - lr v.
+
+    Each number in g is first moved into ±clip_value, unless that is 0; then weight_decay · w is
+    added to g. Wei2020 (section 5.2) has momentum 0.9 and a learning rate of
+    0.015 / (1 + 0.05 epoch). The joint norm of the gradients is clipped by the component
+    (`max_grad_norm`), which has them all.
 
     Args:
-        learn_rate: a float, or a schedule that gives a rate for each update.
+        learn_rate: a float, or a schedule with a rate for each update.
         momentum: 0 for plain SGD.
         use_averages: whether to evaluate and save a moving average of the weights.
         clip_value: largest absolute value of each number in the gradients, applied after
-            `max_grad_norm`; 0 for no limit. The code of Yan2019 takes 5, and no limit of the
+            `max_grad_norm`; 0 for no limit. The code of Yan2019 has 5, and no limit of the
             norm.
         weight_decay: factor by which the weights are added to their gradients, as in
             torch.optim.SGD.
@@ -122,38 +103,41 @@ def sgd(
         0.5
     """
     with naming("SGD.v1"):
-        check_amounts("take 0 for no limit, or more", clip_value=clip_value)
+        check_amounts("use 0 for no limit, or more", clip_value=clip_value)
         check_rates(below_one=True, momentum=momentum)
         _check(learn_rate, weight_decay)
     return MomentumSGD(learn_rate, momentum, use_averages, clip_value, weight_decay)
 
 
 class AdaptiveOptimizer(TensorOptimizer):
-    """Base class of optimizers that take torch's steps for the parameters of thinc layers too.
+    """Adam or one of its kin, which also makes torch's steps for the parameters of thinc layers.
 
     Args:
-        make: gives a torch.optim.Optimizer for parameters. Of its settings, only the learning rate
-            may change in training.
-        learn_rate: a float, or a schedule that gives a rate for each update.
-        use_averages: whether to keep a moving average of the weights.
+        name: the registered name, for errors.
+        steps: the class of torch that makes the steps. Of its settings, only the learning rate may
+            change in training.
+        learn_rate: as in `adam`, like the other settings.
 
-    Examples:
-        >>> make = partial(torch.optim.Adagrad, lr=0.0)
-        >>> optimizer = AdaptiveOptimizer(make, 0.1, use_averages=False)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.9
+    Raises:
+        InputError: if a setting has a value that is not possible.
     """
 
     def __init__(
         self,
-        make: Callable[..., torch.optim.Optimizer],
-        learn_rate: float | Iterable[float],
+        name: str,
+        steps: Callable[..., torch.optim.Optimizer],
+        learn_rate: Rate,
+        beta1: float,
+        beta2: float,
+        eps: float,
         use_averages: bool,
+        weight_decay: float,
     ):
+        with naming(name):
+            _check(learn_rate, weight_decay)
+            check_rates(below_one=True, beta1=beta1, beta2=beta2)
+            check_amounts(eps=eps)
+        make = partial(steps, lr=0.0, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay)
         super().__init__(make, learn_rate, use_averages=use_averages, beta1=0.0, beta2=0.0)
         self.by_array: dict[tuple[int, str], torch.optim.Optimizer] = {}
 
@@ -174,92 +158,33 @@ class AdaptiveOptimizer(TensorOptimizer):
         return super().__call__(key, weights, gradient, lr_scale=0.0)
 
 
-class MomentOptimizer(AdaptiveOptimizer):
-    """Base class of Adam and its kin, which average the gradients and their squares.
-
-    A subclass names the optimizer of torch, `make_steps`.
-
-    Args:
-        learn_rate: a float, or a schedule that gives a rate for each update.
-        beta1: decay of the average of gradients.
-        beta2: decay of the average of squared gradients.
-        eps: a small number that is added to the divisor.
-        use_averages: whether to keep a moving average of the weights.
-        weight_decay: the setting of this name of torch's optimizer.
-
-    Examples:
-        >>> optimizer = Adam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
-        >>> isinstance(optimizer, MomentOptimizer)
-        True
-    """
-
-    make_steps: Callable[..., torch.optim.Optimizer]
-
-    def __init__(
-        self,
-        learn_rate: float | Iterable[float],
-        beta1: float,
-        beta2: float,
-        eps: float,
-        use_averages: bool,
-        weight_decay: float = 0.0,
-    ):
-        settings = {"betas": (beta1, beta2), "eps": eps, "weight_decay": weight_decay}
-        super().__init__(partial(self.make_steps, lr=0.0, **settings), learn_rate, use_averages)
-
-
-class Adam(MomentOptimizer):
-    """Adam (Kingma & Ba 2015), as in torch.optim.Adam.
+def adam(
+    learn_rate: Rate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    use_averages: bool = False,
+    weight_decay: float = 0.0,
+) -> AdaptiveOptimizer:
+    """Build the optimizer `Adam.v1` (Kingma & Ba 2015), as in torch.optim.Adam.
 
     With gradient g, and m and v the moving averages of g and g² with beta1 and beta2, the t-th
     update is
 
         w <- w - lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
 
-    thinc's Adam.v1 differs: it adds eps to sqrt(v), before the correction.
+    thinc's Adam.v1 differs: it adds eps to sqrt(v), before the correction. Kitaev2018 (appendix A)
+    uses Adam; its code has beta2 0.98, eps 1e-9 and a learning rate of 8e-4. Gradients are not
+    clipped here; see `max_grad_norm` of the component.
 
     Args:
-        learn_rate: lr, a float or a schedule that gives a rate for each update.
-        beta1: decay of the average m.
-        beta2: decay of the average v.
-        eps: a small number that is added to the divisor.
-        use_averages: whether to keep a moving average of the weights.
-        weight_decay: factor by which the weights are added to g (L2 regularization).
-
-    Examples:
-        >>> optimizer = Adam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.9
-    """
-
-    make_steps = staticmethod(partial(torch.optim.Adam, fused=True))
-
-
-def adam(
-    learn_rate: float | Iterable[float] = 0.001,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    use_averages: bool = False,
-    weight_decay: float = 0.0,
-) -> Adam:
-    """Build the optimizer `Adam.v1`: Adam in one fused step for a module.
-
-    Kitaev2018 (appendix A) uses Adam; its code has beta2 0.98, eps 1e-9 and a learning rate of
-    8e-4. Gradients are not clipped here; see `max_grad_norm` of the component.
-
-    Args:
-        learn_rate: a float, or a schedule that gives a rate for each update.
+        learn_rate: a float, or a schedule with a rate for each update.
         beta1: decay of the average of gradients.
         beta2: decay of the average of squared gradients.
         eps: a small number that is added to the divisor.
         use_averages: whether to evaluate and save a moving average of the weights.
-        weight_decay: factor by which the weights are added to their gradients, as in
-            torch.optim.Adam.
+        weight_decay: factor by which the weights are added to their gradients (L2
+            regularization).
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -273,157 +198,128 @@ def adam(
         >>> round(module.weight.item(), 4)
         0.9
     """
-    _check_moments("Adam.v1", learn_rate, beta1, beta2, eps, weight_decay)
-    return Adam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
-
-
-class AdamW(MomentOptimizer):
-    """Adam whose weight decay does not pass through its averages, as in torch.optim.AdamW.
-
-    Each update first multiplies the weights by 1 - lr · weight_decay, then takes the step of `Adam`
-    (Loshchilov & Hutter 2019, Algorithm 2).
-
-    Args:
-        learn_rate: lr, a float or a schedule that gives a rate for each update.
-        beta1: decay of the average of gradients.
-        beta2: decay of the average of squared gradients.
-        eps: a small number that is added to the divisor.
-        use_averages: whether to keep a moving average of the weights.
-        weight_decay: share of the weights, times lr, that an update takes away.
-
-    Examples:
-        >>> optimizer = AdamW(0.1, 0.9, 0.999, 1e-8, use_averages=False, weight_decay=0.5)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.85
-    """
-
-    make_steps = staticmethod(partial(torch.optim.AdamW, fused=True))
+    steps = partial(torch.optim.Adam, fused=True)
+    return AdaptiveOptimizer(
+        "Adam.v1", steps, learn_rate, beta1, beta2, eps, use_averages, weight_decay
+    )
 
 
 def adamw(
-    learn_rate: float | Iterable[float] = 0.001,
+    learn_rate: Rate = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     eps: float = 1e-8,
     use_averages: bool = False,
     weight_decay: float = 0.01,
-) -> AdamW:
-    """Build the optimizer `AdamW.v1`: Adam with decoupled weight decay.
+) -> AdaptiveOptimizer:
+    """Build the optimizer `AdamW.v1`: Adam with decoupled weight decay, as in torch.optim.AdamW.
 
-    Gradients are not clipped here; see `max_grad_norm` of the component.
-
-    Args:
-        learn_rate: a float, or a schedule that gives a rate for each update.
-        beta1: decay of the average of gradients.
-        beta2: decay of the average of squared gradients.
-        eps: a small number that is added to the divisor.
-        use_averages: whether to evaluate and save a moving average of the weights.
-        weight_decay: share of the weights, times the rate, that an update takes away. The vectors
-            that `WordEmbed.v1` learns beside pretrained ones go back to these thereby.
-
-    Raises:
-        InputError: if a setting has a value that is not possible.
-
-    Examples:
-        >>> optimizer = adamw(learn_rate=0.1, weight_decay=0.5)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.85
-    """
-    _check_moments("AdamW.v1", learn_rate, beta1, beta2, eps, weight_decay)
-    return AdamW(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
-
-
-class Nadam(MomentOptimizer):
-    """Adam with Nesterov momentum (Dozat 2016), as in torch.optim.NAdam.
-
-    With gradient g, m and v the moving averages of g and g² with beta1 and beta2, and
-    mu_t = beta1 (1 - 0.96^(0.004 t) / 2), the t-th update is
-
-        w <- w - lr ((1 - mu_t) g / (1 - Π_{i≤t} mu_i)
-                     + mu_{t+1} m / (1 - Π_{i≤t+1} mu_i)) / (sqrt(v / (1 - beta2^t)) + eps).
+    Each update first multiplies the weights by 1 - lr · weight_decay, then makes the step of `adam`
+    (Loshchilov & Hutter 2019, Algorithm 2).
 
     Args:
-        learn_rate: lr, a float or a schedule that gives a rate for each update.
-        beta1: decay of the average m.
-        beta2: decay of the average v.
-        eps: a small number that is added to the divisor.
-        use_averages: whether to keep a moving average of the weights.
-        weight_decay: factor by which the weights are added to g (L2 regularization).
+        learn_rate, beta1, beta2, eps, use_averages: as in `adam`.
+        weight_decay: share of the weights, times the rate, that an update removes. It thereby
+            draws the vectors that `WordEmbed.v1` learns back to the pretrained ones.
 
     Examples:
-        >>> optimizer = Nadam(0.1, 0.9, 0.999, 1e-8, use_averages=False)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.8944
+        >>> adamw(learn_rate=0.002, weight_decay=0.1).learn_rate
+        0.002
     """
-
-    make_steps = staticmethod(torch.optim.NAdam)
+    steps = partial(torch.optim.AdamW, fused=True)
+    return AdaptiveOptimizer(
+        "AdamW.v1", steps, learn_rate, beta1, beta2, eps, use_averages, weight_decay
+    )
 
 
 def nadam(
-    learn_rate: float | Iterable[float] = 0.001,
+    learn_rate: Rate = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     eps: float = 1e-8,
     use_averages: bool = False,
     weight_decay: float = 0.0,
-) -> Nadam:
-    """Build the optimizer `Nadam.v1`, Adam with Nesterov momentum.
+) -> AdaptiveOptimizer:
+    """Build the optimizer `Nadam.v1`: Adam with Nesterov momentum (Dozat 2016), as torch's NAdam.
+
+    With the terms of `adam` and mu_t = beta1 (1 - 0.96^(0.004 t) / 2), the t-th update is
+
+        w <- w - lr ((1 - mu_t) g / (1 - Π_{i≤t} mu_i)
+                     + mu_{t+1} m / (1 - Π_{i≤t+1} mu_i)) / (sqrt(v / (1 - beta2^t)) + eps).
 
     Li2019 (section 5.2) names it without settings; the defaults are those of the authors' code.
-    Gradients are not clipped here; see `max_grad_norm` of the component.
 
     Args:
-        learn_rate: a float, or a schedule that gives a rate for each update.
-        beta1: decay of the average of gradients.
-        beta2: decay of the average of squared gradients.
-        eps: a small number that is added to the divisor; Keras takes 1e-7.
-        use_averages: whether to evaluate and save a moving average of the weights.
-        weight_decay: factor by which the weights are added to their gradients, as in
-            torch.optim.NAdam.
-
-    Raises:
-        InputError: if a setting has a value that is not possible.
+        learn_rate, beta1, beta2, use_averages, weight_decay: as in `adam`.
+        eps: a small number that is added to the divisor; Keras has 1e-7.
 
     Examples:
-        >>> optimizer = nadam(learn_rate=0.1)
-        >>> module = nn.Linear(1, 1, bias=False)
-        >>> _ = nn.init.ones_(module.weight)
-        >>> module(torch.ones(1, 1)).sum().backward()  # a gradient of 1
-        >>> optimizer.update_module(0, module)
-        >>> round(module.weight.item(), 4)
-        0.8944
+        >>> nadam(learn_rate=0.002).learn_rate
+        0.002
     """
-    _check_moments("Nadam.v1", learn_rate, beta1, beta2, eps, weight_decay)
-    return Nadam(learn_rate, beta1, beta2, eps, use_averages, weight_decay)
+    steps = torch.optim.NAdam
+    return AdaptiveOptimizer(
+        "Nadam.v1", steps, learn_rate, beta1, beta2, eps, use_averages, weight_decay
+    )
 
 
-def _check(learn_rate: float | Iterable[float], weight_decay: float) -> None:
-    check_amounts("take 0 for none, or more", weight_decay=weight_decay)
+def _check(learn_rate: Rate, weight_decay: float) -> None:
+    check_amounts("use 0 for none, or more", weight_decay=weight_decay)
     if isinstance(learn_rate, (Real, str)):  # and no schedule
-        check_amounts("take 0 or more, or a schedule", learn_rate=cast(float, learn_rate))
+        check_amounts("use 0 or more, or a schedule", learn_rate=cast(float, learn_rate))
 
 
-def _check_moments(
-    name: str,
-    learn_rate: float | Iterable[float],
-    beta1: float,
-    beta2: float,
-    eps: float,
-    weight_decay: float,
-) -> None:
-    with naming(name):
-        _check(learn_rate, weight_decay)
-        check_rates(below_one=True, beta1=beta1, beta2=beta2)
-        check_amounts(eps=eps)
+@dataclass(frozen=True)
+class EqualShares:
+    """The decay of an average in which all updates after the first `start` count alike.
+
+    Until then, the average is the present weights.
+    """
+
+    start: int
+
+    def __call__(self, updates: int) -> float:
+        """The share of the average that stays in the update of this number, counted from 1."""
+        counted = max(1, updates - self.start)
+        return (counted - 1) / counted
+
+
+def stochastic_weight_averaging(optimizer: Optimizer, start: int) -> TensorOptimizer:
+    """Build the optimizer `SWA.v1`, which averages the weights of the later part of a training.
+
+    After `start` updates, it keeps the mean of the weights of all updates that follow, each with
+    the same share. Evaluations score this mean, and it is saved; training goes on with the weights
+    as they are (Izmailov2018, Algorithm 1, with a cycle of one update). Evaluations before that
+    score the present weights. `use_averages` of the optimizer has no effect.
+
+    Izmailov2018 keeps the learning rate constant, or lets it rise and fall in cycles, while it
+    averages. benchmarks/recipes compares this with a rate that comes down to 0.
+
+    Args:
+        optimizer: one of the optimizers of spacy-psa, which makes the steps and now averages.
+        start: number of updates before the first one that counts, for instance three quarters of
+            `training.max_steps`.
+
+    Raises:
+        InputError: if `start` is below 0, or the optimizer is not one of spacy-psa's.
+
+    Examples:
+        >>> optimizer = stochastic_weight_averaging(sgd(1.0, momentum=0.0), start=1)
+        >>> module = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.zeros_(module.weight)
+        >>> for _ in range(3):  # the weight becomes -1, -2 and -3
+        ...     module.weight.grad = torch.ones(1, 1)
+        ...     optimizer.update_module(0, module)
+        >>> optimizer.averages[0, "weight"].item()
+        -2.5
+    """
+    with naming("SWA.v1"):
+        check_sizes(least=0, start=start)
+    if not isinstance(optimizer, TensorOptimizer):
+        raise InputError(
+            f"SWA.v1: the optimizer is a {type(optimizer).__module__}.{type(optimizer).__name__}: "
+            "use one of spacy-psa, such as spacy-psa.AdamW.v1"
+        )
+    optimizer.averages = {}
+    optimizer.average_decay = EqualShares(start)
+    return optimizer

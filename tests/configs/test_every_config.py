@@ -6,7 +6,7 @@ import pytest
 from spacy.schemas import ConfigSchemaTraining
 from spacy.util import load_model_from_config, registry
 
-from spacy_psa.training.plateau import WarmupHalving
+from spacy_psa.training.schedules import WarmupHalving
 from tests.helpers.configs import filled, flat, read, settings_of
 from tests.helpers.paths import CONFIGS
 

@@ -9,7 +9,7 @@ from spacy.util import load_model_from_config
 
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
-from spacy_psa.training.optimizers import Nadam
+from spacy_psa.training.optimizers import AdaptiveOptimizer
 from tests.helpers.configs import read
 from tests.helpers.layers import module_of
 
@@ -45,7 +45,7 @@ def test_the_sizes_of_the_paper_are_built_and_trained(name, kind, second, featur
     gold = {"entities": [(0, 12, "PERSON"), (22, 28, "GPE")]}
     example = Example.from_dict(doc, gold)
     optimizer = nlp.initialize(lambda: [example])
-    assert isinstance(optimizer, Nadam)
+    assert isinstance(optimizer, AdaptiveOptimizer)
     model = nlp.get_pipe("ner").model
     tok2vec = model.get_ref("tok2vec")
     assert tok2vec.get_ref("embed").get_dim("nO") == 300 + 4 + 60

@@ -77,7 +77,7 @@ def test_weight_decay_is_that_of_torchs_sgd_for_torch_and_thinc_parameters(momen
 
 
 def test_a_weight_decay_below_zero_is_refused():
-    with pytest.raises(InputError, match=r"SGD.v1: weight_decay is -0.1: take 0"):
+    with pytest.raises(InputError, match=r"SGD.v1: weight_decay is -0.1: use 0"):
         sgd(weight_decay=-0.1)
 
 
@@ -231,7 +231,7 @@ def test_a_limit_below_zero_is_refused():
 @pytest.mark.parametrize(
     ("make", "settings", "message"),
     [
-        (sgd, {"learn_rate": -0.1}, "SGD.v1: learn_rate is -0.1: take 0 or more, or a schedule"),
+        (sgd, {"learn_rate": -0.1}, "SGD.v1: learn_rate is -0.1: use 0 or more, or a schedule"),
         (sgd, {"momentum": -2.0}, "SGD.v1: momentum is -2.0: take a number from 0"),
         (adam, {"learn_rate": math.nan}, "Adam.v1: learn_rate is nan"),
         (adam, {"learn_rate": "NaN"}, "Adam.v1: learn_rate is 'NaN'"),

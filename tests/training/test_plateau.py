@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spacy.util import registry
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.plateau import score_listener, warmup_halving
+from spacy_psa.training.schedules import score_listener, warmup_halving
 from tests.helpers.pipelines import make_examples, make_nlp
 
 
@@ -99,15 +99,15 @@ def test_the_listening_logger_hands_scores_on_and_logs_as_ever():
 
 
 def test_schedules_that_are_gone_hear_nothing_and_are_not_kept():
-    from spacy_psa.training import plateau
+    from spacy_psa.training import schedules
 
     gc.collect()
-    before = len(plateau._listening)
+    before = len(schedules._listening)
     schedule = warmup_halving(1.0)
-    assert len(plateau._listening) == before + 1
+    assert len(schedules._listening) == before + 1
     del schedule
     gc.collect()
-    assert len(plateau._listening) == before
+    assert len(schedules._listening) == before
 
 
 def test_a_schedule_that_hears_no_scores_says_so_once():
@@ -160,11 +160,13 @@ def test_spacys_training_halves_the_rate_of_its_optimizer(tmp_path, monkeypatch)
     }
     config = nlp.config.merge({"corpora": {"train": corpus, "dev": corpus}, "training": training})
     found = []
-    from spacy_psa.training.optimizers import Adam
+    from spacy_psa.training.optimizers import AdaptiveOptimizer
 
-    step = Adam.step_schedules
+    step = AdaptiveOptimizer.step_schedules
     monkeypatch.setattr(
-        Adam, "step_schedules", lambda self: (found.append(self.learn_rate), step(self))
+        AdaptiveOptimizer,
+        "step_schedules",
+        lambda self: (found.append(self.learn_rate), step(self)),
     )
     train(init_nlp(spacy.util.load_config_from_str(config.to_str())), stdout=io.StringIO())
     # Scored after updates 1, 3, 5, …; those after the third and fifth are the first two

@@ -8,8 +8,7 @@ from thinc.api import Adam, Linear
 from torch.optim.swa_utils import AveragedModel
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.optimizers import adamw, sgd
-from spacy_psa.training.weight_averaging import EqualShares, stochastic_weight_averaging
+from spacy_psa.training.optimizers import EqualShares, adamw, sgd, stochastic_weight_averaging
 from tests.helpers.optimizers import (
     set_equal_gradients,
     set_gradients,
@@ -105,7 +104,7 @@ def test_a_config_finds_it():
     ("optimizer", "start", "message"),
     [
         (sgd(0.1), -1, "SWA.v1: start is -1"),
-        (Adam(0.1), 3, "SWA.v1: the optimizer is a thinc.optimizers.Optimizer: take one of spacy"),
+        (Adam(0.1), 3, "SWA.v1: the optimizer is a thinc.optimizers.Optimizer: use one of spacy"),
     ],
 )
 def test_bad_settings_are_refused(optimizer, start, message):
