@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 from spacy.attrs import ORTH, SPACY
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 from spacy_psa.errors import InputError
@@ -111,6 +111,17 @@ def unannotated(
     if document:
         copy.user_data.update(name_of_document(doc))
     return copy
+
+
+def cut_out(doc: Doc, start: int, end: int) -> Doc:
+    """Copy the tokens from `start` to `end`, with the spans of `doc.spans` that lie inside."""
+    piece = doc[start:end].as_doc()
+    for name, group in doc.spans.items():
+        inside = (span for span in group if start <= span.start and span.end <= end)
+        piece.spans[name] = [
+            Span(piece, span.start - start, span.end - start, span.label) for span in inside
+        ]
+    return piece
 
 
 def words_and_spaces(doc: Doc) -> tuple[list[str], list[bool] | None]:

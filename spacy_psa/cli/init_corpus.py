@@ -103,7 +103,7 @@ def _blank(lang: str) -> "Language":
 
 
 def _tell(corpus: "OwnCorpus") -> None:
-    for line in corpus.told:
+    for line in corpus.messages:
         typer.echo(line)
     for line in corpus.warnings:
         typer.echo(f"warning: {line}", err=True)

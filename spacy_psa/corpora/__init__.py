@@ -7,23 +7,28 @@ yield texts with their marks.
 | --- | --- |
 | `conll` | the four columns of CoNLL-2003; registered as `spacy-psa.Conll2003.v1` |
 | `conll2000` | the three columns of CoNLL-2000, with chunks; `spacy-psa.Conll2000.v1` |
+| `bmes` | Chinese names, one character on each line; `spacy-psa.Bmes.v1` |
+| `any_columns` | columns in any order, and how to find out the order |
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
 | `treebanks` | bracketed trees: Penn, SPMRL and Chinese treebanks, and files of any trees |
-| `bmes` | Chinese names, one character a line; `spacy-psa.Bmes.v1` |
-| `any_columns` | columns in any order, and which is which |
-| `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `brat` | what annotation tools export |
-| `json_records`, `marked_text`, `cut_sentences` | from marked characters to sentences of tokens |
-| `own_files`, `own_corpus`, `split_parts` | a folder of files in any of these formats |
+| `negra_export`, `projective` | TIGER and NEGRA; discontinuous trees made continuous |
+| `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `brat` | exports of annotation tools |
+| `json_records`, `marked_text` | from marked characters to tokens |
+| `own_corpus`, `split_parts` | a folder of files in any of these formats |
 | `corpus_check` | figures that show mistakes in a corpus |
 | `jsonl` | the JSON lines of the sample corpus |
 | `tree_corpus` | trees to train a parser on; `spacy-psa.TreeCorpus.v1` |
+| `documents` | documents to train on; `spacy-psa.DocumentCorpus.v1` |
+| `unlabelled` | text without annotation; `spacy-psa.WithUnlabelled.v1` |
 | `glove` | pretrained vectors for `spacy init vectors` |
 | `tag_schemes` | IOB1, IOB2 and BIOES tags |
 | `bracketing`, `trees` | constituency trees in brackets, and the parts of them that are kept |
+| `head_rules` | the head word of each constituent, and the dependencies that follow |
+| `quotes` | quotation marks and spaces, from treebanks to text and back |
 | `archives`, `lines`, `columns`, `readers` | shared by the readers |
 | `layouts` | the files of each corpus in a project |
 | `docbin`, `atomic` | writing; a file appears complete or not at all |
 
 The readers raise `spacy_psa.errors.InputError` for every error that a user can correct. Its
-message has the form "FILE:LINE: reason; what to do".
+message has the form "FILE:LINE: reason; advice".
 """

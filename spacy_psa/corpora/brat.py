@@ -1,4 +1,4 @@
-"""brat's standoff format: a `.txt` file with the text and an `.ann` file with what is marked.
+"""brat's standoff format: a `.txt` file with the text and an `.ann` file with its marks.
 
     T1	PER 0 3	Ada
 
@@ -19,19 +19,15 @@ GAPS = "entity(ies) in several pieces, read from the first to the last"
 
 
 def annotation_of(path: Path) -> Path:
-    """Give the `.ann` file that belongs to a text."""
+    """Return the `.ann` file that belongs to a text."""
     return path.with_suffix(".ann")
 
 
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
-    """Yield the text of a file with its entities.
+    """Yield the text of a `.txt` file with the entities of its `.ann` file.
 
     Entities in several pieces are read from their first to their last character, and counted in
     `repairs`.
-
-    Args:
-        path: the `.txt` file; its `.ann` file is beside it.
-        repairs: counts the repairs.
 
     Raises:
         InputError: if a line of the `.ann` file has another form.
@@ -45,15 +41,15 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     for number, line in read_lines(notes, Counter()):
         if not line.startswith("T"):
             continue
-        found = FORM.fullmatch(line)
-        if not found:
+        match = FORM.fullmatch(line)
+        if not match:
             raise InputError(
                 f"{notes}:{number}: is not T1, tab, label and offsets, tab, text; correct the line"
             )
-        edges = [int(edge) for edge in re.findall(r"\d+", found["offsets"])]
+        edges = [int(edge) for edge in re.findall(r"\d+", match["offsets"])]
         whole = len(edges) == 2
         if not whole:
             repairs[GAPS] += 1
-        quote = found["quote"] if whole else None
-        marks.append(Mark(edges[0], edges[-1], found["label"], quote, f"{notes}:{number}"))
+        quote = match["quote"] if whole else None
+        marks.append(Mark(edges[0], edges[-1], match["label"], quote, f"{notes}:{number}"))
     yield MarkedText(str(path), text, marks)

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take
-from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.corpora.json_records import read_records, take, take_mark
+from spacy_psa.corpora.marked_text import MarkedText
 from spacy_psa.errors import InputError
 
 TEXT, LABELS = ("text", "data"), ("label", "labels", "entities")
+OFFSETS = ("start_offset", "end_offset", "label")
 
 
 def accepts(record: Any) -> bool:
@@ -33,18 +34,11 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     """
     for place, record in read_records(path, repairs):
         if not isinstance(record, dict):
-            raise InputError(f"{place}: is no object with a text; export it again")
+            raise InputError(f"{place}: is not an object with a text; export it again")
         text = take(record, "data" if "text" not in record else "text", str, place)
         key = next((key for key in LABELS if key in record), LABELS[0])
-        marks = [_mark(item, place) for item in take(record, key, list, place)]
+        marks = [take_mark(item, place, OFFSETS) for item in take(record, key, list, place)]
         yield MarkedText(place, text, marks)
-
-
-def _mark(item: Any, place: str) -> Mark:
-    if isinstance(item, list) and len(item) == 3:
-        item = dict(zip(("start_offset", "end_offset", "label"), item))
-    start, end = (take(item, key, int, place) for key in ("start_offset", "end_offset"))
-    return Mark(start, end, take(item, "label", str, place))
 
 
 def _first(record: dict[str, Any], keys: tuple[str, ...]) -> Any:

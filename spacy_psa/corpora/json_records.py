@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.marked_text import Mark
 from spacy_psa.errors import InputError
 
 
 def read_records(path: Path, repairs: Counter[str]) -> Iterator[tuple[str, Any]]:
     """Yield the place (file and line) and the content of each record.
 
-    A file whose name ends in `.json` is one JSON list, whose records are numbered from 1, or has a
-    record on each line. All other files have a record on each line; empty lines are skipped.
-
-    Args:
-        path: the file, plain or .gz.
-        repairs: counts the repairs of JSON lines, see `read_lines`.
+    A file, plain or .gz, whose name ends in `.json` is one JSON list, whose records are numbered
+    from 1, or has a record on each line. All other files have a record on each line; empty lines
+    are skipped.
 
     Raises:
         InputError: if the file is not JSON.
@@ -48,7 +46,7 @@ def parsed(text: str, place: str) -> Any:
     """Read JSON.
 
     Raises:
-        InputError: if it is none.
+        InputError: if the text is not JSON.
     """
     try:
         return json.loads(text)
@@ -70,3 +68,17 @@ def take(record: Any, key: str, kind: type, place: str) -> Any:
             "correct the record or export it again"
         )
     return value
+
+
+def take_mark(
+    item: Any, place: str, names: tuple[str, str, str] = ("start", "end", "label")
+) -> Mark:
+    """Read a mark, an object with these names or the list of their values.
+
+    Raises:
+        InputError: if it has another form.
+    """
+    if isinstance(item, list) and len(item) >= len(names):
+        item = dict(zip(names, item))
+    start, end = (take(item, name, int, place) for name in names[:2])
+    return Mark(start, end, take(item, names[2], str, place))

@@ -31,7 +31,7 @@ def accepts(record: Any) -> bool:
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of each task with its entities.
 
-    Of several annotations of a task, the one that is marked as the truth is taken, or else the
+    Of several annotations of a task, the one that is marked as the truth is read, or else the
     first that was not skipped. The others, and tasks that nobody has annotated, are left out and
     counted in `repairs`.
 
@@ -40,7 +40,7 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     """
     for place, task in read_records(path, repairs):
         if not isinstance(task, dict):
-            raise InputError(f"{place}: is no task of Label Studio; export it again as JSON")
+            raise InputError(f"{place}: is not a task of Label Studio; export it again as JSON")
         if isinstance(task.get("data"), dict):
             results = _results(task, repairs)
             text = _text(task["data"], place)
@@ -57,11 +57,11 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
 
 def _results(task: dict[str, Any], repairs: Counter[str]) -> list[Any] | None:
     given = task.get("annotations", task.get("completions")) or []
-    usable = [one for one in given if isinstance(one, dict) and not one.get("was_cancelled")]
+    usable = [each for each in given if isinstance(each, dict) and not each.get("was_cancelled")]
     if not usable:
         return None
     repairs.update({OTHERS: len(usable) - 1} if len(usable) > 1 else {})
-    chosen = next((one for one in usable if one.get("ground_truth")), usable[0])
+    chosen = next((each for each in usable if each.get("ground_truth")), usable[0])
     result: list[Any] = chosen.get("result") or []
     return result
 

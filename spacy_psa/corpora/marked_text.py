@@ -13,20 +13,15 @@ INCORRECT = "incorrect_spans"
 
 
 class Mark(NamedTuple):
-    """A labelled stretch of a text, in characters; the end is excluded.
-
-    Examples:
-        >>> Mark(0, 3, "PER").label
-        'PER'
-    """
+    """A labelled stretch of a text, in characters; the end is excluded."""
 
     start: int
     end: int
     label: str
     quote: str | None = None
-    """What the tool says is marked, if it does."""
+    """The marked text as the tool exports it, if it does."""
     place: str | None = None
-    """File and line of the mark, where these are not those of the text."""
+    """File and line of the mark, where they are not those of the text."""
 
 
 @dataclass(frozen=True)
@@ -42,25 +37,16 @@ class MarkedText:
     tags: list[str] | None = None
     """The parts of speech of the tokens."""
     complete: bool = True
-    """Whether what is not marked is known to be no entity."""
+    """Whether the rest of the text is known to have no entities."""
     missing: list[tuple[int, int]] = field(default_factory=list)
     """Stretches of characters of which nothing is known."""
     wrong: list[Mark] = field(default_factory=list)
-    """What is known to be no entity, or to have another label."""
+    """Spans that are known not to be entities, or to have another label."""
 
 
 @dataclass
 class Misfits:
-    """Marks that no entity could be made of.
-
-    Examples:
-        >>> misfits = Misfits()
-        >>> misfits.add("a.jsonl:3", "overlaps another", "'Ada' (PER)", "'Ada L' (PER) is kept")
-        >>> print(*misfits.lines)
-        a.jsonl:3: 'Ada' (PER): overlaps another: 'Ada L' (PER) is kept
-        >>> dict(misfits.counts)
-        {'overlaps another': 1}
-    """
+    """Marks that no entity could be made of."""
 
     lines: list[str] = field(default_factory=list)
     """One line for each, with file, line and text."""
@@ -68,13 +54,13 @@ class Misfits:
     """The number of each kind."""
 
     def add(self, place: str, kind: str, what: str, why: str) -> None:
-        """Note one.
+        """Note a mark.
 
         Args:
             place: file and line.
-            kind: what is wrong, in the same words for all of a kind.
+            kind: the fault, in the same words for all of a kind.
             what: the text of the mark.
-            why: what is special about this one.
+            why: the details of this mark.
         """
         self.lines.append(f"{place}: {what}: {kind}{': ' if why else ''}{why}")
         self.counts[kind] += 1
@@ -90,22 +76,12 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     Args:
         nlp: the pipeline that makes tokens.
         marked: the text.
-        misfits: gets the marks that are not kept as they are.
-
-    Examples:
-        >>> import spacy
-        >>> misfits = Misfits()
-        >>> text = MarkedText("a.jsonl:1", "Ada met Bob", [Mark(0, 4, "PER"), Mark(8, 10, "PER")])
-        >>> doc = mark_doc(spacy.blank("en"), text, misfits)
-        >>> doc.ents
-        (Ada,)
-        >>> misfits.lines
-        ["a.jsonl:1: 'Bo' (PER): begins or ends inside a token: 'Bob'"]
+        misfits: collects the marks that are not kept as they are.
     """
     doc, offsets = _tokens(nlp, marked)
     starts = {start: i for i, (start, _) in enumerate(offsets)}
     ends = {end: i + 1 for i, (_, end) in enumerate(offsets)}
-    found = []
+    ents = []
     unclear = [
         doc[i : i + 1]
         for i, (s, e) in enumerate(offsets)
@@ -116,18 +92,18 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
         what = f"{marked.text[max(mark.start, 0) : mark.end]!r} ({mark.label})"
         place = mark.place or marked.place
         if mark.quote is not None and _plain(mark.quote) != _plain(marked.text[start:end]):
-            misfits.add(place, "is other text than the file says", what, repr(mark.quote))
+            misfits.add(place, "is not the text that the file quotes", what, repr(mark.quote))
         elif not _is_inside(marked.text, start, end) or not mark.label:
             fault = f"characters {mark.start} to {mark.end} of {len(marked.text)}"
             misfits.add(place, "has no text in the document, or no label", what, fault)
         elif start in starts and end in ends:
-            found.append(Span(doc, starts[start], ends[end], mark.label))
+            ents.append(Span(doc, starts[start], ends[end], mark.label))
         else:
             touched = [i for i, (s, e) in enumerate(offsets) if s < end and e > start]
             words = " ".join(marked.text[slice(*offsets[i])] for i in touched)
             misfits.add(place, "begins or ends inside a token", what, repr(words))
             unclear += [doc[i : i + 1] for i in touched]
-    kept = _without_overlap(found, marked.place, misfits)
+    kept = _without_overlap(ents, marked.place, misfits)
     taken = {i for span in kept for i in range(span.start, span.end)}
     missing = [doc[i : i + 1] for i in sorted({span.start for span in unclear} - taken)]
     doc.set_ents(kept, missing=missing, default="outside" if marked.complete else "missing")
@@ -157,7 +133,7 @@ def _tokens(nlp: Language, marked: MarkedText) -> tuple[Doc, list[tuple[int, int
 
 
 def _inner(text: str, mark: Mark) -> tuple[int, int]:
-    """Give the bounds of a mark without the blanks at its ends."""
+    """Return the bounds of a mark without the blanks at its ends."""
     inside = text[max(mark.start, 0) : mark.end]
     if not inside.strip() or mark.start < 0 or mark.end > len(text):
         return mark.start, mark.end

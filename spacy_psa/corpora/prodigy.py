@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take
-from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.corpora.json_records import read_records, take, take_mark
+from spacy_psa.corpora.marked_text import MarkedText
 
 LEFT_OUT = "record(s) that were rejected or ignored, left out"
 
@@ -31,7 +31,7 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
         if record.get("answer", "accept") != "accept":
             repairs[LEFT_OUT] += 1
             continue
-        marks = [_mark(span, place) for span in record.get("spans") or []]
+        marks = [take_mark(span, place) for span in record.get("spans") or []]
         offsets = None
         if record.get("tokens"):
             tokens = take(record, "tokens", list, place)
@@ -41,8 +41,3 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
             ]
         binary = record.get("_view_id") == "ner"
         yield MarkedText(place, text, marks, offsets, complete=not binary)
-
-
-def _mark(span: Any, place: str) -> Mark:
-    start, end = (take(span, key, int, place) for key in ("start", "end"))
-    return Mark(start, end, take(span, "label", str, place))

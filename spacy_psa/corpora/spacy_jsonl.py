@@ -4,8 +4,9 @@
     {"text": "Ada left", "entities": [[0, 3, "PER"]]}
     ["Ada left", {"entities": [[0, 3, "PER"]]}]
 
-`spacy-psa annotate` writes the first, too. `spacy-psa export-annotations` adds what nobody has
-decided ("missing": [[start, end], ...]) and what is known to be wrong ("incorrect", as "ents").
+`spacy-psa annotate` also writes the first. `spacy-psa export-annotations` adds the stretches that
+nobody has decided ("missing": [[start, end], ...]) and spans that are known to be wrong
+("incorrect", as "ents").
 Tokens of `Doc.to_json` are kept, with their tags.
 """
 
@@ -14,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take
-from spacy_psa.corpora.marked_text import Mark, MarkedText
+from spacy_psa.corpora.json_records import read_records, take, take_mark
+from spacy_psa.corpora.marked_text import MarkedText
 
 KEYS = ("ents", "entities")
 
@@ -38,18 +39,11 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
             record = {"text": record[0], **record[1]}
         text = take(record, "text", str, place)
         key = next((key for key in KEYS if key in record), KEYS[0])
-        marks = [_mark(item, place) for item in take(record, key, list, place)]
+        marks = [take_mark(item, place) for item in take(record, key, list, place)]
         offsets, tags = _tokens(record.get("tokens"), text)
         missing = [_stretch(item, place) for item in record.get("missing") or []]
-        wrong = [_mark(item, place) for item in record.get("incorrect") or []]
+        wrong = [take_mark(item, place) for item in record.get("incorrect") or []]
         yield MarkedText(place, text, marks, offsets, tags, missing=missing, wrong=wrong)
-
-
-def _mark(item: Any, place: str) -> Mark:
-    if isinstance(item, list) and len(item) >= 3:
-        item = dict(zip(("start", "end", "label"), item))
-    start, end = (take(item, key, int, place) for key in ("start", "end"))
-    return Mark(start, end, take(item, "label", str, place))
 
 
 def _stretch(item: Any, place: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
@@ -22,7 +22,7 @@ from spacy_psa.corpora.quotes import Quotes, as_text
 from spacy_psa.corpora.readers import Reader
 from spacy_psa.corpora.treebanks import read_bracket_docs, read_docs
 from spacy_psa.errors import InputError, check_choice, naming
-from spacy_psa.sentences import sentence_bounds, unannotated
+from spacy_psa.sentences import cut_out, sentence_bounds, unannotated
 
 KEY = "constituents"
 
@@ -117,20 +117,17 @@ def _split(path: Path, docs: Iterable[Doc], counts: Counter[str]) -> Iterator[Do
             yield doc
             continue
         counts["docs of several sentences split, so that each is a Doc"] += 1
-        spans = list(doc.spans[KEY])
         for start, end in bounds:
-            inside = [span for span in spans if start <= span.start < end]
-            for span in inside:
-                if span.end > end:
+            for span in doc.spans[KEY]:
+                if start <= span.start < end < span.end:
                     raise InputError(
                         f"{path}: doc {number}: the constituent {span.label_!r} over "
                         f"{span.text!r} crosses the end of its sentence; correct the data"
                     )
-            part = doc[start:end].as_doc()
+            part = cut_out(doc, start, end)
             # Keys that are not strings belong to spans and tokens of the whole doc.
             kept = {k: v for k, v in doc.user_data.items() if isinstance(k, str)}
             part.user_data.update(kept)
-            part.spans[KEY] = [Span(part, s.start - start, s.end - start, s.label) for s in inside]
             yield part
 
 

@@ -73,7 +73,7 @@ def test_formats_are_mixed_and_misfits_named_one_by_one_and_counted(tmp_path):
     named = f"left out: {source / 'a.jsonl'}:1: 'Ad' (PER): begins or ends inside a token: 'Ada'"
     assert named in result.stderr
     assert "warning: 1 mark(s) left out: begins or ends inside a token" in result.stderr
-    assert "README.txt: is no file of a corpus, left out" in result.stderr
+    assert "README.txt: is not a file of a corpus, left out" in result.stderr
     assert len(docs(tmp_path / "out" / "train.spacy")) == 3
     assert len(docs(tmp_path / "out" / "dev.spacy")) == 2
     figures = json.loads((tmp_path / "out" / "check.json").read_text())
@@ -141,7 +141,7 @@ def test_a_second_run_leaves_nothing_of_the_first(tmp_path):
         ({"dev.iob": COLUMNS}, "there is no training data"),
         ({"train.iob": "Ada\tB-PER\nleft\n"}, "train.iob:2: 1 column(s) instead of 2"),
         ({"train.txt": "just text here\n"}, "no column of the 3 has tags"),
-        ({"train.jsonl": '{"words": []}\n'}, "is no record of Label Studio, Prodigy"),
+        ({"train.jsonl": '{"words": []}\n'}, "is not a record of Label Studio, Prodigy"),
         ({"train.spacy": "broken"}, "is not a .spacy file"),
         ({"a.iob": "Ada\tB-PER\n"}, "too few to draw development data"),
     ],

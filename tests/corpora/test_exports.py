@@ -9,7 +9,7 @@ import spacy
 
 from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
 from spacy_psa.corpora.marked_text import Mark, MarkedText, Misfits, mark_doc
-from spacy_psa.corpora.own_files import own_files, part_of
+from spacy_psa.corpora.own_corpus import own_files, part_of
 from spacy_psa.errors import InputError
 from tests.helpers.pipelines import spans_of
 
@@ -115,7 +115,7 @@ def test_misfits_of_brat_are_named_by_the_line_of_the_mark(write):
     (doc,), misfits = docs(brat, path)
     assert [ent.text for ent in doc.ents] == ["Ada"]
     assert misfits.lines == [
-        f"{path.with_suffix('.ann')}:2: 'Charles' (PER): is other text than the file says: "
+        f"{path.with_suffix('.ann')}:2: 'Charles' (PER): is not the text that the file quotes: "
         "'Babbage'"
     ]
 
@@ -136,7 +136,7 @@ def marked(*marks, text=TEXT, **more):
         ((3, 4, "PER"), "no text in the document, or no label: characters 3 to 4 of 24"),
         ((5, 5, "PER"), "no text in the document, or no label: characters 5 to 5 of 24"),
         ((0, 3, ""), "no text in the document, or no label"),
-        ((0, 3, "PER", "Bob"), "is other text than the file says: 'Bob'"),
+        ((0, 3, "PER", "Bob"), "is not the text that the file quotes: 'Bob'"),
     ],
 )
 def test_a_mark_that_meets_no_tokens_is_named_with_its_place(mark, kind):
@@ -227,9 +227,9 @@ def test_of_several_annotations_one_is_taken(write):
         (prodigy, {"text": "x", "spans": [{"start": 0}]}, "'end' is null"),
         (prodigy, ["x"], "'text' is null"),
         (doccano, {"text": "x", "label": "PER"}, "'label' is \"PER\" instead of a list"),
-        (doccano, [], "is no object"),
+        (doccano, [], "is not an object"),
         (label_studio, {"data": {"a": "x", "b": "y"}, "annotations": [{}]}, "'text' is null"),
-        (label_studio, 3, "is no task"),
+        (label_studio, 3, "is not a task"),
     ],
 )
 def test_a_record_of_another_form_is_named(write, reader, record, reason):

@@ -1,7 +1,7 @@
 import spacy
 from spacy.tokens import Span
 
-from spacy_psa.corpora.cut_sentences import KEPT_WHOLE, cut_sentences
+from spacy_psa.corpora.own_corpus import KEPT_WHOLE, cut_sentences
 from tests.helpers.pipelines import spans_of
 
 
