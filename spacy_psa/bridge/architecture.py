@@ -52,7 +52,7 @@ def encoder(
         50
         >>> idcnn(size=2)
         Traceback (most recent call last):
-        spacy_psa.errors.InputError: IDCNN.v1: size is 2: take an odd number
+        spacy_psa.errors.InputError: IDCNN.v1: size is 2: it must be odd
     """
     name = name or module.__name__
     renamed = dict(renamed or {})

@@ -58,7 +58,7 @@ class CharCNN(nn.Module):
         check_sizes(kernel_size=kernel_size, project=project)
         check_rates(dropout=dropout, output_dropout=output_dropout)
         if kernel_size % 2 == 0:
-            raise SettingError("kernel_size", kernel_size, "take an odd number")
+            raise SettingError("kernel_size", kernel_size, "it must be odd")
         self.embed = embedding(num_embeddings, width)
         self.dropout = Dropout(dropout)
         self.convolve = glorot(nn.Conv1d(width, filters, kernel_size))
@@ -126,7 +126,7 @@ class CharNgramCNN(nn.Module):
         check_sizes(num_embeddings=num_embeddings, width=width, filters=filters)
         check_sizes(max_characters=max_characters)
         if not 1 <= max_ngram <= max_characters:
-            advice = f"take 1 to max_characters, {max_characters}"
+            advice = f"it must be from 1 to max_characters, {max_characters}"
             raise SettingError("max_ngram", max_ngram, advice)
         self.embed = nn.Embedding(num_embeddings, width)
         self.padding = nn.Parameter(torch.empty(width))

@@ -69,7 +69,7 @@ class CharIntNet(nn.Module):
         check_sizes(least=0, blocks=blocks)
         check_rates(dropout=dropout, output_dropout=output_dropout)
         if not kernel_sizes:
-            raise SettingError("kernel_sizes", [], "give at least one size")
+            raise SettingError("kernel_sizes", [], "it needs at least one size")
         for size in kernel_sizes:
             check_sizes(kernel_sizes=size)
         self.embed = embedding(num_embeddings, width)

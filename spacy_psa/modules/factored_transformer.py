@@ -187,19 +187,19 @@ def _check(
     """Raise InputError if the settings of a `FactoredTransformer` do not fit each other."""
     for setting, width in widths.items():
         if (factored or concat) and width % 2:
-            advice = "take an even number, because content and position have a half each"
+            advice = "it must be even, because content and position have a half each"
             raise SettingError(setting, width, advice)
     if position_only and (factored or concat):
         raise InputError("position_only needs factored = false, and concat = false or null")
     if disabled and not factored:
         raise InputError("disable_content and disable_position need factored = true")
     if position_only > layers:
-        advice = f"take at most the number of layers, {layers}"
+        advice = f"it must be at most the number of layers, {layers}"
         raise SettingError("position_only", position_only, advice)
     if unknown := [layer for layer in disabled if not 0 <= layer < layers]:
         raise InputError(
             f"disable_content or disable_position has the layer {unknown[0]}: "
-            f"take layers from 0 to {layers - 1}"
+            f"the layers are 0 to {layers - 1}"
         )
 
 

@@ -72,9 +72,9 @@ class IDCNN(nn.Module):
             input_dropout=input_dropout, block_dropout=block_dropout, output_dropout=output_dropout
         )
         if kernel_size % 2 == 0:
-            raise SettingError("kernel_size", kernel_size, "take an odd number")
+            raise SettingError("kernel_size", kernel_size, "it must be odd")
         if min(dilations, default=1) < 1:
-            raise SettingError("dilations", list(dilations), "take numbers of 1 or more")
+            raise SettingError("dilations", list(dilations), "they must be 1 or more")
         self.output_width = filters
         self.iterations = iterations
         self.input = DilatedConvolution(input_width, filters, kernel_size, 1, precision)

@@ -86,7 +86,7 @@ class SelfAttentiveBiLSTM(nn.Module):
         check_sizes(hidden=hidden, heads=heads)
         d = 2 * hidden
         if d % heads:
-            raise SettingError("heads", heads, f"take a number that divides 2 * hidden, {d}")
+            raise SettingError("heads", heads, f"it must divide 2 * hidden, {d}")
         self.lstm = BiLSTM(
             input_width,
             hidden,

@@ -135,7 +135,7 @@ def head_width(width: int, heads: int) -> int:
         64
     """
     if heads < 1 or width < 1 or width % heads:
-        raise SettingError("heads", heads, f"take a number that divides the width, {width}")
+        raise SettingError("heads", heads, f"it must divide the width, {width}")
     return width // heads
 
 

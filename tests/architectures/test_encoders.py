@@ -122,10 +122,10 @@ def test_the_factored_transformer_is_that_of_its_paper():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"width": 511}, "width is 511: take an even number"),
+        ({"width": 511}, "width is 511: it must be even"),
         ({"position_only": 8}, "position_only needs"),
         ({"factored": False, "disable_content": [0]}, "need factored = true"),
-        ({"disable_position": [8]}, "has the layer 8: take layers from 0 to 7"),
+        ({"disable_position": [8]}, "has the layer 8: the layers are 0 to 7"),
     ],
     ids=str,
 )

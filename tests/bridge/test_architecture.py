@@ -158,7 +158,7 @@ def test_a_wrong_choice_is_one_error_that_names_the_right_ones(name, setting):
     with pytest.raises(InputError) as error:
         architecture_of(name)(**{setting: "other"})
     message = str(error.value)
-    assert message.startswith(f"{name}.v1: {setting} is 'other': take one of (")
+    assert message.startswith(f"{name}.v1: {setting} is 'other': it must be one of (")
     assert repr(default) in message and "\n" not in message
 
 
@@ -184,7 +184,7 @@ SIZES = [
 def test_a_size_below_one_is_one_error_that_names_it_as_a_config_has_it(name, setting):
     with pytest.raises(InputError) as error:
         architecture_of(name)(**{setting: 0})
-    assert str(error.value).startswith(f"{name}.v1: {setting} is 0: take ")
+    assert str(error.value).startswith(f"{name}.v1: {setting} is 0: it must ")
     assert "\n" not in str(error.value)
 
 
@@ -193,7 +193,7 @@ def test_a_size_below_one_is_one_error_that_names_it_as_a_config_has_it(name, se
     [("IDCNN", "size", 4), ("CharCNN", "kernel_width", 4), ("CharNgramCNN", "longest", 21)],
 )
 def test_other_wrong_sizes_are_named_as_a_config_has_them_too(name, setting, value):
-    with pytest.raises(InputError, match=rf"^{name}\.v1: {setting} is {value}: take "):
+    with pytest.raises(InputError, match=rf"^{name}\.v1: {setting} is {value}: it must be "):
         architecture_of(name)(**{setting: value})
 
 

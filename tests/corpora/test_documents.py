@@ -135,7 +135,9 @@ def test_no_docs_and_no_path_are_errors(tmp_path):
 @pytest.mark.parametrize("setting", ["max_tokens", "limit"])
 def test_a_negative_number_is_an_error_that_names_it(setting):
     make = registry.readers.get("spacy-psa.DocumentCorpus.v1")
-    with pytest.raises(InputError, match=f"^DocumentCorpus.v1: {setting} is -1: take 0 or more"):
+    with pytest.raises(
+        InputError, match=f"^DocumentCorpus.v1: {setting} is -1: it must be 0 or more"
+    ):
         make(path="train.spacy", **{setting: -1})
 
 

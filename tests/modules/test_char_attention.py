@@ -18,5 +18,5 @@ def test_transformer_knows_places_in_the_word_and_not_in_the_batch():
 
 @pytest.mark.parametrize("make", [CharTransformer, CharAdaTrans])
 def test_heads_that_do_not_divide_the_width_are_refused(make):
-    with pytest.raises(InputError, match="heads is 4: take a number that divides the width, 6"):
+    with pytest.raises(InputError, match="heads is 4: it must divide the width, 6"):
         make(9, width=6, heads=4)

@@ -73,7 +73,7 @@ def test_sizes_of_the_paper_are_the_defaults():
 
 
 def test_a_longest_ngram_beyond_the_words_is_refused():
-    with pytest.raises(InputError, match="max_ngram is 6: take 1 to max_characters, 5"):
+    with pytest.raises(InputError, match="max_ngram is 6: it must be from 1 to max_characters, 5"):
         CharNgramCNN(9, max_ngram=6, max_characters=5)
 
 
@@ -86,5 +86,5 @@ def test_two_words_of_a_line_never_share_a_filter():
 
 @pytest.mark.parametrize("kernel_size", [4, 0, -1])
 def test_filters_see_an_odd_number_of_characters(kernel_size):
-    with pytest.raises(InputError, match=f"kernel_size is {kernel_size}: take"):
+    with pytest.raises(InputError, match=f"kernel_size is {kernel_size}: it must be"):
         CharCNN(9, kernel_size=kernel_size)

@@ -94,10 +94,10 @@ def test_dropouts_fall_on_embeddings_and_word_vectors_in_training_only():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kernel_sizes": []}, r"kernel_sizes is \[\]: give at least one size"),
-        ({"kernel_sizes": [3, 0]}, "kernel_sizes is 0: take 1 or more"),
-        ({"blocks": -1}, "blocks is -1: take 0 or more"),
-        ({"growth": 0}, "growth is 0: take 1 or more"),
+        ({"kernel_sizes": []}, r"kernel_sizes is \[\]: it needs at least one size"),
+        ({"kernel_sizes": [3, 0]}, "kernel_sizes is 0: it must be 1 or more"),
+        ({"blocks": -1}, "blocks is -1: it must be 0 or more"),
+        ({"growth": 0}, "growth is 0: it must be 1 or more"),
     ],
 )
 def test_a_wrong_size_is_an_error_that_names_it(options, message):

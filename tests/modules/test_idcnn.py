@@ -121,13 +121,13 @@ def test_the_last_application_of_the_block_has_no_block_dropout():
 @pytest.mark.parametrize(
     ("option", "value", "advice"),
     [
-        ("filters", 0, "1 or more"),
-        ("kernel_size", 2, "an odd number"),
-        ("kernel_size", 0, "1 or more"),
-        ("dilations", [1, 0], "numbers of 1 or more"),
-        ("iterations", 0, "1 or more"),
+        ("filters", 0, "it must be 1 or more"),
+        ("kernel_size", 2, "it must be odd"),
+        ("kernel_size", 0, "it must be 1 or more"),
+        ("dilations", [1, 0], "they must be 1 or more"),
+        ("iterations", 0, "it must be 1 or more"),
     ],
 )
 def test_architectures_that_cannot_be_are_refused(option, value, advice):
-    with pytest.raises(InputError, match=re.escape(f"{option} is {value}: take {advice}")):
+    with pytest.raises(InputError, match=re.escape(f"{option} is {value}: {advice}")):
         IDCNN(3, **{option: value})

@@ -66,7 +66,7 @@ def test_a_part_that_is_left_out_has_no_parameters():
 
 @pytest.mark.parametrize(("option", "value"), [("window", 0), ("version", "thesis")])
 def test_unknown_options_are_refused(option, value):
-    with pytest.raises(InputError, match=f"{option} is {value!r}: take"):
+    with pytest.raises(InputError, match=f"{option} is {value!r}: it must be"):
         PositionBias(4, **{option: value})
-    with pytest.raises(InputError, match="width is 0: take 1 or more"):
+    with pytest.raises(InputError, match="width is 0: it must be 1 or more"):
         PositionBias(0)

@@ -117,7 +117,7 @@ def test_few_tokens_are_multiplied_in_float32(name):
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_unknown_precision_is_refused(name):
-    with pytest.raises(InputError, match="precision is 'float16': take one of"):
+    with pytest.raises(InputError, match="precision is 'float16': it must be one of"):
         MODULES[name](precision="float16")
 
 

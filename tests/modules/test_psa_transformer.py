@@ -138,7 +138,7 @@ def test_gradients_are_right(version):
     [
         ({"position": "relative"}, "position is 'relative'"),
         ({"version": "v3"}, "version is 'v3'"),
-        ({"window": 0}, "window is 0: take 1 or more"),
+        ({"window": 0}, "window is 0: it must be 1 or more"),
     ],
 )
 def test_unknown_options_are_refused(options, message):

@@ -136,7 +136,7 @@ def test_dropout_falls_on_the_lstm_alone_and_is_off_in_evaluation():
 
 @pytest.mark.parametrize("heads", [0, 5, 24])
 def test_heads_that_do_not_divide_the_states_are_refused(heads):
-    advice = r"take a number that divides 2 \* hidden, 12" if heads else "take 1 or more"
+    advice = r"it must divide 2 \* hidden, 12" if heads else "it must be 1 or more"
     message = f"heads is {heads}: {advice}"
     with pytest.raises(InputError, match=message):
         SelfAttentiveBiLSTM(WIDTH, HIDDEN, heads=heads)

@@ -219,7 +219,7 @@ def test_layers_share_no_weights():
 
 
 def test_heads_that_do_not_share_the_width_are_refused():
-    with pytest.raises(InputError, match="heads is 3: take a number that divides the width, 8"):
+    with pytest.raises(InputError, match="heads is 3: it must divide the width, 8"):
         RelativeAttention(8, 3)
 
 

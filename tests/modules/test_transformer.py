@@ -226,9 +226,7 @@ def test_dropout_is_active_in_training_only_and_everywhere_it_is_said():
 
 @pytest.mark.parametrize(("width", "heads"), [(7, 2), (6, 0), (0, 1)])
 def test_heads_that_do_not_share_the_width_are_refused(width, heads):
-    with pytest.raises(
-        InputError, match=f"heads is {heads}: take a number that divides the width, {width}"
-    ):
+    with pytest.raises(InputError, match=f"heads is {heads}: it must divide the width, {width}"):
         MultiHeadAttention(width, heads)
 
 

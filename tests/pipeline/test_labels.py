@@ -46,7 +46,7 @@ def test_a_string_in_a_config_is_no_list_either():
 
 @pytest.mark.parametrize("factory", ["crf_ner", "crf_tagger", "crf_chunker"])
 def test_a_batch_without_tokens_is_refused(factory):
-    with pytest.raises(InputError, match="pipe: batch_tokens is 0: take 1 or more"):
+    with pytest.raises(InputError, match="pipe: batch_tokens is 0: it must be 1 or more"):
         spacy.blank("en").add_pipe(factory, name="pipe", config={"batch_tokens": 0})
 
 

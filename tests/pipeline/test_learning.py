@@ -298,7 +298,7 @@ def test_a_limit_of_gradients_that_would_turn_them_round_is_refused(factory, lim
     ],
 )
 def test_a_number_as_a_string_is_one_error(factory, setting):
-    with pytest.raises(InputError, match=f"^learner: {setting} is 'NaN': take "):
+    with pytest.raises(InputError, match=f"^learner: {setting} is 'NaN': "):
         spacy.blank("en").add_pipe(factory, name="learner", config={setting: "NaN"})
 
 

@@ -232,12 +232,12 @@ def test_a_limit_below_zero_is_refused():
     ("make", "settings", "message"),
     [
         (sgd, {"learn_rate": -0.1}, "SGD.v1: learn_rate is -0.1: use 0 or more, or a schedule"),
-        (sgd, {"momentum": -2.0}, "SGD.v1: momentum is -2.0: take a number from 0"),
+        (sgd, {"momentum": -2.0}, "SGD.v1: momentum is -2.0: it must be a number from 0"),
         (adam, {"learn_rate": math.nan}, "Adam.v1: learn_rate is nan"),
         (adam, {"learn_rate": "NaN"}, "Adam.v1: learn_rate is 'NaN'"),
-        (adamw, {"beta1": 1.5}, "AdamW.v1: beta1 is 1.5: take a number from 0"),
-        (adamw, {"eps": -1.0}, "AdamW.v1: eps is -1.0: take 0 or more"),
-        (nadam, {"beta2": -1.0}, "Nadam.v1: beta2 is -1.0: take a number from 0"),
+        (adamw, {"beta1": 1.5}, "AdamW.v1: beta1 is 1.5: it must be a number from 0"),
+        (adamw, {"eps": -1.0}, "AdamW.v1: eps is -1.0: it must be 0 or more"),
+        (nadam, {"beta2": -1.0}, "Nadam.v1: beta2 is -1.0: it must be a number from 0"),
     ],
 )
 def test_settings_that_are_not_possible_are_refused_at_once(make, settings, message):

@@ -114,12 +114,12 @@ def test_an_optimizer_takes_its_rates_from_it_update_by_update():
 @pytest.mark.parametrize(
     ("rate", "total", "warmup", "message"),
     [
-        (9e-4, 0, 0.01, "total_steps is 0: take 1"),
-        (9e-4, -5, 0.01, "total_steps is -5: take 1"),
-        (9e-4, 10, -0.1, "warmup is -0.1: take a number from 0"),
-        (9e-4, 10, 1.0, "warmup is 1.0: take a number from 0"),
-        (-9e-4, 10, 0.01, "max_rate is -0.0009: take 0"),
-        ("NaN", 10, 0.01, "max_rate is 'NaN': take 0"),
+        (9e-4, 0, 0.01, "total_steps is 0: it must be 1"),
+        (9e-4, -5, 0.01, "total_steps is -5: it must be 1"),
+        (9e-4, 10, -0.1, "warmup is -0.1: it must be a number from 0"),
+        (9e-4, 10, 1.0, "warmup is 1.0: it must be a number from 0"),
+        (-9e-4, 10, 0.01, "max_rate is -0.0009: it must be 0"),
+        ("NaN", 10, 0.01, "max_rate is 'NaN': it must be 0"),
     ],
 )
 def test_a_rise_and_fall_that_is_not_possible_is_refused_at_once(

@@ -50,5 +50,5 @@ def test_draws_are_the_same_each_time_and_are_drawn():
 
 def test_a_width_below_one_is_an_error():
     for width in (0, -4):
-        with pytest.raises(InputError, match=f"width is {width}: take 1 or more"):
+        with pytest.raises(InputError, match=f"width is {width}: it must be 1 or more"):
             compare_encodings([width], 3)

@@ -262,12 +262,12 @@ def test_a_required_span_across_sentences_is_named_and_a_forbidden_one_is_no_new
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
-        (lambda ner, doc: ner.kbest(doc, 1.5), "k is 1.5: take a whole number"),
-        (lambda ner, doc: ner.decode(doc, k=True), "k is True: take a whole number"),
+        (lambda ner, doc: ner.kbest(doc, 1.5), "k is 1.5: it must be a whole number"),
+        (lambda ner, doc: ner.decode(doc, k=True), "k is True: it must be a whole number"),
         (lambda ner, doc: ner.decode(doc, require=(0, 1, "PER")), "0 is no span: give a list"),
         (lambda ner, doc: ner.decode(doc, forbid=["PER"]), "'PER' is no span: give a list"),
         (lambda ner, doc: ner.posterior([(0, 1, "PER")]), r"take analyses\(doc\).posterior"),
-        (lambda ner, doc: ner.kbest("Ada", 1), "'Ada' is no Doc: take nlp.make_doc"),
+        (lambda ner, doc: ner.kbest("Ada", 1), "'Ada' is not a Doc: use nlp.make_doc"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_error(trained, ask, why):

@@ -188,11 +188,11 @@ def test_sentences_that_name_their_document_are_not_kept_by_a_teacher_that_sees_
 def test_other_sentences_other_labels_and_wrong_weights_are_errors():
     teacher, nlp = made(), made()
     ner = nlp.get_pipe("ner")
-    with pytest.raises(InputError, match=r"weight is 1\.5: take a number from 0 to 1"):
+    with pytest.raises(InputError, match=r"weight is 1\.5: it must be a number from 0 to 1"):
         ner.learn_from(Teacher(teacher, "ner"), weight=1.5)
     with pytest.raises(InputError, match="no component 'x' of a chain"):
         Teacher(teacher, "x")
-    with pytest.raises(InputError, match=r"cache_gb is -1: take 0 or more"):
+    with pytest.raises(InputError, match=r"cache_gb is -1: it must be 0 or more"):
         Teacher(teacher, "ner", cache_gb=-1)
     other = made(scheme="BIO")
     with pytest.raises(InputError, match=r"tags O, B-.*: set the scheme of the teacher"):
