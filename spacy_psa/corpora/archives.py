@@ -22,12 +22,7 @@ ENCRYPTED = 1
 
 
 def is_collection(source: Path) -> bool:
-    """Tell whether `source` is a folder or has the file name of an archive.
-
-    Examples:
-        >>> is_collection(Path("conll2000.zip")), is_collection(Path("train.txt"))
-        (True, False)
-    """
+    """Tell whether `source` is a folder or has the file name of an archive."""
     return source.is_dir() or source.name.endswith((".zip", *TARS))
 
 
@@ -36,15 +31,14 @@ def open_files(
 ) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the name and the lines of each wanted file.
 
-    The files are streamed: read the lines of one file before you take the next file. The files
-    of a folder or a .zip archive come sorted by name; those of a .tar archive come in its order.
-    If `source` is itself a plain or gzipped file, it is the only file.
+    The files are streamed: read the lines of one file before the next file. The files of a folder
+    or a .zip archive come sorted by name; those of a .tar archive come in its order. If `source` is
+    itself a plain or gzipped file, it is the only file.
 
     Args:
-        source: a folder, a .zip or .tar archive (also .tar.gz, .tar.bz2 or .tar.xz), or a file.
-        wanted: tells whether a file is read. It gets the path below `source`, with forward
-            slashes.
-        what: what `wanted` looks for, for the error message.
+        source: a folder, an archive (.zip, .tar, .tar.gz, .tar.bz2 or .tar.xz), or a file.
+        wanted: tells whether a file is read, from its path below `source` with forward slashes.
+        what: a name of the wanted files, for the error message.
 
     Raises:
         InputError: if `source` cannot be read, is a broken archive, has no wanted file, or has
@@ -59,13 +53,13 @@ def open_files(
     else:
         yield str(source), file_lines(source)
         return
-    found: set[str] = set()
+    names: set[str] = set()
     for name, lines in opened:
-        if name in found:
+        if name in names:
             raise InputError(f"{source}: there are several files {name}; keep one of them")
-        found.add(name)
+        names.add(name)
         yield f"{source}/{name}", lines
-    if not found:
+    if not names:
         raise InputError(f"{source}: no {what} in it; check that it is the right corpus")
 
 
@@ -125,7 +119,7 @@ def _unpacked(path: Path) -> IO[bytes]:
 
 
 class _Header(tarfile.TarInfo):
-    """A header that cannot be read is an error: `tarfile` takes it for the end of the archive."""
+    """A header that cannot be read is an error, and not the end of the archive as in `tarfile`."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_Header":

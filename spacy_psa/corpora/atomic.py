@@ -16,7 +16,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`; it replaces `path` if the block ends without an error.
 
     A missing folder is made. The file is written through to the disk before it replaces the former
-    file at `path`, whose permissions it takes over. If the block raises an error, the temporary
+    file at `path`, whose permissions it gets. If the block raises an error, the temporary
     file is removed and the former file stays.
 
     Raises:
@@ -25,7 +25,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     temporary = _beside(path)
     with unwritable_as_input_error(path):
         if path.is_dir():
-            raise InputError(f"{path}: is a folder; give the name of a file")
+            raise InputError(f"{path}: is a folder; choose the name of a file")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             temporary.touch(exist_ok=False)  # an unwritable folder is found before the work is done
@@ -98,7 +98,7 @@ def check_free(path: Path) -> None:
     """
     with unwritable_as_input_error(path):
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            raise InputError(f"{path}: already exists; give a folder that is new or empty")
+            raise InputError(f"{path}: already exists; choose a folder that is new or empty")
 
 
 def sync(path: Path) -> None:

@@ -102,16 +102,16 @@ def _mend(row: Row, edge: dict[str, str], repairs: Counter[str]) -> None:
 
 def _character(path: Path, row: Row, numbered: bool, repairs: Counter[str]) -> str:
     text = row.columns[0]
-    found = (NUMBERED if numbered else PLAIN).fullmatch(text)
-    if not found:
+    match = (NUMBERED if numbered else PLAIN).fullmatch(text)
+    if not match:
         what = "one character and its segmentation number" if numbered else "one character"
         raise InputError(
             f"{path}:{row.line}: {text!r} is not {what}; "
             "correct the line or convert the file as another format"
         )
-    if len(found[1]) > 1:
+    if len(match[1]) > 1:
         repairs["lost character(s), written twice, as one"] += 1
-    return found[1][0]
+    return match[1][0]
 
 
 def read_bmes(

@@ -49,8 +49,8 @@ def read_sentences(
     for name, stream in files:
         if first:
             raise InputError(
-                f"{path}: --member {member} fits several files: {first}, {name}; give more of "
-                "the path"
+                f"{path}: --member {member} fits several files: {first}, {name}; write more "
+                "of the path"
             )
         first = name
         for sentence in read_rows(name, decode_lines(name, stream, repairs), COLUMNS, repairs):

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 RARE = 10
 """A label with fewer training examples is rare."""
 EXAMPLES = 5
-"""The number of examples that are given of a mistake."""
+"""The number of examples of a mistake."""
 Layer = tuple[int, int, str]
 
 
@@ -20,23 +20,13 @@ def check_corpus(
 
     Args:
         parts: the docs of `train`, `dev` and so on; the first part is the one to train on.
-        has_vector: tells whether a word has a vector, if there are vectors.
+        has_vector: tells whether a word has a vector.
 
     Returns:
         `parts` with the size of each; `layers` with the labels, lengths and mistakes of entities,
         chunks, constituents and tags, as far as the corpus has them; `duplicates`, the sentences
         of other parts that are in the first part too, and those that are twice in a part;
         `without_vector`, the share of each part's words, or None. All of it is JSON.
-
-    Examples:
-        >>> import spacy
-        >>> from spacy_psa.corpora.readers import make_doc
-        >>> doc = make_doc(spacy.blank("en").vocab, ["Ada", "left"], ents=[(0, 1, "PER")])
-        >>> found = check_corpus({"train": [doc], "dev": [doc]})
-        >>> found["layers"]["entities"]["labels"]
-        {'PER': {'train': 1, 'dev': 1}}
-        >>> found["duplicates"]["dev"]
-        {'in train': 1, 'twice': 0}
     """
     layers = {
         name: _layer(parts, read, spans=name != "parts of speech")
@@ -80,7 +70,7 @@ LAYERS: dict[str, Callable[[Doc], list[Layer] | None]] = {
     "constituents": _group("constituents"),
     "parts of speech": _tags,
 }
-"""What the components learn from, and how to read it; None if a doc lacks it."""
+"""The layers that components learn from, and how to read them; None if a doc lacks one."""
 
 
 def _sizes(docs: Sequence[Doc]) -> dict[str, int]:
@@ -103,10 +93,10 @@ def _layer(
     examples: dict[str, list[str]] = {part: [] for part in parts}
     for part, docs in parts.items():
         for doc in docs:
-            found = read(doc)
-            without[part] += found is None
+            layer = read(doc)
+            without[part] += layer is None
             bounds = _bounds(doc)
-            for start, end, label in found or ():
+            for start, end, label in layer or ():
                 counts[part][label] += 1
                 lengths[end - start] += 1
                 if any(start < bound < end for bound in bounds):
@@ -127,13 +117,13 @@ def _layer(
         figures["lengths"] = {str(length): lengths[length] for length in sorted(lengths)}
         figures["across_sentences"] = {
             **across,
-            "examples": [text for found in examples.values() for text in found[:EXAMPLES]],
+            "examples": [text for texts in examples.values() for text in texts[:EXAMPLES]],
         }
     return figures
 
 
 def _bounds(doc: Doc) -> list[int]:
-    """Give the first token of each sentence but the first."""
+    """Return the first token of each sentence but the first."""
     return [i for i in range(1, len(doc)) if doc[i].is_sent_start]
 
 

@@ -14,11 +14,7 @@ from spacy_psa.errors import InputError
 
 
 def check_docbin_path(path: Path) -> None:
-    """Check that spaCy's corpus reader accepts a file of this name.
-
-    Raises:
-        InputError: if the name does not end in `.spacy`.
-    """
+    """Raise an InputError if the name does not end in `.spacy`: spaCy would not read the file."""
     if path.suffix != ".spacy":
         raise InputError(f"{path}: the name must end in .spacy, or spaCy does not read the file")
 
@@ -86,10 +82,10 @@ def _is_whole(docbin: DocBin) -> bool:
 def codecs_known() -> Iterator[None]:
     """Make reading and writing of docs faster within this block.
 
-    srsly looks for codecs of msgpack each time that it packs or unpacks something, so also for
-    every span group of a `Doc`: in all installed packages, and among all that is registered. This
-    takes most of the time of reading a `Doc`. In this block it is told those that it found first. A
-    block within another one changes nothing.
+    srsly looks for codecs of msgpack each time that it packs or unpacks something, and so for every
+    span group of a `Doc`: in all installed packages, and among all that is registered. Most of the
+    time of reading a `Doc` is spent there. In this block srsly looks only once. A block within
+    another one changes nothing.
     """
     changed = []
     for registry in (msgpack_encoders, msgpack_decoders):
@@ -109,7 +105,7 @@ def codecs_known() -> Iterator[None]:
 
 
 class _Known:
-    """Gives what a registry held when it was asked."""
+    """Returns the codecs that a registry had."""
 
     def __init__(self, codecs: dict[str, Any]):
         self.codecs = codecs

@@ -1,4 +1,4 @@
-"""The format of a file, which the user names or the end of the file's name tells."""
+"""The format of a file, which the user chooses or the end of its name shows."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -17,26 +17,21 @@ def format_of(
     choices: str,
     suffix: str | None = None,
 ) -> Format:
-    """Give the format of a file.
+    """Return the format of a file.
 
     Args:
         path: the file.
-        wanted: what the user wants; one with the value "auto" goes by the name.
+        wanted: the choice of the user; "auto" means the format that the name shows.
         suffixes: the format of each ending, in lower case.
-        choices: what the user may give, for the error.
+        choices: the possible choices, for the error.
         suffix: the ending that counts; by default that of `path`.
 
     Raises:
-        InputError: if `wanted` is auto and the name does not tell the format.
-
-    Examples:
-        >>> Kind = Enum("Kind", {"auto": "auto", "text": "text"})
-        >>> format_of(Path("a.TXT"), Kind.auto, {".txt": Kind.text}, "--format text").name
-        'text'
+        InputError: if `wanted` is auto and the name does not show the format.
     """
     if wanted.value != "auto":
         return wanted
-    found = suffixes.get((path.suffix if suffix is None else suffix).lower())
-    if found is None:
-        raise InputError(f"{path}: cannot tell the format from the name; give {choices}")
-    return found
+    known = suffixes.get((path.suffix if suffix is None else suffix).lower())
+    if known is None:
+        raise InputError(f"{path}: cannot tell the format from the name; choose {choices}")
+    return known

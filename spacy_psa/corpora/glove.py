@@ -31,7 +31,7 @@ def prepare_vectors(
             numbers on each line, with or without a header.
         target: the file to write.
         dim: the number of components of each vector.
-        member: the file inside the .zip; None takes the file whose name ends in ".{dim}d.txt".
+        member: the file inside the .zip; None means the file whose name ends in ".{dim}d.txt".
         watch: wraps the lines of each of the two passes, to show the progress.
 
     Returns:
@@ -39,7 +39,7 @@ def prepare_vectors(
 
     Raises:
         InputError: if a line has another number of components, several vectors, or something that
-            is not a finite number in 32 bits; if a header gives another number of rows or
+            is not a finite number in 32 bits; if a header has another number of rows or
             components; if the archive is broken or has no such member.
     """
     if source.suffix == ".zip":
@@ -63,7 +63,7 @@ def _check(name: str, lines: Iterator[bytes], dim: int) -> int:
         if number == 1 and _is_header(line):
             stated, width = map(int, line.split())
             if width != dim:
-                raise InputError(f"{name}:1: the header says {width} numbers; give --dim {width}")
+                raise InputError(f"{name}:1: the header has {width} numbers; use --dim {width}")
             continue
         reason = _wrong(line, dim)
         if reason:
@@ -73,7 +73,7 @@ def _check(name: str, lines: Iterator[bytes], dim: int) -> int:
         raise InputError(f"{name}:1: no vectors in the file; download it again")
     if stated not in (None, rows):
         raise InputError(
-            f"{name}:1: the header says {stated:,} vectors, but there are {rows:,}; "
+            f"{name}:1: the header counts {stated:,} vectors, but there are {rows:,}; "
             "download the file again, or delete the header if the others are not needed"
         )
     return rows
@@ -86,7 +86,7 @@ def _wrong(line: bytes, dim: int) -> str | None:
     except UnicodeDecodeError:
         return "not UTF-8; download the file again"
     if "\r" in text:
-        return "a carriage return inside of the line; give the file line ends of LF or CRLF"
+        return "a carriage return inside of the line; change the line ends to LF or CRLF"
     word, *values = text.rsplit(" ", dim)
     # Some releases have words with spaces. If the text before the last `dim` fields ends in
     # a number, the line has too many numbers. If it has a vector of its own, the end of a line
@@ -96,7 +96,7 @@ def _wrong(line: bytes, dim: int) -> str | None:
         return "two vectors on one line; download the file again"
     if len(values) != dim or (spare and spare[-1]):
         width = text.count(" ")
-        return f"{width} numbers instead of {dim}; give the right --dim, or download the file again"
+        return f"{width} numbers instead of {dim}; use the right --dim, or download the file again"
     if not word:
         return "no word before the numbers; download the file again"
     for value in values:

@@ -12,7 +12,7 @@ from spacy_psa.corpora.bracketing import bare
 from spacy_psa.corpora.trees import Parsed
 
 Choose = Callable[[str, Sequence[str]], int]
-"""Gets the label of a constituent and the labels of its children; gives the place of the head."""
+"""Returns the place of the head, from the label of a constituent and those of its children."""
 Side = Literal["left", "right"]
 
 ROOT = "TOP"
@@ -58,13 +58,7 @@ NP_RULES: tuple[tuple[Side, str], ...] = (
 
 
 class Heads(NamedTuple):
-    """The head word of each constituent, and the word that each word depends on.
-
-    Examples:
-        >>> heads = find_heads(Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (1, 2, "VP")]))
-        >>> heads
-        Heads(constituents=[1, 1], words=[1, 1], root=1)
-    """
+    """The head word of each constituent, and the word that each word depends on."""
 
     constituents: list[int]
     words: list[int]
@@ -76,17 +70,9 @@ class Heads(NamedTuple):
 def collins(parent: str, children: Sequence[str]) -> int:
     """Choose the head child by the rules of Collins1999, Table A.1.
 
-    Punctuation is chosen only where there is nothing else, since Collins1999 takes it out of the
+    Punctuation is chosen only where there is nothing else, since Collins1999 removes it from the
     tree before. In a coordination the part before the conjunction is chosen. NX and NML, which
     the table lacks, follow the rules of NP, and other labels `universal`.
-
-    Examples:
-        >>> children = ["NP", "VP", "."]
-        >>> children[collins("S", children)]
-        'VP'
-        >>> children = ["NP", "CC", "NP"]
-        >>> collins("NP", children)
-        0
     """
     parent, labels = bare(parent), [bare(child) for child in children]
     kept = _without_punctuation(labels)
@@ -96,7 +82,7 @@ def collins(parent: str, children: Sequence[str]) -> int:
     elif parent in TABLE_A1:
         side, preferred = TABLE_A1[parent]
         place = next(
-            (found for label in preferred.split() if (found := _first(side, names, {label})) >= 0),
+            (i for label in preferred.split() if (i := _first(side, names, {label})) >= 0),
             0 if side == "left" else len(names) - 1,
         )
     else:
@@ -112,55 +98,28 @@ def universal(parent: str, children: Sequence[str]) -> int:
     The head is the last child of the parent's own kind, whose label begins with the same letter (NP
     over NN, VP over VBZ); else the last verbal child (V), else the last nominal one (N), else the
     last one. Punctuation is chosen only where there is nothing else.
-
-    Examples:
-        >>> universal("NP", ["ART", "NN", "PP"]), universal("S", ["NP", "VVFIN", "NP", "$."])
-        (1, 1)
-        >>> universal("PP", ["APPR", "NP"])
-        1
     """
     kept = _without_punctuation([bare(child) for child in children])
     kinds = (parent[:1], "V", "N", "")
-    return next(
-        found[-1] for kind in kinds if (found := [i for i in kept if children[i].startswith(kind)])
-    )
+    matching = ([i for i in kept if children[i].startswith(kind)] for kind in kinds)
+    return next(places[-1] for places in matching if places)
 
 
 def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
-    """Find the heads of a tree.
-
-    Args:
-        parsed: the tree, with at least one word.
-        choose: the rules.
-
-    Examples:
-        >>> spans = [(0, 4, "S"), (0, 2, "NP"), (2, 4, "VP"), (3, 4, "NP")]
-        >>> tree = Parsed(["The", "cat", "saw", "it"], ["DT", "NN", "VBD", "PRP"], spans)
-        >>> find_heads(tree).words
-        [1, 2, 2, 2]
-    """
+    """Find the heads of a tree with at least one word, by the rules `choose`."""
     nodes = _nodes(parsed)
     heads, governors = [0] * len(nodes), list(range(len(parsed.words)))
     for place in reversed(range(len(nodes))):  # the lower ones first
         node = nodes[place]
-        found = [heads[i] if i >= 0 else -1 - i for i in node.children]
-        heads[place] = found[choose(node.label, node.labels)]
-        for head in found:
+        below = [heads[i] if i >= 0 else -1 - i for i in node.children]
+        heads[place] = below[choose(node.label, node.labels)]
+        for head in below:
             governors[head] = heads[place]
     return Heads(heads[1:], governors, heads[0])
 
 
 def find_head(parsed: Parsed, choose: Choose = collins) -> int:
-    """Find the head of a whole tree, as `find_heads` does, without those of all its constituents.
-
-    Args:
-        parsed: the tree, with at least one word.
-        choose: the rules.
-
-    Examples:
-        >>> find_head(Parsed(["I", "came"], ["PRP", "VBD"], [(0, 2, "S"), (1, 2, "VP")]))
-        1
-    """
+    """Find the head of a whole tree, without those of all its constituents as `find_heads`."""
     nodes = _nodes(parsed)
     place = 0
     while place >= 0:
@@ -211,8 +170,8 @@ def _nodes(parsed: Parsed) -> list[_Node]:
 def _of_np(labels: Sequence[str]) -> int:
     if labels[-1] == "POS":
         return len(labels) - 1
-    found = (_first(side, labels, set(wanted.split())) for side, wanted in NP_RULES)
-    return next((place for place in found if place >= 0), len(labels) - 1)
+    places = (_first(side, labels, set(wanted.split())) for side, wanted in NP_RULES)
+    return next((place for place in places if place >= 0), len(labels) - 1)
 
 
 def _first(side: Side, labels: Sequence[str], wanted: set[str]) -> int:
@@ -222,7 +181,7 @@ def _first(side: Side, labels: Sequence[str], wanted: set[str]) -> int:
 
 
 def _without_punctuation(labels: Sequence[str]) -> list[int]:
-    """Give the places of children that are no punctuation; all, if there are no others."""
+    """Return the places of children other than punctuation; all, if there are no others."""
     return [
         i
         for i, label in enumerate(labels)

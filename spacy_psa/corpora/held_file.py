@@ -14,21 +14,12 @@ def held(lock: Path, busy: str, unwritable: str) -> Iterator[None]:
     """Hold a lock while this block runs; the system lets it go if the process is killed.
 
     Args:
-        lock: the file of the lock; its folder is made if it does not exist. It is gone at the end.
+        lock: the file of the lock, which is made, with its folder, and removed at the end.
         busy: the error if another process holds it.
         unwritable: the error if it cannot be made; `{reason}` in it becomes the reason.
 
     Raises:
         InputError: if another process holds it, or it cannot be made.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     place = Path(folder) / ".lock"
-        ...     with held(place, "in use", "no place: {reason}"):
-        ...         inside = place.exists()
-        ...     inside, place.exists()
-        (True, False)
     """
     file = FileLock(lock)
     try:

@@ -18,15 +18,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a corpus, and how `spacy-psa prepare` converts them.
-
-    Examples:
-        >>> for file in LAYOUTS["sample"].files():
-        ...     print(file)
-        sample/train.jsonl
-        sample/dev.jsonl
-        sample/test.jsonl
-    """
+    """The files of a corpus, and how `spacy-psa prepare` converts them."""
 
     format: str
     """The subcommand of `spacy-psa convert`."""
@@ -136,29 +128,18 @@ LAYOUTS = {
 
 
 def is_own(corpus: str) -> bool:
-    """Tell whether a corpus is a folder with own files, and not a known one.
-
-    Examples:
-        >>> is_own("conll2003"), is_own(".")
-        (False, True)
-    """
+    """Tell whether a corpus is a folder with own files, and not a known one."""
     return corpus not in LAYOUTS and Path(corpus).is_dir()
 
 
 def layout(corpus: str) -> Layout:
-    """Give the layout of a corpus.
+    """Return the layout of a corpus.
 
     Raises:
         InputError: if the corpus is unknown.
-
-    Examples:
-        >>> layout("conll2003").tasks
-        ('ner', 'tagger', 'chunker')
-        >>> print(layout("conll2003").train.file)
-        conll2003/eng.train
     """
     if corpus not in LAYOUTS:
         raise InputError(
-            f"unknown corpus {corpus!r}; choose from {', '.join(LAYOUTS)}, or give a folder"
+            f"unknown corpus {corpus!r}; choose from {', '.join(LAYOUTS)}, or name a folder"
         )
     return LAYOUTS[corpus]

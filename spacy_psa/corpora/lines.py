@@ -15,7 +15,7 @@ BOM = b"\xef\xbb\xbf"
 BLANKS = re.compile(r"[ \t]+")  # str.split() would also split a word at a no-break space
 LATIN = "line(s) read as Latin-1"
 DOCSTART = "-DOCSTART-"
-"""What the line between two documents begins with, in files of columns."""
+"""The beginning of the line between two documents, in files of columns."""
 LONGEST = 2**24
 """The greatest length of a line, in bytes.
 
@@ -50,15 +50,10 @@ def file_lines(path: Path) -> Iterator[bytes]:
 
 
 def check_expansion(path: Path, unpacked: int) -> None:
-    """Check that a file does not unpack to far more than text does.
+    """Raise an InputError if a file unpacks to far more than text does.
 
-    Args:
-        path: a packed file, or a plain one.
-        unpacked: the bytes that it has unpacked to, or says that it does.
-
-    Raises:
-        InputError: if they are more than `EXPANSION` times the size of the file, and more than
-            `HARMLESS`.
+    That is more than `EXPANSION` times the size of the file, and more than `HARMLESS`. `unpacked`
+    is the number of bytes that have been unpacked, or that an archive announces.
     """
     if unpacked > HARMLESS and unpacked > EXPANSION * path.stat().st_size:
         raise InputError(
@@ -68,18 +63,10 @@ def check_expansion(path: Path, unpacked: int) -> None:
 
 
 def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
-    r"""Yield the lines of an open file, which is closed then.
-
-    Args:
-        name: the name of the file, for errors.
-        stream: the file, open for reading bytes.
+    """Yield the lines of a file that is open for reading bytes, and close it at the end.
 
     Raises:
         InputError: if a line is longer than `LONGEST`.
-
-    Examples:
-        >>> list(stream_lines("train.txt", io.BytesIO(b"EU NNP\nsaid VBD")))
-        [b'EU NNP\n', b'said VBD']
     """
     number = 0
     # Files in archives read a line of bounded length slowly; a reader around them does not.
@@ -95,11 +82,7 @@ def stream_lines(name: str, stream: Any) -> Iterator[bytes]:
 
 
 def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
-    """Yield the line number, from 1, and the text of each line of a plain or gzipped file.
-
-    Args:
-        path: the file.
-        repairs: counts the repairs, see `decode_lines`.
+    """Yield the numbered lines of a plain or gzipped file, see `decode_lines`.
 
     Raises:
         InputError: if the file cannot be read or is not text.
@@ -110,26 +93,14 @@ def read_lines(path: Path, repairs: Counter[str]) -> Iterator[tuple[int, str]]:
 def decode_lines(
     name: str, stream: Iterable[bytes], repairs: Counter[str]
 ) -> Iterator[tuple[int, str]]:
-    r"""Yield the number, from 1, and the text of each line, as a stream.
+    """Yield the number, from 1, and the text of each line, as a stream.
 
     The text has no line end and no trailing blanks. These defects are repaired and counted in
     `repairs`: a byte order mark, CRLF line ends, trailing blanks, lines in Latin-1 instead of
     UTF-8, and a last line without a line end, which may be the rest of a longer one.
 
-    Args:
-        name: the name of the file, for errors.
-        stream: the lines.
-        repairs: counts the repairs.
-
     Raises:
-        InputError: if the lines are not text.
-
-    Examples:
-        >>> repairs = Counter()
-        >>> list(decode_lines("eng.train", [b"EU NNP\r\n", b"caf\xe9 NN\n"], repairs))
-        [(1, 'EU NNP'), (2, 'café NN')]
-        >>> print(describe_repairs("eng.train", repairs))
-        eng.train: repaired: 1 line(s) read as Latin-1, 1 line(s) with CRLF
+        InputError: if the lines are not text; `name` is the name of the file for the message.
     """
     for number, raw in enumerate(stream, 1):
         if number == 1 and raw.startswith(BOM):
@@ -157,31 +128,15 @@ def decode_lines(
 
 
 def marks_documents(path: Path) -> bool:
-    """Tell whether a file of columns says where its documents begin; this may read all of it.
-
-    Args:
-        path: the file, plain or .gz.
-
-    Raises:
-        InputError: as `read_lines`.
-    """
+    """Tell whether a file of columns has lines between documents; this may read all of it."""
     return any(text.startswith(DOCSTART) for _, text in read_lines(path, Counter()))
 
 
 def split_columns(text: str, count: int, repairs: Counter[str]) -> list[str]:
-    r"""Split a line at blanks, or at tabs alone if this gives `count` columns.
+    """Split a line at tabs if this makes `count` columns, and otherwise at blanks.
 
     A word of a file with tabs may therefore contain a space. The caller checks the number of
-    columns.
-
-    Args:
-        text: the line.
-        count: the number of columns that the format has.
-        repairs: counts lines with tabs.
-
-    Examples:
-        >>> split_columns("New York\tNNP", 2, Counter())
-        ['New York', 'NNP']
+    columns. `repairs` counts lines with tabs.
     """
     if "\t" in text:
         repairs["line(s) with tabs"] += 1
@@ -197,10 +152,5 @@ def describe_repairs(path: Path, repairs: Counter[str]) -> str:
 
 
 def describe(repairs: Counter[str]) -> str:
-    """Count the repairs of each kind in a list.
-
-    Examples:
-        >>> describe(Counter({"tree(s) without words left out": 2}))
-        '2 tree(s) without words left out'
-    """
+    """List the repairs of each kind with their number."""
     return ", ".join(f"{count:,} {what}" for what, count in sorted(repairs.items()))

@@ -70,7 +70,7 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     """Make a `Doc` of a text, with an entity for each mark that meets the bounds of tokens.
 
     Blanks at the ends of a mark are left out. A mark that begins or ends inside a token becomes
-    missing annotation, so that training does not take it for `O`. Of marks that overlap, the
+    missing annotation, so that training does not read it as `O`. Of marks that overlap, the
     longest is kept. Marks that are wrong are in `doc.spans["incorrect_spans"]`.
 
     Args:

@@ -1,6 +1,6 @@
 """NEGRA's export format (Brants, 1997), in which NEGRA and TIGER are published.
 
-A sentence stands between `#BOS` and `#EOS`. It has a line for each word, and then for each
+A sentence is between `#BOS` and `#EOS`. It has a line for each word, and then for each
 constituent (#500, #501, ...), with its function and the number of the constituent above; 0 is the
 root. Trees may be discontinuous, which constituents with a start and an end cannot be. A word
 without letters and digits that hangs at the root, as punctuation does, is put into the lowest
@@ -45,7 +45,7 @@ _BEGIN = re.compile(r"#BOS\s+(\d+)")
 
 
 class Row(NamedTuple):
-    """A word or a constituent: its form (a word or #500), tag or label, function, and parent."""
+    """A word or a constituent; its form is the word, or a number such as #500."""
 
     form: str
     tag: str
@@ -68,13 +68,12 @@ def read_docs(
     Args:
         source: the folder or archive, or a single file of any name.
         vocab: the vocabulary of the docs.
-        repairs: counts the trees that are left out or raised, and repaired lines, if given.
+        repairs: counts the trees that are left out or raised, and repaired lines.
         sentences: reads only sentences with these numbers; None reads all.
         labels: "bare" for categories (NP); "functions" or "whole" for categories and functions
             (NP-SB).
         discontinuous: whether discontinuous trees are left out ("skip") or made continuous
-            ("raise"): the parts of a constituent that do not stand beside its head hang one
-            constituent higher, see `raise_blocks`.
+            ("raise"), see `raise_blocks`.
 
     Raises:
         InputError: if there are no such files, or if one is not in the format.
@@ -82,20 +81,20 @@ def read_docs(
     counts: Counter[str] = Counter() if repairs is None else repairs
 
     def trees() -> Iterator[tuple[str, Parsed]]:
-        found = kept = False
+        empty, kept = True, False
         what = ".export or .negra files"
         for name, document, lines in open_documents(
             source, lambda path: path.endswith(ENDINGS), what, counts
         ):
             for line, number, rows in read_rows(name, lines):
-                found = True
+                empty = False
                 if sentences is not None and number not in sentences:
                     continue
                 kept = True
                 parsed = _parsed(f"{name}:{line}", rows, labels, discontinuous, counts)
                 if parsed is not None:
                     yield document, parsed
-        if not found:
+        if empty:
             raise InputError(f"{source}: no sentences, which begin with #BOS; check the format")
         if not kept:
             raise InputError(f"{source}: no sentence has one of the numbers that are kept")
@@ -104,29 +103,23 @@ def read_docs(
 
 
 def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int, list[Row]]]:
-    r"""Yield the line, the number and the rows of each sentence.
+    """Yield the line, the number and the rows of each sentence.
 
     Format 3 has the columns form, tag, morphology, function and parent; format 4 has a lemma after
     the form, and a line "#FORMAT 4" above. Further columns and comments (%%) are left out.
 
     Raises:
         InputError: if a line is not in the format, or the last sentence is not complete.
-
-    Examples:
-        >>> lines = ["#BOS 7", "Ja\tITJ\t--\tDM\t500", "#500\tDM\t--\t--\t0", "#EOS 7"]
-        >>> [(line, number, rows)] = read_rows("a.export", enumerate(lines, 1))
-        >>> line, number, rows[0]
-        (1, 7, Row(form='Ja', tag='ITJ', function='DM', parent='500'))
     """
     lemma, begin, number, inside = 0, 1, 0, False
     rows: list[Row] = []
     for line, text in lines:
         if not inside:
-            if found := _FORMAT.match(text):
-                lemma = int(found[1]) - 3
-            elif found := _BEGIN.match(text):
-                begin, number, inside, rows = line, int(found[1]), True, []
-            continue  # between sentences stand the tables of origins, tags and functions
+            if match := _FORMAT.match(text):
+                lemma = int(match[1]) - 3
+            elif match := _BEGIN.match(text):
+                begin, number, inside, rows = line, int(match[1]), True, []
+            continue  # the tables of origins, tags and functions are between sentences
         if _BEGIN.match(text):
             raise InputError(f"{name}:{line}: no #EOS before this #BOS; correct the file")
         if text.startswith("#EOS"):
@@ -152,7 +145,7 @@ def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int
 def _parsed(
     place: str, rows: list[Row], labels: Labels, discontinuous: Discontinuous, counts: Counter[str]
 ) -> Parsed | None:
-    """Give the tree of a sentence; None if it has no words or is discontinuous and left out."""
+    """Return the tree of a sentence; None if it has no words or is discontinuous and left out."""
     # The constituents come last, so that #2008 before a word is a word.
     last = next((i for i in range(len(rows), 0, -1) if not _NODE.fullmatch(rows[i - 1].form)), 0)
     tokens, nodes = rows[:last], rows[last:]
@@ -169,21 +162,21 @@ def _parsed(
         counts[RAISED] += 1
         heads = {i for i, row in enumerate([*tokens, *nodes]) if row.function == HEAD}
         above = raise_blocks(above, len(words), heads)
-    found = []
+    nested = []
     below = yields(above, len(words))
     for i, row in enumerate(nodes, len(words)):
         if below[i] and not (above[i] == len(above) and row.tag in (*ROOTS, ROOT_LABEL)):
             plain = labels == "bare" or row.function == NO_FUNCTION
             label = row.tag if plain else f"{row.tag}-{row.function}"
-            found.append((min(below[i]), max(below[i]) + 1, len(path_up(above, i)), label))
+            nested.append((min(below[i]), max(below[i]) + 1, len(path_up(above, i)), label))
     # In preorder: the higher of two constituents with the same words comes first.
-    found.sort(key=lambda span: (span[0], -span[1], span[2]))
-    spans = [(start, end, label) for start, end, _, label in found]
+    nested.sort(key=lambda span: (span[0], -span[1], span[2]))
+    spans = [(start, end, label) for start, end, _, label in nested]
     return Parsed(words, [row.tag for row in tokens], spans)
 
 
 def _above(place: str, tokens: list[Row], nodes: list[Row]) -> list[int]:
-    """Give the place of the node above each word and constituent, see `projective`."""
+    """Return the place of the node above each word and constituent, see `projective`."""
     root = len(tokens) + len(nodes)
     places = {row.form[1:]: i for i, row in enumerate(nodes, len(tokens))} | {"0": root}
     if len(places) <= len(nodes):
@@ -191,7 +184,7 @@ def _above(place: str, tokens: list[Row], nodes: list[Row]) -> list[int]:
     for row in (*tokens, *nodes):
         if row.parent not in places:
             raise InputError(
-                f"{place}: {row.form!r} hangs at #{row.parent}, which the sentence has not; "
+                f"{place}: {row.form!r} hangs at #{row.parent}, which is not in the sentence; "
                 "correct the sentence"
             )
     above = [places[row.parent] for row in (*tokens, *nodes)]
@@ -200,5 +193,5 @@ def _above(place: str, tokens: list[Row], nodes: list[Row]) -> list[int]:
         while node < root and steps <= root:
             node, steps = above[node], steps + 1
         if node < root:
-            raise InputError(f"{place}: {row.form} stands above itself; correct the sentence")
+            raise InputError(f"{place}: {row.form} is above itself; correct the sentence")
     return above

@@ -15,6 +15,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.archives import open_files
 from spacy_psa.corpora.bracketing import BracketError, TreeBuilder
+from spacy_psa.corpora.columns import Row
 from spacy_psa.corpora.lines import BLANKS, decode_lines
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.tag_schemes import Span
@@ -59,7 +60,7 @@ def read_sentences(
         folder: reads only the files below this folder ("v4/data/train"); "" reads all.
         sections: reads only the Wall Street Journal documents of these sections; None reads all
             documents.
-        new_testament: whether to read the documents of the New Testament too, which have no names.
+        new_testament: whether to also read the documents of the New Testament, which have no names.
 
     Raises:
         InputError: if there are no such files, or if one is not a complete CoNLL-2012 document.
@@ -73,30 +74,25 @@ def read_sentences(
         testament = not new_testament and document.startswith(NEW_TESTAMENT)
         return not testament and (sections is None or section_of(document) in sections)
 
-    found = False
+    empty = True
     where = f" below {folder}" if folder else ""
     for name, stream in open_files(source, wanted, f"*_conll files{where}"):
         lines = decode_lines(name, stream, repairs)
         for document, part, rows in _read_file(name, lines, chosen):
-            found = True
+            empty = False
             yield Sentence(document, part, *_read_layers(name, rows))
-    if not found:
+    if empty:
         raise InputError(
-            f"{source}: no document is chosen; leave out --sections or give --new-testament"
+            f"{source}: no document is chosen; leave out --sections or add --new-testament"
         )
-
-
-class _Row(NamedTuple):
-    line: int
-    columns: list[str]
 
 
 def _read_file(
     name: str, lines: Iterable[tuple[int, str]], chosen: Callable[[str], bool]
-) -> Iterator[tuple[str, int, list[_Row]]]:
+) -> Iterator[tuple[str, int, list[Row]]]:
     """Yield the document, the part and the rows of each sentence in the chosen documents."""
     document, before, part, skip, has_words = "", "", 0, False, False
-    rows: list[_Row] = []
+    rows: list[Row] = []
     number = 1
     for number, text in lines:
         if text.startswith("#") or not text:
@@ -144,12 +140,12 @@ def _read_file(
                 f"{name}:{number}: the word number is {columns[2]!r} instead of {len(rows)}; "
                 "a line or an empty line is missing, or there is one too many"
             )
-        rows.append(_Row(number, columns))
+        rows.append(Row(number, columns))
     if document or rows:
         raise InputError(f"{name}:{number}: no '#end document' line; the file is cut off")
 
 
-def _read_layers(name: str, rows: list[_Row]) -> tuple[Parsed, list[Span]]:
+def _read_layers(name: str, rows: list[Row]) -> tuple[Parsed, list[Span]]:
     builder = TreeBuilder()
     names: list[Span] = []
     start, label = 0, ""
@@ -205,12 +201,8 @@ def read_docs(
     document and its part are in `doc.user_data` under "document" and "part". Words are unescaped.
 
     Args:
-        source: the folder, archive or file.
         vocab: the vocabulary of the docs.
-        repairs: counts the repairs, if given.
-        folder: see `read_sentences`.
-        sections: see `read_sentences`.
-        new_testament: see `read_sentences`.
+        source, repairs, folder, sections, new_testament: as in `read_sentences`.
 
     Raises:
         InputError: as `read_sentences`.

@@ -181,7 +181,7 @@ def _json_format(path: Path) -> str:
 
 
 def _may_be_columns(path: Path) -> bool:
-    """Look at the columns of a file whose name says nothing."""
+    """Look at the columns of a file whose name does not show the format."""
     try:
         any_columns.find_columns(path)
     except InputError:

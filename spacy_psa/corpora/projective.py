@@ -8,58 +8,33 @@ from collections.abc import Collection, Sequence
 
 
 def yields(above: Sequence[int], words: int) -> list[set[int]]:
-    """Give the words below each node, the root too.
-
-    Examples:
-        >>> yields([3, 4, 3, 4], 3)  # words 0 and 2 are a constituent, around word 1
-        [{0}, {1}, {2}, {0, 2}, {0, 1, 2}]
-    """
-    found: list[set[int]] = [set() for _ in range(len(above) + 1)]
+    """Return the words below each node, including the root."""
+    below: list[set[int]] = [set() for _ in range(len(above) + 1)]
     for word in range(words):
-        found[word].add(word)
-        node = word
-        while node < len(above):
-            node = above[node]
-            found[node].add(word)
-    return found
+        for node in (word, *path_up(above, word)):
+            below[node].add(word)
+    return below
 
 
 def path_up(above: Sequence[int], node: int) -> list[int]:
-    """Give the nodes above a node, the lowest first, up to the root.
-
-    Examples:
-        >>> path_up([3, 4, 3, 4], 0)
-        [3, 4]
-    """
-    found = []
+    """Return the nodes above a node, the lowest first, up to the root."""
+    path = []
     while node < len(above):
         node = above[node]
-        found.append(node)
-    return found
+        path.append(node)
+    return path
 
 
 def is_discontinuous(above: Sequence[int], words: int) -> bool:
-    """Tell whether the words below a node do not stand side by side.
-
-    Examples:
-        >>> is_discontinuous([3, 4, 3, 4], 3), is_discontinuous([3, 3, 4, 4], 3)
-        (True, False)
-    """
+    """Tell whether there are other words between those below a node."""
     return any(max(y) - min(y) >= len(y) for y in yields(above, words) if y)
 
 
 def lower_punctuation(above: Sequence[int], words: Sequence[str]) -> list[int]:
     """Put punctuation that hangs at the root into the lowest constituent around it.
 
-    Punctuation at either end of the sentence stays at the root.
-
-    Args:
-        above: the tree.
-        words: the words; one without letters and digits is punctuation.
-
-    Examples:
-        >>> lower_punctuation([3, 4, 3, 4], ["so", ",", "what"])
-        [3, 3, 3, 4]
+    Punctuation, which is a word without letters and digits, stays at the root at either end of the
+    sentence.
     """
     lowered, root = list(above), len(above)
     marks = {
@@ -81,18 +56,9 @@ def lower_punctuation(above: Sequence[int], words: Sequence[str]) -> list[int]:
 def raise_blocks(above: Sequence[int], words: int, heads: Collection[int]) -> list[int]:
     """Make a tree continuous by raising.
 
-    From the lowest constituents upwards: of the children of a constituent that do not stand side by
-    side, those beside its head stay, and the others hang one constituent higher. Without a head,
-    the longest block of children stays, the first of several.
-
-    Args:
-        above: the tree.
-        words: the number of words.
-        heads: the places of heads.
-
-    Examples:
-        >>> raise_blocks([3, 4, 3, 4], 3, heads=[2])  # word 0 leaves the constituent of word 2
-        [4, 4, 3, 4]
+    From the lowest constituents upwards: of the children of a constituent that are not side by
+    side, those next to its head stay, and the others hang one constituent higher. Without a head,
+    the longest block of children stays, the first of several. `heads` are the places of heads.
     """
     raised = list(above)
     depths = {node: len(path_up(above, node)) for node in range(words, len(above))}

@@ -1,4 +1,4 @@
-"""What all readers share: the `Doc` of a sentence, and training directly from a corpus file."""
+"""Shared by all readers: the `Doc` of a sentence, and training directly from a corpus file."""
 
 import warnings
 from collections import Counter

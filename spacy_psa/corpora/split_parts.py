@@ -74,13 +74,13 @@ def split_off(sources: Sequence[Source], share: float, seed: int) -> Split:
 def drawn_part(
     docs: Iterable[Doc], share: float, seed: int, part: Literal["train", "dev", "test"]
 ) -> list[Doc]:
-    """Give a part of a corpus from which development and test data are drawn.
+    """Return a part of a corpus from which development and test data are drawn.
 
     Args:
         docs: the sentences, with the number of the document in `doc.user_data["document"]`.
         share: the share of the sentences to draw for each of the two.
         seed: the seed of the draws.
-        part: the part to give; "train" is what is not drawn.
+        part: the part to return; "train" is the rest.
 
     Raises:
         InputError: as `split_off`.
@@ -98,5 +98,5 @@ def _groups(keys: Sequence[object], sources: Sequence[Source]) -> list[int]:
     for key, source in zip(keys, sources):
         words.setdefault(key, []).extend(token.text.lower() for token in source.doc)
     numbers: dict[tuple[str, ...], int] = {}
-    number = {key: numbers.setdefault(tuple(found), len(numbers)) for key, found in words.items()}
+    number = {key: numbers.setdefault(tuple(text), len(numbers)) for key, text in words.items()}
     return [number[key] for key in keys]

@@ -203,7 +203,7 @@ def read_bracket_docs(
         vocab: the vocabulary of the docs.
         repairs: counts the repairs.
         style: the parts of the trees that are kept; by default all.
-        one_a_line: whether each line must be one tree; otherwise a tree may take several lines.
+        one_a_line: whether each line must be one tree; otherwise a tree may have several lines.
 
     Raises:
         InputError: if a line is not exactly one bracketed tree, or has an empty element.

@@ -181,7 +181,7 @@ def test_a_folder_that_is_there_is_not_written_over(model, dev, tmp_path):
     (tmp_path / "full" / "note").write_text("mine")
     assert_one_error(
         run(model, dev, "--output", tmp_path / "full"),
-        "already exists; give a folder that is new or empty",
+        "already exists; choose a folder that is new or empty",
     )
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["note"]
 

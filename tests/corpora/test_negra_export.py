@@ -94,7 +94,7 @@ def test_sentences_are_chosen_by_their_numbers(write, vocab):
         (PLAIN.replace("\t500\n", "\tx\n", 1), 2, "not 5 columns"),
         (f"#FORMAT 4\n{PLAIN}", 3, "not 6 columns"),
         (PLAIN.replace("\t501\n", "\t777\n", 1), 1, "hangs at #777"),
-        (PLAIN.replace("S\t--\t--\t0", "S\t--\t--\t500"), 1, "stands above itself"),
+        (PLAIN.replace("S\t--\t--\t0", "S\t--\t--\t500"), 1, "is above itself"),
         (PLAIN.replace("#501\tS", "#500\tS"), 1, "the same number"),
         (PLAIN.replace("#EOS 1\n", "") + CROSSED, 10, "no #EOS before this #BOS"),
         (PLAIN.replace("#EOS 1", "#EOS 7"), 10, "not of the sentence 1 of line 1"),
