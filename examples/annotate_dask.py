@@ -9,7 +9,7 @@ from spacy_psa.annotation.row_annotator import RowAnnotator
 
 
 def main(model: str, source: str, target: str) -> None:
-    # Processes on this machine; on a cluster: dask.distributed.Client(address).
+    # Runs in processes on this machine; on a cluster, use dask.distributed.Client(address).
     with dask.config.set(scheduler="processes"):
         rows = dask.bag.read_text(f"{source}/*.jsonl").map(json.loads)
         annotated = rows.map_partitions(RowAnnotator(model))

@@ -8,7 +8,7 @@ from spacy_psa.annotation.row_annotator import RowAnnotator
 
 
 def main(model: str, source: str, target: str) -> None:
-    # This machine; on a cluster: ray.init(address="auto").
+    # Runs on this machine; on a cluster, use ray.init(address="auto").
     ray.init(include_dashboard=False, _node_ip_address="127.0.0.1")
     workers = int(ray.cluster_resources()["CPU"]) - 1  # one core is for the writing
     annotated = ray.data.read_parquet(source).map_batches(

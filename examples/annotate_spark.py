@@ -9,7 +9,7 @@ from spacy_psa.annotation.tables import SPARK_SCHEMA
 
 
 def main(model: str, source: str, target: str) -> None:
-    # This machine; on a cluster spark-submit says where.
+    # Runs on this machine; on a cluster, use spark-submit.
     spark = (
         SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
     )

@@ -14,7 +14,7 @@ import ray
 
 @ray.remote(num_cpus=1, max_retries=3)
 def train(config: str, output: str, seed: str, settings: list[str]) -> float:
-    """Train with one seed, and give the dev score; a task that was killed resumes when retried."""
+    """Train with one seed and return the dev score. If the task is killed, a retry resumes it."""
     folder = Path(output, f"seed-{seed}")
     command = [sys.executable, "-m", "spacy_psa", "train", config, "--output", str(folder)]
     subprocess.run(
@@ -28,9 +28,9 @@ def train(config: str, output: str, seed: str, settings: list[str]) -> float:
 
 
 def main(config: str, output: str, seeds: str, *settings: str) -> None:
-    # This machine; on a cluster with a shared folder: ray.init(address="auto").
+    # Runs on this machine; on a cluster with a shared folder, use ray.init(address="auto").
     ray.init(include_dashboard=False, _node_ip_address="127.0.0.1")
-    # Workers of a cluster need the paths of the data, too: give absolute ones.
+    # Workers of a cluster also read the data, so its paths must be absolute.
     names = seeds.split(",")
     place = str(Path(output).resolve())
     tasks = [train.remote(str(Path(config).resolve()), place, seed, settings) for seed in names]
