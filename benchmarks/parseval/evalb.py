@@ -30,8 +30,8 @@ from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, build_tree
 from spacy_psa.scoring.evalb_params import Params, read_params
 from spacy_psa.scoring.parseval import QUOTES, SentenceScore, score_pair, total
+from spacy_psa.scoring.parseval_scorer import read_scored_trees
 from spacy_psa.scoring.provenance import md5
-from spacy_psa.scoring.tree_files import read_scored_trees
 
 SEED, SENTENCES = 0, 2000
 LABELS = ("NP", "VP", "PP", "S", "ADVP", "PRT", "ADJP", "NP-SBJ", "NP=2", "PP-LOC-1", "X")

@@ -119,7 +119,7 @@ def _score(
 ) -> "tuple[list[str], list[SentenceScore]]":
     """Give the place of each tree of TEST, and its score."""
     from spacy_psa.scoring.parseval import score_pair
-    from spacy_psa.scoring.tree_files import read_scored_trees
+    from spacy_psa.scoring.parseval_scorer import read_scored_trees
 
     scores = []
     parsed = list(read_scored_trees(test))

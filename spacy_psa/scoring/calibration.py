@@ -32,16 +32,7 @@ MISSING = 0  # the value of Token.ent_iob without entity annotation
 
 
 class Judged(NamedTuple):
-    """Predicted spans with their confidence and whether they are right.
-
-    Examples:
-        >>> confidence, right = numpy.array([0.9, 0.8, 0.3]), numpy.array([True, True, False])
-        >>> judged = Judged(confidence, right, missed=1)
-        >>> {name: round(value, 3) for name, value in summary(judged).items()}
-        {'ece': 0.2, 'ece_adaptive': 0.2, 'brier': 0.047, 'aupr': 0.667}
-        >>> round(judged.f1, 3)
-        0.667
-    """
+    """Predicted spans with their confidence and whether they are right."""
 
     confidence: NDArray[numpy.float64]
     """(N,) confidences from 0 to 1."""
@@ -62,11 +53,6 @@ class Bin(NamedTuple):
     """The predicted spans whose confidence is above `lower` and at most `upper`.
 
     The first bin also has the spans of confidence 0.
-
-    Examples:
-        >>> judged = Judged(numpy.array([0.9]), numpy.array([True]), missed=0)
-        >>> reliability(judged, bins=1)
-        [Bin(lower=0.0, upper=1.0, size=1, confidence=0.9, accuracy=1.0)]
     """
 
     lower: float
@@ -89,21 +75,11 @@ def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = No
         examples: the docs. Their predicted spans are in predicted.spans[spans_key], with the
             confidences in attrs["scores"].
         spans_key: the name of the span group.
-        gold_key: the span group of the reference with the truth; None takes reference.ents.
+        gold_key: the span group of the reference with the truth; None means reference.ents.
 
     Raises:
         InputError: if no doc has the span group, or if a group does not have one score for each
             span.
-
-    Examples:
-        >>> from spacy.tokens import Span
-        >>> from spacy.vocab import Vocab
-        >>> gold = Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"])
-        >>> doc = Doc(gold.vocab, words=["Ada", "left"])
-        >>> spans = [Span(doc, 0, 1, "PER")]
-        >>> doc.spans["ner"] = SpanGroup(doc, attrs={"scores": [0.9]}, spans=spans)
-        >>> judge([Example(doc, gold)], "ner")
-        Judged(confidence=array([0.9]), right=array([ True]), missed=0)
     """
     best: list[float] = []
     right: list[bool] = []
@@ -115,14 +91,14 @@ def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = No
         gold = _gold(example.reference, gold_key)
         if gold is None:
             continue
-        found = _predicted(example, spans_key, entities=gold_key is None)
-        best += found.values()
-        right += [span in gold for span in found]
-        missed += len(gold - found.keys())
+        predicted = _predicted(example, spans_key, entities=gold_key is None)
+        best += predicted.values()
+        right += [span in gold for span in predicted]
+        missed += len(gold - predicted.keys())
     if seen and not with_key:
         raise InputError(
-            f'no document has doc.spans["{spans_key}"]: give the name of a component with '
-            "confidence = true as spans_key"
+            f'no document has doc.spans["{spans_key}"]: set spans_key to the name of a component '
+            "with confidence = true"
         )
     return Judged(numpy.array(best, dtype="float64"), numpy.array(right, dtype=bool), missed)
 
@@ -130,26 +106,15 @@ def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = No
 def reliability(judged: Judged, bins: int = BINS, adaptive: bool = False) -> list[Bin]:
     """Compute the bins of a reliability diagram.
 
-    Args:
-        judged: the predicted spans.
-        bins: the number of bins.
-        adaptive: False makes bins of equal width between 0 and 1. True makes bins that hold about
-            the same number of spans each; there are fewer bins if many confidences are equal.
+    With `adaptive`, the bins hold about the same number of spans each, and there are fewer if many
+    confidences are equal; otherwise they have equal width between 0 and 1.
 
     Raises:
         ValueError: if `bins` is below 1, or a confidence is not from 0 to 1.
-
-    Examples:
-        >>> confidence, right = numpy.array([0.9, 0.8, 0.3]), numpy.array([True, True, False])
-        >>> judged = Judged(confidence, right, missed=1)
-        >>> for found in reliability(judged, bins=2):
-        ...     print(found.lower, found.upper, found.size, found.accuracy)
-        0.0 0.5 1 0.0
-        0.5 1.0 2 1.0
     """
     confidence = judged.confidence
     if bins < 1:
-        raise ValueError(f"bins is {bins}: take 1 or more")
+        raise ValueError(f"bins is {bins}: must be 1 or more")
     # A confidence of 1 may become 1 + 1e-6 in float32.
     if not ((confidence >= 0) & (confidence <= 1 + 1e-6)).all():
         raise ValueError("confidences must be from 0 to 1")
@@ -159,7 +124,7 @@ def reliability(judged: Judged, bins: int = BINS, adaptive: bool = False) -> lis
         edges = numpy.unique([0.0, *inner, 1.0])
     # A confidence equal to an edge is in the bin below it; 0 is in the first bin.
     place = numpy.searchsorted(edges[1:-1], confidence, side="left")
-    found = []
+    diagram = []
     for i, (lower, upper) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist())):
         inside = place == i
         size = int(inside.sum())
@@ -168,17 +133,12 @@ def reliability(judged: Judged, bins: int = BINS, adaptive: bool = False) -> lis
             if size
             else (None, None)
         )
-        found.append(Bin(lower, upper, size, *means))
-    return found
+        diagram.append(Bin(lower, upper, size, *means))
+    return diagram
 
 
 def calibration_error(bins: Iterable[Bin]) -> float | None:
-    """Compute the ECE from the bins of `reliability`; None if all bins are empty.
-
-    Examples:
-        >>> round(calibration_error([Bin(0.5, 1.0, size=2, confidence=0.85, accuracy=1.0)]), 2)
-        0.15
-    """
+    """Compute the ECE from the bins of `reliability`; None if all bins are empty."""
     gaps = [
         (b.size, abs(b.accuracy - b.confidence))
         for b in bins
@@ -189,24 +149,14 @@ def calibration_error(bins: Iterable[Bin]) -> float | None:
 
 
 def brier(judged: Judged) -> float | None:
-    """Compute the mean squared difference of confidence and outcome; None without predictions.
-
-    Examples:
-        >>> brier(Judged(numpy.array([0.5, 1.0]), numpy.array([True, True]), missed=0))
-        0.125
-    """
+    """Compute the mean squared difference of confidence and outcome; None without predictions."""
     if not len(judged.right):
         return None
     return float(((judged.confidence - judged.right) ** 2).mean())
 
 
 def average_precision(judged: Judged) -> float | None:
-    """Compute the area under the precision-recall curve; None if the truth has no spans.
-
-    Examples:
-        >>> average_precision(Judged(numpy.array([0.9, 0.5]), numpy.array([True, False]), missed=1))
-        0.5
-    """
+    """Compute the area under the precision-recall curve; None if the truth has no spans."""
     total = int(judged.right.sum()) + judged.missed
     if not total:
         return None
@@ -219,7 +169,7 @@ def average_precision(judged: Judged) -> float | None:
 
 
 def summary(judged: Judged, bins: int = BINS) -> dict[str, float | None]:
-    """Compute `ece`, `ece_adaptive`, `brier` and `aupr`; see `Judged` for an example."""
+    """Compute `ece`, `ece_adaptive`, `brier` and `aupr`."""
     return {
         "ece": calibration_error(reliability(judged, bins)),
         "ece_adaptive": calibration_error(reliability(judged, bins, adaptive=True)),
@@ -238,11 +188,7 @@ def score_calibration(
 ) -> dict[str, Any]:
     """Score the predicted spans and their confidences.
 
-    Args:
-        examples: the docs, see `judge`.
-        spans_key: the span group with the confidences.
-        gold_key: the span group of the reference with the truth; None takes its entities.
-        bins: the number of bins of the ECE.
+    The arguments are those of `judge`, and the number of bins of the ECE.
 
     Returns:
         spaCy's own scores of the predicted spans (`ents_p`, `ents_r`, `ents_f`, `ents_per_type`),
@@ -254,8 +200,8 @@ def score_calibration(
     """
     examples = list(examples)
     name = gold_key or "ents"
-    found = summary(judge(examples, spans_key, gold_key), bins)
-    return {**_accuracy(examples, gold_key), **{f"{name}_{key}": v for key, v in found.items()}}
+    figures = summary(judge(examples, spans_key, gold_key), bins)
+    return {**_accuracy(examples, gold_key), **{f"{name}_{key}": v for key, v in figures.items()}}
 
 
 def calibration_scorer(
@@ -266,14 +212,14 @@ def calibration_scorer(
     Args:
         spans_key: the name of a component with `confidence = true`. Its spans are in
             doc.spans[spans_key], with their confidences in attrs["scores"].
-        gold_key: the span group of the reference with the truth; None takes its entities.
+        gold_key: the span group of the reference with the truth; None means its entities.
         bins: the number of bins of the ECE; 15 is usual.
 
     Raises:
         InputError: if `bins` is below 1.
     """
     if bins < 1:
-        raise InputError(f"calibration_scorer.v1: bins is {bins}: take 1 or more")
+        raise InputError(f"calibration_scorer.v1: bins is {bins}: must be 1 or more")
     return partial(score_calibration, spans_key=spans_key, gold_key=gold_key, bins=bins)
 
 
@@ -290,7 +236,7 @@ def _gold(reference: Doc, gold_key: str | None) -> set[Key] | None:
 
 
 def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Key, float]:
-    """Give the confidence of each predicted span.
+    """Return the confidence of each predicted span.
 
     If several spans align to the same tokens of the reference, the highest confidence counts.
     """
@@ -299,17 +245,17 @@ def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Key, fl
         return {}
     x2y = example.alignment.x2y
     iob = example.reference.to_array(["ENT_IOB"])
-    found: dict[Key, float] = {}
+    best: dict[Key, float] = {}
     for span, score in zip(group, _scores(group, spans_key), strict=True):
         places = x2y[span.start : span.end]
         if not len(places):
             continue
         start, end = int(places[0]), int(places[-1]) + 1
         if entities and (iob[start:end] == MISSING).any():
-            continue  # the reference does not tell whether this is an entity
+            continue  # unknown whether this is an entity
         key = (start, end, span.label)
-        found[key] = max(float(score), found.get(key, 0.0))
-    return found
+        best[key] = max(float(score), best.get(key, 0.0))
+    return best
 
 
 def _scores(group: SpanGroup, spans_key: str) -> Any:

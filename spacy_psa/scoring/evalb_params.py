@@ -1,4 +1,4 @@
-"""The rules of PARSEVAL: what is left out, what counts as equal, and EVALB's .prm files.
+"""The rules of PARSEVAL: left-out words and labels, equal ones, and EVALB's .prm files.
 
 Parsing papers quote the scores of EVALB (Sekine and Collins, 1997). COLLINS.prm is its setup for
 the Penn Treebank. spmrl.prm is the setup of the SPMRL shared tasks (Seddah et al., 2013), which
@@ -25,46 +25,37 @@ They control EVALB's own output and when it gives up, which this scorer never do
 
 @dataclass(frozen=True)
 class Params:
-    """The rules of a comparison of trees; the defaults are those of COLLINS.prm.
-
-    Args:
-        delete_labels: constituents with these labels do not count. Words with these parts of speech
-            are removed from the tree before brackets are compared.
-        delete_for_length: words with these parts of speech do not count in the length of a
-            sentence.
-        equal_labels: pairs of labels that count as the same, in both directions. Labels that a
-            chain of pairs connects form one class.
-        equal_words: pairs of words that count as the same, in the same way.
-        quote_labels: parts of speech of quotation marks. If two trees keep different numbers of
-            words, a quotation mark that one tree keeps and the other deletes is put back. It is the
-            same mark if as many kept words are before it and both its parts of speech are among
-            these.
-        labelled: whether labels count, or only offsets.
-        cutoff: the greatest length, in words, of the sentences in the second column of figures.
-        keep_words: whether to follow EVALB's build for SPMRL: no words are deleted, parts of speech
-            are cut in the same way as the labels of constituents, and both are also cut at "#",
-            where the features of SPMRL begin.
-
-    Examples:
-        >>> COLLINS.cut("NP-SBJ-1"), COLLINS.deletes_word("."), SPMRL.deletes_word(".")
-        ('NP', True, False)
-    """
+    """The rules of a comparison of trees; the defaults are those of COLLINS.prm."""
 
     delete_labels: frozenset[str] = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
+    """Constituents with these labels do not count. Words with these parts of speech are removed
+    from the tree before brackets are compared."""
     delete_for_length: frozenset[str] = frozenset({"-NONE-"})
+    """Words with these parts of speech do not count in the length of a sentence."""
     equal_labels: Pairs = (("ADVP", "PRT"),)
+    """Pairs of labels that count as the same, in both directions. Labels that a chain of pairs
+    connects form one class."""
     equal_words: Pairs = ()
+    """Pairs of words that count as the same, in the same way."""
     quote_labels: frozenset[str] = frozenset()
+    """Parts of speech of quotation marks. If two trees keep different numbers of words, a quotation
+    mark that one tree keeps and the other deletes is put back. It is the same mark if as many kept
+    words are before it and both its parts of speech are among these."""
     labelled: bool = True
+    """Whether labels count, or only offsets."""
     cutoff: int = 40
+    """The greatest length, in words, of the sentences in the second column of figures."""
     keep_words: bool = False
+    """Whether to follow EVALB's build for SPMRL: no words are deleted, parts of speech are cut in
+    the same way as the labels of constituents, and both are also cut at "#", where the features of
+    SPMRL begin."""
 
     def cut(self, label: str) -> str:
-        """Give the part of a label that counts: NP-SBJ and NP=2 are NP."""
+        """Return the part of a label that counts: NP-SBJ and NP=2 are NP."""
         return self._tail.split(label, maxsplit=1)[0]
 
     def tag(self, tag: str) -> str:
-        """Give the part of a part of speech that counts; equal parts of speech give the same."""
+        """Return the part of a part of speech that counts, the same for equal ones."""
         tag = self.cut(tag) if self.keep_words else tag
         return self.label_class.get(tag, tag)
 
@@ -106,10 +97,6 @@ SPMRL = Params(
 def read_params(path: Path, keep_words: bool = False) -> Params:
     """Read the rules in a .prm file of EVALB; settings that it does not name are off.
 
-    Args:
-        path: the file.
-        keep_words: see `Params`.
-
     Raises:
         InputError: if the file cannot be read, or a line is not one of EVALB's settings.
     """
@@ -129,8 +116,8 @@ def read_params(path: Path, keep_words: bool = False) -> Params:
             if key in sets:
                 sets[key].append(value)
             elif key in pairs:
-                one, other = values
-                pairs[key].append((one, other))
+                first, second = values
+                pairs[key].append((first, second))
             elif key == "LABELED":
                 params = replace(params, labelled=bool(int(value)))
             elif key == "CUTOFF_LEN":
@@ -152,8 +139,8 @@ def read_params(path: Path, keep_words: bool = False) -> Params:
 
 
 def _classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one, other in pairs:
-        kept, dropped = found.setdefault(one, one), found.setdefault(other, other)
-        found = {name: kept if kind == dropped else kind for name, kind in found.items()}
-    return found
+    classes: dict[str, str] = {}
+    for first, second in pairs:
+        kept, dropped = classes.setdefault(first, first), classes.setdefault(second, second)
+        classes = {name: kept if kind == dropped else kind for name, kind in classes.items()}
+    return classes

@@ -26,39 +26,30 @@ QUOTES = ("'", '"', "/")
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """The counts of one sentence.
-
-    Args:
-        length: the number of words of the gold sentence, with punctuation, for a cut-off.
-        status: "ok"; "error" if the trees differ in words; or "skip" if the predicted tree has no
-            words. Only `length` and `reason` count unless it is "ok".
-        reason: why the status is "error" or "skip".
-        gold: the number of gold brackets of each label.
-        test: the number of predicted brackets of each label.
-        recalled: the number of gold brackets of each label that are matched.
-        right: the number of predicted brackets of each label that are matched. It differs from
-            `recalled` if a label is matched with another that counts as equal.
-        crossing: the number of predicted brackets that cross a gold one.
-        words: the number of remaining words; 0 for a predicted tree without parts of speech.
-        tags: how many of these words have the gold part of speech.
-
-    Examples:
-        >>> tree = Parsed(["Go", "!"], ["VB", "."], [(0, 2, "S"), (0, 1, "VP")])
-        >>> score = score_pair(tree, Parsed([], [], []))
-        >>> score.status, score.reason
-        ('skip', 'the predicted tree has no words')
-    """
+    """The counts of one sentence."""
 
     length: int
+    """The number of words of the gold sentence, with punctuation, for a cut-off."""
     status: Literal["ok", "error", "skip"] = "ok"
+    """"error" if the trees differ in words, "skip" if the predicted tree has no words. Unless it is
+    "ok", only `length` and `reason` count."""
     reason: str = ""
+    """Why the status is "error" or "skip"."""
     gold: Counter[str] = field(default_factory=Counter)
+    """The number of gold brackets of each label."""
     test: Counter[str] = field(default_factory=Counter)
+    """The number of predicted brackets of each label."""
     recalled: Counter[str] = field(default_factory=Counter)
+    """The number of gold brackets of each label that are matched."""
     right: Counter[str] = field(default_factory=Counter)
+    """The number of predicted brackets of each label that are matched. It differs from `recalled`
+    if a label is matched with another that counts as equal."""
     crossing: int = 0
+    """The number of predicted brackets that cross a gold one."""
     words: int = 0
+    """The number of remaining words; 0 for a predicted tree without parts of speech."""
     tags: int = 0
+    """The number of these words that have the gold part of speech."""
 
     @property
     def matched(self) -> int:
@@ -160,13 +151,13 @@ class Totals:
         return self.tags / self.words if self.words else None
 
     def per_label(self) -> dict[str, dict[str, float]]:
-        """Give `p`, `r` and `f` of each label in the gold or predicted trees, sorted by label."""
-        found = {}
+        """Return `p`, `r` and `f` of each label in the gold or predicted trees, sorted by label."""
+        figures = {}
         for label in sorted(self.gold.keys() | self.test.keys()):
             p = _ratio(self.right[label], self.test[label])
             r = _ratio(self.recalled[label], self.gold[label])
-            found[label] = {"p": p, "r": r, "f": _f1(p, r)}
-        return found
+            figures[label] = {"p": p, "r": r, "f": _f1(p, r)}
+        return figures
 
 
 def total(scores: Iterable[SentenceScore], max_length: int | None = None) -> Totals:
@@ -183,21 +174,6 @@ def score_pair(gold: Parsed, test: Parsed, params: Params = COLLINS) -> Sentence
 
     If a predicted tree has no parts of speech ("" for all words) and as many words as the gold
     tree, it deletes the same words.
-
-    Args:
-        gold: the gold tree.
-        test: the predicted tree.
-        params: the rules.
-
-    Raises:
-        ValueError: as `parseval`.
-
-    Examples:
-        >>> gold = Parsed(["Go", "!"], ["VB", "."], [(0, 2, "S"), (0, 1, "VP")])
-        >>> test = Parsed(["Go", "!"], ["VB", "."], [(0, 2, "S"), (0, 1, "NP")])
-        >>> score = score_pair(gold, test)
-        >>> score.matched, score.gold.total(), score.exact
-        (1, 2, False)
     """
     length = sum(tag not in params.delete_for_length for tag in gold.tags)
     tagged = any(test.tags)
@@ -226,34 +202,24 @@ def score_pair(gold: Parsed, test: Parsed, params: Params = COLLINS) -> Sentence
 
 
 def brackets(spans: Iterable[Span], kept: Sequence[bool], params: Params) -> list[Span]:
-    """Give the brackets over the words that are kept, with cut labels and without deleted labels.
+    """Return the brackets over the words that are kept, with cut labels, without deleted labels.
 
     Args:
         spans: the constituents.
         kept: for each word of the sentence, whether it is kept.
         params: the rules.
-
-    Examples:
-        >>> brackets([(0, 3, "S"), (0, 2, "NP-SBJ"), (1, 2, "PRN")], [True, False, True], COLLINS)
-        [(0, 2, 'S'), (0, 1, 'NP')]
     """
     place = [0, *accumulate(kept)]
-    found = []
+    remaining = []
     for start, end, label in spans:
         start, end, label = place[start], place[end], params.cut(label)
         if start < end and label not in params.deleted:
-            found.append((start, end, label))
-    return found
+            remaining.append((start, end, label))
+    return remaining
 
 
 def compare(gold: list[Span], test: list[Span], params: Params) -> SentenceScore:
-    """Match the brackets of a sentence; `length`, `words` and `tags` of the result are 0.
-
-    Examples:
-        >>> score = compare([(0, 3, "S"), (0, 2, "NP")], [(0, 3, "S"), (1, 3, "VP")], COLLINS)
-        >>> score.matched, score.crossing
-        (1, 1)
-    """
+    """Match the brackets of a sentence; `length`, `words` and `tags` of the result are 0."""
     pairs = list(_matches(gold, test, params))
     # A bracket over the words of a gold bracket crosses no gold ones, because they form a tree.
     spans = {(start, end) for start, end, _ in gold}
@@ -294,7 +260,7 @@ def _kept(tree: Parsed, params: Params) -> list[bool]:
 
 
 def _left(tree: Parsed, kept: list[bool], params: Params) -> list[tuple[str, str]]:
-    """Give the word and the part of speech of each kept word, in the form that is compared."""
+    """Return the word and the part of speech of each kept word, in the form that is compared."""
     rows = zip(tree.words, tree.tags, kept, strict=True)
     return [(params.word_class.get(w, w), params.tag(t)) for w, t, keep in rows if keep]
 

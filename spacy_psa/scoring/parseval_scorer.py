@@ -1,16 +1,24 @@
-"""The scorer `spacy-psa.parseval_scorer.v1`: PARSEVAL of the constituents of a pipeline."""
+"""PARSEVAL of docs and files: the scorer `spacy-psa.parseval_scorer.v1`, and trees to score."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from spacy.tokens import Doc
 from spacy.training import Example
+from spacy.vocab import Vocab
 
+from spacy_psa.corpora.bracketing import read_trees
+from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.tag_schemes import Span
+from spacy_psa.corpora.trees import Parsed
+from spacy_psa.errors import InputError
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params
 from spacy_psa.scoring.parseval import SentenceScore, brackets, compare, total
 from spacy_psa.sentences import sentence_bounds
@@ -20,6 +28,7 @@ IN_LOGS = ("p", "r", "f", "exact")
 """Scores with short names, since logs cut long ones off."""
 PRINTED = ("p", "r", "f", "per_type")
 """Scores that `spacy evaluate --spans-key` prints."""
+KEY = "constituents"
 USUAL_KEY = "sc"
 """The --spans-key of `spacy evaluate` where none is given."""
 
@@ -41,7 +50,7 @@ def score_constituents(
     examples: Iterable[Example],
     *,
     spans_key: str | None = None,
-    component_key: str = "constituents",
+    component_key: str = KEY,
     params: Params = COLLINS,
     **_: Any,
 ) -> dict[str, Any]:
@@ -70,17 +79,6 @@ def score_constituents(
         fraction of sentences without a bracket that crosses a gold one; `<key>_tag_acc`, the
         fraction of words with the gold `token.tag_`, or None if the docs have no predicted tags;
         and `<key>_per_type`, {label: {p, r, f}}. All are None if no reference has the group.
-
-    Examples:
-        >>> from spacy.tokens import Span
-        >>> from spacy.vocab import Vocab
-        >>> gold = Doc(Vocab(), words=["I", "came"], tags=["PRP", "VBD"])
-        >>> doc = Doc(gold.vocab, words=["I", "came"])
-        >>> gold.spans["constituents"] = [Span(gold, 0, 2, "S"), Span(gold, 0, 1, "NP")]
-        >>> doc.spans["constituents"] = [Span(doc, 0, 2, "S")]
-        >>> scores = score_constituents([Example(doc, gold)], spans_key="constituents")
-        >>> scores["constituents_p"], scores["constituents_r"]
-        (1.0, 0.5)
     """
     key = component_key if spans_key is None else spans_key
     examples = list(examples)
@@ -107,10 +105,10 @@ def _has_other_spans(example: Example, key: str) -> bool:
 
 
 def _named(keys: Sequence[str], figures: Sequence[Any]) -> dict[str, Any]:
-    found = dict(zip(SCORES, figures, strict=True))
-    short = {f"tree_{name}": found[name] for name in IN_LOGS}
-    printed = {f"spans_{key}_{name}": found[name] for key in keys for name in PRINTED}
-    return short | {f"{keys[0]}_{name}": figure for name, figure in found.items()} | printed
+    named = dict(zip(SCORES, figures, strict=True))
+    short = {f"tree_{name}": named[name] for name in IN_LOGS}
+    printed = {f"spans_{key}_{name}": named[name] for key in keys for name in PRINTED}
+    return short | {f"{keys[0]}_{name}": figure for name, figure in named.items()} | printed
 
 
 def sentence_scores(
@@ -173,7 +171,63 @@ def _tags(doc: Doc, letters: list[int], params: Params) -> dict[tuple[int, int],
 def _by_sentence(doc: Doc, spans: list[Span], letters: list[int]) -> list[list[Span]]:
     """Group spans by the sentence of `doc` in which they begin."""
     starts = [letters[start] for start, _ in sentence_bounds(doc)]
-    found: list[list[Span]] = [[] for _ in starts]
+    grouped: list[list[Span]] = [[] for _ in starts]
     for span in spans:
-        found[bisect_right(starts, span[0]) - 1].append(span)
-    return found
+        grouped[bisect_right(starts, span[0]) - 1].append(span)
+    return grouped
+
+
+def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
+    """Yield the place, for messages, and the tree of each sentence in a file.
+
+    A `.spacy` file has its trees in `doc.spans["constituents"]`; white space inside a word is _, as
+    in brackets. Other files, plain or .gz, have bracketed trees, each on one line or several. Empty
+    elements count as words here, and a sentence without a parse is a tree without words, "(())".
+
+    Raises:
+        InputError: if the file cannot be read or holds something else; the message names the line
+            or document.
+    """
+    if path.suffix == ".spacy":
+        yield from _read_docs(path)
+        return
+    repairs: Counter[str] = Counter()
+    for number, tree in read_trees(str(path), read_lines(path, repairs), repairs, keep_empty=True):
+        yield f"{path}:{number}", tree
+
+
+def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
+    """Yield the tree of each sentence of a doc, without white space tokens.
+
+    A doc without sentence boundaries is one sentence.
+
+    Raises:
+        ValueError: if the doc has no such span group, or a constituent crosses sentences.
+    """
+    if key not in doc.spans:
+        raise ValueError(f"no constituents in doc.spans[{key!r}]")
+    spans = list(doc.spans[key])
+    count = 0
+    for start, end in sentence_bounds(doc) if len(doc) else ():
+        tokens = [token for token in doc[start:end] if token.text.strip()]
+        inside = [span for span in spans if start <= span.start and span.end <= end]
+        count += len(inside)
+        before = [0, *accumulate(bool(token.text.strip()) for token in doc[start:end])]
+        constituents = [
+            (before[span.start - start], before[span.end - start], span.label_) for span in inside
+        ]
+        words = ["_".join(token.text.split()) for token in tokens]  # as brackets have them
+        yield Parsed(words, [token.tag_ for token in tokens], constituents)
+    if count != len(spans):
+        raise ValueError("a constituent crosses the end of its sentence")
+
+
+def _read_docs(path: Path) -> Iterator[tuple[str, Parsed]]:
+    for number, doc in enumerate(read_docbin(path, Vocab()), 1):
+        try:
+            for place, tree in enumerate(doc_trees(doc), 1):
+                yield f"{path}, document {number}, sentence {place}", tree
+        except ValueError as error:
+            raise InputError(
+                f"{path}, document {number}: {error}; parse the document or correct it"
+            ) from error

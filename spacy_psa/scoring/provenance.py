@@ -19,10 +19,7 @@ PACKAGES = ("spacy", "thinc", "torch", "numpy", "numba", "cupy")
 
 
 def provenance(data: Iterable[Path] = ()) -> dict[str, Any]:
-    """Where figures that are measured now come from.
-
-    Args:
-        data: files, or folders, to take checksums of.
+    """Return the origin of figures that are measured now, with the checksums of `data`.
 
     Returns:
         `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`.
@@ -43,7 +40,7 @@ def provenance(data: Iterable[Path] = ()) -> dict[str, Any]:
 
 
 def command() -> str:
-    """The command of this process, as it can be given again."""
+    """The command of this process, so that it can be run again."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is not None:
         name = spec.name.removesuffix(".__main__")
@@ -71,24 +68,20 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Give the versions of Python, spacy-psa and its libraries; None if one is not installed."""
-    found: dict[str, str | None] = {
+    """Return the versions of Python, spacy-psa and its libraries; None of missing ones."""
+    installed: dict[str, str | None] = {
         "python": platform.python_version(),
         "spacy-psa": spacy_psa.__version__,
     }
     for package in PACKAGES:
-        found[package] = _version(package)
-    return found
+        installed[package] = _version(package)
+    return installed
 
 
 def commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
-    """Give the commit that is checked out in `folder`, and whether tracked files differ from it.
+    """Return the commit that is checked out in a folder, and whether tracked files differ from it.
 
-    Args:
-        folder: a folder in a git repository; None takes the current folder.
-
-    Returns:
-        The hash of the commit and whether there are changes; (None, None) without a repository.
+    (None, None) without a repository; `folder` is by default the current one.
     """
     head = _git(folder, "rev-parse", "--verify", "HEAD")
     if head is None:
@@ -98,24 +91,18 @@ def commit(folder: Path | None = None) -> tuple[str | None, bool | None]:
 
 
 def checksums(paths: Iterable[Path]) -> dict[str, str]:
-    """Compute MD5 checksums of files.
-
-    Args:
-        paths: files and folders; a folder stands for all files below it.
-
-    Returns:
-        {path: checksum}.
+    """Compute MD5 checksums as {path: checksum}; a folder stands for all files below it.
 
     Raises:
         InputError: if a path does not exist.
     """
-    found = {}
+    sums = {}
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: there is no such file or folder; check the path")
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        found.update({file.as_posix(): md5(file) for file in files if file.is_file()})
-    return found
+        sums.update({file.as_posix(): md5(file) for file in files if file.is_file()})
+    return sums
 
 
 def md5(path: Path) -> str:

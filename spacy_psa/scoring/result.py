@@ -74,7 +74,7 @@ def measure(
             "documents": len(examples),
             "words": sum(len(example.predicted) for example in examples),
         },
-        "scores": _told(scores),
+        "scores": _without_repeats(scores),
         "support": support(examples),
         "speed": measure_speed(nlp, examples),
         "seed": config.get("training", {}).get("seed"),
@@ -89,7 +89,7 @@ def measure(
     }
 
 
-def _told(scores: dict[str, Any]) -> dict[str, Any]:
+def _without_repeats(scores: dict[str, Any]) -> dict[str, Any]:
     """Leave out speed, what is not scored, and the second name that scores of trees have."""
     from spacy_psa.scoring.parseval_scorer import USUAL_KEY
 
@@ -105,7 +105,7 @@ def _told(scores: dict[str, Any]) -> dict[str, Any]:
 def read_examples(nlp: "Language", path: Path) -> "list[Example]":
     """Read gold documents as examples, as the pipeline's training read its development data.
 
-    A pipeline whose config does not say how reads them as `spacy evaluate` does: without known
+    A pipeline whose config has no such reader reads them as `spacy evaluate` does: without known
     spaces, prediction starts from the gold words.
 
     Raises:
@@ -126,12 +126,12 @@ def read_examples(nlp: "Language", path: Path) -> "list[Example]":
             f"{path}: is not a .spacy file, or is broken ({error}); make it again"
         ) from error
     if not examples:
-        raise InputError(f"{path}: no documents in it; give a .spacy file")
+        raise InputError(f"{path}: no documents in it; use a .spacy file")
     return examples
 
 
 def _dev_reader(nlp: "Language", path: Path) -> dict[str, Any]:
-    """Give the config of a reader of the whole file, as the one of the development data."""
+    """Return the config of a reader of the whole file, as the one of the development data."""
     dev = nlp.config.interpolate().get("corpora", {}).get("dev", {})
     if "@readers" not in dev or "path" not in dev:
         dev = {"@readers": "spacy.Corpus.v1"}
@@ -139,22 +139,13 @@ def _dev_reader(nlp: "Language", path: Path) -> dict[str, Any]:
 
 
 def support(examples: "Iterable[Example]") -> dict[str, dict[str, int]]:
-    """Count the gold entities and gold spans by group and label.
-
-    Examples:
-        >>> from spacy.tokens import Doc
-        >>> from spacy.training import Example
-        >>> from spacy.vocab import Vocab
-        >>> gold = Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"])
-        >>> support([Example(gold.copy(), gold)])
-        {'ents': {'PER': 1}}
-    """
+    """Count the gold entities and gold spans by group and label, as {"ents": {"PER": 1}}."""
     counts: dict[str, Counter[str]] = {}
     for example in examples:
         groups = {"ents": example.reference.ents, **example.reference.spans}
         for group, spans in groups.items():
             counts.setdefault(group, Counter()).update(span.label_ for span in spans)
-    return {group: dict(sorted(found.items())) for group, found in counts.items() if found}
+    return {group: dict(sorted(labels.items())) for group, labels in counts.items() if labels}
 
 
 def measure_speed(nlp: "Language", examples: "Sequence[Example]") -> dict[str, Any]:
@@ -206,18 +197,14 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path}:{number}: is not a line of spacy.ConsoleLogger.v3 ({error!r}); "
-                "give a log of this logger"
+                "use a log of this logger"
             ) from error
     return rows
 
 
 def best(dev: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Give the evaluation at which model-best was saved; None if there are none.
+    """Return the evaluation at which model-best was saved; None if there are none.
 
     spaCy saves again on a tie, so it is the last of equals.
-
-    Examples:
-        >>> best([{"step": 1, "score": 0.8}, {"step": 2, "score": 0.9}, {"step": 3, "score": 0.9}])
-        {'step': 3, 'score': 0.9}
     """
     return max(reversed(dev), key=lambda row: row["score"], default=None)

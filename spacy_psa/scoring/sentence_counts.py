@@ -1,6 +1,6 @@
 """Right, predicted and gold units of each sentence, of which F1 and accuracy are made.
 
-Summed over all sentences they give the score: F1 = 2 right / (predicted + gold). Tests of
+Summed over all sentences they make the score: F1 = 2 right / (predicted + gold). Tests of
 significance and confidence intervals resample them.
 """
 
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class Count(NamedTuple):
-    """The units of a sentence.
-
-    Examples:
-        >>> Count(right=2, predicted=3, gold=2).f1
-        0.8
-    """
+    """The units of a sentence."""
 
     right: int
     predicted: int
@@ -35,12 +30,7 @@ class Count(NamedTuple):
 
 
 def total(counts: Sequence[Sequence[int]]) -> Count:
-    """Sum counts.
-
-    Examples:
-        >>> total([(1, 2, 1), (0, 0, 3)])
-        Count(right=1, predicted=2, gold=4)
-    """
+    """Sum counts."""
     right, predicted, gold = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
     return Count(right, predicted, gold)
 
@@ -50,61 +40,37 @@ def entity_counts(examples: "Iterable[Example]") -> list[Count]:
 
     Sentences are those of the reference. Docs whose reference has no entity annotation have none,
     and predicted entities over tokens without annotation do not count.
-
-    Examples:
-        >>> from spacy.tokens import Doc
-        >>> from spacy.training import Example
-        >>> from spacy.vocab import Vocab
-        >>> gold = Doc(Vocab(), words=["Ada", "met", "Bob"], ents=["B-PER", "O", "B-PER"])
-        >>> found = Doc(gold.vocab, words=["Ada", "met", "Bob"], ents=["B-PER", "O", "B-LOC"])
-        >>> entity_counts([Example(found, gold)])
-        [Count(right=1, predicted=2, gold=2)]
     """
     counts = []
     for example in examples:
         gold, predicted = example.reference, example.predicted
         if gold.has_annotation("ENT_IOB"):
             known = {token.i for token in gold if token.ent_iob != 0}
-            align, found = example.alignment.x2y, []
+            align, given = example.alignment.x2y, []
             for span in predicted.ents:
                 tokens = align[span.start : span.end]
                 if len(tokens):
                     start, end = int(tokens[0]), int(tokens[-1]) + 1
                     if known.issuperset(range(start, end)):
-                        found.append((start, end, span.label_))
-            counts += _by_sentence(gold, map(_place, gold.ents), found)
+                        given.append((start, end, span.label_))
+            counts += _by_sentence(gold, map(_place, gold.ents), given)
     return counts
 
 
 def span_counts(examples: "Iterable[Example]", key: str) -> list[Count]:
-    """Count the spans of a group in each sentence; docs whose reference lacks the group have none.
-
-    Args:
-        examples: predicted docs with their references.
-        key: the key of `doc.spans`.
-    """
+    """Count the spans of a group in each sentence of the docs whose reference has the group."""
     counts = []
     for example in examples:
         gold = example.reference
         if key in gold.spans:
-            found = example.predicted.spans.get(key, ())
-            spans = example.get_aligned_spans_x2y(found, allow_overlap=True)
+            spans = example.predicted.spans.get(key, ())
+            spans = example.get_aligned_spans_x2y(spans, allow_overlap=True)
             counts += _by_sentence(gold, map(_place, gold.spans[key]), map(_place, spans))
     return counts
 
 
 def tag_counts(examples: "Iterable[Example]") -> list[Count]:
-    """Count the tokens of each sentence that have a gold tag, as spaCy's scorer of `tag_acc` does.
-
-    Examples:
-        >>> from spacy.tokens import Doc
-        >>> from spacy.training import Example
-        >>> from spacy.vocab import Vocab
-        >>> gold = Doc(Vocab(), words=["I", "came"], tags=["PRP", "VBD"])
-        >>> found = Doc(gold.vocab, words=["I", "came"], tags=["PRP", "VBN"])
-        >>> tag_counts([Example(found, gold)])
-        [Count(right=1, predicted=2, gold=2)]
-    """
+    """Count the tokens of each sentence that have a gold tag, as spaCy's `tag_acc` does."""
     counts = []
     for example in examples:
         gold, align = example.reference, example.alignment.x2y

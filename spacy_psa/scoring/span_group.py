@@ -16,20 +16,11 @@ def score_group(
     Args:
         examples: the docs.
         key: the name of the span group.
-        gold: gives the spans of a reference doc, or None if it has no such annotation; then the doc
-            does not count.
+        gold: returns the spans of a reference doc, or None if it has no such annotation; then the
+            doc does not count.
 
     Returns:
         `spans_<key>_p`, `spans_<key>_r`, `spans_<key>_f` and `spans_<key>_per_type`.
-
-    Examples:
-        >>> from spacy.vocab import Vocab
-        >>> gold = Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"])
-        >>> doc = Doc(gold.vocab, words=["Ada", "left"])
-        >>> doc.spans["ner"] = [Span(doc, 0, 1, "PER"), Span(doc, 0, 2, "PER")]
-        >>> scores = score_group([Example(doc, gold)], "ner", lambda reference: reference.ents)
-        >>> scores["spans_ner_p"], scores["spans_ner_r"]
-        (0.5, 1.0)
     """
     examples = list(examples)
     predicted = {id(example.predicted) for example in examples}

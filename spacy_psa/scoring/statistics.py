@@ -23,12 +23,7 @@ MOST_SPLITS = 100_000
 
 
 def f1(table: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-    """F1 of counts whose last axis is right, predicted and gold; 0 where there is no unit.
-
-    Examples:
-        >>> f1(numpy.array([[2.0, 3.0, 2.0], [0.0, 0.0, 0.0]]))
-        array([0.8, 0. ])
-    """
+    """F1 of counts whose last axis is right, predicted and gold; 0 where there is no unit."""
     units = table[..., 1] + table[..., 2]
     return numpy.divide(2 * table[..., 0], units, out=numpy.zeros_like(units), where=units > 0)
 
@@ -39,46 +34,28 @@ def mean_f1(table: Table) -> float:
 
 
 def bootstrap_interval(table: Table, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """Give the 95% percentile bootstrap interval of `mean_f1` over sentences.
-
-    Args:
-        table: the counts.
-        resamples: the number of draws.
-
-    Examples:
-        >>> sure = numpy.tile([1.0, 1.0, 1.0], (2, 50, 1))
-        >>> bootstrap_interval(sure, 200)
-        (1.0, 1.0)
-    """
+    """Return the 95% percentile bootstrap interval of `mean_f1` over sentences."""
     return interval(_resampled(table, resamples))
 
 
-def paired_interval(one: Table, other: Table, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """Give the 95% bootstrap interval of the difference of two `mean_f1` on the same sentences.
+def paired_interval(ours: Table, theirs: Table, resamples: int = RESAMPLES) -> tuple[float, float]:
+    """Return the 95% bootstrap interval of the difference of two `mean_f1`, `ours` less `theirs`.
 
-    Args:
-        one: the counts of the first system.
-        other: those of the second, whose difference is `one` less `other`; it may have another
-            number of seeds.
-        resamples: the number of draws; each takes the same sentences for both.
+    The two are of the same sentences, and may have other numbers of seeds. Each draw is of the same
+    sentences for both.
     """
-    # The same seed of the draws gives the same sentences.
-    return interval(_resampled(one, resamples) - _resampled(other, resamples))
+    # The same seed draws the same sentences.
+    return interval(_resampled(ours, resamples) - _resampled(theirs, resamples))
 
 
-def sentence_p_value(one: Table, other: Table, resamples: int = RESAMPLES) -> float:
-    """Give the p-value of a paired permutation test over sentences, two-sided.
+def sentence_p_value(ours: Table, theirs: Table, resamples: int = RESAMPLES) -> float:
+    """Return the p-value of a paired permutation test over sentences, two-sided.
 
     The statistic is the difference in F1 of the counts that are averaged over seeds. Under the
     null hypothesis the two systems may be exchanged in each sentence. Draws are counted with the
     observed one, so the smallest p-value is 1 / (resamples + 1) (Phipson and Smyth 2010).
-
-    Args:
-        one: the counts of the first system.
-        other: those of the second.
-        resamples: the number of draws.
     """
-    a, b = one.mean(0), other.mean(0)
+    a, b = ours.mean(0), theirs.mean(0)
     both, half = (a + b).sum(0), (a - b) / 2
 
     def gap(shift: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
@@ -92,28 +69,19 @@ def sentence_p_value(one: Table, other: Table, resamples: int = RESAMPLES) -> fl
     return (extreme + 1) / (resamples + 1)
 
 
-def seed_p_value(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Give the p-value of a permutation test over the scores of seeds, two-sided.
+def seed_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """Return the p-value of a permutation test over the scores of seeds, two-sided.
 
     Under the null hypothesis all scores come from one distribution, so that any split of them is
     as likely. All splits are tried, or 100,000 drawn ones if there are more. With 3 seeds each the
     smallest p-value is 0.1.
 
-    Args:
-        one: the scores of the first system.
-        other: those of the second.
-
-    Returns:
-        The p-value; None if either has fewer than 2 seeds.
-
-    Examples:
-        >>> seed_p_value([0.93, 0.94, 0.95], [0.90, 0.91, 0.92])
-        0.1
+    It is None if either system has fewer than 2 seeds.
     """
-    if min(len(one), len(other)) < 2:
+    if min(len(ours), len(theirs)) < 2:
         return None
-    scores = numpy.array([*one, *other])
-    count, size = len(scores), len(one)
+    scores = numpy.array([*ours, *theirs])
+    count, size = len(scores), len(ours)
     if comb(count, size) <= MOST_SPLITS:
         places = numpy.array(list(combinations(range(count), size)))
     else:
@@ -122,39 +90,25 @@ def seed_p_value(one: Sequence[float], other: Sequence[float]) -> float | None:
         places = numpy.concatenate([numpy.arange(size)[None], drawn[:, :size]])
     sums = scores[places].sum(1)
     gaps = numpy.abs(sums / size - (scores.sum() - sums) / (count - size))
-    observed = abs(numpy.mean(one) - numpy.mean(other))
+    observed = abs(numpy.mean(ours) - numpy.mean(theirs))
     return float((gaps >= observed - 1e-12).mean())
 
 
 def resampled_sums(table: Table, resamples: int = RESAMPLES) -> NDArray[numpy.float64]:
-    """Sum the counts of sentences that are drawn with replacement.
+    """Sum the counts of sentences that are drawn with replacement: (resamples, seeds, 3).
 
-    Args:
-        table: the counts; each draw takes the same sentences for all along its first axis.
-        resamples: the number of draws.
-
-    Returns:
-        (resamples, seeds, 3) sums.
-
-    Examples:
-        >>> resampled_sums(numpy.ones((1, 5, 3)), 2).tolist()
-        [[[5.0, 5.0, 5.0]], [[5.0, 5.0, 5.0]]]
+    Each draw is of the same sentences for all along the first axis of `table`.
     """
     sentences = table.shape[1]
-    generator, found = numpy.random.default_rng(0), []
+    generator, sums = numpy.random.default_rng(0), []
     for size in _blocks(resamples, sentences):
         drawn = generator.multinomial(sentences, numpy.full(sentences, 1 / sentences), size)
-        found.append(numpy.einsum("rn,snk->rsk", drawn, table, optimize=True))
-    return numpy.concatenate(found)
+        sums.append(numpy.einsum("rn,snk->rsk", drawn, table, optimize=True))
+    return numpy.concatenate(sums)
 
 
 def interval(values: NDArray[numpy.float64]) -> tuple[float, float]:
-    """Give the 95% percentile interval of draws.
-
-    Examples:
-        >>> [round(bound, 6) for bound in interval(numpy.arange(1001.0))]
-        [25.0, 975.0]
-    """
+    """Return the 95% percentile interval of draws."""
     low, high = numpy.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 

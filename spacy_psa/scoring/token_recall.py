@@ -11,39 +11,24 @@ from typing import NamedTuple
 
 
 class Recall(NamedTuple):
-    """The recall of a class: of `total` gold tokens of the class, `found` were predicted as it.
+    """The recall of a class: of `total` gold tokens of the class, `right` were predicted as it."""
 
-    Examples:
-        >>> Recall(found=3, total=4).rate
-        0.75
-    """
-
-    found: int
+    right: int
     total: int
 
     @property
     def rate(self) -> float:
-        """The fraction of tokens found, between 0 and 1."""
-        return self.found / self.total
+        """The fraction of tokens that are right, between 0 and 1."""
+        return self.right / self.total
 
 
 def chunk_class(tag: str) -> str:
-    """Give the chunk class of a tag: O, S, B, I or E (O, B or I of BIO tags).
-
-    Examples:
-        >>> chunk_class("B-PER"), chunk_class("O")
-        ('B', 'O')
-    """
+    """Return the chunk class of a tag: O, S, B, I or E (O, B or I of BIO tags)."""
     return tag.partition("-")[0]
 
 
 def type_class(tag: str) -> str:
-    """Give the type of a tag, NONE for "O".
-
-    Examples:
-        >>> type_class("B-PER"), type_class("O")
-        ('PER', 'NONE')
-    """
+    """Return the type of a tag, NONE for "O"."""
     return tag.partition("-")[2] or "NONE"
 
 
@@ -57,32 +42,24 @@ def token_recall(
     Args:
         gold: the tags of each sentence; tokens with None are left out.
         predicted: the predicted tags of each sentence.
-        project: gives the class of a tag; by default the tag itself.
+        project: returns the class of a tag; by default the tag itself.
 
     Raises:
         ValueError: if the two have different lengths.
-
-    Examples:
-        >>> token_recall([["B-PER", "O", None]], [["B-LOC", "O", "O"]], chunk_class)
-        {'B': Recall(found=1, total=1), 'O': Recall(found=1, total=1)}
     """
-    found: Counter[str] = Counter()
+    right: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    for right, given in zip(gold, predicted, strict=True):
-        for tag, other in zip(right, given, strict=True):
+    for wanted, given in zip(gold, predicted, strict=True):
+        for tag, other in zip(wanted, given, strict=True):
             if tag is not None:
                 total[project(tag)] += 1
-                found[project(tag)] += project(tag) == project(other)
-    return {name: Recall(found[name], total[name]) for name in sorted(total)}
+                right[project(tag)] += project(tag) == project(other)
+    return {name: Recall(right[name], total[name]) for name in sorted(total)}
 
 
 def differences(base: Mapping[str, Recall], other: Mapping[str, Recall]) -> dict[str, float]:
     """Subtract the recalls of `base` from those of another setup, in percentage points by class.
 
     These are the columns of Li2019 Tables 3 and 4.
-
-    Examples:
-        >>> differences({"PER": Recall(1, 2)}, {"PER": Recall(2, 2)})
-        {'PER': 50.0}
     """
     return {name: 100 * (other[name].rate - base[name].rate) for name in base}

@@ -15,7 +15,7 @@ from spacy_psa.corpora.trees import Parsed
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params, read_params
 from spacy_psa.scoring.parseval import score_pair
-from spacy_psa.scoring.tree_files import doc_trees
+from spacy_psa.scoring.parseval_scorer import doc_trees
 from tests.helpers.paths import SAMPLE
 from tests.helpers.trees import JUDGED, parse_tree, parseval
 

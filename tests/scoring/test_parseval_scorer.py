@@ -9,8 +9,7 @@ from spacy.training import Example
 
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.trees import Parsed
-from spacy_psa.scoring.parseval_scorer import parseval_scorer
-from spacy_psa.scoring.tree_files import doc_trees
+from spacy_psa.scoring.parseval_scorer import doc_trees, parseval_scorer
 from tests.helpers.trees import JUDGED, parse_tree, parseval
 
 NLP = spacy.blank("en")

@@ -84,9 +84,9 @@ def test_totals_are_the_tokens_and_founds_the_agreements(pairs):
     gold, found = zip(*pairs)
     recall = token_recall([gold], [found])
     assert sum(r.total for r in recall.values()) == len(pairs)
-    assert sum(r.found for r in recall.values()) == sum(a == b for a, b in pairs)
+    assert sum(r.right for r in recall.values()) == sum(a == b for a, b in pairs)
     for project in (chunk_class, type_class):
         # Fewer distinctions, so never fewer agreements.
-        assert sum(r.found for r in token_recall([gold], [found], project).values()) >= sum(
-            r.found for r in recall.values()
+        assert sum(r.right for r in token_recall([gold], [found], project).values()) >= sum(
+            r.right for r in recall.values()
         )
