@@ -46,8 +46,8 @@ def ray_cluster(workers: int, address: str | None = None) -> Iterator[None]:
 
     Args:
         workers: the number of cores of a start on this machine; -1 for all.
-        address: the address of a Ray cluster; None takes that of the variable RAY_ADDRESS, as Ray
-            does, and starts Ray on this machine if there is none.
+        address: the address of a Ray cluster; None is that of the variable RAY_ADDRESS, as for
+            Ray, or starts Ray on this machine if that is not set.
 
     Raises:
         InputError: if there is no such cluster.

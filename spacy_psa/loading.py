@@ -1,4 +1,4 @@
-"""Opens a trained pipeline for a command."""
+"""Opens trained pipelines, and finds components in them."""
 
 import traceback
 from pathlib import Path
@@ -8,8 +8,8 @@ from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.vocab import Vocab
 
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
 
@@ -33,8 +33,8 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
     except Exception as error:  # each kind of file has its own errors
         if isinstance(error, OSError) and not Path(model).exists():
             raise InputError(
-                f"{model}: no pipeline to open (there is no such folder or package); give the "
-                "folder that `spacy train` wrote or the name of an installed package"
+                f"{model}: no pipeline to open (there is no such folder or package); use a "
+                "folder of `spacy train` or the name of an installed package"
             ) from error
         raise InputError(
             f"{_file_of(error, Path(model))}: the pipeline cannot be opened "
@@ -48,20 +48,17 @@ def _file_of(error: Exception, folder: Path) -> Path:
 
     The errors of spaCy do not name it, but the functions that were called have it.
     """
-    found = folder
+    last = folder
     for raised in (error, error.__cause__):
         for frame, _ in traceback.walk_tb(raised.__traceback__ if raised else None):
             for value in frame.f_locals.values():
                 if isinstance(value, Path) and folder in value.parents:
-                    found = value
-    return found
+                    last = value
+    return last
 
 
 def use_device(gpu_id: int) -> None:
-    """Compute on the CPU or on a GPU.
-
-    Args:
-        gpu_id: the number of the GPU; -1 for the CPU.
+    """Compute on the GPU of this number; -1 is the CPU.
 
     Raises:
         InputError: if there is no such GPU.
@@ -85,38 +82,27 @@ def find_pipe(
         name: the name of the component; None if the pipeline has only one.
         kind: the class of the component.
         what: the factories of this kind in words, for errors.
-        option: the option that gives the name, for errors.
+        option: the option that chooses the name, for errors.
 
     Raises:
         InputError: if the pipeline has no such component, or has several and `name` is None.
     """
     pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, kind)}
     if not pipes:
-        names = ", ".join(nlp.pipe_names) or "(none)"
+        model = f"{nlp.path}: has" if nlp.path else "the pipeline has"
         raise InputError(
-            f"no {what} among the components {names}; this works for no others, so give another "
-            "pipeline"
+            f"{model} no {what} among its components ({', '.join(nlp.pipe_names) or 'none'}); "
+            "choose another pipeline"
         )
     if name is None and len(pipes) > 1:
-        raise InputError(
-            f"several components can be taken: choose one with {option} {' or '.join(pipes)}"
-        )
+        raise InputError(f"several components fit: choose one with {option} {' or '.join(pipes)}")
     if name is not None and name not in pipes:
-        raise InputError(f"{option} {name}: no such {what}; take {', '.join(pipes)}")
+        raise InputError(f"{option} {name}: no such {what}; choose {' or '.join(pipes)}")
     return pipes[name or next(iter(pipes))]
 
 
 def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") -> "SpanLabeler":
-    """Find a `crf_ner` or `crf_chunker` and make it write confidences.
-
-    Args:
-        nlp: the pipeline.
-        name: the name of the component; None if the pipeline has only one.
-        option: the option that gives the name, for errors.
-
-    Raises:
-        InputError: as `find_pipe`.
-    """
+    """Find a `crf_ner` or `crf_chunker` as `find_pipe` does, and make it write confidences."""
     from spacy_psa.pipeline.chain.extensions import register
     from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 
@@ -126,19 +112,13 @@ def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") ->
     return pipe
 
 
-def chain_pipe(nlp: "Language", name: str | None) -> "SequenceLabeler":
-    """Find a `crf_ner`, `crf_chunker` or `crf_tagger`.
-
-    Args:
-        nlp: the pipeline.
-        name: the name of the component; None if the pipeline has only one.
+def vocab_with_vectors(model: str) -> "Vocab":
+    """Open a pipeline with word vectors, and return its vocabulary.
 
     Raises:
-        InputError: as `find_pipe`.
+        InputError: if it is not a pipeline, or has no vectors.
     """
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-
-    pipe: SequenceLabeler = find_pipe(
-        nlp, name, SequenceLabeler, "crf_ner, crf_chunker or crf_tagger"
-    )
-    return pipe
+    vocab = load_pipeline(model).vocab
+    if not len(vocab.vectors):
+        raise InputError(f"{model}: has no word vectors; use a pipeline of `spacy init vectors`")
+    return vocab

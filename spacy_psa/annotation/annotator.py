@@ -1,18 +1,31 @@
-"""Annotates batches of records: their contents in, rows to write out."""
+"""Annotates batches of records, here or in several processes: contents in, rows to write out."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from multiprocessing import connection, parent_process
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from spacy_psa.annotation.input import MakeDoc
-from spacy_psa.annotation.records import MalformedLine
-from spacy_psa.annotation.writer import Encode
+from spacy_psa.annotation.input import MakeDoc, MalformedLine, Record
+from spacy_psa.annotation.writers import Encode
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+AHEAD = 2
+"""The number of arguments for each process that are read before their turn."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +33,7 @@ class Annotated:
     """A document is annotated."""
 
     row: Any
-    """What the encoder gave for it."""
+    """The result of the encoder."""
     words: int
 
 
@@ -42,22 +55,15 @@ Outcome = Annotated | Failed | Malformed
 
 
 class Annotator:
-    """Annotates batches, and gives rows that need neither the pipeline nor its vocabulary.
+    """Annotates batches, and returns rows that need neither the pipeline nor its vocabulary.
 
     It opens the pipeline when it gets the first batch. Before that it can be pickled, so that each
     process opens its own pipeline.
 
     Args:
-        open_pipeline: gives the pipeline.
+        open_pipeline: returns the pipeline.
         make_doc: makes a document of the content of a record.
-        encode: gives the row of an annotated document.
-
-    Examples:
-        >>> import spacy
-        >>> from spacy_psa.annotation.input import text_doc
-        >>> annotator = Annotator(lambda: spacy.blank("en"), text_doc, lambda doc: doc[0].text)
-        >>> annotator([b"Ada left"])
-        [Annotated(row='Ada', words=2)]
+        encode: returns the row of an annotated document.
     """
 
     def __init__(
@@ -73,17 +79,11 @@ class Annotator:
         return self.open_pipeline()
 
     def __call__(self, contents: Sequence[Any]) -> list[Outcome]:
-        """Annotate a batch.
+        """Annotate the contents of a batch of records.
 
         If the pipeline fails on the batch, its documents are annotated again one by one.
         (`nlp.set_error_handler` would lose the whole batch, and raises an error for spaCy's own
         `ner` and `parser`.)
-
-        Args:
-            contents: the contents of the records, as `make_doc` takes them.
-
-        Returns:
-            The outcome for each record.
         """
         from spacy_psa.corpora.docbin import codecs_known
         from spacy_psa.memory import memory_zone
@@ -107,7 +107,7 @@ class Annotator:
             elif len(done) == len(docs):
                 yield self._encoded(next(stream))
             else:
-                yield self._alone(content)
+                yield self._by_itself(content)
 
     def _made(self, content: Any) -> "Doc | Failed | Malformed":
         try:
@@ -117,7 +117,7 @@ class Annotator:
         except Exception as error:  # a tokenizer may raise any error
             return Failed(_reason(error))
 
-    def _alone(self, content: Any) -> Outcome:
+    def _by_itself(self, content: Any) -> Outcome:
         # A new doc, because the components before the one that failed have changed the first.
         doc = self._made(content)
         if isinstance(doc, Failed | Malformed):
@@ -130,10 +130,118 @@ class Annotator:
     def _encoded(self, doc: "Doc") -> Outcome:
         try:
             return Annotated(self.encode(doc), len(doc))
-        except Exception as error:  # what users or components put on the doc may not be writable
+        except Exception as error:  # data of users or components may not be writable
             return Failed(_reason(error))
 
 
 def _reason(error: Exception) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, InputError) else f"{type(error).__name__}: {text}"
+
+
+def annotated(
+    annotator: Annotator, records: Iterable[Record], batch_size: int, n_process: int
+) -> Generator[tuple[Record, Outcome], None, None]:
+    """Open the pipeline; then yield each record with its outcome, in order.
+
+    Close the generator to end before the last record. With `n_process` -1 there is a process for
+    each core.
+    """
+    waiting: deque[list[Record]] = deque()
+
+    def contents() -> Iterator[list[bytes]]:
+        yield []  # opens the pipeline
+        for batch in record_batches(records, batch_size):
+            waiting.append(batch)
+            yield [record.content for record in batch]
+
+    count = n_process if n_process > 0 else os.cpu_count() or 1
+    several = in_processes(annotator, contents(), count) if count > 1 else None
+    batches = several or (annotator(batch) for batch in contents())
+    next(batches)
+    return _with_records(batches, waiting)
+
+
+def _with_records(
+    batches: Generator[list[Outcome], None, None], waiting: deque[list[Record]]
+) -> Generator[tuple[Record, Outcome], None, None]:
+    with closing(batches):
+        for outcomes in batches:
+            yield from zip(waiting.popleft(), outcomes, strict=True)
+
+
+def record_batches(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
+    """Cut a stream of records into batches, between documents if possible.
+
+    A batch grows up to ten times as long, so that the records of a document stay together.
+
+    Examples:
+        >>> records = [Record("a", i, b"", goes_on=i in (1, 2)) for i in range(5)]
+        >>> [len(batch) for batch in record_batches(records, size=2)]
+        [4, 1]
+    """
+    batch: list[Record] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) >= size and (len(batch) >= 10 * size or not record.goes_on):
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def in_processes(
+    function: Callable[[Argument], Result], arguments: Iterable[Argument], count: int
+) -> Generator[Result, None, None]:
+    """Yield the result for each argument, in order, as `map` does, from several processes.
+
+    Each process has its own copy of the function and one thread of torch. Arguments are read as
+    they are needed, with a few ahead. Function and arguments are pickled. Close the generator to
+    end the processes before the last argument.
+
+    Raises:
+        InputError: if a process is killed. Errors of the function and of `arguments` pass through.
+    """
+    pool = ProcessPoolExecutor(count, initializer=_start, initargs=(function,))
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for argument in arguments:
+            waiting.append(pool.submit(_call, argument))
+            if len(waiting) > AHEAD * count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a process was killed, perhaps because memory ran out; "
+            "use a smaller --n-process or --batch-size"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_function: Callable[[Any], Any]
+"""The function of this process."""
+
+
+def _start(function: Callable[[Any], Any]) -> None:
+    import torch
+
+    global _function
+    _function = function
+    # There are as many processes as cores, and torch's threads do not survive a fork.
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the first process to handle
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Without this, the process would wait for ever if its parent is killed."""
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _call(argument: Any) -> Any:
+    return _function(argument)

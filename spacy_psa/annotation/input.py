@@ -1,4 +1,4 @@
-"""The input of `annotate`: text by lines, JSON lines or `.spacy` files, as a stream.
+"""The input of `annotate` as a stream: text, tokens, columns, JSON lines or `.spacy` files.
 
 The records of an input are bytes, which can be sent to other processes. Documents are made of them
 where the pipeline is.
@@ -6,28 +6,20 @@ where the pipeline is.
 
 import gzip
 import json
+import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from spacy_psa.annotation.records import MalformedLine, Record
-from spacy_psa.annotation.tokenized import (
-    WORDS_ALONE,
-    Columns,
-    columns_doc,
-    json_tokens_doc,
-    sentence_records,
-    tokens_doc,
-)
 from spacy_psa.corpora.format_by_name import format_of
-from spacy_psa.corpora.lines import BOM
+from spacy_psa.corpora.lines import BLANKS, BOM, DOCSTART
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +54,24 @@ SUFFIXES = {
 
 
 @dataclass(frozen=True)
+class Record:
+    """One document to annotate."""
+
+    where: str
+    """Its place in the file, for messages."""
+    position: int
+    """How much of the input is read with it: bytes, or documents of a `.spacy` file."""
+    content: bytes
+    """A line, or a `.spacy` file with one document."""
+    goes_on: bool = False
+    """Whether the next record belongs to the same document; see `same_document`."""
+
+
+class MalformedLine(ValueError):
+    """The content of a record is not in the format of the input; the message explains why."""
+
+
+@dataclass(frozen=True)
 class Source:
     """An open input."""
 
@@ -71,50 +81,66 @@ class Source:
     make_doc: MakeDoc
 
 
+class Columns(NamedTuple):
+    """The columns of a file with a token on each line, from 0; -1 is the last."""
+
+    word: int = 0
+    tag: int | None = None
+    """None for no tags."""
+
+
+ONLY_WORDS = Columns()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How an input is read."""
+
+    format: InputFormat = InputFormat.auto
+    text_key: str = "text"
+    """The key of the text in a JSON line; the other keys are kept as meta."""
+    keep: bool = False
+    """Whether to keep all annotation of a `.spacy` file, not only words and sentences."""
+    columns: Columns = ONLY_WORDS
+    unescaped: bool = False
+    """Whether tokens are written as in a treebank: -LRB- is (, 1\\/2 is 1/2."""
+
+
 def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
-    """Give the format of the input.
+    """Find the format of the input.
 
     Raises:
-        InputError: if `wanted` is auto and the file name does not tell the format.
-
-    Examples:
-        >>> resolve_format(Path("texts.jsonl.gz"), InputFormat.auto).value
-        'jsonl'
+        InputError: if `wanted` is auto and the file name does not show the format.
     """
     name = path.with_suffix("") if _gzipped(path) else path
     if wanted is InputFormat.auto and name.suffix.lower() == ".parquet":
-        raise InputError(f"{path}: Parquet is read with --engine ray; give it, too")
+        raise InputError(f"{path}: Parquet is only read with --engine ray; add this option")
     choices = "--input-format text, jsonl, spacy, tokens or conll"
     return format_of(path, wanted, SUFFIXES, choices, name.suffix)
 
 
-@contextmanager
-def open_source(
-    path: Path,
-    wanted: InputFormat,
-    text_key: str,
-    keep: bool,
-    columns: Columns = WORDS_ALONE,
-    unescaped: bool = False,
-) -> Iterator[Source]:
-    """Open `path` for reading.
-
-    Args:
-        path: the file, plain or .gz; "-" means stdin.
-        wanted: the format.
-        text_key: the key of the text in a JSON line; the other keys are kept as meta.
-        keep: whether to keep all annotation of a `.spacy` file, not only words and sentences.
-        columns: which columns of CoNLL files are read.
-        unescaped: whether tokens of the input are written as in a treebank; see `sentence_doc`.
+def check_source(path: Path, wanted: InputFormat) -> InputFormat:
+    """Check that an input exists and find its format, before anything that needs time.
 
     Raises:
-        InputError: if the file cannot be read, also if this shows only while it is read.
+        InputError: if there is no such file, or its format is unknown.
     """
     form = resolve_format(path, wanted)
+    if str(path) != "-" and not path.exists():
+        raise InputError(f"{path}: there is no such file; check the path")
+    return form
+
+
+@contextmanager
+def open_source(path: Path, reading: Reading) -> Iterator[Source]:
+    """Open a file for reading, plain or .gz; "-" means stdin.
+
+    Raises:
+        InputError: if the file cannot be read, also if this only shows while it is read.
+    """
+    reading = replace(reading, format=resolve_format(path, reading.format))
     if str(path) == "-":
-        yield stream_source(
-            sys.stdin.buffer, "stdin", None, form, text_key, keep, columns, unescaped
-        )
+        yield stream_source(sys.stdin.buffer, "stdin", None, reading)
         return
     opener = gzip.open if _gzipped(path) else open
     try:
@@ -123,46 +149,33 @@ def open_source(
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     with stream:
-        yield stream_source(stream, str(path), size, form, text_key, keep, columns, unescaped)
+        yield stream_source(stream, str(path), size, reading)
 
 
 def stream_source(
-    stream: IO[bytes] | gzip.GzipFile,
-    name: str,
-    size: int | None,
-    form: InputFormat,
-    text_key: str,
-    keep: bool,
-    columns: Columns = WORDS_ALONE,
-    unescaped: bool = False,
+    stream: IO[bytes] | gzip.GzipFile, name: str, size: int | None, reading: Reading
 ) -> Source:
-    """Read the records of a stream; the arguments are those of `open_source`.
+    """Read the records of a stream.
 
     Args:
-        stream: the stream, not compressed any more.
+        stream: the stream, decompressed.
         name: its name, for messages.
         size: its number of bytes; None if unknown.
-        form: its format, not auto.
-        text_key: see `open_source`.
-        keep: see `open_source`.
-        columns: see `open_source`.
-        unescaped: see `open_source`.
+        reading: how it is read; the format is not auto.
     """
+    form, unescaped = reading.format, reading.unescaped
     if form is InputFormat.spacy:
-        return _docbin_source(stream, name, keep)
+        return _docbin_source(stream, name, reading.keep)
     records = _lines(stream, name)
     if form is InputFormat.text:
         return Source(records, size, text_doc)
     if form is InputFormat.tokens:
         return Source(records, size, partial(tokens_doc, unescaped=unescaped))
     if form is InputFormat.conll:
-        return Source(
-            sentence_records(records),
-            size,
-            partial(columns_doc, columns=columns, unescaped=unescaped),
-        )
+        make = partial(columns_doc, columns=reading.columns, unescaped=unescaped)
+        return Source(sentence_records(records), size, make)
     filled = (record for record in records if record.content.strip())
-    return Source(filled, size, partial(json_doc, text_key=text_key, unescaped=unescaped))
+    return Source(filled, size, partial(json_doc, text_key=reading.text_key, unescaped=unescaped))
 
 
 def text_doc(nlp: "Language", content: bytes) -> "Doc":
@@ -171,58 +184,166 @@ def text_doc(nlp: "Language", content: bytes) -> "Doc":
     Raises:
         MalformedLine: if it is not UTF-8.
     """
-    try:
-        return nlp.make_doc(content.decode("utf8"))
-    except UnicodeDecodeError as error:
-        raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
+    return nlp.make_doc(_decoded(content))
 
 
-def json_doc(nlp: "Language", content: bytes, text_key: str, unescaped: bool = False) -> "Doc":
+def json_doc(
+    nlp: "Language", content: bytes, text_key: str = "text", unescaped: bool = False
+) -> "Doc":
     """Make a document of a JSON line; the other keys are in `doc.user_data["meta"]`.
 
     A line without a text may have one sentence as `tokens`, a list of words, and `tags`.
 
-    Args:
-        nlp: the pipeline.
-        content: the line.
-        text_key: the key of the text.
-        unescaped: see `open_source`.
-
     Raises:
-        MalformedLine: if it is not an object with a string under `text_key`.
-
-    Examples:
-        >>> import spacy
-        >>> doc = json_doc(spacy.blank("en"), b'{"text": "Ada left.", "id": 7}', "text")
-        >>> doc.text, doc.user_data
-        ('Ada left.', {'meta': {'id': 7}})
+        MalformedLine: if it is not an object with a string under `text_key`, or the tokens or tags
+            are not lists of strings of one length.
     """
     try:
-        value = json.loads(content.decode("utf8"))
-    except UnicodeDecodeError as error:
-        raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
+        value = json.loads(_decoded(content))
+    except MalformedLine:
+        raise
     except (ValueError, RecursionError) as error:
         raise MalformedLine(f"not JSON ({error})") from error
     if isinstance(value, dict) and text_key not in value and "tokens" in value:
-        return json_tokens_doc(nlp, value, unescaped)
-    if not isinstance(value, dict) or not isinstance(value.get(text_key), str):
+        words, tags = value.pop("tokens"), value.pop("tags", None)
+        for name, values in (("tokens", words), ("tags", words if tags is None else tags)):
+            if not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
+                raise MalformedLine(f'"{name}" is not a list of strings')
+        if tags is not None and len(tags) != len(words):
+            raise MalformedLine(f"{len(tags)} tags for {len(words)} tokens")
+        doc = sentence_doc(nlp, words, tags, unescaped)
+    elif not isinstance(value, dict) or not isinstance(value.get(text_key), str):
         raise MalformedLine(f'not an object with a string under "{text_key}"')
-    doc = nlp.make_doc(value.pop(text_key))
+    else:
+        doc = nlp.make_doc(value.pop(text_key))
     if value:
         doc.user_data["meta"] = value
     return doc
+
+
+def tokens_doc(nlp: "Language", content: bytes, unescaped: bool = False) -> "Doc":
+    """Make a document of one sentence, a line with blanks between its tokens."""
+    text = _decoded(content).strip(" \t\r\n")
+    return sentence_doc(nlp, BLANKS.split(text) if text else [], unescaped=unescaped)
+
+
+NO_WORD = re.compile(r"\d+[-.]\d+")
+"""The number of a row of CoNLL-U that is not a word."""
+COMMENT = re.compile(r"# *(\S+ +=|newdoc|newpar)")
+"""The beginning of a comment of CoNLL-U."""
+COMMENT_BYTES = re.compile(COMMENT.pattern.encode())
+BETWEEN = (DOCSTART.encode(), b"#begin document", b"#end document")
+"""The beginnings of lines between documents."""
+
+
+def sentence_records(lines: Iterable[Record]) -> Iterator[Record]:
+    """Join the lines of each sentence to one record, with the place of the first line.
+
+    Empty lines are between sentences; -DOCSTART- and, in CoNLL-2012, "#begin document" and "#end
+    document" are between documents. Lines that are all comments are not a sentence.
+    """
+    for between, group in groupby(lines, _is_between):
+        block = list(group)
+        if not between and not all(COMMENT_BYTES.match(record.content) for record in block):
+            content = b"\n".join(record.content for record in block)
+            yield Record(block[0].where, block[-1].position, content)
+
+
+def _is_between(line: Record) -> bool:
+    return not line.content.strip() or line.content.startswith(BETWEEN)
+
+
+def columns_doc(
+    nlp: "Language", content: bytes, columns: Columns, unescaped: bool = False
+) -> "Doc":
+    """Make a document of the lines of a sentence, with a token on each line.
+
+    The rows of CoNLL-U that are not words (1-2, 1.1) and comments are left out. A line that begins
+    with # is a row, not a comment, if it has as many columns as other rows, with the same
+    separator, and no lower-case letter in the second one: "# # B-NP" is the word "#".
+
+    Raises:
+        MalformedLine: if it is not UTF-8, or a line lacks a column.
+    """
+    words, tags = [], []
+    for line in _without_comments(_decoded(content).split("\n")):
+        cells = _cells(line)
+        if columns.word > 0 and NO_WORD.fullmatch(cells[0]):
+            continue
+        try:
+            words.append(cells[columns.word])
+            tags.append("" if columns.tag is None else cells[columns.tag])
+        except IndexError:
+            raise MalformedLine(
+                f"the row {line!r} has {len(cells)} column(s), too few for the word "
+                f"({columns.word}) and the tag ({columns.tag})"
+            ) from None
+    return sentence_doc(nlp, words, tags, unescaped)
+
+
+def _without_comments(lines: list[str]) -> Iterator[str]:
+    maybe = {line for line in lines if line.startswith("# ") or line.rstrip() == "#"}
+    rows = {("\t" in line, len(_cells(line))) for line in lines if line not in maybe}
+    for line in lines:
+        cells = _cells(line)
+        words = COMMENT.match(line) or any(letter.islower() for letter in "".join(cells[1:2]))
+        if line not in maybe or (("\t" in line, len(cells)) in rows and not words):
+            yield line
+
+
+def _cells(line: str) -> list[str]:
+    """Split a row at its tabs or, if there are none, at its blanks."""
+    line = line.strip(" \r\n")
+    return line.split("\t") if "\t" in line else BLANKS.split(line)
+
+
+def sentence_doc(
+    nlp: "Language", words: list[str], tags: list[str] | None = None, unescaped: bool = False
+) -> "Doc":
+    """Make a document of one sentence of given words.
+
+    Raises:
+        MalformedLine: if a word is empty.
+    """
+    from spacy.tokens import Doc
+
+    from spacy_psa.corpora.bracketing import unescape
+
+    if "" in words:
+        raise MalformedLine(f"token {words.index('') + 1} is empty")
+    if unescaped:
+        words = [unescape(word) for word in words]
+    starts: list[bool | int | None] = [i == 0 for i in range(len(words))]
+    return Doc(nlp.vocab, words=words, tags=tags, sent_starts=starts)
 
 
 def packed_doc(nlp: "Language", content: bytes, keep: bool) -> "Doc":
     """Make a document of a `.spacy` file with one document, with the annotation to keep."""
     from spacy.tokens import DocBin
 
+    from spacy_psa.sentences import unannotated
+
     (doc,) = DocBin().from_bytes(content).get_docs(nlp.vocab)
-    return doc if keep else _bare(doc)
+    if keep:
+        return doc
+    bare = unannotated(doc)
+    # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans have a
+    # start; they are annotation.
+    for key, value in doc.user_data.items():
+        if not isinstance(key, tuple) or key[2:3] == (None,):
+            bare.user_data[key] = value
+    return bare
 
 
 def _gzipped(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf8")
+    except UnicodeDecodeError as error:
+        raise MalformedLine(f"not UTF-8 (byte {error.start + 1} of the line)") from error
 
 
 @contextmanager
@@ -287,16 +408,3 @@ def _packed(docbin: "DocBin", name: str) -> Iterator[Record]:
         before = doc, Record(where, number, content)
     if before is not None:
         yield before[1]
-
-
-def _bare(doc: "Doc") -> "Doc":
-    """Copy words, spaces, sentences and user data of the document."""
-    from spacy_psa.sentences import unannotated
-
-    copy = unannotated(doc)
-    # Keys of custom attributes are ("._.", name, start, end). The keys of tokens and spans have a
-    # start; they are annotation.
-    for key, value in doc.user_data.items():
-        if not isinstance(key, tuple) or key[2:3] == (None,):
-            copy.user_data[key] = value
-    return copy

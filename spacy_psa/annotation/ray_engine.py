@@ -2,8 +2,10 @@
 
 import logging
 import pickle
+import time
 import warnings
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy
@@ -12,21 +14,102 @@ from ray.data import ActorPoolStrategy, DataContext
 from ray.exceptions import RayActorError, RayError
 from ray.util.annotations import RayDeprecationWarning
 
+from spacy_psa.annotation.input import Reading
+from spacy_psa.annotation.row_annotator import RowAnnotator
+from spacy_psa.annotation.run import Run, Summary
 from spacy_psa.annotation.shard_annotator import Report, ShardAnnotator
-from spacy_psa.annotation.shards import Shard
+from spacy_psa.annotation.shards import Place, Shard, check_apart, find_shards, finished
+from spacy_psa.annotation.writers import OutputFormat
 from spacy_psa.cluster import ray_cluster
 from spacy_psa.errors import InputError
 
 RETRIES = 10
 """How often a shard is tried again whose worker was killed."""
+SUFFIXES = {
+    OutputFormat.auto: None,
+    OutputFormat.jsonl: ".jsonl",
+    OutputFormat.parquet: ".parquet",
+}
+
+
+def annotate_folder(
+    model: str,
+    source: str,
+    target: str,
+    reading: Reading,
+    form: OutputFormat,
+    run: Run,
+    tokens: bool = False,
+    address: str | None = None,
+) -> Summary:
+    """Annotate all files of `source`, except those with an output in `target`.
+
+    Raises:
+        InputError: if the input or the output cannot be used, the pipeline cannot be opened, or a
+            shard was not finished.
+        NothingAnnotated: if no document was annotated, but some were read.
+    """
+    run.check(reading.text_key)
+    if run.gpu_id >= 0:
+        raise InputError(f"--gpu-id {run.gpu_id}: --engine ray annotates on CPUs; leave it out")
+    if "-" in (source, target):
+        raise InputError("--engine ray: needs a file or a folder, not -")
+    if form not in SUFFIXES:
+        raise InputError(
+            f"--format {form.value}: --engine ray writes jsonl and parquet; choose one"
+        )
+    places = Place.of(source), Place.of(target)
+    shards = find_shards(places[0], SUFFIXES[form], reading.format)
+    check_apart(*places, shards)
+    done = finished(places[1])
+    missing = [shard for shard in shards if shard.target not in done]
+    work = RowAnnotator(model, reading.text_key, tokens, batch_size=run.batch_size)
+    annotator = ShardAnnotator(*places, work, reading.format, run.skip_bad)
+    summary, unfinished = Summary(kept=len(shards) - len(missing)), 0
+    started = time.perf_counter()
+    if missing:
+        try:
+            with closing(annotate_shards(annotator, missing, run.n_process, address)) as reports:
+                total = sum(shard.size for shard in missing)
+                unfinished = _follow(reports, total, summary, run)
+        finally:
+            finished(places[1])  # removes the half-written files of workers that were ended
+    summary.seconds = time.perf_counter() - started
+    if unfinished:
+        run.watch.say(str(summary))
+        raise InputError(
+            f"{unfinished:,} of {len(shards):,} shards were not finished; "
+            "correct what is named above and run the same command again"
+        )
+    summary.check()
+    return summary
+
+
+def _follow(reports: Generator[Report, None, None], total: int, summary: Summary, run: Run) -> int:
+    """Add up the reports, and count the shards that were not finished."""
+    position = unfinished = 0
+    for report in reports:
+        if report.fatal:
+            assert report.error is not None
+            raise InputError(report.error)
+        for message in report.messages:
+            run.watch.say(message)
+        if others := report.failed + report.bad - len(report.messages):
+            run.watch.say(f"{report.shard.source}: and {others:,} others")
+        if report.error is not None:
+            run.watch.say(f"not finished: {report.error}")
+            unfinished += 1
+        else:
+            for name in ("docs", "words", "failed", "bad", "kept"):
+                setattr(summary, name, getattr(summary, name) + getattr(report, name))
+        summary.replaced = summary.replaced.union(report.replaced)
+        position += report.shard.size
+        run.watch.advance(position, total, summary.words)
+    return unfinished
 
 
 class ShardWorker:
-    """The function of an actor of Ray Data: shards in, reports out, both pickled.
-
-    Args:
-        annotator: annotates the shards.
-    """
+    """The function of an actor of Ray Data: shards in, reports out, both pickled."""
 
     def __init__(self, annotator: ShardAnnotator) -> None:
         import torch
@@ -80,7 +163,7 @@ def annotate_shards(
             raise InputError(
                 f"workers on one shard were killed more than {RETRIES} times, perhaps because "
                 "memory ran out; run the same command again with a smaller --n-process or "
-                "--batch-size, which keeps what is finished"
+                "--batch-size, which keeps finished shards"
             ) from error
         except RayError as error:
             reason = str(error).strip().rpartition("\n")[2]

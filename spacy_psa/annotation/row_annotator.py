@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.annotation.annotator import Annotated, Annotator, Outcome
-from spacy_psa.annotation.records import MalformedLine
+from spacy_psa.annotation.input import MalformedLine
 from spacy_psa.annotation.rows import ANNOTATION, annotation, docbin_bytes
 from spacy_psa.errors import InputError, check_sizes
 from spacy_psa.loading import load_pipeline
@@ -32,7 +32,7 @@ class RowAnnotator:
     process opens the pipeline once, with the first batch. A batch comes back in its own form, with
     the annotation added, and without any spaCy object:
 
-    - rows, as a list or another iterable of dicts (Dask bags), give a list of dicts;
+    - rows, as a list or another iterable of dicts (Dask bags), become a list of dicts;
     - a `pandas.DataFrame` (Spark, Dask) and a `pyarrow.Table` (Ray) get the columns `ents`, `spans`
       and `tokens`, as `spacy-psa annotate` writes them to JSON lines, and `error`, the reason why
       a row could not be annotated, else null. `ARROW_SCHEMA` and `SPARK_SCHEMA` in
@@ -44,8 +44,8 @@ class RowAnnotator:
     Args:
         model: folder or installed package of a pipeline, as each worker finds it.
         text_key: the column of the text.
-        tokens: whether to give the tokens, also without tags.
-        docbin: whether to give one column `docbin`, a `.spacy` file of the document, in place of
+        tokens: whether to add the tokens, also without tags.
+        docbin: whether to add one column `docbin`, a `.spacy` file of the document, in place of
             `ents`, `spans` and `tokens`.
         batch_size: the number of documents that are annotated at a time.
 
@@ -97,7 +97,7 @@ class RowAnnotator:
         if self.text_key not in names:
             raise InputError(
                 f"there is no column {self.text_key} among {', '.join(map(str, names))}; "
-                "give text_key"
+                "set text_key"
             )
         column = batch[self.text_key]
         texts = column.tolist() if library == "pandas" else column.to_pylist()
@@ -122,14 +122,14 @@ class RowAnnotator:
         """Annotate texts.
 
         Returns:
-            The outcome for each; the row of one that is annotated is the annotation alone.
+            The outcome for each; the row of one that is annotated is only the annotation.
         """
-        found: list[Outcome] = []
+        outcomes: list[Outcome] = []
         with _one_at_a_time:
             annotator = Annotator(partial(open_once, self.model), _doc_of, self._encode)
             for start in range(0, len(texts), self.batch_size):
-                found += annotator(texts[start : start + self.batch_size])
-        return found
+                outcomes += annotator(texts[start : start + self.batch_size])
+        return outcomes
 
     def _encode(self, doc: "Doc") -> dict[str, Any]:
         return {"docbin": docbin_bytes(doc)} if self.docbin else annotation(doc, self.tokens)

@@ -12,11 +12,11 @@ ANNOTATION = ("ents", "spans", "tokens")
 
 
 def annotation(doc: "Doc", tokens: bool = False) -> dict[str, Any]:
-    """Give the annotation of a document.
+    """Return the annotation of a document.
 
     Args:
         doc: the document.
-        tokens: whether to give the tokens, also without tags.
+        tokens: whether to add the tokens, also without tags.
 
     Returns:
         `ents`, a list of `{start, end, label, text}` with character offsets, where `end` is
@@ -30,22 +30,22 @@ def annotation(doc: "Doc", tokens: bool = False) -> dict[str, Any]:
         >>> annotation(Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"]))
         {'ents': [{'start': 0, 'end': 3, 'label': 'PER', 'text': 'Ada'}]}
     """
-    found: dict[str, Any] = {"ents": [_span(ent) for ent in doc.ents]}
+    row: dict[str, Any] = {"ents": [_span(ent) for ent in doc.ents]}
     spans = {key: _group(group) for key, group in doc.spans.items()}
     if spans:
-        found["spans"] = spans
+        row["spans"] = spans
     tagged = len(doc) > 0 and doc.has_annotation("TAG")
     if tokens or tagged:
-        found["tokens"] = [
+        row["tokens"] = [
             {"start": token.idx, "end": token.idx + len(token)}
             | ({"tag": token.tag_} if tagged else {})
             for token in doc
         ]
-    return found
+    return row
 
 
 def json_row(doc: "Doc", tokens: bool, text_key: str) -> tuple[dict[str, Any], list[str]]:
-    """Give the row of a document that was read from a JSON line: its other keys come first.
+    """Return the row of a document that was read from a JSON line: its other keys come first.
 
     Returns:
         The row, and the keys of the input that it replaces.

@@ -31,14 +31,10 @@ class Place:
 
     @classmethod
     def of(cls, name: str) -> "Place":
-        """Give the place of a path or an address.
+        """Find the place of a path or an address.
 
         Raises:
             InputError: if there is no file system for the address.
-
-        Examples:
-            >>> Place.of("file:///data/texts").path
-            '/data/texts'
         """
         if "://" not in name:
             return cls(LocalFileSystem(), Path(name).resolve().as_posix())
@@ -49,13 +45,13 @@ class Place:
         return cls(filesystem, path.rstrip("/"))
 
     def below(self, name: str) -> "Place":
-        """Give the place of a file below this folder."""
+        """Return the place of a file below this folder."""
         return Place(self.filesystem, f"{self.path}/{name}")
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file to annotate; its finished output is the mark that it is done."""
+    """A file to annotate; it is done if its output exists."""
 
     source: str
     """Its name below the folder of the input; empty if the input is this one file."""
@@ -76,20 +72,20 @@ def find_shards(source: Place, suffix: str | None, wanted: InputFormat) -> list[
         wanted: the format of text and JSON lines.
 
     Raises:
-        InputError: if there is no such file, the name of one does not tell its format, or two
-            would have one output.
+        InputError: if there is no such file, the name of a file does not show its format, or
+            two would have one output.
     """
     try:
         info = source.filesystem.get_file_info(source.path)
         if info.type is FileType.Directory:
-            found = source.filesystem.get_file_info(FileSelector(source.path, recursive=True))
+            inside = source.filesystem.get_file_info(FileSelector(source.path, recursive=True))
         else:
-            found = [info]
+            inside = [info]
     except OSError as error:
         raise InputError(f"{source.path}: cannot be read ({error}); check the place") from error
     if info.type is FileType.NotFound:
         raise InputError(f"{source.path}: there is no such file or folder; check the place")
-    shards = sorted(_shards(found, source.path, suffix, wanted), key=lambda shard: shard.source)
+    shards = sorted(_shards(inside, source.path, suffix, wanted), key=lambda shard: shard.source)
     if not shards:
         raise InputError(f"{source.path}: there is no file in this folder")
     sources: dict[str, str] = {}
@@ -113,13 +109,13 @@ def check_apart(source: Place, target: Place, shards: Iterable[Shard]) -> None:
         return
     inside = PurePosixPath(target.path).is_relative_to(source.path)
     if inside or any(target.below(shard.target).path == source.path for shard in shards):
-        raise InputError(f"{target.path}: has the input, too; give another folder for the output")
+        raise InputError(f"{target.path}: contains the input; choose another folder for the output")
 
 
 def _shards(
-    found: Iterable[FileInfo], root: str, suffix: str | None, wanted: InputFormat
+    inside: Iterable[FileInfo], root: str, suffix: str | None, wanted: InputFormat
 ) -> Iterator[Shard]:
-    for info in found:
+    for info in inside:
         name = info.path[len(root) + 1 :]
         parts = PurePosixPath(name).parts
         if info.type is not FileType.File or any(part[0] in "._" for part in parts):
@@ -135,7 +131,7 @@ def _shards(
 
 
 def finished(target: Place) -> set[str]:
-    """List the outputs that are there, and remove what killed workers have left.
+    """List the outputs that exist, and remove the half-written files of killed workers.
 
     Raises:
         InputError: if the folder cannot be read, or is a file.
@@ -143,9 +139,9 @@ def finished(target: Place) -> set[str]:
     selector = FileSelector(target.path, recursive=True, allow_not_found=True)
     try:
         if target.filesystem.get_file_info(target.path).type is FileType.File:
-            raise InputError(f"{target.path}: is a file; give a folder for the output")
-        found = target.filesystem.get_file_info(selector)
-        files = [info.path for info in found if info.type is FileType.File]
+            raise InputError(f"{target.path}: is a file; choose a folder for the output")
+        infos = target.filesystem.get_file_info(selector)
+        files = [info.path for info in infos if info.type is FileType.File]
         for path in files:
             if _is_temporary(path):
                 target.filesystem.delete_file(path)

@@ -33,7 +33,7 @@ SPARK_SCHEMA = (
     "tokens array<struct<start: bigint, end: bigint, tag: string>>, "
     "error string"
 )
-"""The same columns in the words of Spark, for the schema that `mapInPandas` wants."""
+"""The same columns in the notation of Spark, for the schema that `mapInPandas` needs."""
 
 DOCBIN_SCHEMA = pyarrow.schema([("docbin", pyarrow.binary()), ("error", pyarrow.string())])
 """The columns that `RowAnnotator(docbin=True)` adds to a table."""
@@ -44,7 +44,7 @@ def with_columns(batch: Any, rows: Sequence[Mapping[str, Any]], schema: pyarrow.
 
     Args:
         batch: a `pandas.DataFrame`, a `pyarrow.Table` or a `pyarrow.RecordBatch`.
-        rows: what to add to each row; a key that is missing is null.
+        rows: the values to add to each row; a missing key is null.
         schema: the columns to add.
 
     Returns:
@@ -55,7 +55,7 @@ def with_columns(batch: Any, rows: Sequence[Mapping[str, Any]], schema: pyarrow.
         import pandas
 
         kept = batch.drop(columns=[name for name in columns if name in batch.columns])
-        # As objects, or pandas would take a column of None for one of numbers.
+        # As objects, or pandas would make a column of None one of numbers.
         return kept.assign(
             **{
                 name: pandas.Series(column, index=batch.index, dtype=object)

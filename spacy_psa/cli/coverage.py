@@ -41,7 +41,8 @@ def find_coverage(
         observed_coverage,
         truth_probabilities,
     )
-    from spacy_psa.loading import chain_pipe
+    from spacy_psa.loading import find_pipe
+    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
     from spacy_psa.pipeline.coverage import Coverage
     from spacy_psa.pipeline.upstream import with_upstream
     from spacy_psa.scoring.provenance import checksums, command, commit, machine, versions
@@ -49,7 +50,8 @@ def find_coverage(
 
     if not 0 < level < 1:
         raise InputError(f"--coverage {level:g}: take a number between 0 and 1, such as 0.9")
-    pipe = chain_pipe(nlp, name)
+    kinds = "crf_ner, crf_chunker or crf_tagger"
+    pipe: SequenceLabeler = find_pipe(nlp, name, SequenceLabeler, kinds)
     data = {
         part: with_upstream(nlp, pipe.name, read_examples(nlp, path))
         for part, path in paths.items()

@@ -1,22 +1,48 @@
 """Arguments and options that several commands have."""
 
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from spacy_psa.annotation.input import InputFormat
+
 
 class Engine(str, Enum):
-    """What the processes run on."""
+    """The place of the processes."""
 
     local = "local"
     ray = "ray"
 
 
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
+]
+Gpu = Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")]
 Address = Annotated[
     str | None,
     typer.Option(
-        help="Address of a Ray cluster, or auto. Without one, that of RAY_ADDRESS is taken, or Ray "
-        "is started on this machine."
+        help="Address of a Ray cluster, or auto. By default that of RAY_ADDRESS, or else Ray is "
+        "started on this machine."
     ),
 ]
+Lang = Annotated[str, typer.Option(help="Language code, as for spacy.blank.")]
+Vectors = Annotated[
+    str | None, typer.Option(help="Pipeline with word vectors, of `spacy init vectors`.")
+]
+Output = Annotated[Path, typer.Option(help="Path of the output files, without the ending.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="JSON file for all figures.")]
+
+Source = Annotated[Path, typer.Argument(metavar="INPUT", help='File to read; "-" for stdin.')]
+Format = Annotated[
+    InputFormat,
+    typer.Option(
+        help="Format of INPUT: text has one document on each line, tokens one sentence with blanks "
+        "between its tokens, conll one token; auto goes by the name."
+    ),
+]
+TextKey = Annotated[str, typer.Option(help="Key of the text in a JSON line.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Number of documents in a batch.")]
+NProcess = Annotated[int, typer.Option(min=-1, help="Number of processes; -1 for one per core.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip malformed lines and count them.")]

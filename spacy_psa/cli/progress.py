@@ -1,25 +1,79 @@
-"""What `annotate` says on stderr: a bar while it works, and a line at the end."""
+"""The messages of commands that annotate: a bar while they work, and a line at the end."""
 
+import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from spacy_psa.annotation.run import NothingAnnotated, Run, Summary, Watch
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def annotating(work: Callable[[Run], Summary], **settings: Any) -> None:
+    """Call a function that annotates, and show how far it is and what it has done, on stderr.
+
+    Args:
+        work: the function.
+        settings: those of `Run`.
+
+    Raises:
+        typer.Exit: with code 1, if no document was annotated.
+    """
+    try:
+        with _watch() as watch:
+            summary = work(Run(watch, **settings))
+    except NothingAnnotated as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    if summary.replaced:
+        names = ", ".join(sorted(summary.replaced))
+        typer.echo(f"warning: the annotation replaces keys of the input: {names}", err=True)
+    typer.echo(str(summary), err=True)
+
+
+class _Lines(Watch):
+    """Prints messages on stderr."""
+
+    def say(self, line: str) -> None:
+        typer.echo(line, err=True)
+
+
+class _Bar(Watch):
+    """Shows a bar over the input with the speed."""
+
+    def __init__(self, bar: "Progress") -> None:
+        self.bar = bar
+        self.task = bar.add_task("", total=None, words=0, speed=0.0)
+        self.started: float | None = None
+        self.shown = 0.0
+
+    def advance(self, position: int, total: int | None, words: int) -> None:
+        now = time.perf_counter()
+        self.started = self.started or now
+        if words and now - self.shown > 0.1:
+            self.shown = now
+            speed = words / (now - self.started)
+            self.bar.update(self.task, completed=position, total=total, words=words, speed=speed)
+            self.bar.refresh()
+
+    def say(self, line: str) -> None:
+        self.bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
 
 @contextmanager
-def progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callable[[str], None]]]:
-    """Give `advance(position, total, words)` and `say(line)`; a terminal gets a bar."""
-    import sys
-
+def _watch() -> Iterator[Watch]:
+    """Yield a bar if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    if not sys.stderr.isatty():
-        yield (lambda position, total, words: None), (lambda line: typer.echo(line, err=True))
-        return
-    console = Console(stderr=True)
     columns = (
         TextColumn("{task.fields[words]:,} words"),
         BarColumn(),
@@ -27,42 +81,6 @@ def progress() -> Iterator[tuple[Callable[[int, int | None, int], None], Callabl
         TimeElapsedColumn(),
     )
     # No thread refreshes the bar: `advance` does.
+    console = Console(stderr=True)
     with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
-        task = bar.add_task("", total=None, words=0, speed=0.0)
-        started = shown = time.perf_counter()
-
-        def advance(position: int, total: int | None, words: int) -> None:
-            nonlocal shown
-            now = time.perf_counter()
-            if now - shown > 0.1:
-                shown = now
-                speed = words / (now - started)
-                bar.update(task, completed=position, total=total, words=words, speed=speed)
-                bar.refresh()
-
-        def say(line: str) -> None:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-        yield advance, say
-
-
-def summary(counts: Counter[str], seconds: float) -> str:
-    """Say on one line how many documents were annotated, and how fast.
-
-    Args:
-        counts: the numbers of docs, words, failed docs, bad lines and kept shards.
-        seconds: the seconds that it took.
-    """
-    parts = [
-        f"{counts['docs']:,} docs",
-        f"{counts['words']:,} words",
-        f"{seconds:.1f} s",
-        f"{counts['words'] / seconds:,.0f} words/s",
-    ]
-    if counts["failed"]:
-        parts.append(f"{counts['failed']:,} failed")
-    if counts["bad"]:
-        parts.append(f"{counts['bad']:,} malformed lines skipped")
-    if counts["kept"]:
-        parts.append(f"{counts['kept']:,} finished shards kept")
-    return ", ".join(parts)
+        yield _Bar(bar)

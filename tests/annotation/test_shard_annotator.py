@@ -11,8 +11,11 @@ from pyarrow import parquet  # noqa: E402
 
 from spacy_psa.annotation.input import InputFormat  # noqa: E402
 from spacy_psa.annotation.row_annotator import RowAnnotator  # noqa: E402
-from spacy_psa.annotation.shard_annotator import MESSAGES, ShardAnnotator  # noqa: E402
-from spacy_psa.annotation.shard_batches import ROW_GROUP  # noqa: E402
+from spacy_psa.annotation.shard_annotator import (  # noqa: E402
+    MESSAGES,
+    ROW_GROUP,
+    ShardAnnotator,
+)
 from spacy_psa.annotation.shards import Place, find_shards  # noqa: E402
 from tests.helpers.commands import command  # noqa: E402
 
@@ -191,7 +194,7 @@ def test_a_shard_without_the_text_or_without_any_good_document_is_not_written(wo
     errors = [report.error for report in worker(skip_bad=True)]
     assert errors == [
         "a.jsonl: none of 2 docs was annotated",
-        "b.parquet: there is no column text among body; give --text-key",
+        "b.parquet: there is no column text among body; choose another --text-key",
     ]
     assert worker.names() == []
 

@@ -85,7 +85,7 @@ def test_an_output_inside_the_input_is_an_error(tmp_path, target):
     fill(tmp_path, "a.jsonl")
     source = Place.of(str(tmp_path))
     shards = find_shards(source, None, InputFormat.auto)
-    with pytest.raises(InputError, match="give another folder for the output"):
+    with pytest.raises(InputError, match="choose another folder for the output"):
         check_apart(source, Place.of(str(tmp_path / target)), shards)
     check_apart(source, Place.of(f"{tmp_path}-out"), shards)
 
@@ -96,7 +96,7 @@ def test_an_output_that_would_replace_its_input_is_an_error(tmp_path):
         source = Place.of(str(tmp_path / name))
         shards = find_shards(source, None, InputFormat.auto)
         if clash:
-            with pytest.raises(InputError, match="give another folder"):
+            with pytest.raises(InputError, match="choose another folder"):
                 check_apart(source, Place.of(str(tmp_path)), shards)
         else:
             check_apart(source, Place.of(str(tmp_path)), shards)
@@ -140,7 +140,7 @@ def test_what_killed_workers_left_is_removed_and_nothing_else(tmp_path):
     target = Place.of(str(tmp_path))
     assert finished(target) == {"a.jsonl", ".notes.tmp", "b.tmp"} == names_of(target)
     assert finished(target.below("nothing")) == set()
-    with pytest.raises(InputError, match="is a file; give a folder"):
+    with pytest.raises(InputError, match="is a file; choose a folder"):
         finished(target.below("a.jsonl"))
 
 
@@ -179,5 +179,5 @@ def test_shards_of_an_object_store_are_annotated_and_appear_whole(model, bucket)
     first, second = map(pickle.loads(pickle.dumps(annotator)), shards)
     assert first.docs == 1 and second.error.startswith("b.jsonl:1: not JSON")
     assert names_of(target) == {"a.jsonl"} == finished(target)
-    with pytest.raises(InputError, match="give another folder"):
+    with pytest.raises(InputError, match="choose another folder"):
         check_apart(source, source.below("out"), shards)

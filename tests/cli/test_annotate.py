@@ -16,10 +16,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
-from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome
-from spacy_psa.annotation.input import text_doc
-from spacy_psa.annotation.records import Record
-from spacy_psa.cli.annotate import annotated
+from spacy_psa.annotation.annotator import Annotated, Annotator, Failed, Outcome, annotated
+from spacy_psa.annotation.input import Record, text_doc
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import make_chunk_examples, small_model
@@ -427,7 +425,7 @@ def test_interrupt_leaves_nothing_behind(model, text, tmp_path, monkeypatch):
     def interrupt(self, doc):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacy_psa.cli.output.JsonlWriter.write", interrupt)
+    monkeypatch.setattr("spacy_psa.annotation.writers.JsonlWriter.write", interrupt)
     before = sorted(tmp_path.iterdir())
     assert run(model, text, tmp_path / "out.jsonl").exit_code != 0
     assert sorted(tmp_path.iterdir()) == before

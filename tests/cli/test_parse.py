@@ -226,7 +226,7 @@ def test_sentences_without_words_keep_lines_aligned_in_each_format(model, tmp_pa
 def test_a_key_of_the_annotation_cannot_have_the_text(model, tmp_path):
     source = written(tmp_path / "in.jsonl", '{"trees": "Ada left."}\n')
     result = run(model, source, tmp_path / "out.jsonl", "--text-key", "trees")
-    assert_one_error(result, "--text-key trees: this key has the annotation")
+    assert_one_error(result, "--text-key trees: the trees have this key")
 
 
 def test_trees_in_the_input_are_replaced_with_a_warning(model, tmp_path):
@@ -306,7 +306,7 @@ def test_several_processes_give_the_same_file(model, tmp_path):
     [
         ("in.xyz", "a", ["in.xyz: cannot tell the format"]),
         ("in.conll", "Ada\n", ["in.conll:1: the row 'Ada' has 1 column(s)"]),
-        ("in.jsonl", '{"tokens": [1]}\n', ['in.jsonl:1: "tokens" is no list of strings']),
+        ("in.jsonl", '{"tokens": [1]}\n', ['in.jsonl:1: "tokens" is not a list of strings']),
         ("in.jsonl", '{"tokens": ["a"], "tags": []}\n', ["in.jsonl:1: 0 tags for 1 tokens"]),
         ("in.jsonl", '{"tokens": ["a", ""]}\n', ["in.jsonl:1: token 2 is empty"]),
         ("in.tok", "", ["in.tok:1: has no sentence"]),
@@ -324,7 +324,7 @@ def test_a_pipeline_without_a_parser_is_one_error(tmp_path):
     train(nlp, 1)
     nlp.to_disk(tmp_path / "ner")
     source = written(tmp_path / "in.txt", "Ada\n")
-    assert_one_error(run(tmp_path / "ner", source), "the pipeline has no constituency_parser")
+    assert_one_error(run(tmp_path / "ner", source), "ner: has no constituency_parser")
 
 
 def test_an_unknown_output_format_is_one_error(model, tmp_path):
@@ -362,12 +362,12 @@ def test_gold_trees_are_drawn_from_any_span_group(tmp_path):
     assert {"Ada", "VP", "Bath"} <= set(words)
 
 
-def test_a_tree_too_deep_to_indent_is_told(tmp_path):
+def test_a_tree_too_deep_to_indent_is_an_error(tmp_path):
     doc = Doc(spacy.blank("en").vocab, words=["a"])
     doc.spans["constituents"] = [Span(doc, 0, 1, "X") for _ in range(3000)]
     DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
     result = write_trees(tmp_path / "in.spacy", tmp_path / "out.mrg")
-    assert result.exit_code == 1 and "too deep to indent; take --format brackets" in result.stderr
+    assert result.exit_code == 1 and "too deep to indent; choose --format brackets" in result.stderr
 
 
 # Trees in the formats of `annotate`

@@ -9,8 +9,7 @@ from typing import Any
 
 from spacy.language import Language
 
-from spacy_psa.annotation.input import InputFormat, open_source
-from spacy_psa.annotation.records import MalformedLine
+from spacy_psa.annotation.input import MalformedLine, Reading, open_source
 from spacy_psa.errors import InputError
 from spacy_psa.loading import confident_pipe
 from spacy_psa.studio.active_learning.order import Order
@@ -127,7 +126,7 @@ def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens,
     Raises:
         InputError: if a line cannot be read; it is named.
     """
-    with open_source(path, InputFormat.auto, "text", keep=False) as source:
+    with open_source(path, Reading()) as source:
         for record in source.records:
             try:
                 doc = source.make_doc(nlp, record.content)

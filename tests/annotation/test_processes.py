@@ -11,9 +11,8 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spacy_psa.annotation.annotator import Annotator
+from spacy_psa.annotation.annotator import AHEAD, Annotator, in_processes
 from spacy_psa.annotation.input import text_doc
-from spacy_psa.cli.processes import AHEAD, in_processes
 from spacy_psa.errors import InputError
 from tests.helpers.patience import wait_for
 
@@ -76,7 +75,7 @@ def test_processes_keep_no_words():
 
 PARENT = """
 import os, time
-from spacy_psa.cli.processes import in_processes
+from spacy_psa.annotation.annotator import in_processes
 
 def pid(_):
     return os.getpid()

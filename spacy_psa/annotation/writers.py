@@ -1,0 +1,460 @@
+"""Annotated documents as JSON lines, `.spacy` files, CoNLL columns or HTML.
+
+A document is written in two steps: an encoder makes plain data of it where the pipeline is, maybe
+in another process, and a writer writes the data in the order of the input.
+"""
+
+import errno
+import html
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+
+from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
+from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.corpora.format_by_name import format_of
+from spacy_psa.corpora.tag_schemes import spans_to_tags
+from spacy_psa.errors import InputError
+
+if TYPE_CHECKING:
+    from spacy.displacy.render import EntityRenderer
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span
+
+    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+
+Encode = Callable[["Doc"], Any]
+"""Makes the data to write of a document; the function and the data can be pickled."""
+Scheme = Literal["bio", "bioes"]
+
+
+class OutputFormat(str, Enum):
+    """The format of the output; `auto` goes by the file name."""
+
+    auto = "auto"
+    jsonl = "jsonl"
+    spacy = "spacy"
+    conll = "conll"
+    html = "html"
+    parquet = "parquet"
+
+
+SUFFIXES = {
+    ".jsonl": OutputFormat.jsonl,
+    ".ndjson": OutputFormat.jsonl,
+    ".spacy": OutputFormat.spacy,
+    ".conll": OutputFormat.conll,
+    ".bio": OutputFormat.conll,
+    ".bioes": OutputFormat.conll,
+    ".iob": OutputFormat.conll,
+    ".html": OutputFormat.html,
+    ".htm": OutputFormat.html,
+    ".parquet": OutputFormat.parquet,
+}
+
+
+class SpanKeys(NamedTuple):
+    """The span groups in which the components of a pipeline write trees and chunks."""
+
+    trees: str = "constituents"
+    chunks: str = "chunks"
+
+    @classmethod
+    def of(cls, nlp: "Language") -> "SpanKeys":
+        """Read them from the first `constituency_parser` and the first `crf_chunker`."""
+        from spacy_psa.pipeline.chain.chunker import CRFChunker
+        from spacy_psa.pipeline.parser.parser import ConstituencyParser
+
+        keys: dict[str, str] = {}
+        for _, pipe in nlp.pipeline:
+            if isinstance(pipe, ConstituencyParser):
+                keys.setdefault("trees", pipe.spans_key)
+            elif isinstance(pipe, CRFChunker):
+                keys.setdefault("chunks", pipe.spans_key)
+        return cls(**keys)
+
+
+USUAL_KEYS = SpanKeys()
+
+
+class Writer:
+    """Writes documents one by one; `finish` is called after the last.
+
+    Args:
+        stream: the output.
+        encode: the encoder, whose data `write` gets. Here they are bytes.
+    """
+
+    replaced: frozenset[str] = frozenset()
+    """The keys of the input that the annotation has replaced."""
+
+    def __init__(self, stream: BinaryIO, encode: Encode) -> None:
+        self.stream = stream
+        self.encode = encode
+
+    def write(self, row: Any) -> None:
+        """Write the data of a document."""
+        self.stream.write(row)
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+
+
+def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
+    """Find the format of the output.
+
+    Raises:
+        InputError: if `wanted` is auto and the file name does not show the format, or if it
+            is Parquet.
+    """
+    suffix = ".jsonl" if str(path) == "-" else path.suffix
+    form = format_of(path, wanted, SUFFIXES, "--format jsonl, spacy, conll or html", suffix)
+    if form is OutputFormat.parquet:
+        raise InputError(f"{path}: Parquet is only written with --engine ray; add this option")
+    return form
+
+
+@contextmanager
+def open_writer(
+    path: Path,
+    form: OutputFormat,
+    scheme: Scheme = "bio",
+    tokens: bool = False,
+    text_key: str = "text",
+    keys: SpanKeys = USUAL_KEYS,
+) -> Iterator[Writer]:
+    """Open a writer to `path`; the file appears complete at the end, or not at all.
+
+    Args:
+        path: the file; "-" means stdout.
+        form: the format, not auto.
+        scheme: the tag scheme of CoNLL columns.
+        tokens: whether to write the tokens to JSON lines.
+        text_key: the key of the text in JSON lines.
+        keys: the span groups that CoNLL columns and HTML show.
+
+    Raises:
+        InputError: if `path` cannot be written.
+    """
+    with open_output(path) as stream:
+        writer: Writer
+        if form is OutputFormat.jsonl:
+            writer = JsonlWriter(stream, partial(json_bytes, tokens=tokens, text_key=text_key))
+        elif form is OutputFormat.spacy:
+            writer = DocBinWriter(stream, docbin_bytes)
+        elif form is OutputFormat.conll:
+            writer = ConllWriter(stream, partial(conll_columns, scheme=scheme, keys=keys))
+        else:
+            writer = HtmlWriter(stream, partial(entity_view, key=keys.trees))
+        yield writer
+        writer.finish()
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Open `path` for bytes; the file appears complete at the end, or not at all.
+
+    Args:
+        path: the file; "-" means stdout.
+
+    Raises:
+        InputError: if `path` cannot be written.
+    """
+    if str(path) == "-":
+        with _written("stdout"):
+            try:
+                yield sys.stdout.buffer
+                sys.stdout.buffer.flush()
+            except OSError:
+                _forget_stdout()
+                raise
+    elif path.exists() and not path.is_file() and not path.is_dir():
+        # A pipe or a device is written to and not replaced.
+        with _written(str(path)), open(path, "wb") as stream:
+            yield stream
+    else:
+        # Resolved, so that the file that a link points to is replaced, not the link.
+        with atomic_path(path.resolve()) as temporary, open(temporary, "wb") as stream:
+            yield stream
+
+
+@contextmanager
+def _written(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # readers inside the block raise InputError
+        if error.errno == errno.EPIPE:
+            raise  # the reader has enough, which is not an error; click ends the command
+        reason = error.strerror or error
+        raise InputError(f"{name}: cannot be written ({reason}); check the path") from error
+
+
+def _forget_stdout() -> None:
+    """Drop the buffer of stdout, or Python would fail to write it once more when it ends."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
+
+
+class JsonlWriter(Writer):
+    """Writes a JSON object on each line."""
+
+    def write(self, row: tuple[bytes, list[str]]) -> None:
+        line, replaced = row
+        self.stream.write(line)
+        self.replaced = self.replaced.union(replaced)
+
+
+def json_bytes(doc: "Doc", tokens: bool, text_key: str) -> tuple[bytes, list[str]]:
+    """Encode a document for `JsonlWriter`: its line, and the keys of the input that it replaces."""
+    row, replaced = json_row(doc, tokens, text_key)
+    return json_line(row), replaced
+
+
+class DocBinWriter(Writer):
+    """Writes spaCy's binary format; it holds all documents in memory until the end."""
+
+    def __init__(self, stream: BinaryIO, encode: Encode) -> None:
+        from spacy.tokens import DocBin
+
+        super().__init__(stream, encode)
+        self.docbin = DocBin(store_user_data=True)
+
+    def write(self, row: bytes) -> None:
+        from spacy.tokens import DocBin
+
+        self.docbin.merge(DocBin(store_user_data=True).from_bytes(row))
+
+    def finish(self) -> None:
+        self.stream.write(self.docbin.to_bytes())
+
+
+class ConllWriter(Writer):
+    """Writes one token on each line, and an empty line after each sentence.
+
+    The columns are word, tag, tree, chunk and entity, with one space between. The columns of tags,
+    trees and chunks are written if the first document with tokens has tags, or the span group of
+    trees or chunks. The tree column is that of CoNLL-2012: joined, it is the tree in brackets with
+    * for each token. Tokens of white space are left out. White space within words, tags and labels
+    becomes "_", as do null characters, which the readers of such files refuse.
+    """
+
+    names: list[str] | None = None
+
+    def write(self, row: list[dict[str, list[str]]]) -> None:
+        for columns in row:
+            if self.names is None:
+                self.names = list(columns)
+            length = len(columns["word"])
+            missing = {"tag": ["_"] * length, "tree": ["*"] * length, "chunk": ["O"] * length}
+            chosen = [(missing | columns)[name] for name in self.names]
+            lines = [" ".join(cells) for cells in zip(*chosen, strict=True)]
+            self.stream.write(("\n".join(lines) + "\n\n").encode("utf8"))
+
+
+def conll_columns(doc: "Doc", scheme: Scheme, keys: SpanKeys) -> list[dict[str, list[str]]]:
+    """Encode a document for `ConllWriter`: the columns of each sentence, by their names."""
+    if not len(doc):
+        return []
+    tagged, chunked = doc.has_annotation("TAG"), keys.chunks in doc.spans
+    rows = []
+    for sentence in doc.sents if doc.has_annotation("SENT_START") else [doc[:]]:
+        tokens = [token for token in sentence if not token.is_space]
+        if not tokens:
+            continue
+        places = [token.i for token in tokens]
+        columns = {"word": [token.text for token in tokens]}
+        if tagged:
+            columns["tag"] = [token.tag_ for token in tokens]
+        if keys.trees in doc.spans:
+            columns["tree"] = _tree_cells(sentence, keys.trees)
+        if chunked:
+            columns["chunk"] = _tags(doc.spans[keys.chunks], places, scheme)
+        columns["entity"] = _tags(doc.ents, places, scheme)
+        rows.append({name: [_cell(text) for text in cells] for name, cells in columns.items()})
+    return rows
+
+
+def _tree_cells(sentence: "Span", key: str) -> list[str]:
+    """Cut the tree of a sentence in brackets into a cell for each token, as CoNLL-2012 does."""
+    from spacy_psa.pipeline.parser.extensions import parse_string
+
+    leaves = re.sub(r"\([^\s()]+ [^\s()]+\)", "*", parse_string(sentence, key))
+    return re.findall(r"[^*]*\*\)*", leaves.replace(" ", ""))
+
+
+def _cell(text: str) -> str:
+    return "_".join(text.replace("\0", " ").split()) or "_"
+
+
+def _tags(spans: "Iterable[Span]", places: list[int], scheme: Scheme) -> list[str]:
+    """Write the tags of the tokens at `places`; of spans that overlap, the first counts."""
+    row = {place: i for i, place in enumerate(places)}
+    taken: set[int] = set()
+    nodes = []
+    for span in spans:
+        rows = [row[i] for i in range(span.start, span.end) if i in row]
+        if rows and taken.isdisjoint(rows):
+            taken.update(rows)
+            nodes.append((rows[0], rows[-1] + 1, span.label_))
+    return spans_to_tags(nodes, len(places), "iob2" if scheme == "bio" else "bioes")
+
+
+class HtmlWriter(Writer):
+    """Writes one page with a view of each document, which the encoder returns as HTML."""
+
+    def __init__(self, stream: BinaryIO, encode: Encode, title: str = "Entities") -> None:
+        super().__init__(stream, encode)
+        self._put(
+            '<!DOCTYPE html>\n<html>\n<head><meta charset="utf-8">'
+            f"<title>{html.escape(title)}</title></head>\n"
+            '<body style="font-family: sans-serif; margin: 3em auto; max-width: 60em">\n'
+        )
+
+    def write(self, row: str) -> None:
+        self._put(f"<figure>\n{row.strip()}\n</figure>\n")
+
+    def finish(self) -> None:
+        self._put("</body>\n</html>\n")
+
+    def _put(self, markup: str) -> None:
+        self.stream.write(markup.encode("utf8", "xmlcharrefreplace"))
+
+
+def entity_view(doc: "Doc", key: str) -> str:
+    """Draw a document as displaCy does, as HTML: its entities, and the trees of a span group.
+
+    Raises:
+        InputError: if it has trees and svgling is not installed, or if a tree is too deep to draw.
+    """
+    shown = [
+        {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
+        for ent in doc.ents
+    ]
+    return drawn_entities(doc, shown) + _drawn_trees(doc, key)
+
+
+def _drawn_trees(doc: "Doc", key: str) -> str:
+    if not doc.spans.get(key):
+        return ""
+    from spacy_psa.pipeline.parser.extensions import parse_trees
+    from spacy_psa.pipeline.parser.tree_drawing import can_draw, draw
+
+    if not can_draw():
+        raise InputError(
+            'drawing trees needs svgling: pip install "spacy-psa[trees]", or write another format'
+        )
+    with not_too_deep():
+        return "\n".join(f"<div>{drawing.markup}</div>" for drawing in draw(parse_trees(doc, key)))
+
+
+@contextmanager
+def not_too_deep() -> Iterator[None]:
+    """Turn a RecursionError of drawing trees into an InputError."""
+    try:
+        yield
+    except RecursionError as error:
+        raise InputError("a tree is too deep to draw; set sentence boundaries") from error
+
+
+def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:
+    """Draw entities that do not overlap as displaCy does, as HTML.
+
+    Args:
+        doc: the document.
+        entities: in order, dicts with start and end (in characters), label (as HTML) and
+            optionally params, the parameters of displaCy's template.
+    """
+    return _renderer().render([{"text": doc.text, "ents": entities, **_for_displacy(doc)}])
+
+
+def _for_displacy(doc: "Doc") -> dict[str, Any]:
+    direction = doc.vocab.writing_system["direction"]
+    return {"title": None, "settings": {"lang": doc.lang_, "direction": direction}}
+
+
+@cache
+def _renderer() -> "EntityRenderer":
+    from spacy.displacy.render import EntityRenderer
+
+    return EntityRenderer()
+
+
+PALETTE = [
+    "#aec7e8",
+    "#ffbb78",
+    "#98df8a",
+    "#ff9896",
+    "#c5b0d5",
+    "#e7cb94",
+    "#f7b6d2",
+    "#9edae5",
+    "#dbdb8d",
+    "#c7c7c7",
+]
+"""Colours of labels, in turn; they are light enough for black text."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+@contextmanager
+def open_confidence_page(path: Path, pipe: "SpanLabeler") -> Iterator[HtmlWriter]:
+    """Open a page of the spans of a component with their probabilities, as `open_writer` does."""
+    with open_output(path) as stream:
+        page = HtmlWriter(stream, ConfidenceView(pipe), f"Confidence of {pipe.name}")
+        yield page
+        page.finish()
+
+
+class ConfidenceView:
+    """Draws the spans of a component as displaCy does, with labels such as "PER 0.97"."""
+
+    def __init__(self, pipe: "SpanLabeler") -> None:
+        from spacy.displacy.render import SpanRenderer
+
+        self.key = pipe.name
+        self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
+        self.span_renderer = SpanRenderer() if pipe.decoding == "threshold" else None
+
+    def __call__(self, doc: "Doc") -> str:
+        group = doc.spans[self.key]
+        scored = list(zip(group, group.attrs["scores"], strict=True))
+        if self.span_renderer is not None:
+            return self._overlapping(doc, scored)
+        shown = [
+            {
+                "start": span.start_char,
+                "end": span.end_char,
+                "label": _label(span, score),
+                "params": {"bg": self._colour(span)},
+            }
+            for span, score in scored
+        ]
+        return drawn_entities(doc, shown)
+
+    def _overlapping(self, doc: "Doc", scored: "list[tuple[Span, float]]") -> str:
+        assert self.span_renderer is not None
+        shown = []
+        for span, score in scored:
+            label = _label(span, score).replace(" ", NO_BREAK)
+            # This renderer reads colours from nowhere else.
+            self.span_renderer.colors[label.upper()] = self._colour(span)
+            shown.append(
+                {"start_token": span.start, "end_token": span.end, "label": label}
+                | {"start": span.start_char, "end": span.end_char}
+            )
+        tokens = [token.text for token in doc]
+        parsed = {"tokens": tokens, "spans": shown, **_for_displacy(doc)}
+        return self.span_renderer.render([parsed])
+
+    def _colour(self, span: "Span") -> str:
+        return self.colours.get(span.label_, "#ddd")  # an entity set before may have another label
+
+
+def _label(span: "Span", score: float) -> str:
+    return f"{html.escape(span.label_)} {score:.2f}"
