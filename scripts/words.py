@@ -1,8 +1,7 @@
-# ruff: noqa: E501
 """A lint for plain English: `python scripts/words.py [PATH …]`, exit code 1 if it finds something.
 
-It reads docstrings, comments and longer strings of Python files, their names, and the text of
-Markdown files outside code. `ALLOWED` has the phrases that stay.
+It reads docstrings, comments and longer strings of Python files, their names, the text of Markdown
+files outside code, and the comments of configs. `ALLOWED` has the phrases that stay.
 """
 
 import ast
@@ -10,18 +9,23 @@ import io
 import re
 import sys
 import tokenize
+from bisect import bisect
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("spacy_psa", "benchmarks", "docs", "scripts", "README.md", "CONTRIBUTING.md")
+PLACES = [
+    *("spacy_psa", "benchmarks", "docs", "scripts", "examples", "configs"),
+    *("project.yml", "README.md", "CONTRIBUTING.md"),
+]
 
 WORDS = {
     r"\bgives?\b(?! up\b)": "returns, yields, produces, provides, has",
     r"\btakes?\b": "accepts, needs, uses, reads, expects",
-    r"(?<!there )(?<!There )\b(is|are|was|were) no\b(?! longer| more)": "is not a, has no, there is no",
-    r"(?:^|(?<=[.;:] ))[Ww]hat (?![^.]*\?)": "name the thing: the settings that, everything that, how",
+    r"(?<!there )(?<!There )\b(is|are|was|were) no\b(?! longer| more)": "is not a, has no",
+    r"(?:^|(?<=[.;:] ))[Ww]hat (?![^.]*\?)": "name the thing: the settings that, everything that",
     r"\bsays?\b": "means, describes, states, reports, shows",
     r"\bstands?\b": "is, is written, is stored",
     r"\balone\b": "only",
@@ -32,22 +36,16 @@ WORDS = {
 """Patterns of sentences, and words that are usually right in their place."""
 NAMES = {"told", "another", "one", "found", "of_spans", "known_of"}
 """Names of variables and functions that could be the name of anything."""
-ALLOWED = (
-    "takes place",
-    "take place",
-    "stands for",
-    "stand for",
-    "stand-alone",
-    "standalone",
-    "stands in",
-    "leave alone",
-    "left alone",
-    "leaves alone",
-    "what it is for",
-    "that is to say",
-    "standing",
+ALLOWED = re.compile(
+    r"takes? place|stands? (?:for|in for)\b|stand-?alone|(?:leaves?|left) alone|what it is for"
+    r"|that is to say|takes? (?:[^\s.;]+ ){0,4}?(?:seconds?|minutes?|hours?|time|long|longer)\b"
 )
 """Phrases in which a pattern is right."""
+STARTS = re.compile(r"(?:[-*|#>]|\d+\.) ")
+"""How an item of a list, a row of a table or a heading begins."""
+
+Lines = Iterator[tuple[int, str]]
+"""Lines of text with their numbers. An empty line ends a paragraph."""
 
 
 class Finding(NamedTuple):
@@ -60,31 +58,60 @@ class Finding(NamedTuple):
     text: str
 
 
-def texts_of_python(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of comments and of strings with several words, with their numbers."""
+def lines_of_python(source: str) -> Lines:
+    """Yield the lines of comments and of strings with several words."""
+    end = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        text = token.string
-        if token.type == tokenize.COMMENT or (
-            token.type in (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1))
-            and len(text.split()) > 3
-        ):
-            for number, line in enumerate(text.splitlines()):
-                if not line.lstrip().startswith((">>>", "...")):
-                    yield token.start[0] + number, line.strip(" \"'#")
+        strings = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1))
+        comment = token.type == tokenize.COMMENT
+        if comment or (token.type in strings and len(token.string.split()) > 3):
+            if token.start[0] > end + 1:
+                yield token.start[0], ""
+            for number, line in enumerate(token.string.splitlines(), start=token.start[0]):
+                text = line.strip().strip("\"'#").strip()
+                yield number, "" if text.startswith((">>>", "...")) else text
+            end = token.end[0]
 
 
-def texts_of_markdown(source: str) -> Iterator[tuple[int, str]]:
+def lines_of_markdown(source: str) -> Lines:
     """Yield the lines outside blocks of code, without inline code."""
     code = False
     for number, line in enumerate(source.splitlines(), start=1):
-        if line.lstrip().startswith("```"):
-            code = not code
-        elif not code:
-            yield number, re.sub(r"`[^`]*`", "`code`", line)
+        fence = line.lstrip().startswith("```")
+        code ^= fence
+        yield number, "" if code or fence else re.sub(r"`[^`]*`", "`code`", line.strip())
+
+
+def lines_of_config(source: str) -> Lines:
+    """Yield the comments."""
+    for number, line in enumerate(source.splitlines(), start=1):
+        yield number, line.partition("#")[2].strip()
+
+
+READERS = {
+    ".py": lines_of_python,
+    ".md": lines_of_markdown,
+    ".cfg": lines_of_config,
+    ".toml": lines_of_config,
+    ".yml": lambda source: enumerate(map(str.strip, source.splitlines()), start=1),
+}
+
+
+def paragraphs(lines: Lines) -> Iterator[list[tuple[int, str]]]:
+    """Yield the lines of each paragraph."""
+    paragraph: list[tuple[int, str]] = []
+    for number, text in lines:
+        if paragraph and (not text or STARTS.match(text)):
+            yield paragraph
+            paragraph = []
+        if text:
+            paragraph.append((number, text))
+    if paragraph:
+        yield paragraph
 
 
 def names_of_python(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the names that a file assigns, defines or takes as arguments."""
+    """Yield the names that a file assigns, defines or uses for arguments."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
@@ -97,34 +124,32 @@ def names_of_python(source: str) -> Iterator[tuple[int, str]]:
 def findings(path: Path) -> Iterator[Finding]:
     """Yield all findings in a file."""
     source = path.read_text(encoding="utf8")
-    python = path.suffix == ".py"
-    for number, text in (texts_of_python if python else texts_of_markdown)(source):
-        kept = text
-        for phrase in ALLOWED:
-            kept = kept.replace(phrase, "")
+    for paragraph in paragraphs(READERS[path.suffix](source)):
+        text = " ".join(line for _, line in paragraph)
+        starts = list(accumulate((len(line) + 1 for _, line in paragraph[:-1]), initial=0))
+        text = ALLOWED.sub(lambda allowed: "_" * len(allowed[0]), text)
         for pattern, advice in WORDS.items():
-            for match in re.finditer(pattern, kept):
-                yield Finding(path, number, match[0].strip(), advice, text)
-    if python:
+            for match in re.finditer(pattern, text):
+                number, line = paragraph[bisect(starts, match.start()) - 1]
+                yield Finding(path, number, match[0].strip(), advice, line)
+    if path.suffix == ".py":
         for number, name in names_of_python(source):
             if name in NAMES:
                 yield Finding(path, number, name, "a name of its own", f"the name {name}")
 
 
-def files(paths: list[str]) -> Iterator[Path]:
-    """Yield the files to read, without records, generated pages and this lint."""
-    for each in paths or FOLDERS:
-        path = Path(each) if paths else ROOT / each
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in inside:
-            if file.suffix in (".py", ".md") and file.resolve() != Path(__file__).resolve():
-                yield file
+def files(places: list[str]) -> Iterator[Path]:
+    """Yield the files in some places, without this lint."""
+    for place in map(Path, places):
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.suffix in READERS and path.resolve() != Path(__file__).resolve():
+                yield path
 
 
 def main() -> int:
-    """Print the findings in the files that the command line names."""
+    """Print the findings in the places that the command line names."""
     count = 0
-    for path in files(sys.argv[1:]):
+    for path in files(sys.argv[1:] or [str(ROOT / place) for place in PLACES]):
         for each in findings(path):
             print(f"{path}:{each.line}: {each.word!r} ({each.advice}): {each.text}")
             count += 1

@@ -218,7 +218,7 @@ ADVP.sure 1 -> RB:sure
 ADVP.how 1 -> RB:how
 ADVP.far 1 -> RB:far
 
-# What
+# Things
 NP.thing 4 -> DT:any_det NN:thing
 NP.thing 3 -> DT:any_det JJ:adjective NN:thing
 NP.thing 2 -> NP.owner NN:thing
