@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 import spacy
 
-from spacy_psa.studio.server.annotate_plan import AnnotatePlan
+from spacy_psa.studio.server.annotate import AnnotatePlan
 from tests.helpers.commands import command
 from tests.helpers.decided import accept, complete, small_store
 from tests.helpers.patience import PATIENCE
@@ -47,7 +47,7 @@ def test_texts_without_a_file_of_decisions_are_one_error(tmp_path):
 def test_a_file_that_is_no_database_is_one_error_before_a_model_is_opened(tmp_path):
     (tmp_path / "names.sqlite").write_text("Ada left. " * 200)
     told = refused("serve", "none", "--port", 0, "--annotate", tmp_path / "names.sqlite")
-    assert "is no file of decisions" in told
+    assert "is not a file of decisions" in told
 
 
 def test_a_file_of_a_newer_version_is_one_error(tmp_path):
@@ -71,7 +71,7 @@ def test_a_folder_that_is_no_model_is_not_replaced_by_teach(tmp_path):
     (tmp_path / "names-model").mkdir()
     (tmp_path / "names-model" / "notes.txt").write_text("mine")
     told = refused("serve", "none", "--port", 0, "--annotate", tmp_path / "names.sqlite")
-    assert "names-model: Teach would save its model here, and this is no pipeline" in told
+    assert "names-model: Teach would save its model here, and this is not a pipeline" in told
     assert not (tmp_path / "names.sqlite").exists()
 
 

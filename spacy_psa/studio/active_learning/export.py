@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +16,7 @@ from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
-from spacy_psa.studio.active_learning.agreement import agreement
-from spacy_psa.studio.active_learning.decisions import Decided, Labelled
+from spacy_psa.studio.active_learning.decisions import Decided, Labelled, agreement
 from spacy_psa.studio.active_learning.export_format import SUFFIXES, ExportFormat
 from spacy_psa.studio.active_learning.store import AnnotationStore, Component, StoredText
 
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 class DecidedText(NamedTuple):
-    """A text with what is decided about it."""
+    """A text with everything that is decided about it."""
 
     text: StoredText
     decided: Decided
@@ -39,12 +39,7 @@ class DecidedText(NamedTuple):
 
 @dataclass
 class ExportCounts:
-    """What an export has written, and what it has left out.
-
-    Examples:
-        >>> print(ExportCounts(texts=2, spans=3, disagreements=1).summary)
-        2 texts with 3 spans; 1 span on which annotators disagree, left missing
-    """
+    """The numbers of texts and spans that an export has written or left out."""
 
     texts: int = 0
     spans: int = 0
@@ -77,7 +72,7 @@ def decided_texts(
     Args:
         store: the file.
         annotator: whose decisions count; None for those on which all agree.
-        counts: gets the disagreements.
+        counts: receives the disagreements.
 
     Raises:
         InputError: if nothing is decided, or not by this annotator.
@@ -91,47 +86,43 @@ def decided_texts(
     for number, own in sorted(every.items()):
         if annotator is not None:
             own = {name: decided for name, decided in own.items() if name == annotator}
-        found = agreement(own)
-        counts.disagreements += len(found.disagreements)
-        if found.decided != Decided():
-            rejected = _with_labels(found.decided.rejected, component.labels)
-            decided = found.decided._replace(rejected=rejected)
-            yield DecidedText(store.text(number), decided, tuple(own))
+        decided, disagreements = agreement(own.values())
+        counts.disagreements += len(disagreements)
+        if decided != Decided():
+            rejected = _with_labels(decided.rejected, component.labels)
+            yield DecidedText(store.text(number), decided._replace(rejected=rejected), tuple(own))
 
 
 def _with_labels(spans: Iterable[Labelled], labels: Iterable[str]) -> tuple[Labelled, ...]:
-    """Put all labels in place of none."""
-    named = ((s, e, one) for s, e, label in spans for one in ([label] if label else labels))
+    """Replace each span without label by one with each label."""
+    named = ((s, e, name) for s, e, label in spans for name in ([label] if label else labels))
     return tuple(sorted(set(named)))
 
 
-def reference_doc(one: DecidedText, component: Component, vocab: Vocab) -> Doc:
-    """Make the doc that training takes, with missing and wrong spans.
+def reference_doc(item: DecidedText, component: Component, vocab: Vocab) -> Doc:
+    """Make the doc that training reads, with missing and wrong spans.
 
-    Args:
-        one: the text. For a chunker it must be complete, since `crf_chunker` takes no gaps.
-        component: what the decisions are about.
-        vocab: the vocabulary of the doc.
+    For a chunker the text must be complete, since `crf_chunker` reads no gaps.
     """
-    doc = one.text.tokens.doc(vocab)
-    spans = [Span(doc, *span) for span in one.decided.accepted]
+    doc = item.text.tokens.doc(vocab)
+    spans = [Span(doc, *span) for span in item.decided.accepted]
     if component.spans_key is not None:
         doc.spans[component.spans_key] = spans
     else:
-        outside = [doc[i : i + 1] for i in sorted(one.decided.outside)]
+        outside = [doc[i : i + 1] for i in sorted(item.decided.outside)]
         doc.set_ents(spans, outside=outside, default="missing")
-        if one.decided.rejected:
-            doc.spans[INCORRECT] = [Span(doc, *span) for span in one.decided.rejected]
-    if one.text.meta:
-        doc.user_data["meta"] = one.text.meta
+        if item.decided.rejected:
+            doc.spans[INCORRECT] = [Span(doc, *span) for span in item.decided.rejected]
+    if item.text.meta:
+        doc.user_data["meta"] = item.text.meta
     return doc
 
 
 def resolve_export_format(path: Path, wanted: ExportFormat) -> ExportFormat:
-    """Give the format of a file.
+    """Find the format of a file.
 
     Raises:
-        InputError: if `wanted` is auto and the name does not tell the format.
+        InputError: if `wanted` is auto and the format does not follow from the name.
     """
     return format_of(path, wanted, SUFFIXES, "--format docbin, jsonl, label-studio or doccano")
 
@@ -142,44 +133,44 @@ def export(
     form: ExportFormat = ExportFormat.auto,
     annotator: str | None = None,
 ) -> ExportCounts:
-    """Write what is decided to a file, which appears whole or not at all.
+    """Write all decisions to a file, which appears whole or not at all.
 
     Label Studio and doccano have no form for what nobody has decided, so only texts that are
     decided completely are written for them, and the others are counted; as for a chunker, whose
-    training takes no gaps.
+    training reads no gaps.
 
     Args:
         store: the decisions.
         path: the file to write.
         form: its format.
-        annotator: whose decisions count; None for those on which all agree.
+        annotator: as in `decided_texts`.
 
     Raises:
         InputError: if there is nothing to write, or the file cannot be written or is that of the
             decisions.
     """
     if path.exists() and path.samefile(store.path):
-        raise InputError(f"{path}: is the file of the decisions; give another name")
+        raise InputError(f"{path}: is the file of the decisions; use another name")
     form = resolve_export_format(path, form)
     component, counts = _component(store), ExportCounts()
     gaps = component.spans_key is None and form in (ExportFormat.docbin, ExportFormat.jsonl)
     chosen = []
-    for one in decided_texts(store, annotator, counts):
-        if not (gaps or one.complete):
+    for item in decided_texts(store, annotator, counts):
+        if not (gaps or item.complete):
             counts.partial += 1
             continue
         counts.texts += 1
-        counts.spans += len(one.decided.accepted)
-        counts.by_annotator.update(one.annotators)
-        chosen.append(one)
+        counts.spans += len(item.decided.accepted)
+        counts.by_annotator.update(item.annotators)
+        chosen.append(item)
     if not chosen:
         left = f" ({counts.partial} are decided in part)" if counts.partial else ""
         raise InputError(f"{store.path}: no text is decided{left}; decide about some first")
     if form is ExportFormat.docbin:
         vocab = Vocab()
-        write_docbin((reference_doc(one, component, vocab) for one in chosen), path)
+        write_docbin((reference_doc(item, component, vocab) for item in chosen), path)
     else:
-        _write_json(path, (WRITERS[form](one) for one in chosen), form)
+        _write_json(path, map(WRITERS[form], chosen), form)
     return counts
 
 
@@ -197,65 +188,62 @@ def _write_json(path: Path, rows: Iterable[Row], form: ExportFormat) -> None:
         temporary.write_text(before + between.join(lines) + after, encoding="utf8")
 
 
-def _offsets(one: DecidedText) -> tuple[str, list[tuple[int, int]]]:
-    """Find the first character of each token, and the one after its last."""
-    found, at = [], 0
-    for word, space in zip(one.text.tokens.words, one.text.tokens.spaces):
-        found.append((at, at + len(word)))
+def _offsets(item: DecidedText) -> tuple[str, list[tuple[int, int]]]:
+    """Find the text, the first character of each token, and the one after its last."""
+    offsets, at = [], 0
+    for word, space in zip(item.text.tokens.words, item.text.tokens.spaces):
+        offsets.append((at, at + len(word)))
         at += len(word) + space
-    return one.text.tokens.text, found
+    return item.text.tokens.text, offsets
 
 
-def _spans(spans: Iterable[tuple[int, int, str]], offsets: list[tuple[int, int]]) -> list[Row]:
+def _spans(spans: Iterable[Labelled], offsets: list[tuple[int, int]]) -> list[Row]:
     return [
         {"start": offsets[start][0], "end": offsets[end - 1][1], "label": label}
         for start, end, label in spans
     ]
 
 
-def _jsonl(one: DecidedText) -> Row:
-    text, offsets = _offsets(one)
-    missing = sorted(set(range(len(offsets))) - one.decided.tokens)
+def _jsonl(item: DecidedText) -> Row:
+    text, offsets = _offsets(item)
+    missing = sorted(set(range(len(offsets))) - item.decided.tokens)
     return {
         "text": text,
         "tokens": [{"start": start, "end": end} for start, end in offsets],
-        "ents": _spans(one.decided.accepted, offsets),
+        "ents": _spans(item.decided.accepted, offsets),
         "missing": [offsets[i] for i in missing],
-        "incorrect": _spans(one.decided.rejected, offsets),
-        "meta": one.text.meta,
+        "incorrect": _spans(item.decided.rejected, offsets),
+        "meta": item.text.meta,
     }
 
 
-def _label_studio(one: DecidedText) -> Row:
-    text, offsets = _offsets(one)
-
-    def units(at: int) -> int:
-        """Count characters as a browser does."""
-        return len(text[:at].encode("utf-16-le", "surrogatepass")) // 2
-
+def _label_studio(item: DecidedText) -> Row:
+    text, offsets = _offsets(item)
+    # Where each character begins as a browser counts, in units of UTF-16.
+    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
     values = [
         {
-            "start": units(span["start"]),
-            "end": units(span["end"]),
+            "start": units[span["start"]],
+            "end": units[span["end"]],
             "text": text[span["start"] : span["end"]],
             "labels": [span["label"]],
         }
-        for span in _spans(one.decided.accepted, offsets)
+        for span in _spans(item.decided.accepted, offsets)
     ]
     fixed = {"from_name": "label", "to_name": "text", "type": "labels"}
-    result = [{"id": f"{one.text.number}-{i}", **fixed, "value": v} for i, v in enumerate(values)]
+    result = [{"id": f"{item.text.number}-{i}", **fixed, "value": v} for i, v in enumerate(values)]
     return {
-        "id": one.text.number,
+        "id": item.text.number,
         "data": {"text": text},
-        "meta": one.text.meta,
+        "meta": item.text.meta,
         "annotations": [{"result": result, "was_cancelled": False}],
     }
 
 
-def _doccano(one: DecidedText) -> Row:
-    text, offsets = _offsets(one)
-    labels = [list(span.values()) for span in _spans(one.decided.accepted, offsets)]
-    return {"id": one.text.number, "text": text, "label": labels}
+def _doccano(item: DecidedText) -> Row:
+    text, offsets = _offsets(item)
+    labels = [list(span.values()) for span in _spans(item.decided.accepted, offsets)]
+    return {"id": item.text.number, "text": text, "label": labels}
 
 
 WRITERS: dict[ExportFormat, Callable[[DecidedText], Row]] = {

@@ -1,10 +1,10 @@
-"""The formats of exports."""
+"""The formats of exports; the command reads them, so that its `--help` loads no spaCy."""
 
 from enum import Enum
 
 
 class ExportFormat(str, Enum):
-    """The format of an export; `auto` goes by the file name."""
+    """The format of an export; `auto` follows from the file name."""
 
     auto = "auto"
     docbin = "docbin"

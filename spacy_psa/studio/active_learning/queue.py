@@ -1,10 +1,47 @@
-"""The order in which texts are annotated: the most useful first, refreshed as the model changes."""
+"""The order in which texts are annotated: the most useful first, by the present model."""
 
-import heapq
-from collections.abc import Collection, Iterable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
 from random import Random
+from typing import TYPE_CHECKING, Any
 
-from spacy_psa.studio.active_learning.order import Order
+if TYPE_CHECKING:
+    from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
+
+
+class Order(str, Enum):
+    """Which text comes first; `usefulness` defines entropy and errors."""
+
+    entropy = "entropy"
+    errors = "errors"
+    random = "random"
+
+
+def usefulness(analyses: "DocAnalyses", order: Order) -> float:
+    """Compute how useful it is to annotate a text, exactly, given what is known of it.
+
+    - entropy: the entropy over the analyses of the text, in nats, by its number of tokens.
+    - errors: the expected number of wrong and missed spans in the best analysis. With P(s) the
+      probability of a span, it is the sum of 1 - P(s) over the spans of the best analysis, and the
+      sum of P(s) over all others.
+    """
+    if order is Order.entropy:
+        tokens = sum(len(sentence.marginals) for sentence in analyses.sentences)
+        return analyses.entropy / max(1, tokens)
+    return sum(
+        _expected_errors(sentence, analyses.pipe, start)
+        for sentence, start in zip(analyses.sentences, analyses.starts)
+    )
+
+
+def _expected_errors(sentence: "SentenceAnalyses", pipe: Any, start: int) -> float:
+    begins = sorted({*pipe.scheme.columns("B"), *pipe.scheme.columns("S")})
+    expected = float(sentence.marginals[:, begins].sum())
+    posterior = sentence.posterior(pipe.scheme)
+    ((_, tags),) = sentence.kbest(1)
+    best = [posterior(s - start, e - start, label) for s, e, label in pipe.named(tags, start)]
+    return len(best) + expected - 2 * sum(best)
 
 
 class TextQueue:
@@ -12,72 +49,62 @@ class TextQueue:
 
     A text keeps its last value until it is computed by the present model. Texts without a value
     come after those with one, in the order of the file.
-
-    Args:
-        numbers: the numbers of the texts.
-        order: what comes first.
-        seed: of the random order.
-
-    Examples:
-        >>> queue = TextQueue([1, 2, 3], Order.entropy)
-        >>> queue.put(1, 0.2)
-        >>> queue.put(2, 0.5)
-        >>> queue.next(done=[]), queue.next(done=[2]), queue.next(done=[1, 2])
-        (2, 1, 3)
-        >>> queue.stale(2)
-        [3]
-        >>> queue.renew()
-        >>> queue.stale(2), queue.next(done=[])
-        ([2, 1], 2)
     """
 
     def __init__(self, numbers: Iterable[int], order: Order, seed: int = 0):
         self.order = order
-        self._version = 0
-        self._values = dict.fromkeys(numbers, (-1, float("-inf")))
+        self.version = 0
+        self._values = dict.fromkeys(numbers, float("-inf"))
         if order is Order.random:
-            for number in self._values:
-                self._values[number] = 0, Random(f"{seed} {number}").random()
+            self._values = {n: Random(f"{seed} {n}").random() for n in self._values}
+        self._ranked = sorted(map(self._rank, self._values))
+        self._stale: set[int] = set()
+        self.renew()  # nothing is computed yet
 
-    def stale(self, most: int, done: Collection[int] = ()) -> list[int]:
-        """Find texts whose value the present model has not computed, the most useful first.
+    def renew(self) -> None:
+        """Count all values as those of another model, which has the next version."""
+        self.version += 1
+        self._stale = set() if self.order is Order.random else set(self._values)
+
+    def stale(self, done: Callable[[int], bool] = lambda number: False) -> list[int]:
+        """List the texts that the present model has not computed, the most useful first.
 
         Args:
-            most: how many to find.
-            done: texts that are left out.
+            done: whether a text is left out.
         """
-        if self.order is Order.random:
-            return []
-        left = (
-            n for n, (version, _) in self._values.items()
-            if version != self._version and n not in done
-        )  # fmt: skip
-        return heapq.nsmallest(most, left, key=self._rank)
+        return sorted((n for n in self._stale if not done(n)), key=self._rank)
+
+    def is_stale(self, number: int) -> bool:
+        """Check whether the present model has not computed a text."""
+        return number in self._stale
 
     def put(self, number: int, value: float) -> None:
         """Keep how useful a text is to the present model."""
-        self._values[number] = self._version, value
-
-    def renew(self) -> None:
-        """Count all values as those of another model."""
-        self._version += 1
+        del self._ranked[bisect_left(self._ranked, self._rank(number))]
+        self._values[number] = value
+        insort(self._ranked, self._rank(number))
+        self._stale.discard(number)
 
     def next(
-        self, done: Collection[int], last: dict[int, int] | None = None, taken: Collection[int] = ()
+        self,
+        done: Collection[int],
+        last: Mapping[int, int] | None = None,
+        avoided: Callable[[int], bool] = lambda number: False,
     ) -> int | None:
-        """Choose a text.
+        """Choose a text; None if there is none.
 
         Args:
             done: the texts that need nothing.
             last: texts that come after all others, each with its rank among them.
-            taken: texts that come only if there are no others at all.
-
-        Returns:
-            Its number; None if there is none.
+            avoided: whether a text comes only if there are no others at all.
         """
-        last = last or {}
-        left = (number for number in self._values if number not in done)
-        return min(left, key=lambda n: (n in taken, last.get(n, -1), *self._rank(n)), default=None)
+        later, others = last or {}, []
+        for _, number in self._ranked:
+            if number not in done:
+                if number not in later and not avoided(number):
+                    return number
+                others.append(number)
+        return min(others, key=lambda n: (avoided(n), later.get(n, -1)), default=None)
 
     def _rank(self, number: int) -> tuple[float, int]:
-        return -self._values[number][1], number
+        return -self._values[number], number

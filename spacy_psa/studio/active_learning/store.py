@@ -60,23 +60,7 @@ class AnnotationStore:
     All decisions stay in the file as they were made, with annotator and time. Undo adds to the log
     that they are undone. Each call of `decide` and `undo` is on the disk, whole, when it returns.
 
-    Args:
-        database: the open file; `open_store` opens it.
-        path: its path, for errors.
-
-    Examples:
-        >>> import spacy, tempfile
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> with open_store(Path(folder.name) / "names.sqlite") as store:
-        ...     tokens = Tokens.of(spacy.blank("en")("Ada left"))
-        ...     store.add([(tokens, {}), (tokens, {})])  # the same text twice
-        ...     _ = store.decide(1, "ann", "ner", [Decision("accepted", 0, 1, "PER")])
-        ...     before = store.decided(1, "ann", "ner")
-        ...     _ = store.undo("ann", "ner")
-        ...     before.accepted, store.decided(1, "ann", "ner").accepted
-        1
-        (((0, 1, 'PER'),), ())
-        >>> folder.cleanup()
+    `open_store` opens one.
     """
 
     def __init__(self, database: sqlite3.Connection, path: Path):
@@ -87,13 +71,9 @@ class AnnotationStore:
     # Texts
 
     def add(self, texts: Iterable[tuple[Tokens, dict[str, Any]]]) -> int:
-        """Add texts, each with the other keys of its record.
+        """Add texts, each with the other keys of its record, and count the new ones.
 
-        Args:
-            texts: the texts; those that are there already, and empty ones, are left out.
-
-        Returns:
-            The number of new texts.
+        Texts that are there already, and empty ones, are left out.
 
         Raises:
             InputError: if the file cannot be written. Then none is added.
@@ -125,34 +105,24 @@ class AnnotationStore:
         Raises:
             InputError: if there is none with this number.
         """
-        found = list(self.texts([number]))
-        if not found:
-            raise InputError(f"{self.path}: has no text {number}: ask for another")
-        return found[0]
+        for text in self.texts([number]):
+            return text
+        raise InputError(f"{self.path}: has no text {number}: ask for another")
 
     def texts(self, numbers: Iterable[int]) -> Iterator[StoredText]:
         """Read some texts."""
-        query = "SELECT id, words, spaces, starts, meta FROM texts WHERE id = ?"
+        query = "SELECT words, spaces, starts, meta FROM texts WHERE id = ?"
         for number in numbers:
-            for found, *parts, meta in self._rows(query, number):
+            for *parts, meta in self._rows(query, number):
                 tokens = Tokens(*(tuple(json.loads(part)) for part in parts))
-                yield StoredText(found, tokens, json.loads(meta))
+                yield StoredText(number, tokens, json.loads(meta))
 
     # Decisions
 
     def decide(
         self, text: int, annotator: str, component: str, decisions: Sequence[Decision]
-    ) -> int:
+    ) -> None:
         """Save decisions that are made, and undone, together.
-
-        Args:
-            text: the number of the text.
-            annotator: who decides.
-            component: the name of the component whose spans they are about.
-            decisions: the decisions, in order.
-
-        Returns:
-            The number of the action.
 
         Raises:
             InputError: if the file cannot be written. Then none is saved.
@@ -160,19 +130,17 @@ class AnnotationStore:
         now = _now()
         with self._transaction() as database:
             query = "SELECT coalesce(max(action), 0) + 1 FROM decisions"
-            action: int = database.execute(query).fetchone()[0]
+            (action,) = database.execute(query).fetchone()
             database.executemany(
                 "INSERT INTO decisions (action, time, annotator, text, component, verdict, start, "
                 '"end", label) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
                 [(action, now, annotator, text, component, *decision) for decision in decisions],
             )
-        return action
 
     def undo(self, annotator: str, component: str) -> int | None:
-        """Take the last decisions of an annotator back.
+        """Take the last decisions of an annotator back, and return the number of their text.
 
-        Returns:
-            The number of the text that they were about; None if nothing is left to undo.
+        None if nothing is left to undo.
 
         Raises:
             InputError: if the file cannot be written.
@@ -182,14 +150,14 @@ class AnnotationStore:
             "ORDER BY id DESC LIMIT 1"
         )
         with self._transaction() as database:
-            found = database.execute(query, (annotator, component)).fetchone()
-            if found is None:
+            last = database.execute(query, (annotator, component)).fetchone()
+            if last is None:
                 return None
-            database.execute("INSERT INTO undone VALUES (?, ?, ?)", (found[0], _now(), annotator))
-        return int(found[1])
+            database.execute("INSERT INTO undone VALUES (?, ?, ?)", (last[0], _now(), annotator))
+        return int(last[1])
 
     def decided(self, text: int, annotator: str, component: str) -> Decided:
-        """Read what an annotator has decided about a text."""
+        """Read the decisions of an annotator about a text."""
         rows = self._rows(
             f'SELECT verdict, start, "end", label {STANDING} AND text = ? AND annotator = ? '
             "AND component = ? ORDER BY id",
@@ -197,19 +165,21 @@ class AnnotationStore:
             annotator,
             component,
         )
-        return Decided.after(Decision(*row) for row in rows)
+        return Decided().then(Decision(*row) for row in rows)
 
     def all_decided(self, component: str) -> dict[int, dict[str, Decided]]:
-        """Read what each annotator has decided about each text, by text and annotator."""
-        found: dict[int, dict[str, Decided]] = {}
+        """Read the decisions of each annotator about each text, by text and annotator."""
+        rows: dict[int, dict[str, list[Decision]]] = {}
         for text, annotator, *row in self._rows(
             f'SELECT text, annotator, verdict, start, "end", label {STANDING} '
             "AND component = ? AND verdict != 'skipped' ORDER BY id",
             component,
         ):
-            own = found.setdefault(text, {})
-            own[annotator] = own.get(annotator, Decided()).then(Decision(*row))
-        return found
+            rows.setdefault(text, {}).setdefault(annotator, []).append(Decision(*row))
+        return {
+            text: {name: Decided().then(decisions) for name, decisions in own.items()}
+            for text, own in rows.items()
+        }
 
     def skipped(self, annotator: str, component: str) -> dict[int, int]:
         """Read the texts that an annotator has skipped, each with a number that grows with time."""
@@ -244,7 +214,7 @@ class AnnotationStore:
         return Component(name, tuple(labels), spans_key)
 
     def use(self, component: Component) -> None:
-        """Say which component the decisions are about.
+        """Set the component that the decisions are about.
 
         Raises:
             InputError: if decisions are about another, or have labels that it does not know.
@@ -253,13 +223,13 @@ class AnnotationStore:
         if before and before.name != component.name and self.all_decided(before.name):
             raise InputError(
                 f"{self.path}: its decisions are about the component {before.name!r}, and this "
-                f"one is {component.name!r}: take a pipeline with {before.name!r}, or another file"
+                f"one is {component.name!r}: use a pipeline with {before.name!r}, or another file"
             )
         unknown = sorted(self.labels(component.name) - set(component.labels))
         if unknown:
             raise InputError(
                 f"{self.path}: its decisions have labels that {component.name} does not know, "
-                f"{', '.join(unknown)}: take a pipeline that was trained with them, or another file"
+                f"{', '.join(unknown)}: use a pipeline that was trained with them, or another file"
             )
         with self._transaction() as database:
             row = ("component", json.dumps(component))
@@ -293,12 +263,12 @@ def open_store(path: Path, *, reading: bool = False) -> Iterator[AnnotationStore
         reading: whether it is only read. Then it must exist, and a server may have it open.
 
     Raises:
-        InputError: if another process has it open to write, it is no such file, a newer version
+        InputError: if another process has it open to write, it is not such a file, a newer version
             wrote it, or the folder cannot be written.
     """
     if path.is_dir() or (reading and not path.exists()):
         what = "is a folder" if path.is_dir() else "there is no such file"
-        raise InputError(f"{path}: {what}; give a file of decisions")
+        raise InputError(f"{path}: {what}; name a file of decisions")
     with _held(path, reading):
         database = None
         try:
@@ -327,8 +297,8 @@ def _held(path: Path, reading: bool) -> Iterator[None]:
         return
     with held(
         path.with_name(f".{path.name}.lock"),
-        f"{path}: another server has this file open: end it, or give another file",
-        f"{path}: its folder cannot be written ({{reason}}); give a file in another folder",
+        f"{path}: another server has this file open: end it, or use another file",
+        f"{path}: its folder cannot be written ({{reason}}); use a file in another folder",
     ):
         yield
 
@@ -340,14 +310,14 @@ def _prepare(database: sqlite3.Connection, path: Path, reading: bool) -> None:
     )
     new = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if not new and application != APPLICATION:
-        raise InputError(f"{path}: is a database of another program; give another file")
+        raise InputError(f"{path}: is a database of another program; use another file")
     if version > VERSION:
         raise InputError(
             f"{path}: a newer version of spacy-psa wrote this file (format {version}, this one "
             f"reads {VERSION}): pip install --upgrade spacy-psa"
         )
     if new and reading:
-        raise InputError(f"{path}: is empty; give a file of decisions")
+        raise InputError(f"{path}: is empty; name a file of decisions")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     if new:
@@ -362,11 +332,11 @@ def _as_input_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OverflowError as error:
-        raise InputError("there is no text of so large a number; take one of the file") from error
+        raise InputError("there is no text of so large a number; use one of the file") from error
     except sqlite3.DatabaseError as error:
         if "not a database" in str(error) or "malformed" in str(error):
             raise InputError(
-                f"{path}: is no file of decisions, or is broken ({error}); give another file"
+                f"{path}: is not a file of decisions, or is broken ({error}); use another file"
             ) from error
         raise InputError(
             f"{path}: cannot be read or written ({error}); check the file, its folder and the disk"

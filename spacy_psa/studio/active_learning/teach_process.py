@@ -23,7 +23,6 @@ from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
 from spacy_psa.studio.active_learning.export import (
-    DecidedText,
     ExportCounts,
     decided_texts,
     reference_doc,
@@ -37,7 +36,7 @@ HELD_OUT = 5
 
 
 class Lesson(BaseModel):
-    """What to train, from what, and where the model goes."""
+    """A model to train, the data to train it from, and the folder for the new model."""
 
     model: str
     store: Path
@@ -49,34 +48,16 @@ class Lesson(BaseModel):
     seed: int = 0
 
 
-def held_out(one: DecidedText) -> bool:
-    """Tell whether a text is kept for measuring; it is the same at each Teach.
-
-    Examples:
-        >>> from spacy_psa.studio.active_learning.decisions import Decided
-        >>> from spacy_psa.studio.active_learning.store import StoredText
-        >>> from spacy_psa.studio.active_learning.tokens import Tokens
-        >>> tokens = Tokens(("Go",), (False,), (True,))
-        >>> [held_out(DecidedText(StoredText(n, tokens, {}), Decided())) for n in (4, 5)]
-        [False, True]
-    """
-    return one.text.number % HELD_OUT == 0
-
-
-def run(lesson: Lesson, told: TextIO) -> Taught:
-    """Teach a model, and save it if its score is not worse.
-
-    Args:
-        lesson: what to do.
-        told: gets a line of JSON after each epoch, and at the end.
+def run(lesson: Lesson, output: TextIO) -> Taught:
+    """Teach a model, and save it if its score is not worse; write the lines of JSON to `output`.
 
     Raises:
         InputError: if something is wrong with the data or the folders. Then nothing changes.
     """
 
-    def tell(**values: Any) -> None:
-        told.write(json.dumps(values) + "\n")
-        told.flush()
+    def write(**values: Any) -> None:
+        output.write(json.dumps(values) + "\n")
+        output.flush()
 
     nlp = load_pipeline(lesson.model, lesson.gpu_id)
     with open_store(lesson.store, reading=True) as store:
@@ -92,13 +73,15 @@ def run(lesson: Lesson, told: TextIO) -> Taught:
             dev,
             replayed=replayed,
             seed=lesson.seed,
-            told=lambda progress: tell(**progress._asdict(), of=EPOCHS),
+            on_epoch=lambda epoch, score, before: write(
+                epoch=epoch, score=score, before=before, of=EPOCHS
+            ),
         )
         if taught.taken:
             nlp.to_disk(new)
             sync_tree(new)
             replace(lesson.output, new)
-    tell(taken=taught.taken, **taught._asdict(), texts=len(decided), dev=len(dev))
+    write(taken=taught.taken, **taught._asdict(), texts=len(decided), dev=len(dev))
     return taught
 
 
@@ -107,25 +90,26 @@ def _decided(store: AnnotationStore, nlp: Language, lesson: Lesson) -> tuple[lis
     component = store.component
     assert component is not None
     every = list(decided_texts(store, None, ExportCounts()))
-    if component.spans_key is not None:  # a chunker takes no gaps
-        every = [one for one in every if one.complete]
-    alone = lesson.dev is None
-    train = [one for one in every if not (alone and held_out(one))]
-    dev = [one for one in every if alone and held_out(one) and one.complete]
-    if alone and not dev:
+    if component.spans_key is not None:  # a chunker reads no gaps
+        every = [item for item in every if item.complete]
+    train, dev = every, []
+    if lesson.dev is None:  # the same texts are kept for measuring at each Teach
+        train = [item for item in every if item.text.number % HELD_OUT]
+        dev = [item for item in every if item.text.number % HELD_OUT == 0 and item.complete]
+    if lesson.dev is None and not dev:
         raise InputError(
             f"Teach has nothing to measure by: one text in {HELD_OUT} is kept for that, and none "
             "of these is complete yet; complete more texts, or start the server with --dev"
         )
     return (
-        [reference_doc(one, component, nlp.vocab) for one in train],
-        [reference_doc(one, component, nlp.vocab) for one in dev],
+        [reference_doc(item, component, nlp.vocab) for item in train],
+        [reference_doc(item, component, nlp.vocab) for item in dev],
     )
 
 
 @contextmanager
 def _folder(output: Path) -> Iterator[Path]:
-    """Yield an empty folder beside the output, which is gone at the end; unwritable is an error."""
+    """Yield an empty folder next to the output, and remove it at the end."""
     new = beside(output, NEW)
     with unwritable_as_input_error(output):
         shutil.rmtree(new, ignore_errors=True)
@@ -138,14 +122,14 @@ def _folder(output: Path) -> Iterator[Path]:
 
 def main() -> None:
     """Read a lesson from the input, and do it."""
-    told, sys.stdout = sys.stdout, sys.stderr  # nothing else may write among the lines
+    output, sys.stdout = sys.stdout, sys.stderr  # nothing else may write among the lines
     if hasattr(os, "nice"):
         os.nice(10)  # the server answers clicks meanwhile
     try:
-        run(Lesson.model_validate_json(sys.stdin.readline()), told)
+        run(Lesson.model_validate_json(sys.stdin.readline()), output)
     except (InputError, MemoryError) as error:
         why = " ".join(str(error).split()) or "the memory does not suffice"
-        told.write(json.dumps({"error": why}) + "\n")
+        output.write(json.dumps({"error": why}) + "\n")
 
 
 if __name__ == "__main__":

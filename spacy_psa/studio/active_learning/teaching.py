@@ -24,34 +24,13 @@ PATIENCE = 3
 """Epochs without a better score after which training ends."""
 BATCH = 8
 STEPS = 16
-"""The least number of batches between two looks at the score; few texts are taken several times."""
+"""The least number of batches between two looks at the score; few texts are used several times."""
 REPLAYED = 4
 """Documents of other training data in an epoch for each one that was decided."""
 
 
-class Progress(NamedTuple):
-    """How far a training is.
-
-    Examples:
-        >>> Progress(2, 0.91, 0.9).epoch
-        2
-    """
-
-    epoch: int
-    """The number of epochs done."""
-    score: float
-    """The score on development data after it."""
-    before: float
-    """The score before the training."""
-
-
 class Taught(NamedTuple):
-    """What a training has reached.
-
-    Examples:
-        >>> Taught(0.9, 0.92).taken
-        True
-    """
+    """The scores of a training."""
 
     before: float
     """The score on development data before it."""
@@ -60,7 +39,7 @@ class Taught(NamedTuple):
 
     @property
     def taken(self) -> bool:
-        """Whether the new weights are taken: their score is not worse."""
+        """Whether the new weights stay: their score is not worse."""
         return self.score >= self.before
 
 
@@ -72,7 +51,7 @@ def teach(
     *,
     replayed: Sequence[Doc] = (),
     seed: int = 0,
-    told: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: Callable[[int, float, float], None] = lambda epoch, score, before: None,
 ) -> Taught:
     """Train a component of a pipeline on docs that may be annotated in part.
 
@@ -81,13 +60,13 @@ def teach(
 
     Args:
         nlp: the pipeline.
-        name: the name of the component, a `crf_ner` or `crf_chunker`. A tok2vec or transformer that
+        name: the component, a `crf_ner` or `crf_chunker`. A tok2vec or transformer that
             it listens to learns with it.
         decided: docs with missing and wrong spans, as `reference_doc` makes them.
         dev: gold docs to measure by. Predictions over missing tokens do not count.
-        replayed: other gold docs, of which each epoch takes some, against forgetting.
+        replayed: other gold docs, of which each epoch uses some, against forgetting.
         seed: of the order of the docs.
-        told: called after each epoch.
+        on_epoch: called after each epoch with its number, its score, and the score before all.
 
     Raises:
         InputError: if there is nothing to learn from or to measure by, a label is not known, the
@@ -96,7 +75,7 @@ def teach(
     if not decided:
         raise InputError("Teach has no decided text to learn from: decide about some first")
     if not dev:
-        raise InputError("Teach has no development data to measure by: give --dev")
+        raise InputError("Teach has no development data to measure by: use --dev")
     trained = _trained(nlp, name)
     measured, examples, others = (
         with_upstream(nlp, name, map(_unannotated, docs), without=trained)
@@ -114,7 +93,7 @@ def teach(
         for epoch in range(1, EPOCHS + 1):
             for part in _batches(examples, others, random):
                 losses = nlp.update(
-                    [_fresh(one) for one in part], sgd=optimizer, drop=settings["dropout"]
+                    [_fresh(example) for example in part], sgd=optimizer, drop=settings["dropout"]
                 )
                 if not math.isfinite(sum(losses.values())):
                     raise InputError(
@@ -123,7 +102,7 @@ def teach(
                     )
                 optimizer.step_schedules()
             score = _score(nlp, name, trained, measured)
-            told(Progress(epoch, score, before))
+            on_epoch(epoch, score, before)
             since = 0 if score > best else since + 1
             if score >= best:
                 best, weights, taken = score, _weights(nlp, trained), True
@@ -146,7 +125,7 @@ def _batches(
 
 
 def _trained(nlp: Language, name: str) -> list[str]:
-    """Find what learns: the component, and what it listens to."""
+    """Find the components that learn: the named one, and those that it listens to."""
     heard = {
         other: {node.upstream_name for node in listeners(model)}
         for other, pipe in nlp.pipeline
@@ -154,9 +133,9 @@ def _trained(nlp: Language, name: str) -> list[str]:
     }
     earlier = nlp.pipe_names[: nlp.pipe_names.index(name)]
     upstream = [
-        one
-        for one in earlier
-        if heard[name] & {one, "*"} and getattr(nlp.get_pipe(one), "listeners", None)
+        other
+        for other in earlier
+        if heard[name] & {other, "*"} and getattr(nlp.get_pipe(other), "listeners", None)
     ]
     sharing = [
         other for other, names in heard.items() if other != name and names & {*upstream, "*"}
@@ -164,7 +143,7 @@ def _trained(nlp: Language, name: str) -> list[str]:
     if upstream and sharing:
         raise InputError(
             f"{name} shares {', '.join(upstream)} with {', '.join(sharing)}, which Teach would "
-            "change: give it one of its own (nlp.replace_listeners) and save the pipeline"
+            f"change: copy it into {name} (nlp.replace_listeners) and save the pipeline"
         )
     return [*upstream, name]
 
@@ -181,8 +160,8 @@ def _score(nlp: Language, name: str, trained: list[str], examples: list[Example]
     """Compute the score by which spaCy chooses a model, for one component."""
     fresh = [_fresh(example) for example in examples]
     docs: Iterable[Doc] = (example.predicted for example in fresh)
-    for one in trained:
-        docs = _annotated(nlp.get_pipe(one), docs)
+    for each in trained:
+        docs = _annotated(nlp.get_pipe(each), docs)
     for example, doc in zip(fresh, docs, strict=True):
         example.predicted = doc
     default = nlp.get_pipe_meta(name).default_score_weights or {}
@@ -191,7 +170,7 @@ def _score(nlp: Language, name: str, trained: list[str], examples: list[Example]
     if all(scores.get(key) is None for key in weights):
         raise InputError(
             f"the development data has no annotation that {name} predicts, so Teach cannot measure "
-            "by it: give --dev a file with some, and the component its scorer"
+            "by it: use a file with some for --dev, and the scorer of the component"
         )
     return sum(float(scores.get(key) or 0) * weight for key, weight in weights.items())
 

@@ -1,6 +1,5 @@
 """The tokens and sentences of a text that people annotate."""
 
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from spacy.language import Language
@@ -13,14 +12,7 @@ STARTS = "token.is_sent_start"
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text, which decisions count; they do not change with the model.
-
-    Examples:
-        >>> import spacy
-        >>> tokens = Tokens.of(spacy.blank("en")("Ada left."))
-        >>> tokens.text, tokens.words
-        ('Ada left.', ('Ada', 'left', '.'))
-    """
+    """The tokens of a text. Decisions count them; they do not change with the model."""
 
     words: tuple[str, ...]
     spaces: tuple[bool, ...]
@@ -52,27 +44,15 @@ class Tokens(NamedTuple):
         )
 
 
-def split_into_sentences(nlp: Language, before: str, docs: Iterable[Doc]) -> Iterator[Doc]:
-    """Give docs the sentences that a component of a pipeline sees.
+def split_into_sentences(nlp: Language, before: str, doc: Doc) -> Doc:
+    """Set the sentences that a component of a pipeline sees, unless the doc has some.
 
     Args:
-        nlp: the pipeline.
         before: the name of the component.
-        docs: the docs. Sentences that are on them stay.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> _ = nlp.add_pipe("sentencizer")
-        >>> ner = nlp.add_pipe("crf_ner")
-        >>> docs = [nlp.make_doc("Ada left. Bob stayed.")]
-        >>> [len(list(doc.sents)) for doc in split_into_sentences(nlp, "crf_ner", docs)]
-        [2]
     """
     earlier = nlp.pipeline[: nlp.pipe_names.index(before)]
     splits = any(STARTS in nlp.get_pipe_meta(name).assigns for name, _ in earlier)
-    for doc in docs:
-        if splits and not doc.has_annotation("SENT_START"):
-            for _, pipe in earlier:
-                doc = pipe(doc)
-        yield doc
+    if splits and not doc.has_annotation("SENT_START"):
+        for _, pipe in earlier:
+            doc = pipe(doc)
+    return doc

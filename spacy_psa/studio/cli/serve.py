@@ -8,9 +8,7 @@ from urllib.parse import quote
 import typer
 
 from spacy_psa.errors import InputError
-from spacy_psa.studio.active_learning.order import Order
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from spacy_psa.studio.active_learning.queue import Order
 
 
 def serve(
@@ -83,12 +81,11 @@ def serve(
     try:
         import uvicorn
 
-        from spacy_psa.studio.server.annotate import annotate_view
-        from spacy_psa.studio.server.annotate_plan import AnnotatePlan
+        from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
         from spacy_psa.studio.server.app import create_app
         from spacy_psa.studio.server.compare import compare_view
+        from spacy_psa.studio.server.guard import LOOPBACK, Settings
         from spacy_psa.studio.server.models import ServedModel
-        from spacy_psa.studio.server.settings import Settings
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("spacy_psa"):
             raise

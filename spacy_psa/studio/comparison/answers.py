@@ -15,8 +15,7 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_batches, unannotated
-from spacy_psa.studio.comparison.gold import Gold
-from spacy_psa.studio.comparison.units import Component, Unit
+from spacy_psa.studio.comparison.units import Component, Gold, Unit
 
 BATCH = 4000
 """The least number of tokens in a batch; few enough for a server to do other work between."""

@@ -13,17 +13,17 @@ from spacy_psa.scoring.calibration import Judged, reliability, summary
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.sentence_counts import Count, by_length
 from spacy_psa.studio.comparison.answers import Answers
-from spacy_psa.studio.comparison.gold import read_gold
 from spacy_psa.studio.comparison.matching import RIGHT, WRONG, Case, cases, confusion, match
 from spacy_psa.studio.comparison.scores import (
     CLASSES,
+    Counts,
     by_seen,
-    count,
+    count_table,
     read_seen,
-    score_table,
+    score_rows,
     significance,
 )
-from spacy_psa.studio.comparison.units import Component, Unit, find_component
+from spacy_psa.studio.comparison.units import Component, Unit, find_component, read_gold
 
 FORMAT = 1
 Step = tuple[str, Callable[[], None]]
@@ -98,6 +98,7 @@ class Comparison:
         labels = sorted(
             {unit[2] for every in (gold.units, *predicted) for own in every for unit in own}
         )
+        table = count_table(gold.units, predicted, labels)
         errors: list[tuple[int, Case]] = []
         for number, sentence in enumerate(zip(*pairs, strict=True)):
             errors += [(number, case) for case in cases(sentence)]
@@ -119,11 +120,11 @@ class Comparison:
             ],
             "labels": labels,
             "kinds": list(WRONG),
-            "scores": [row._asdict() for row in score_table(gold.units, predicted)],
-            "p_value": significance(gold.units, predicted),
+            "scores": score_rows(table, labels),
+            "p_value": significance(table),
             "confusion": [confusion((p for own in each for p in own), labels) for each in pairs],
             "calibration": [self._calibration(i, own) for i, own in enumerate(predicted)],
-            "lengths": [self._by_length(own) for own in predicted],
+            "lengths": [self._by_length(counts[0]) for counts in table],
             "seen": self._by_seen(predicted),
             "sentences": {number: self._sentence(number, predicted) for number, _ in errors},
             "errors": [self._error(number, case) for number, case in errors],
@@ -141,9 +142,9 @@ class Comparison:
         judged = Judged(numpy.array(sure, dtype=float), numpy.array(right, dtype=bool), missed)
         return {**summary(judged), "bins": [bin._asdict() for bin in reliability(judged)]}
 
-    def _by_length(self, predicted: list[list[Unit]]) -> list[Row]:
+    def _by_length(self, table: Counts) -> list[Row]:
         lengths = [end - start for start, end in self._gold.sentences]
-        counts = [count(a, b) for a, b in zip(self._gold.units, predicted, strict=True)]
+        counts = [Count(*row) for row in table.astype(int).tolist()]
         return [
             _counted(each.name, each.units) | {"sentences": each.sentences}
             for each in by_length(zip(lengths, counts, strict=True))

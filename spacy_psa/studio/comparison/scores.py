@@ -1,6 +1,6 @@
 """Precision, recall and F1 of models: overall, by type, and by what training data had."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,62 +18,23 @@ Counts = NDArray[numpy.float64]
 CLASSES = ("seen with this type", "all words seen", "a word not seen")
 
 
-class Scores(NamedTuple):
-    """The scores of models for all units, or for those of one type."""
+def count_table(
+    gold: Sequence[Sequence[Unit]],
+    models: Sequence[Sequence[Sequence[Unit]]],
+    labels: Sequence[str],
+) -> Counts:
+    """Count the units of each sentence, (models, 1 + labels, sentences, 3).
 
-    label: str | None
-    """The type; None for all."""
-    gold: int
-    """The number of gold units."""
-    models: list[dict[str, Any]]
-    """For each model `p`, `r` and `f`, each with `value` and `interval`, and its counts."""
-    difference: dict[str, Any] | None
-    """F1 of the first model less that of the second, with its interval; None for one model."""
-
-
-def count(gold: Iterable[Unit], predicted: Iterable[Unit]) -> Count:
-    """Count the units of a sentence."""
-    a, b = set(gold), set(predicted)
-    return Count(len(a & b), len(b), len(a))
-
-
-def score_table(
-    gold: Sequence[Sequence[Unit]], models: Sequence[Sequence[Sequence[Unit]]]
-) -> list[Scores]:
-    """Score models by the units of each sentence: a row for all units, then one for each type.
-
-    Intervals are 95% bootstrap intervals over sentences. All models and types share the draws, so
-    that differences are paired.
+    The first row is that of all labels; the numbers are those of a `Count`.
     """
-    every = [gold, *models]
-    labels = sorted({unit[2] for sentences in every for units in sentences for unit in units})
     place = {label: i for i, label in enumerate(labels, 1)}
-    rows = len(place) + 1  # the first is that of all labels
-    table = numpy.zeros((len(models), rows, len(gold), 3))
-    for m, own in enumerate(models):
-        for i, kinds in enumerate(_kinds(gold, own)):
+    table = numpy.zeros((len(models), 1 + len(labels), len(gold), 3))
+    for m, predicted in enumerate(models):
+        for i, kinds in enumerate(_kinds(gold, predicted)):
             for kind, units in enumerate(kinds):
-                for unit in units:
-                    table[m, [0, place[unit[2]]], i, kind] += 1
-    drawn = resampled_sums(table.reshape(len(models) * rows, len(gold), 3))
-    drawn = drawn.reshape(-1, len(models), rows, 3)
-    sums = table.sum(2)
-    return [_row(label, sums[:, i], drawn[:, :, i]) for i, label in enumerate([None, *labels])]
-
-
-def significance(
-    gold: Sequence[Sequence[Unit]], models: Sequence[Sequence[Sequence[Unit]]]
-) -> float | None:
-    """Compute the p-value of the difference in F1 of two models; None for one model.
-
-    This is a paired permutation test over sentences, two-sided.
-    """
-    if len(models) != 2:
-        return None
-    first, second = (
-        numpy.array([[count(a, b) for a, b in zip(gold, own)]], dtype=float) for own in models
-    )
-    return sentence_p_value(first, second)
+                for _, _, label in units:
+                    table[m, [0, place[label]], i, kind] += 1
+    return table
 
 
 def _kinds(
@@ -83,7 +44,22 @@ def _kinds(
     return [({*a} & {*b}, {*b}, {*a}) for a, b in zip(gold, predicted, strict=True)]
 
 
-def _row(label: str | None, sums: Counts, drawn: Counts) -> Scores:
+def score_rows(table: Counts, labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Score models by a `count_table`: a row for all units (label None), then one for each type.
+
+    A row has the number of gold units; for each model `p`, `r` and `f`, each with `value` and
+    `interval`, and its `counts`; and the `difference` of two models in F1.
+
+    Intervals are 95% bootstrap intervals over sentences. All models and types share the draws, so
+    that differences are paired.
+    """
+    models, rows, sentences, _ = table.shape
+    drawn = resampled_sums(table.reshape(models * rows, sentences, 3)).reshape(-1, models, rows, 3)
+    sums = table.sum(2)
+    return [_row(label, sums[:, i], drawn[:, :, i]) for i, label in enumerate([None, *labels])]
+
+
+def _row(label: str | None, sums: Counts, drawn: Counts) -> dict[str, Any]:
     values, draws = _prf(sums), _prf(drawn)
     models = [
         {
@@ -101,7 +77,7 @@ def _row(label: str | None, sums: Counts, drawn: Counts) -> Scores:
             "value": float(values["f"][0] - values["f"][1]),
             "interval": interval(draws["f"][:, 0] - draws["f"][:, 1]),
         }
-    return Scores(label, int(sums[0, 2]), models, difference)
+    return {"label": label, "gold": int(sums[0, 2]), "models": models, "difference": difference}
 
 
 def _prf(counts: Counts) -> dict[str, NDArray[numpy.float64]]:
@@ -111,6 +87,14 @@ def _prf(counts: Counts) -> dict[str, NDArray[numpy.float64]]:
         name: numpy.divide(right, whole, out=numpy.zeros_like(right), where=whole > 0)
         for name, whole in (("p", counts[..., 1]), ("r", counts[..., 2]))
     } | {"f": f1(counts)}
+
+
+def significance(table: Counts) -> float | None:
+    """Compute the p-value of the difference in F1 of two models; None for one model.
+
+    This is a paired permutation test over sentences, two-sided.
+    """
+    return sentence_p_value(table[0, :1], table[1, :1]) if len(table) == 2 else None
 
 
 class Seen(NamedTuple):

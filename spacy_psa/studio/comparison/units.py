@@ -1,18 +1,24 @@
-"""Which units are compared: the entities, the spans of a group or the tags of a component."""
+"""The units that are compared: the entities, spans of a group or tags of docs and components."""
 
+from bisect import bisect_right
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
+from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chunker import CRFChunker
 from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.sentences import sentence_bounds
 
 Unit = tuple[int, int, str]
 """Start, end and label, over the tokens of a doc, of a sentence or of a corpus."""
@@ -41,6 +47,55 @@ class Units(NamedTuple):
         if self.kind == "entities":
             return numpy.array([t.ent_iob != 0 for t in doc], dtype=bool)
         return numpy.full(len(doc), self.key in doc.spans)
+
+
+class Gold(NamedTuple):
+    """A gold corpus. Units and sentences count the tokens of the whole corpus."""
+
+    words: list[str]
+    spaces: list[str]
+    """The space, or nothing, after each word."""
+    sentences: list[tuple[int, int]]
+    """The first token of each sentence, and the token after its last."""
+    units: list[list[Unit]]
+    """The gold units of each sentence, in which they begin."""
+    known: NDArray[numpy.bool_]
+    """(tokens,) whether the token is annotated."""
+    documents: int
+
+    def by_sentence(self, units: Iterable[Unit]) -> list[list[Unit]]:
+        """Assign units to the sentences in which they begin, without those on unknown tokens."""
+        starts = [start for start, _ in self.sentences]
+        own: list[list[Unit]] = [[] for _ in starts]
+        for unit in units:
+            if self.known[unit[0] : unit[1]].all():
+                own[bisect_right(starts, unit[0]) - 1].append(unit)
+        return own
+
+
+def read_gold(path: Path, units: Units) -> Gold:
+    """Read a corpus, a `.spacy` file or a folder of them.
+
+    Raises:
+        InputError: if there is no such file, it is not a `.spacy` file, or nothing is annotated.
+    """
+    words: list[str] = []
+    spaces: list[str] = []
+    sentences: list[tuple[int, int]] = []
+    annotated: list[Unit] = []
+    known = [numpy.zeros(0, dtype=bool)]
+    documents = 0
+    for doc in read_docbins(path, Vocab()):
+        at, documents = len(words), documents + 1
+        words += [token.text for token in doc]
+        spaces += [token.whitespace_ for token in doc]
+        sentences += [(at + start, at + end) for start, end in sentence_bounds(doc) if end > start]
+        annotated += [(at + start, at + end, label) for start, end, label in units.of(doc)]
+        known.append(units.known(doc))
+    if not annotated:
+        raise InputError(f"{path}: no gold {units.kind} in it; use a file with annotated documents")
+    gold = Gold(words, spaces, sentences, [], numpy.concatenate(known), documents)
+    return gold._replace(units=gold.by_sentence(annotated))
 
 
 class Component(NamedTuple):

@@ -1,6 +1,7 @@
 """The answers of a component about a text, as plain data for the page."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -39,29 +40,13 @@ class Evidence(BaseModel):
     required: bool = Field(True, description="Whether the span is there or not.")
 
 
-def chain_answer(
-    pipe: SequenceLabeler,
-    analyses: DocAnalyses,
-    evidence: Sequence[Evidence],
-    chosen: Iterable[int],
-    k: int,
-) -> dict[int, Row]:
-    """Answer for a component of spans or tags.
-
-    Args:
-        pipe: the component.
-        analyses: the analyses of the doc.
-        evidence: what is known.
-        chosen: the sentences to answer for.
-        k: number of analyses of a sentence.
-
-    Raises:
-        InputError: if the evidence contradicts itself, and for labels that are not known.
-    """
-    given = analyses
-    if evidence:
-        given = analyses.given(**pipe.of_spans(analyses.doc, *_split(evidence)))
-    return chain_rows(pipe, analyses, given, chosen, k)
+def split_evidence(evidence: Iterable[Evidence]) -> tuple[list[Span], list[Span]]:
+    """Separate the spans that must be there from those that must not."""
+    required: list[Span] = []
+    forbidden: list[Span] = []
+    for each in evidence:
+        (required if each.required else forbidden).append((each.start, each.end, each.label))
+    return required, forbidden
 
 
 def chain_rows(
@@ -71,39 +56,33 @@ def chain_rows(
     chosen: Iterable[int],
     k: int,
 ) -> dict[int, Row]:
-    """Read the answers for some sentences.
+    """Answer for a component of spans or tags.
 
     Args:
         pipe: the component.
         analyses: the analyses of the doc.
         given: the same, given what is known.
-        chosen: the sentences to answer for.
+        chosen: the numbers of the sentences to answer for.
         k: number of analyses of a sentence.
     """
-    before = list(zip(analyses.starts, analyses.sentences))
-    after = list(zip(given.starts, given.sentences))
     bounds = sentence_bounds(analyses.doc)
-    found = {}
+    rows = {}
     for i in chosen:
-        start, end = bounds[i]
-        own = [part for part in after if start <= part[0] < end]
-        found[i] = _sentence(pipe, own, k)
+        first, last = _between(analyses.starts, *bounds[i])
+        own = list(zip(analyses.starts[first:last], given.sentences[first:last]))
+        rows[i] = _sentence(pipe, own, k)
         # The promise is for texts of which nothing is known.
         if own and pipe.coverage and given is analyses:
-            found[i]["sets"] = _sets(pipe, own)
-        known = sum(part.log_partition for _, part in own)
-        gain = known - sum(part.log_partition for first, part in before if start <= first < end)
-        found[i]["evidence"] = math.exp(min(gain, 0.0))
-    return found
+            rows[i]["sets"] = _sets(pipe, own)
+        gain = sum(part.log_partition for _, part in own)
+        gain -= sum(part.log_partition for part in analyses.sentences[first:last])
+        rows[i]["evidence"] = math.exp(min(gain, 0.0))
+    return rows
 
 
-def _split(evidence: Iterable[Evidence]) -> tuple[list[Span], list[Span]]:
-    """Give the spans that must be there, and those that must not."""
-    required: list[Span] = []
-    forbidden: list[Span] = []
-    for one in evidence:
-        (required if one.required else forbidden).append((one.start, one.end, one.label))
-    return required, forbidden
+def _between(starts: Sequence[int], start: int, end: int) -> tuple[int, int]:
+    """Find the sentences that begin between two tokens, as the first and the one after the last."""
+    return bisect_left(starts, start), bisect_left(starts, end)
 
 
 def _sentence(pipe: SequenceLabeler, parts: Sequence[Part], k: int) -> Row:
@@ -144,7 +123,7 @@ def _items(
 
 
 def _sets(pipe: SequenceLabeler, parts: Sequence[Part]) -> Row:
-    """The spans or tags of which the true ones are with the probability that was promised."""
+    """List the spans or tags that hold the true ones with the probability that was promised."""
     coverage = pipe.coverage
     assert coverage is not None
     items: list[Any] = []
@@ -171,7 +150,7 @@ def _entropies(marginals: Any) -> Any:
     return abs(-(marginals * logs).sum(1))
 
 
-def parser_answer(
+def parser_rows(
     parser: ConstituencyParser,
     doc: Doc,
     bounds: Bounds,
@@ -186,25 +165,35 @@ def parser_answer(
 
     Args:
         parser: the component.
-        doc: the doc, as the pipeline gives it to the component.
-        bounds: the sentences to answer for, each of which may be several of the doc.
+        doc: the doc that the component sees in the pipeline.
+        bounds: the sentences of the page, each of which may be several of the doc.
         evidence: the constituents that must or must not be there.
-        chosen: the numbers of these that are asked for.
+        chosen: the numbers of the sentences to answer for.
         k: number of trees of a sentence.
 
     Raises:
         InputError: if the evidence contradicts itself, and for labels that are not known.
     """
     own = sentence_bounds(doc)
+    starts = [start for start, _ in own]
     _check_within(parser, doc, evidence, own)
-    parts = {i: [j for j, (start, _) in enumerate(own) if _holds(bounds[i], start)] for i in chosen}
-    asked = {i: _split(one for one in evidence if _is_in(one, bounds[i])) for i in chosen}
+    parts, asked = {}, {}
+    for i in chosen:
+        start, end = bounds[i]
+        # A text without tokens has one sentence, which is empty.
+        parts[i] = range(*_between(starts, start, max(end, start + 1)))
+        asked[i] = list[Evidence]()
+    shown = [start for start, _ in bounds]
+    for each in evidence:
+        i = bisect_right(shown, each.start) - 1
+        if i in asked and each.end <= bounds[i][1]:
+            asked[i].append(each)
     # The sentences without evidence are decoded together.
-    groups = [[i] for i, known in asked.items() if any(known)]
-    groups.append([i for i, known in asked.items() if not any(known)])
-    found = {}
+    groups = [[i] for i, known in asked.items() if known]
+    groups.append([i for i, known in asked.items() if not known])
+    rows = {}
     for numbers in filter(None, groups):
-        require, forbid = asked[numbers[0]]
+        require, forbid = split_evidence(asked[numbers[0]])
         together = [j for i in numbers for j in parts[i]]
         decoding = parser.decode(doc, require=require, forbid=forbid, k=k, sentences=together)
         sure = math.exp(min(decoding.log_evidence, 0.0))
@@ -212,8 +201,8 @@ def parser_answer(
             trees = [
                 _trees(doc, own[j], decoding.trees[j], decoding.constituents[j]) for j in parts[i]
             ]
-            found[i] = {"trees": _together(trees, k), "evidence": sure}
-    return found
+            rows[i] = {"trees": _together(trees, k), "evidence": sure}
+    return rows
 
 
 def _together(parts: list[list[Row]], k: int) -> list[Row]:
@@ -221,7 +210,7 @@ def _together(parts: list[list[Row]], k: int) -> list[Row]:
     if len(parts) == 1:
         return parts[0]
     parts = [own for own in parts if own]  # a sentence that is too long has no tree
-    scores = [numpy.log([one["probability"] for one in own]) for own in parts]
+    scores = [numpy.log([row["probability"] for row in own]) for own in parts]
     return [
         {
             "probability": math.exp(log_prob),
@@ -231,53 +220,39 @@ def _together(parts: list[list[Row]], k: int) -> list[Row]:
     ]
 
 
-def _holds(bounds: tuple[int, int], start: int) -> bool:
-    return bounds[0] <= start < bounds[1] or bounds == (start, start)
-
-
-def _is_in(one: Evidence, bounds: tuple[int, int]) -> bool:
-    return bounds[0] <= one.start and one.end <= bounds[1]
-
-
 def _trees(doc: Doc, bounds: tuple[int, int], ranked: Any, constituents: Any) -> list[Row]:
     """Nest the trees of a sentence, with the probabilities of their constituents."""
     words = [i for i in range(*bounds) if not doc[i].is_space]
-    found = []
+    rows = []
     for (log_prob, tree), nodes in zip(ranked, constituents, strict=True):
         sure = {(start, end, label): round(p, 5) for start, end, label, p in nodes}
-        root = _nested(tree, iter(words), sure)
-        found.append({"probability": math.exp(log_prob), "tree": root})
-    return found
+        root, _, _ = _nested(tree, iter(words), sure)
+        rows.append({"probability": math.exp(log_prob), "tree": root})
+    return rows
 
 
 def _check_within(
     parser: ConstituencyParser, doc: Doc, evidence: Iterable[Evidence], bounds: Bounds
 ) -> None:
     """Check that constituents that must be there are in the doc, each within one sentence."""
-    for one in evidence:
-        start, end, _ = checked_span(parser.name, doc, (one.start, one.end))
-        if one.required and not any(first <= start and end <= last for first, last in bounds):
+    ends = [end for _, end in bounds]
+    for each in evidence:
+        start, end, _ = checked_span(parser.name, doc, (each.start, each.end))
+        if each.required and end > ends[bisect_right(ends, start)]:
             raise InputError(
                 f"{parser.name}: {doc[start:end].text!r} is required, but a sentence ends inside "
                 "of it, so no tree has it: leave it out"
             )
 
 
-def _nested(tree: Any, words: Iterator[int], sure: dict[tuple[int, int, str], float]) -> Any:
+def _nested(tree: Any, words: Iterator[int], sure: dict[Span, float]) -> tuple[Any, int, int]:
+    """Nest a tree, and find its first token and the one after its last."""
     if len(tree) == 1 and isinstance(tree[0], str):  # a word with its tag
-        return next(words)
-    children = [_nested(child, words, sure) for child in tree]
-    return [tree.label(), sure.get((*_ends(children), tree.label())), children]
-
-
-def _ends(children: list[Any]) -> tuple[int, int]:
-    """Find the first token below some trees, and the one after the last."""
-    first, last = children[0], children[-1]
-    while not isinstance(first, int):
-        first = first[2][0]
-    while not isinstance(last, int):
-        last = last[2][-1]
-    return first, last + 1
+        word = next(words)
+        return word, word, word + 1
+    below = [_nested(child, words, sure) for child in tree]
+    start, end, label = below[0][1], below[-1][2], tree.label()
+    return [label, sure.get((start, end, label)), [node for node, _, _ in below]], start, end
 
 
 def attention_rows(views: Iterable[View], start: int, end: int) -> list[Row]:
@@ -291,22 +266,22 @@ def attention_rows(views: Iterable[View], start: int, end: int) -> list[Row]:
     Raises:
         ValueError: if there is no view of these tokens.
     """
-    found: list[Row] = []
+    rows: list[Row] = []
     at = 0
     for view in views:
         n = len(view.sentence)
         first, last = max(start, at), min(end, at + n)
         for i, layer in enumerate(view.layers if first < last else []):
-            if i == len(found):
-                found.append({"attention": numpy.zeros((end - start,) * 2), "gate": None})
+            if i == len(rows):
+                rows.append({"attention": numpy.zeros((end - start,) * 2), "gate": None})
             inside, shown = slice(first - at, last - at), slice(first - start, last - start)
             weights = layer.attention.reshape(-1, n, n).mean(0)
-            found[i]["attention"][shown, shown] = weights[inside, inside].round(4)
+            rows[i]["attention"][shown, shown] = weights[inside, inside].round(4)
             if layer.gate is not None:
-                gate = found[i]["gate"] or [0.0] * (end - start)
+                gate = rows[i]["gate"] or [0.0] * (end - start)
                 gate[shown] = layer.gate.mean(1)[inside].tolist()
-                found[i]["gate"] = gate
+                rows[i]["gate"] = gate
         at += n
-    if not found:
+    if not rows:
         raise ValueError(f"there is no attention over the tokens {start} to {end}")
-    return [{**row, "attention": row["attention"].tolist()} for row in found]
+    return [{**row, "attention": row["attention"].tolist()} for row in rows]

@@ -1,8 +1,13 @@
-"""The view "Annotate": suggestions of a model, and what people decide about them."""
+"""The view "Annotate": suggestions of a model, and the decisions of people about them."""
 
 import asyncio
+import getpass
+import re
 import tempfile
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,21 +17,29 @@ from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, Field
 from spacy.language import Language
 
+from spacy_psa.annotation.input import MalformedLine, Reading, open_source
+from spacy_psa.errors import InputError
+from spacy_psa.loading import confident_pipe
 from spacy_psa.pipeline.chain.chunker import CRFChunker
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.studio.active_learning.decisions import Decided, Decision, Verdict
 from spacy_psa.studio.active_learning.export import export
 from spacy_psa.studio.active_learning.export_format import ENDINGS, ExportFormat
-from spacy_psa.studio.active_learning.queue import TextQueue
-from spacy_psa.studio.active_learning.store import AnnotationStore, Component, StoredText
-from spacy_psa.studio.active_learning.usefulness import usefulness
+from spacy_psa.studio.active_learning.queue import Order, TextQueue, usefulness
+from spacy_psa.studio.active_learning.store import (
+    AnnotationStore,
+    Component,
+    StoredText,
+    open_store,
+)
+from spacy_psa.studio.active_learning.teach_process import Lesson
+from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
 from spacy_psa.studio.server.analysis import chain_rows
-from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.app import STATIC, View, WithModel
+from spacy_psa.studio.server.models import ServedModel, shown_tokens
 from spacy_psa.studio.server.teacher import Teacher
-from spacy_psa.studio.server.views import View, WithModel
 
-STATIC = Path(__file__).parent / "static"
 CHUNK = 4  # texts whose usefulness is computed between two requests
 Row = dict[str, Any]
 
@@ -41,7 +54,7 @@ class AskedDecision(BaseModel):
 
 
 class Asker(BaseModel):
-    """Who asks."""
+    """The annotator who asks."""
 
     annotator: str = Field(min_length=1, max_length=100)
 
@@ -57,12 +70,6 @@ class Deciding(Asker):
 
     text: int
     decisions: list[AskedDecision] = Field(min_length=1)
-
-
-def component_of(pipe: SpanLabeler) -> Component:
-    """Describe a component for a store and its exports."""
-    key = pipe.spans_key if isinstance(pipe, CRFChunker) else None
-    return Component(pipe.name, tuple(pipe.labels), key)
 
 
 class Annotating:
@@ -97,12 +104,21 @@ class Annotating:
         """The texts that an annotator has decided completely."""
         return self._done.get(annotator, set())
 
-    def annotators(self) -> list[str]:
-        """Name all who have decided something."""
-        return sorted(name for name in self._done if self.store.count(name, self.component.name))
+    def about(self, annotator: str) -> Row:
+        """Describe the work, with the counts of an annotator."""
+        name = self.component.name
+        return {
+            "component": name,
+            "labels": self.component.labels,
+            "order": self.queue.order.value,
+            "annotator": annotator,
+            "annotators": sorted(own for own in self._done if self.store.count(own, name)),
+            "counts": self.counts(annotator),
+            "teach": self.teacher.status,
+        }
 
     def counts(self, annotator: str) -> Row:
-        """Count what an annotator has done."""
+        """Count the texts and decisions of an annotator."""
         skipped = self.store.skipped(annotator, self.component.name).keys()
         return {
             "texts": len(self._lengths),
@@ -113,19 +129,22 @@ class Annotating:
 
     def next(self, annotator: str) -> int | None:
         """Choose the next text of an annotator, not one that another has open."""
-        others = {text for name, text in self._open.items() if name != annotator}
-        by_others = set().union(*(d for name, d in self._done.items() if name != annotator))
-        skipped = self.store.skipped(annotator, self.component.name)
-        found = self.queue.next(self.done(annotator), skipped, others | by_others)
+        taken = {text for name, text in self._open.items() if name != annotator}
+        others = [done for name, done in self._done.items() if name != annotator]
+        number = self.queue.next(
+            self.done(annotator),
+            self.store.skipped(annotator, self.component.name),
+            avoided=lambda text: text in taken or any(text in done for done in others),
+        )
         self._open.pop(annotator, None)
-        if found is not None:
-            self._open[annotator] = found
+        if number is not None:
+            self._open[annotator] = number
         while len(self._open) > 1000:
             self._open.popitem(last=False)
-        return found
+        return number
 
-    def shown(self, text: StoredText, annotator: str, decided: Decided, model: ServedModel) -> Row:
-        """Analyse a text under what is decided, in the thread of the model.
+    def shown(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
+        """Analyse a text under everything that is decided, in the thread of the model.
 
         Raises:
             InputError: if no analysis agrees with all decisions.
@@ -134,22 +153,22 @@ class Annotating:
         with model.scored(text.tokens) as (doc, scores):
             pipe = model.nlp.get_pipe(name)
             given = scores[name].given(**decided.evidence) if decided != Decided() else scores[name]
-            if self.queue.order.value != "random":
+            if self.queue.order is not Order.random:
                 self.queue.put(text.number, usefulness(given, self.queue.order))
             bounds = sentence_bounds(doc)
             rows = chain_rows(pipe, scores[name], given, range(len(bounds)), 1)  # type: ignore[arg-type]
+            known = decided.tokens
+            sentences = [
+                {
+                    **shown_tokens(doc, i, (start, end)),
+                    "done": known.issuperset(range(start, end)),
+                    **rows[i],
+                }
+                for i, (start, end) in enumerate(bounds)
+            ]
             return {
                 "text": text.number,
-                "sentences": [
-                    {
-                        "number": i,
-                        "start": start,
-                        "tokens": [[token.text, token.whitespace_] for token in doc[start:end]],
-                        "done": decided.covers(end, start),
-                        **rows[i],
-                    }
-                    for i, (start, end) in enumerate(bounds)
-                ],
+                "sentences": sentences,
                 "accepted": decided.accepted,
                 "rejected": decided.rejected,
                 "outside": sorted(decided.outside),
@@ -161,31 +180,30 @@ class Annotating:
         (done.add if decided.covers(self._lengths[text]) else done.discard)(text)
 
     async def show(self, with_model: WithModel, number: int, annotator: str) -> Row:
-        """Answer with a text as it stands."""
+        """Answer with a text as it is decided so far."""
         text = self.store.text(number)
         decided = self.store.decided(number, annotator, self.component.name)
-        found = await with_model(None, partial(self.shown, text, annotator, decided))
-        return {**found, "counts": self.counts(annotator)}
+        shown = await with_model(None, partial(self.shown, text, decided))
+        return {**shown, "counts": self.counts(annotator)}
 
     async def decide(self, with_model: WithModel, asked: Deciding) -> Row:
-        """Save decisions, and answer with what follows from them.
+        """Save decisions, and answer with the text as it is decided then.
 
         Raises:
             InputError: if they contradict each other or those before; then none is saved.
         """
         name = self.component.name
         text = self.store.text(asked.text)
-        decisions = [Decision(**one.model_dump()) for one in asked.decisions]
-        decided = self.store.decided(asked.text, asked.annotator, name)
+        decisions = [Decision(**each.model_dump()) for each in asked.decisions]
         for decision in decisions:
             decision.check(len(text.tokens.words))
-            decided = decided.then(decision)
-        found = await with_model(None, partial(self.shown, text, asked.annotator, decided))
+        decided = self.store.decided(asked.text, asked.annotator, name).then(decisions)
+        shown = await with_model(None, partial(self.shown, text, decided))
         await asyncio.to_thread(self.store.decide, asked.text, asked.annotator, name, decisions)
         self._note(
             asked.text, asked.annotator, self.store.decided(asked.text, asked.annotator, name)
         )
-        return {**found, "counts": self.counts(asked.annotator)}
+        return {**shown, "counts": self.counts(asked.annotator)}
 
     async def undo(self, with_model: WithModel, annotator: str) -> Row:
         """Take the last decisions back, and answer with their text."""
@@ -200,38 +218,45 @@ class Annotating:
     # The queue
 
     async def refresh(self, with_model: WithModel) -> None:
-        """See to it that the queue is computed, some texts at a time, between the requests."""
-        if not self.queue.stale(1, self._done_by_all()):
+        """Begin to compute the queue, some texts at a time, between the requests."""
+        if self._refreshing is not None and not self._refreshing.done():
             return
-        if self._refreshing is None or self._refreshing.done():
-            await self._compute(with_model)
-            self._refreshing = asyncio.get_running_loop().create_task(self._rest(with_model))
+        numbers = self.queue.stale(self._is_done)
+        if numbers:
+            await self._compute(with_model, numbers[:CHUNK])
+            task = self._compute_all(with_model, numbers[CHUNK:])
+            self._refreshing = asyncio.get_running_loop().create_task(task)
 
-    async def _rest(self, with_model: WithModel) -> None:
-        while await self._compute(with_model):
-            await asyncio.sleep(0)
+    async def _compute_all(self, with_model: WithModel, numbers: list[int]) -> None:
+        while numbers:
+            version = self.queue.version
+            for i in range(0, len(numbers), CHUNK):
+                await self._compute(with_model, numbers[i : i + CHUNK])
+                await asyncio.sleep(0)
+                if self.queue.version != version:
+                    break
+            numbers = self.queue.stale(self._is_done)
 
-    async def _compute(self, with_model: WithModel) -> bool:
-        numbers = self.queue.stale(CHUNK, self._done_by_all())
+    async def _compute(self, with_model: WithModel, numbers: list[int]) -> None:
+        left = (n for n in numbers if self.queue.is_stale(n) and not self._is_done(n))
         texts = [
             (text, self.store.decided(text.number, self.annotator, self.component.name))
-            for text in self.store.texts(numbers)
+            for text in self.store.texts(left)
         ]
         if texts:
             await with_model(None, partial(self._put, texts))
-        return bool(texts)
 
     def _put(self, texts: list[tuple[StoredText, Decided]], model: ServedModel) -> None:
         for text, decided in texts:
             with model.scored(text.tokens, keep=False) as (_, scores):
-                found = scores[self.component.name]
+                analyses = scores[self.component.name]
                 if decided != Decided():
-                    found = found.given(**decided.evidence)
-                self.queue.put(text.number, usefulness(found, self.queue.order))
+                    analyses = analyses.given(**decided.evidence)
+                self.queue.put(text.number, usefulness(analyses, self.queue.order))
 
-    def _done_by_all(self) -> set[int]:
-        found = list(self._done.values())
-        return set.intersection(*found) if found else set()
+    def _is_done(self, text: int) -> bool:
+        """Check whether all annotators have decided a text."""
+        return bool(self._done) and all(text in done for done in self._done.values())
 
     async def replace(self, with_model: WithModel, nlp: Language) -> None:
         """Put another pipeline in the place of the one that is served, and renew the queue."""
@@ -241,11 +266,7 @@ class Annotating:
         self.queue.renew()
 
     def downloaded(self, form: ExportFormat, annotator: str | None) -> tuple[bytes, str]:
-        """Export to the bytes of a file.
-
-        Returns:
-            The bytes, and the name of the file.
-        """
+        """Export to a file, and return its bytes and its name."""
         name = f"{self.store.path.stem}{ENDINGS[form]}"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
@@ -253,12 +274,125 @@ class Annotating:
             return path.read_bytes(), name
 
 
-def annotate_view(work: Annotating) -> View:
-    """Make the view.
+@dataclass(frozen=True)
+class AnnotatePlan:
+    """The options of `serve` that belong to Annotate."""
+
+    file: Path
+    texts: Path | None = None
+    annotator: str | None = None
+    order: Order = Order.entropy
+    seed: int = 0
+    component: str | None = None
+    dev: Path | None = None
+    train: Path | None = None
+    gpu_id: int = -1
+
+    @property
+    def output(self) -> Path:
+        """The folder of the model that Teach makes, next to the file."""
+        return self.file.with_name(f"{self.file.stem}-model")
+
+    def open(self) -> AbstractContextManager[AnnotationStore]:
+        """Check the paths, and open the file.
+
+        Raises:
+            InputError: see `open_store`; and if another path does not exist.
+        """
+        for option, path in (("texts", self.texts), ("dev", self.dev), ("train", self.train)):
+            if path is not None and not path.exists():
+                raise InputError(f"--{option} {path}: there is no such file; check the path")
+        if self.output.exists() and not (self.output / "meta.json").exists():
+            raise InputError(
+                f"{self.output}: Teach would save its model here, and this is not a pipeline; move "
+                "it, or use another name for the file of decisions"
+            )
+        return open_store(self.file)
+
+    def notice(self, path: str) -> str:
+        """Warn that the served pipeline, at `path`, is not that of an earlier Teach; or ""."""
+        if not self.output.exists() or (Path(path).exists() and self.output.samefile(path)):
+            return ""
+        return (
+            f"{self.output} is the model of an earlier Teach, and the next Teach replaces it: "
+            "serve that model to go on from it"
+        )
+
+    @contextmanager
+    def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Iterator[Annotating]:
+        """Import the texts, and open the work on the file.
+
+        Args:
+            store: the open file.
+            model: the model that suggests.
+            path: the folder or package of its pipeline.
+
+        Raises:
+            InputError: if the model has no component of spans, or none that the decisions are
+                about; if a line of the texts cannot be read; if there is no text.
+        """
+        pipe = confident_pipe(model.nlp, self.component, "--component")
+        store.use(component_of(pipe))
+        if self.texts is not None:
+            store.add(read_texts(model.nlp, pipe.name, self.texts))
+        numbers = store.lengths()
+        if not numbers:
+            empty = f"{self.texts}: has no text" if self.texts else f"{store.path}: has no texts"
+            raise InputError(f"{empty}; use --texts with a file of one text a line, or JSON lines")
+        lesson = Lesson(
+            model=path,
+            store=self.file,
+            component=pipe.name,
+            output=self.output,
+            dev=self.dev,
+            train=self.train,
+            gpu_id=self.gpu_id,
+            seed=self.seed,
+        )
+        teacher = Teacher(lesson)
+        try:
+            queue = TextQueue(numbers, self.order, self.seed)
+            yield Annotating(store, queue, teacher, self.annotator or _own_name())
+        finally:
+            teacher.kill()
+
+
+def component_of(pipe: SpanLabeler) -> Component:
+    """Describe a component for a store and its exports."""
+    key = pipe.spans_key if isinstance(pipe, CRFChunker) else None
+    return Component(pipe.name, tuple(pipe.labels), key)
+
+
+def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens, dict[str, Any]]]:
+    """Yield the tokens of each text of a file, and the other keys of its record.
 
     Args:
-        work: the file and what belongs to it.
+        nlp: the pipeline that makes tokens, and sentences.
+        before: the name of the component that sees them.
+        path: the file: text, JSON lines, `.spacy` or tokens.
+
+    Raises:
+        InputError: if a line cannot be read; it is named.
     """
+    with open_source(path, Reading()) as source:
+        for record in source.records:
+            try:
+                doc = source.make_doc(nlp, record.content)
+            except MalformedLine as error:
+                raise InputError(f"{record.where}: {error}; correct the line") from error
+            doc = split_into_sentences(nlp, before, doc)
+            yield Tokens.of(doc), doc.user_data.get("meta", {})
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # the system may know no user
+        return "annotator"
+
+
+def annotate_view(work: Annotating) -> View:
+    """Make the view."""
 
     def routes(with_model: WithModel) -> APIRouter:
         router = APIRouter()
@@ -270,16 +404,7 @@ def annotate_view(work: Annotating) -> View:
         @router.get("/api/annotation")
         async def about(annotator: str | None = None) -> Row:
             """Describe the work: the labels, the order, counts of an annotator."""
-            name = annotator or work.annotator
-            return {
-                "component": work.component.name,
-                "labels": work.component.labels,
-                "order": work.queue.order.value,
-                "annotator": name,
-                "annotators": work.annotators(),
-                "counts": work.counts(name),
-                "teach": work.teacher.status,
-            }
+            return work.about(annotator or work.annotator)
 
         @router.post("/api/annotation/text")
         async def text(asked: AskedText) -> Row:
@@ -292,7 +417,7 @@ def annotate_view(work: Annotating) -> View:
 
         @router.post("/api/annotation/decide")
         async def decide(asked: Deciding) -> Row:
-            """Save decisions about a text, and show what follows from them."""
+            """Save decisions about a text, and show the text as it is decided then."""
             return await work.decide(with_model, asked)
 
         @router.post("/api/annotation/undo")
@@ -302,22 +427,23 @@ def annotate_view(work: Annotating) -> View:
 
         @router.get("/api/annotation/export", response_model=None)
         async def download(form: ExportFormat, annotator: str | None = None) -> Response:
-            """Download what is decided; without annotator, what all agree on."""
+            """Download the decisions of an annotator; without one, those on which all agree."""
             if form is ExportFormat.auto:
-                raise HTTPException(422, "Give a format.")
+                raise HTTPException(422, "Choose a format.")
             content, name = await asyncio.to_thread(work.downloaded, form, annotator)
-            held = {"Content-Disposition": f'attachment; filename="{_ascii(name)}"'}
+            safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+            held = {"Content-Disposition": f'attachment; filename="{safe}"'}
             return Response(content, media_type="application/octet-stream", headers=held)
 
         @router.post("/api/annotation/teach")
         async def teach() -> Row:
-            """Train the model on what is decided, in the background."""
+            """Train the model on all decisions, in the background."""
             work.teacher.start(partial(work.replace, with_model))
             return work.teacher.status
 
         @router.get("/api/annotation/teach")
         async def taught() -> Row:
-            """Say how the training stands."""
+            """Report the state of the training."""
             return work.teacher.status
 
         @router.post("/api/annotation/teach/stop")
@@ -329,7 +455,3 @@ def annotate_view(work: Annotating) -> View:
         return router
 
     return View("Annotate", "/annotate", routes)
-
-
-def _ascii(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in ".-_") else "_" for c in name)

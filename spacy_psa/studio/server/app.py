@@ -1,13 +1,15 @@
-"""The app of a server: its page and its HTTP interface."""
+"""The app of a server: its pages and its HTTP interface."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
@@ -18,14 +20,13 @@ from spacy_psa.annotation.rows import json_line
 from spacy_psa.errors import InputError
 from spacy_psa.studio.server.analysis import Evidence
 from spacy_psa.studio.server.batches import Batcher, QueueFull, Row
-from spacy_psa.studio.server.guard import Guard, TooLarge
-from spacy_psa.studio.server.metrics import Metrics
+from spacy_psa.studio.server.guard import Guard, Metrics, Settings, TooLarge, too_large
 from spacy_psa.studio.server.models import ServedModel
-from spacy_psa.studio.server.requests import HALF_A_PAIR, read_texts
-from spacy_psa.studio.server.settings import Settings
-from spacy_psa.studio.server.views import View
 
 STATIC = Path(__file__).parent / "static"
+HALF_A_PAIR = "The request has half of a surrogate pair: send whole characters."
+SURROGATE = re.compile("[\ud800-\udfff]")
+LINES = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
 TEXTS = {
     "content": {
         "application/json": {
@@ -40,7 +41,20 @@ TEXTS = {
         },
     }
 }
-Answer = TypeVar("Answer")
+WithModel = Callable[[str | None, Callable[[ServedModel], Any]], Awaitable[Any]]
+"""Calls a function with the model of a name (None: the first), in the thread of that model, within
+the time of a request."""
+
+
+class View(NamedTuple):
+    """A further page of a server and the requests that it makes."""
+
+    name: str
+    """The text of the links to it."""
+    path: str
+    """Its address, such as `/annotate`."""
+    router: Callable[[WithModel], APIRouter]
+    """Makes its routes: the page at `path`, and its interface below `/api` and `path`."""
 
 
 class AnalyseRequest(BaseModel):
@@ -48,7 +62,7 @@ class AnalyseRequest(BaseModel):
 
     text: str
     model: str | None = Field(None, description="The name of the model; by default the first.")
-    evidence: list[Evidence] = Field([], description="What is known, and counts for all answers.")
+    evidence: list[Evidence] = Field([], description="Spans that all answers agree with.")
     sentences: list[int] | None = Field(None, description="The sentences to answer for.")
     limit: int | None = Field(None, ge=1, description="Number of sentences to answer for.")
     k: int = Field(5, ge=1, le=50, description="Number of analyses of each sentence.")
@@ -65,33 +79,18 @@ class AttentionRequest(BaseModel):
 def create_app(
     models: Sequence[ServedModel], settings: Settings | None = None, views: Sequence[View] = ()
 ) -> Any:
-    """Make the app.
-
-    Args:
-        models: the pipelines, at least one; the first is the default.
-        settings: the limits.
-        views: more pages.
+    """Make the app of a server of some pipelines, at least one; the first is the default.
 
     Returns:
         An ASGI app.
-
-    Examples:
-        >>> import spacy
-        >>> from starlette.testclient import TestClient
-        >>> app = create_app([ServedModel("blank", spacy.blank("en"))])
-        >>> client = TestClient(app, "http://localhost")
-        >>> client.post("/api/annotate", json={"texts": ["Ada left."]}).json()["docs"]
-        [{'text': 'Ada left.', 'ents': []}]
     """
     settings = settings or Settings()
     metrics = Metrics()
-    batchers = {
-        model.name: Batcher(
-            model.annotate, settings.batch, settings.waiting, metrics.batches.observe
-        )
-        for model in models
-    }
     served = {model.name: model for model in models}
+    batchers = {
+        name: Batcher(model.annotate, settings.batch, settings.waiting, metrics.batches.observe)
+        for name, model in served.items()
+    }
     metrics.waiting.set_function(lambda: sum(batcher.waiting for batcher in batchers.values()))
 
     @asynccontextmanager
@@ -110,9 +109,7 @@ def create_app(
 
     def chosen(name: str | None) -> str:
         if name is not None and name not in served:
-            raise HTTPException(
-                404, f"There is no model {name!r}: take one of {', '.join(served)}."
-            )
+            raise HTTPException(404, f"There is no model {name!r}: use one of {', '.join(served)}.")
         return name or next(iter(served))
 
     async def in_time(answer: Any) -> Any:
@@ -141,6 +138,10 @@ def create_app(
         metrics.characters.inc(sum(map(len, texts)))
         return list(rows)
 
+    async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
+        model = served[chosen(name)]
+        return await in_time(batchers[model.name].call(partial(function, model)))
+
     @app.exception_handler(InputError)
     async def of_input(request: Request, error: InputError) -> Response:
         return JSONResponse({"detail": str(error)}, 422)
@@ -157,9 +158,7 @@ def create_app(
 
     @app.exception_handler(TooLarge)
     async def of_size(request: Request, error: TooLarge) -> Response:
-        return JSONResponse(
-            {"detail": f"The request has more than {settings.max_bytes:,} bytes: split it."}, 413
-        )
+        return too_large(settings)
 
     @app.post("/api/annotate", openapi_extra={"requestBody": TEXTS}, response_model=None)
     async def annotate(
@@ -186,10 +185,6 @@ def create_app(
                     yield json_line(row)
 
         return StreamingResponse(stream(), media_type="application/x-ndjson")
-
-    async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
-        model = served[chosen(name)]
-        return await in_time(batchers[model.name].call(partial(function, model)))
 
     @app.post("/api/analyse")
     async def analyse(asked: AnalyseRequest) -> Row:
@@ -220,12 +215,12 @@ def create_app(
 
     @app.get("/health")
     async def health() -> Row:
-        """Say that the server answers."""
+        """Check that the server answers."""
         return {"status": "ok", "version": __version__}
 
     @app.get("/metrics", response_model=None)
     async def counters() -> Response:
-        """What the server has done so far, in the text format of Prometheus."""
+        """The counters of the server, in the text format of Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/", include_in_schema=False)
@@ -240,3 +235,60 @@ def create_app(
         app.include_router(view.router(with_model))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return Guard(app, settings, metrics)
+
+
+def read_texts(body: bytes, content_type: str, settings: Settings) -> tuple[list[str], bool]:
+    """Read the texts of a request, and whether they were lines.
+
+    Args:
+        body: JSON with the key `texts`, or lines of JSON with the key `text`.
+        content_type: the header of the request.
+        settings: the limits.
+
+    Raises:
+        HTTPException: with the code 4xx, for a body of another form, and for too many or too long
+            texts.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in LINES:
+        texts = [_of_line(line, i) for i, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+    elif kind == "application/json":
+        texts = _of_object(_parsed(body, "The body"))
+    else:
+        raise HTTPException(
+            415, f"The type is {kind or 'missing'}: send application/json or application/x-ndjson."
+        )
+    if len(texts) > settings.max_texts:
+        raise HTTPException(
+            413, f"There are {len(texts):,} texts, more than {settings.max_texts:,}: send fewer."
+        )
+    for i, text in enumerate(texts):
+        if len(text) > settings.max_chars:
+            raise HTTPException(
+                413, f"Text {i} has more than {settings.max_chars:,} characters: split it."
+            )
+        if SURROGATE.search(text):
+            raise HTTPException(422, f"Text {i}: {HALF_A_PAIR}")
+    return texts, kind in LINES
+
+
+def _of_object(body: Any) -> list[str]:
+    texts = body.get("texts") if isinstance(body, dict) else None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise HTTPException(422, 'The body must be an object {"texts": ["…", …]}.')
+    return texts
+
+
+def _of_line(line: bytes, number: int) -> str:
+    row = _parsed(line, f"Line {number}")
+    text = row.get("text") if isinstance(row, dict) else None
+    if not isinstance(text, str):
+        raise HTTPException(422, f'Line {number} must be an object {{"text": "…"}}.')
+    return text
+
+
+def _parsed(part: bytes, place: str) -> Any:
+    try:
+        return json.loads(part)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"{place} is not JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""The view "Compare": models beside gold annotation, computed in the background."""
+"""The view "Compare": models compared with gold annotation, computed in the background."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,9 +10,9 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from spacy_psa.studio.comparison.comparison import Comparison
-from spacy_psa.studio.server.compare_file import STATIC, comparison_page
+from spacy_psa.studio.server.app import STATIC, View, WithModel
+from spacy_psa.studio.server.compare_file import comparison_page
 from spacy_psa.studio.server.models import ServedModel
-from spacy_psa.studio.server.views import View, WithModel
 
 Row = dict[str, Any]
 
@@ -21,33 +21,16 @@ class BackgroundComparison:
     """Does the steps of a comparison one by one, each in the thread of its model.
 
     Between two steps a model answers other requests.
-
-    Args:
-        comparison: the comparison.
-        with_model: calls a function with a model, in its thread.
-
-    Examples:
-        >>> class Nothing:
-        ...     def __len__(self): return 0
-        ...     def steps(self): return []
-        ...     def report(self): return {"errors": []}
-        >>> async def main():
-        ...     background = BackgroundComparison(Nothing(), None)
-        ...     while "report" not in (state := background.state()):
-        ...         await asyncio.sleep(0.01)
-        ...     return state["report"]
-        >>> asyncio.run(main())
-        {'errors': []}
     """
 
     def __init__(self, comparison: Comparison, with_model: WithModel):
         self._comparison = comparison
         self._with_model = with_model
         self._task: asyncio.Task[Row] | None = None
-        self.done = 0
+        self._done = 0
 
     def state(self) -> Row:
-        """Give the report, or how many of the steps are done; the first call begins.
+        """Return the report, or the number of steps that are done; the first call begins.
 
         Raises:
             InputError: or another error, if a step failed.
@@ -56,12 +39,12 @@ class BackgroundComparison:
             self._task = asyncio.get_running_loop().create_task(self._run())
         if self._task.done():
             return {"report": self._task.result()}
-        return {"done": self.done, "total": len(self._comparison)}
+        return {"done": self._done, "total": len(self._comparison)}
 
     async def _run(self) -> Row:
         for name, step in self._comparison.steps():
             await self._with_model(name, partial(_do, step))
-            self.done += 1
+            self._done += 1
         return await asyncio.to_thread(self._comparison.report)
 
 
@@ -75,17 +58,7 @@ def compare_view(
     component: str | None = None,
     train: Path | None = None,
 ) -> View:
-    """Make the view; the data are read and checked at once.
-
-    Args:
-        models: one or two pipelines of the server.
-        gold: see `Comparison`.
-        component: see `Comparison`.
-        train: see `Comparison`.
-
-    Raises:
-        InputError: as `Comparison`.
-    """
+    """Make the view of one or two models; arguments and errors are those of `Comparison`."""
     comparison = Comparison({model.name: model.nlp for model in models}, gold, component, train)
 
     def router(with_model: WithModel) -> APIRouter:
@@ -98,7 +71,7 @@ def compare_view(
 
         @routes.post("/api/compare", response_model=None)
         async def compare() -> JSONResponse:
-            """Compare the models with gold annotation: begin, or tell how far it is.
+            """Compare the models with gold annotation: begin, or ask for the progress.
 
             The answer is `{"done": …, "total": …}`, and `{"report": …}` at the end.
             """

@@ -25,18 +25,10 @@ showComparison(document.getElementById("comparison"),
 
 
 def comparison_page(report: dict[str, Any]) -> str:
-    """Make the page of a comparison.
+    """Make the page of a `Comparison.report`.
 
     Its policy allows its own script and style and nothing else: it loads nothing, and text of the
     corpus cannot become a script.
-
-    Args:
-        report: as `Comparison.report` gives it.
-
-    Examples:
-        >>> page = comparison_page({"models": [{"name": "<b>"}], "gold": {"path": "test.spacy"}})
-        >>> "<b>" in page, "&lt;b&gt; on test.spacy" in page
-        (False, True)
     """
     style = "\n".join((STATIC / name).read_text(encoding="utf8") for name in STYLES)
     script = "\n".join(map(_without_modules, SCRIPTS)) + START
@@ -78,5 +70,5 @@ def _without_modules(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Give the source of a policy that allows an element with this text."""
+    """Compute the source of a policy that allows an element with this text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

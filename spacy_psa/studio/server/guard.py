@@ -1,18 +1,17 @@
-"""Refuses requests of strangers and requests that are too large, before they reach the app."""
+"""The outermost layer of the app: who may ask, how much, and the counters of the requests."""
 
 import hmac
 import time
-from typing import Any
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from spacy_psa.studio.server.metrics import Metrics
-from spacy_psa.studio.server.settings import Settings
-
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "spacy_psa_token"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -24,6 +23,52 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The limits of a server, and who may ask it."""
+
+    token: str | None = None
+    """The token that each request must show; None for no token."""
+    hosts: tuple[str, ...] | None = LOOPBACK
+    """The names under which the server may be asked; None for any."""
+    max_bytes: int = 10_000_000
+    """Bytes of a request."""
+    max_texts: int = 1000
+    """Texts of a request."""
+    max_chars: int = 100_000
+    """Characters of a text."""
+    max_seconds: float = 60.0
+    """Seconds for reading a request, and again for answering it."""
+    batch: int = 64
+    """Texts that go through the model together."""
+    waiting: int = 10_000
+    """Texts that may wait for the model."""
+
+
+class Metrics:
+    """The counters of one server, for Prometheus."""
+
+    def __init__(self) -> None:
+        self._registry = own = CollectorRegistry()
+        self.requests = Counter("spacy_psa_requests", "Requests.", ("path", "status"), registry=own)
+        self.seconds = Histogram(
+            "spacy_psa_request_seconds", "Time to answer.", ("path",), registry=own
+        )
+        self.texts = Counter("spacy_psa_texts", "Texts annotated.", registry=own)
+        self.characters = Counter("spacy_psa_characters", "Characters annotated.", registry=own)
+        self.batches = Histogram(
+            "spacy_psa_batch_texts", "Texts in a batch.", buckets=SIZES, registry=own
+        )
+        self.waiting = Gauge(
+            "spacy_psa_waiting_texts", "Texts that wait for the model.", registry=own
+        )
+
+    def text(self) -> bytes:
+        """Write all counters as text."""
+        return generate_latest(self._registry)
 
 
 class TooLarge(Exception):
@@ -31,7 +76,7 @@ class TooLarge(Exception):
 
 
 class Guard:
-    """The outermost layer of the app: who may ask, how much, and what is counted.
+    """Refuses requests of strangers and requests that are too large, before they reach the app.
 
     - A request under a name of the server that is not among `hosts` is refused, so that a page
       of another site cannot reach the server by a name of its own (DNS rebinding).
@@ -39,20 +84,6 @@ class Guard:
     - If there is a token, a request needs it: as `Authorization: Bearer …`, or as `?token=…` in the
       address of the page, which moves to a cookie.
     - A body with more than `max_bytes` is refused.
-
-    Args:
-        app: the app inside.
-        settings: the limits.
-        metrics: counts the requests.
-
-    Examples:
-        >>> from starlette.responses import PlainTextResponse
-        >>> from starlette.testclient import TestClient
-        >>> app = Guard(PlainTextResponse("hello"), Settings(hosts=("here",)), Metrics())
-        >>> TestClient(app, "http://here").get("/").text
-        'hello'
-        >>> TestClient(app, "http://elsewhere").get("/").status_code
-        403
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics):
@@ -82,8 +113,7 @@ class Guard:
                 await self.app(scope, self._limited(receive), answer)
         finally:
             # Only known paths: a stranger must not fill the memory with names.
-            route = scope.get("route")
-            path = getattr(route, "path", "other")
+            path = getattr(scope.get("route"), "path", "other")
             self.metrics.requests.labels(path=path, status=str(status)).inc()
             self.metrics.seconds.labels(path=path).observe(time.perf_counter() - begin)
 
@@ -94,13 +124,14 @@ class Guard:
             asked = urlsplit(f"//{headers.get('host', '')}").hostname
             site = None if origin is None else urlsplit(origin).netloc
         except ValueError:  # [ without ]
-            return _error(403, "Host or Origin is no address.")
+            return _error(403, "Host or Origin is not an address.")
         if self.settings.hosts is not None and asked not in self.settings.hosts:
             return _error(403, f"This server is not {asked!r}: ask it by its own name.")
         if site is not None and site != headers.get("host"):
             return _error(403, "Requests of other sites are refused.")
-        if int(_digits(headers.get("content-length", "0"))) > self.settings.max_bytes:
-            return _too_large(self.settings)
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdecimal() and int(length) > self.settings.max_bytes:
+            return too_large(self.settings)
         return self._without_token(scope, headers)
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
@@ -124,7 +155,7 @@ class Guard:
         )
 
     def _limited(self, receive: Receive) -> Receive:
-        """Count the bytes of the body, which may be more than its header says."""
+        """Count the bytes of the body, which may be more than its header declares."""
         size = 0
 
         async def limited() -> Message:
@@ -138,19 +169,16 @@ class Guard:
         return limited
 
 
-def _error(status: int, detail: str) -> JSONResponse:
-    return JSONResponse({"detail": detail}, status)
-
-
-def _too_large(settings: Settings) -> JSONResponse:
+def too_large(settings: Settings) -> JSONResponse:
+    """The answer to a request with too many bytes."""
     return _error(
         413, f"The request has more than {settings.max_bytes:,} bytes: send it in several parts."
     )
 
 
-def _digits(value: str) -> str:
-    return value if value.isdecimal() and value.isascii() else "0"
+def _error(status: int, detail: str) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status)
 
 
-def _same(one: Any, other: str) -> bool:
-    return hmac.compare_digest(str(one).encode(), other.encode())
+def _same(shown: str, token: str) -> bool:
+    return hmac.compare_digest(shown.encode(), token.encode())

@@ -6,19 +6,10 @@ from spacy_psa.errors import InputError
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """Open a port.
-
-    Args:
-        host: the address to listen on.
-        port: the port; 0 for any that is free.
+    """Open a port; 0 for any that is free.
 
     Raises:
         InputError: if the port is in use, or the address is not one of this machine.
-
-    Examples:
-        >>> with open_socket("127.0.0.1", 0) as opened:
-        ...     opened.getsockname()[1] > 0
-        True
     """
     try:
         family, kind, number, _, address = socket.getaddrinfo(
@@ -37,5 +28,5 @@ def open_socket(host: str, port: int) -> socket.socket:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"--host {host} --port {port} cannot be opened ({reason}): another program may use "
-            "it; take another --port, or 0 for any"
+            "it; choose another --port, or 0 for any"
         ) from error

@@ -1,4 +1,4 @@
-"""The pipelines of a server: rows of annotation, and the analyses of docs that a page looks at."""
+"""The pipelines of a server: rows of annotation, and the analyses that a page shows."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +17,15 @@ from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
 from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-from spacy_psa.sentences import sentence_bounds, sentence_starts
+from spacy_psa.sentences import Bounds, sentence_bounds, sentence_starts
 from spacy_psa.studio.active_learning.tokens import Tokens
-from spacy_psa.studio.server.analysis import Evidence, attention_rows, chain_answer, parser_answer
+from spacy_psa.studio.server.analysis import (
+    Evidence,
+    attention_rows,
+    chain_rows,
+    parser_rows,
+    split_evidence,
+)
 
 KEPT = 8  # texts whose scores are kept
 Row = dict[str, Any]
@@ -33,29 +39,14 @@ class _Scored(NamedTuple):
 
 
 class ServedModel:
-    """A pipeline of a server. All methods are for one thread.
-
-    Args:
-        name: the name of the model on the page.
-        nlp: the pipeline. Its components of this package write confidences from now on.
-
-    Examples:
-        >>> import spacy
-        >>> model = ServedModel("blank", spacy.blank("en"))
-        >>> model.annotate(["Ada left."])
-        [{'text': 'Ada left.', 'ents': []}]
-    """
+    """A pipeline of a server and its name on the page. All methods are for one thread."""
 
     def __init__(self, name: str, nlp: Language):
         self.name = name
         self.replace(nlp)
 
     def replace(self, nlp: Language) -> None:
-        """Put another pipeline in the place of the present one.
-
-        Args:
-            nlp: the pipeline. Its components of this package write confidences from now on.
-        """
+        """Serve this pipeline; its components of this package write confidences from now on."""
         for _, pipe in nlp.pipeline:
             if isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
                 register()
@@ -66,15 +57,15 @@ class ServedModel:
     @property
     def components(self) -> list[Row]:
         """The components that the page can show, with their labels."""
-        found = []
+        rows = []
         for name, pipe in self.nlp.pipeline:
             kind = _kind(pipe)
             if kind:
                 labels = list(pipe.labels)  # type: ignore[attr-defined]
                 if kind == "trees":
-                    labels = sorted({one for label in labels for one in label.split()})
-                found.append({"name": name, "kind": kind, "labels": labels})
-        return found
+                    labels = sorted({part for label in labels for part in label.split()})
+                rows.append({"name": name, "kind": kind, "labels": labels})
+        return rows
 
     def annotate(self, texts: Sequence[str]) -> list[Row]:
         """Annotate texts; memory does not grow with the number of calls."""
@@ -97,7 +88,7 @@ class ServedModel:
 
         Args:
             text: the text.
-            evidence: what is known.
+            evidence: everything that is known.
             sentences: the numbers of the sentences to answer for; None for all.
             k: number of analyses of each sentence.
             limit: number of sentences to answer for, from the first of `sentences`; None for all.
@@ -108,34 +99,30 @@ class ServedModel:
         with self.scored(text) as (doc, scores):
             bounds = sentence_bounds(doc)
             names = {component["name"] for component in self.components}
-            for one in evidence:
-                if one.component not in names:
+            asked: defaultdict[str, list[Evidence]] = defaultdict(list)
+            for each in evidence:
+                if each.component not in names:
                     raise InputError(
-                        f"the model {self.name} has no component {one.component!r} that takes "
-                        f"evidence: take one of {', '.join(sorted(names)) or '(none)'}"
+                        f"the model {self.name} has no component {each.component!r} for "
+                        f"evidence: choose one of {', '.join(sorted(names)) or '(none)'}"
                     )
+                asked[each.component].append(each)
             chosen = range(len(bounds)) if sentences is None else sorted(set(sentences))
             chosen = list(chosen)[:limit]
-            if any(not 0 <= i < len(bounds) for i in chosen):
-                raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
+            self._check_sentences(chosen, bounds)
             answers = {}
-            asked: defaultdict[str, list[Evidence]] = defaultdict(list)
-            for one in evidence:
-                asked[one.component].append(one)
-            for name, analyses in scores.items():
+            for name, given in scores.items():
                 pipe = cast(SequenceLabeler, self.nlp.get_pipe(name))
-                answers[name] = chain_answer(pipe, analyses, asked[name], chosen, k)
+                if asked[name]:
+                    given = given.given(**pipe.of_spans(doc, *split_evidence(asked[name])))
+                answers[name] = chain_rows(pipe, scores[name], given, chosen, k)
             for name, parser, seen in self._before_parsers(text):
-                answers[name] = parser_answer(parser, seen, bounds, asked[name], chosen, k)
+                answers[name] = parser_rows(parser, seen, bounds, asked[name], chosen, k)
             order = [name for name in self.nlp.pipe_names if name in answers]
             return {
                 "sentences": [
                     {
-                        "number": i,
-                        "start": bounds[i][0],
-                        "tokens": [
-                            [token.text, token.whitespace_] for token in doc[slice(*bounds[i])]
-                        ],
+                        **shown_tokens(doc, i, bounds[i]),
                         "components": {name: answers[name][i] for name in order},
                     }
                     for i in chosen
@@ -154,21 +141,20 @@ class ServedModel:
         with memory_zone(self.nlp):
             shown = self._scored_text(text, keep=True).tokens.doc(self.nlp.vocab)
             bounds = sentence_bounds(shown)
-            if not 0 <= sentence < len(bounds):
-                raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
-            found = {}
+            self._check_sentences([sentence], bounds)
+            components = {}
             doc = self.nlp.make_doc(text)
             for name, pipe in self.nlp.pipeline:
                 if hasattr(pipe, "model"):
                     with suppress(InputError, ValueError):
-                        found[name] = attention_rows(inspect(pipe, [doc]), *bounds[sentence])
+                        components[name] = attention_rows(inspect(pipe, [doc]), *bounds[sentence])
                 doc = pipe(doc)
-            if not found:
+            if not components:
                 raise InputError(
                     f"no component of the model {self.name} has a layer with attention: "
                     "open one with PSABiLSTM.v1, SelfAttentiveBiLSTM.v1 or a transformer"
                 )
-            return {"components": found}
+            return {"components": components}
 
     @contextmanager
     def scored(
@@ -181,9 +167,9 @@ class ServedModel:
             keep: whether the scores are kept for the next question.
         """
         with memory_zone(self.nlp):
-            found = self._scored_text(text, keep)
-            doc = found.tokens.doc(self.nlp.vocab)
-            yield doc, {name: analyses.on(doc) for name, analyses in found.analyses.items()}
+            scored = self._scored_text(text, keep)
+            doc = scored.tokens.doc(self.nlp.vocab)
+            yield doc, {name: analyses.on(doc) for name, analyses in scored.analyses.items()}
 
     def _scored_text(self, text: str | Tokens, keep: bool) -> _Scored:
         if text in self._scored:
@@ -199,14 +185,14 @@ class ServedModel:
             if isinstance(pipe, SequenceLabeler):
                 analyses[name] = pipe.analyses(doc)
                 labelers.remove(name)
-            if name in shown[-1:]:  # What comes after the last of them changes nothing on the page.
+            if name in shown[-1:]:  # The components after the last of them change nothing there.
                 break
             if labelers or not isinstance(pipe, ConstituencyParser):
                 doc = pipe(doc)
         tokens = Tokens.of(doc)
         if starts:
             tokens = tokens._replace(starts=self._shared(starts, tokens))
-        without_doc = {name: found.on(None) for name, found in analyses.items()}
+        without_doc = {name: own.on(None) for name, own in analyses.items()}
         scored = _Scored(tokens, without_doc)
         if keep:
             self._scored[text] = scored
@@ -224,20 +210,31 @@ class ServedModel:
         return tuple(all(own) for own in zip(*starts, strict=True))
 
     def _before_parsers(self, text: str) -> Iterator[tuple[str, ConstituencyParser, Doc]]:
-        """Give each parser the doc that it gets in the pipeline."""
+        """Yield each parser with the doc that it sees in the pipeline."""
         left = sum(isinstance(pipe, ConstituencyParser) for _, pipe in self.nlp.pipeline)
         doc = self.nlp.make_doc(text)
         for name, pipe in self.nlp.pipeline:
             if isinstance(pipe, ConstituencyParser):
                 yield name, pipe, doc
                 left -= 1
-            if not left:  # What comes after the last of them changes nothing.
+            if not left:  # The components after the last of them change nothing.
                 return
             doc = pipe(doc)
 
+    @staticmethod
+    def _check_sentences(numbers: Iterable[int], bounds: Bounds) -> None:
+        if any(not 0 <= i < len(bounds) for i in numbers):
+            raise InputError(f"the text has {len(bounds)} sentences, from 0: ask for these")
+
+
+def shown_tokens(doc: Doc, number: int, bounds: tuple[int, int]) -> Row:
+    """Describe a sentence for the page: its number, first token, and tokens with their spaces."""
+    tokens = [[token.text, token.whitespace_] for token in doc[slice(*bounds)]]
+    return {"number": number, "start": bounds[0], "tokens": tokens}
+
 
 def _kind(pipe: Any) -> str:
-    """Say what the page shows of a component; empty for nothing."""
+    """Find the form in which the page shows a component; empty if it does not."""
     for kind, of in (("spans", SpanLabeler), ("tags", CRFTagger), ("trees", ConstituencyParser)):
         if isinstance(pipe, of):
             return kind

@@ -1,4 +1,4 @@
-"""Runs Teach beside the server, and puts the model that it gives in place."""
+"""Runs Teach next to the server, and puts its model in place."""
 
 import asyncio
 import json
@@ -15,24 +15,18 @@ from spacy_psa.loading import load_pipeline
 from spacy_psa.studio.active_learning.teach_process import Lesson
 
 Put = Callable[[Language], Awaitable[Any]]
+"""Puts a pipeline in the place of the one that is served."""
 PROGRAM = "spacy_psa.studio.active_learning.teach_process"
 
 
 class Teacher:
     """Trains in a process of its own, one training at a time.
 
-    Args:
-        lesson: what to train, and from what. After a training whose model is taken, the next one
-            goes on from that model.
+    After a training whose model is used, the next one goes on from that model.
 
     Attributes:
-        status: how it stands, as plain data: `state` is idle, running, taken, kept, stopped or
-            failed; `message` says it in words.
-
-    Examples:
-        >>> teacher = Teacher(Lesson(model="m", store="s", component="ner", output="o"))
-        >>> teacher.status["state"]
-        'idle'
+        status: plain data: `state` is idle, running, taken, kept, stopped or failed; `message` is
+            the same in words.
     """
 
     def __init__(self, lesson: Lesson):
@@ -43,9 +37,6 @@ class Teacher:
 
     def start(self, put: Put) -> None:
         """Begin a training.
-
-        Args:
-            put: puts a pipeline in the place of the one that is served.
 
         Raises:
             InputError: if one is running.
@@ -81,14 +72,14 @@ class Teacher:
                 nlp = await asyncio.to_thread(load_pipeline, model, self.lesson.gpu_id)
                 await put(nlp)
                 self.lesson = self.lesson.model_copy(update={"model": model})
-            self.status = {"state": "taken" if last["taken"] else "kept", "message": _told(last)}
+            self.status = {"state": "taken" if last["taken"] else "kept", "message": _result(last)}
         except Exception as error:  # whatever it is, the server goes on with the model it has
             why = " ".join(str(getattr(error, "detail", error)).split()) or type(error).__name__
             message = f"Teach failed, and nothing changed: {why}"
             self.status = {"state": "failed", "message": message}
 
     async def _lines(self) -> dict[str, Any]:
-        """Run the process, and follow its progress; the last line that it wrote."""
+        """Run the process, follow its progress, and return the last line that it wrote."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", PROGRAM),
             stdin=asyncio.subprocess.PIPE,
@@ -115,7 +106,7 @@ class Teacher:
         return last
 
 
-def _told(last: dict[str, Any]) -> str:
+def _result(last: dict[str, Any]) -> str:
     scores = f"score {last['score']:.4f} instead of {last['before']:.4f} on {last['dev']} texts"
     if last["taken"]:
         return f"Taught from {last['texts']} texts. The new model is in use: {scores}."

@@ -1,12 +1,11 @@
-"""Decisions one after the other, and what several annotators agree on."""
+"""Decisions one after the other, and those on which several annotators agree."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_psa.errors import InputError
-from spacy_psa.studio.active_learning.agreement import agreement
-from spacy_psa.studio.active_learning.decisions import Decided, Decision
+from spacy_psa.studio.active_learning.decisions import Decided, Decision, agreement
 from tests.helpers.decided import accept, complete, reject
 
 LENGTH = 5
@@ -21,9 +20,10 @@ def decisions(draw):
     return Decision(verdict, start, end, draw(st.sampled_from(labels)))
 
 
-@given(st.lists(decisions(), max_size=12))
-def test_what_is_known_never_contradicts_itself(made):
-    decided = Decided.after(made)
+@given(st.lists(decisions(), max_size=12), st.integers(0, 12))
+def test_what_is_known_never_contradicts_itself(made, split):
+    decided = Decided().then(made)
+    assert decided == Decided().then(made[:split]).then(made[split:])
     taken = [i for start, end, _ in decided.accepted for i in range(start, end)]
     assert len(taken) == len(set(taken))
     assert decided.outside.isdisjoint(taken)
@@ -40,20 +40,20 @@ def test_what_is_known_never_contradicts_itself(made):
 
 
 def test_what_nobody_decided_stays_undecided():
-    decided = Decided.after([accept(1, 2, "PER"), reject(3, 4, "ORG")])
+    decided = Decided().then([accept(1, 2, "PER"), reject(3, 4, "ORG")])
     assert decided.tokens == {1}
     assert not decided.covers(LENGTH)
     assert decided.evidence == {"require": [(1, 2, "PER")], "forbid": [(3, 4, "ORG")], "allow": {}}
 
 
 def test_a_correction_leaves_the_other_tokens_of_the_old_span_undecided():
-    decided = Decided.after([accept(0, 3, "PER"), complete(0, 5), accept(0, 2, "PER")])
+    decided = Decided().then([accept(0, 3, "PER"), complete(0, 5), accept(0, 2, "PER")])
     assert decided.accepted == ((0, 2, "PER"),)
     assert decided.outside == {3, 4}
 
 
 def test_a_rejected_span_that_was_accepted_leaves_its_tokens_undecided():
-    decided = Decided.after([accept(0, 2, "PER"), complete(0, 5), reject(0, 2, "PER")])
+    decided = Decided().then([accept(0, 2, "PER"), complete(0, 5), reject(0, 2, "PER")])
     assert decided == Decided((), ((0, 2, "PER"),), frozenset({2, 3, 4}))
 
 
@@ -74,23 +74,27 @@ def test_a_decision_about_no_stretch_or_without_label_is_an_error(bad):
 
 @given(st.lists(st.lists(decisions(), max_size=6), min_size=1, max_size=3))
 def test_an_agreement_has_nothing_that_an_annotator_contradicts(made):
-    views = {str(i): Decided.after(own) for i, own in enumerate(made)}
-    found = agreement(views)
-    for span in found.decided.accepted:
-        assert any(span in view.accepted for view in views.values())
-        for view in views.values():
+    views = [Decided().then(own) for own in made]
+    decided, disagreements = agreement(views)
+    for span in decided.accepted:
+        assert any(span in view.accepted for view in views)
+        for view in views:
             assert span in view.accepted or not set(range(*span[:2])) & view.tokens
-    for token in found.decided.outside:
-        assert any(token in view.outside for view in views.values())
-        assert not any(s <= token < e for v in views.values() for s, e, _ in v.accepted)
-    every = {span for view in views.values() for span in view.accepted}
-    assert every == {*found.decided.accepted, *found.disagreements}
-    (same,) = {agreement({"a": view, "b": view}) for view in [views["0"]]}
-    assert same.decided == views["0"]
-    assert same.disagreements == ()
+    for token in decided.outside:
+        assert any(token in view.outside for view in views)
+        assert not any(s <= token < e for view in views for s, e, _ in view.accepted)
+    every = {span for view in views for span in view.accepted}
+    assert every == {*decided.accepted, *disagreements}
+    assert agreement([views[0], views[0]]) == (views[0], [])
 
 
 def test_who_rejects_bounds_without_a_label_does_not_win_over_who_accepts_them():
-    ann, bob = Decided.after([accept(0, 1, "LOC")]), Decided.after([reject(0, 1, "")])
-    both = agreement({"ann": ann, "bob": bob})
-    assert both.decided == Decided() and both.disagreements == ((0, 1, "LOC"),)
+    ann, bob = Decided().then([accept(0, 1, "LOC")]), Decided().then([reject(0, 1, "")])
+    assert agreement([ann, bob]) == (Decided(), [(0, 1, "LOC")])
+
+
+def test_annotators_agree_on_tokens_over_which_they_accept_no_other_spans():
+    ann = Decided(((0, 2, "PER"),), (), frozenset({2, 3}))
+    bob = Decided(((0, 1, "PER"),), (), frozenset({3}))
+    decided = Decided(outside=frozenset({2, 3}))
+    assert agreement([ann, bob]) == (decided, [(0, 1, "PER"), (0, 2, "PER")])

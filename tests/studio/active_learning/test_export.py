@@ -45,7 +45,7 @@ def read(folder):
     if file.format == "DocBin":
         docs = read_docbin(file.path, nlp.vocab)
     else:
-        docs = [mark_doc(nlp, one, misfits) for one in file.read(file.path, Counter())]
+        docs = [mark_doc(nlp, text, misfits) for text in file.read(file.path, Counter())]
     assert misfits.lines == []
     return file.format, docs
 
@@ -55,7 +55,7 @@ def iob(doc):
 
 
 @pytest.mark.parametrize(
-    ("name", "form", "told"),
+    ("name", "form", "expected"),
     [
         ("train.spacy", ExportFormat.auto, "DocBin"),
         ("train.jsonl", ExportFormat.auto, "spaCy JSONL"),
@@ -63,12 +63,12 @@ def iob(doc):
         ("train.jsonl", ExportFormat.doccano, "doccano JSONL"),
     ],
 )
-def test_an_export_is_read_back_as_it_was_decided(decided, tmp_path, name, form, told):
+def test_an_export_is_read_back_as_it_was_decided(decided, tmp_path, name, form, expected):
     out = tmp_path / "out" / name
     counts = export(decided, out, form)
-    found, docs = read(out.parent)
-    assert found == told
-    gaps = told in ("DocBin", "spaCy JSONL")
+    read_as, docs = read(out.parent)
+    assert read_as == expected
+    gaps = expected in ("DocBin", "spaCy JSONL")
     assert (counts.texts, counts.partial) == ((3, 0) if gaps else (2, 1))
     assert counts.spans == sum(len(doc.ents) for doc in docs)
     by_text = {doc.text: doc for doc in docs}

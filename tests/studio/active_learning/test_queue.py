@@ -4,10 +4,8 @@ import math
 
 import pytest
 
-from spacy_psa.studio.active_learning.order import Order
-from spacy_psa.studio.active_learning.queue import TextQueue
+from spacy_psa.studio.active_learning.queue import Order, TextQueue, usefulness
 from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
-from spacy_psa.studio.active_learning.usefulness import usefulness
 from tests.helpers.pipelines import random_nlp, spans_of
 
 TEXTS = ["Ada met Bob", "Evans in Bath", "Leeds", "He left Acme"]
@@ -26,8 +24,8 @@ def nlp(request):
 
 def enumerated(ner, doc, evidence, order):
     """The same from all analyses of a doc with their probabilities."""
-    found = ner.decode(doc, k=100_000, **evidence).analyses
-    analyses = [(math.exp(log_prob), set(spans_of(spans))) for log_prob, spans in found]
+    ranked = ner.decode(doc, k=100_000, **evidence).analyses
+    analyses = [(math.exp(log_prob), set(spans_of(spans))) for log_prob, spans in ranked]
     assert sum(p for p, _ in analyses) == pytest.approx(1)
     if order is Order.entropy:
         return -sum(p * math.log(p) for p, _ in analyses if p) / len(doc)
@@ -41,15 +39,15 @@ def test_usefulness_is_that_of_all_analyses_one_by_one(nlp, order, evidence):
     ner = nlp.get_pipe("ner")
     for text in TEXTS:
         doc = nlp.make_doc(text)
-        found = usefulness(ner.analyses(doc).given(**evidence), order)
-        assert found == pytest.approx(enumerated(ner, doc, evidence, order), rel=1e-5, abs=1e-8)
+        useful = usefulness(ner.analyses(doc).given(**evidence), order)
+        assert useful == pytest.approx(enumerated(ner, doc, evidence, order), rel=1e-5, abs=1e-8)
 
 
 def test_a_text_of_several_sentences_counts_each():
     nlp = random_nlp()
     nlp.add_pipe("sentencizer", first=True)
     ner = nlp.get_pipe("ner")
-    (both,) = split_into_sentences(nlp, "ner", [nlp.make_doc("Ada met Bob. Evans left.")])
+    both = split_into_sentences(nlp, "ner", nlp.make_doc("Ada met Bob. Evans left."))
     assert Tokens.of(both).starts == (True, False, False, False, True, False, False)
     parts = [nlp.make_doc("Ada met Bob."), nlp.make_doc("Evans left.")]
     assert usefulness(ner.analyses(both), Order.errors) == pytest.approx(
@@ -61,10 +59,10 @@ def test_a_text_of_several_sentences_counts_each():
 
 
 def everything(queue):
-    found = []
-    while (number := queue.next(found)) is not None:
-        found.append(number)
-    return found
+    numbers = []
+    while (number := queue.next(numbers)) is not None:
+        numbers.append(number)
+    return numbers
 
 
 @pytest.mark.parametrize("order", [Order.entropy, Order.errors])
@@ -73,10 +71,10 @@ def test_the_most_useful_text_is_first(order):
     ner = nlp.get_pipe("ner")
     values = [enumerated(ner, nlp.make_doc(text), {}, order) for text in TEXTS]
     queue = TextQueue(range(4), order)
-    for number in queue.stale(9):
+    for number in queue.stale():
         queue.put(number, usefulness(ner.analyses(nlp.make_doc(TEXTS[number])), order))
     assert everything(queue) == sorted(range(4), key=lambda i: -values[i])
-    assert queue.stale(9) == []
+    assert queue.stale() == []
 
 
 def test_a_new_model_makes_all_values_stale_and_keeps_them_until_they_are_computed():
@@ -84,18 +82,19 @@ def test_a_new_model_makes_all_values_stale_and_keeps_them_until_they_are_comput
     for number, value in [(1, 0.1), (2, 0.9), (3, 0.5)]:
         queue.put(number, value)
     queue.renew()
-    assert queue.stale(2) == [2, 3]
-    assert queue.stale(9, done=[2]) == [3, 1]
+    assert queue.stale() == [2, 3, 1]
+    assert queue.stale(done=lambda number: number == 2) == [3, 1]
     queue.put(2, 0.2)
-    assert queue.stale(9) == [3, 1]
+    assert queue.stale() == [3, 1]
+    assert not queue.is_stale(2)
     assert everything(queue) == [3, 2, 1]
 
 
 def test_the_random_order_is_that_of_its_seed_and_needs_no_model():
-    one, same, other = (TextQueue(range(50), Order.random, seed) for seed in (1, 1, 2))
-    assert everything(one) == everything(same) != everything(other)
-    assert sorted(everything(one)) == list(range(50)) != everything(one)
-    assert one.stale(9) == []
+    first, same, other = (TextQueue(range(50), Order.random, seed) for seed in (1, 1, 2))
+    assert everything(first) == everything(same) != everything(other)
+    assert sorted(everything(first)) == list(range(50)) != everything(first)
+    assert first.stale() == []
 
 
 def test_skipped_texts_come_last_in_the_order_of_skips_and_those_of_others_after_them():
@@ -104,5 +103,5 @@ def test_skipped_texts_come_last_in_the_order_of_skips_and_those_of_others_after
         queue.put(number, -number)
     assert queue.next([], {1: 8, 2: 5}) == 3
     assert queue.next([3, 4], {1: 8, 2: 5}) == 2
-    assert queue.next([3, 4], {1: 8, 2: 5}, taken=[2]) == 1
+    assert queue.next([3, 4], {1: 8, 2: 5}, avoided=lambda number: number == 2) == 1
     assert queue.next([1, 2, 3, 4]) is None

@@ -1,4 +1,4 @@
-"""The file of decisions: what stays after crashes, undo, other writers and newer versions."""
+"""The file of decisions after crashes, undo, other writers and newer versions."""
 
 import sqlite3
 import subprocess
@@ -109,7 +109,7 @@ def test_a_file_of_a_newer_version_is_one_error_and_stays_as_it_is(path):
 def test_what_is_no_file_of_decisions_is_one_error(tmp_path, reading):
     text = tmp_path / "text.sqlite"
     text.write_text("Ada left. " * 500)
-    with pytest.raises(InputError, match="is no file of decisions"):
+    with pytest.raises(InputError, match="is not a file of decisions"):
         open_store(text, reading=reading).__enter__()
     assert text.read_text() == "Ada left. " * 500
     other = tmp_path / "other.sqlite"

@@ -54,7 +54,7 @@ def lesson(tmp_path):
     )
 
 
-def told(lesson):
+def taught(lesson):
     lines = io.StringIO()
     run(lesson, lines)
     return [json.loads(line) for line in lines.getvalue().splitlines()]
@@ -62,7 +62,7 @@ def told(lesson):
 
 def test_a_model_that_is_not_worse_is_saved_and_predicts_what_was_decided(lesson, tmp_path):
     lesson = lesson.model_copy(update={"dev": dev_file(tmp_path / "dev.spacy")})
-    *epochs, last = told(lesson)
+    *epochs, last = taught(lesson)
     assert last["taken"]
     assert last["score"] > last["before"]
     assert last["score"] == max(epoch["score"] for epoch in epochs)
@@ -74,13 +74,13 @@ def test_a_model_that_is_not_worse_is_saved_and_predicts_what_was_decided(lesson
     assert scores["ents_f"] == pytest.approx(last["score"])
     assert nlp.get_pipe("ner").incorrect_spans_key is None
     assert not (tmp_path / ".names-model.new").exists()
-    assert told(lesson.model_copy(update={"model": str(lesson.output)}))[-1]["before"] == (
+    assert taught(lesson.model_copy(update={"model": str(lesson.output)}))[-1]["before"] == (
         pytest.approx(last["score"])
     )
 
 
 def test_without_development_data_texts_are_held_out_and_not_learned(lesson):
-    last = told(lesson)[-1]
+    last = taught(lesson)[-1]
     assert (last["texts"], last["dev"]) == (7, 1)
 
 
@@ -90,14 +90,14 @@ def test_a_model_that_is_worse_changes_nothing(lesson, tmp_path, monkeypatch):
     before = nlp.to_bytes()
     with open_store(lesson.store, reading=True) as store:
         docs = [
-            reference_doc(one, store.component, nlp.vocab)
-            for one in decided_texts(store, None, ExportCounts())
+            reference_doc(item, store.component, nlp.vocab)
+            for item in decided_texts(store, None, ExportCounts())
         ]
-    taught = teach(nlp, "ner", docs, docs)
-    assert not taught.taken
+    result = teach(nlp, "ner", docs, docs)
+    assert not result.taken
     assert nlp.to_bytes() == before
     monkeypatch.setattr("spacy_psa.studio.active_learning.teaching._score", Falling())
-    last = told(lesson)[-1]
+    last = taught(lesson)[-1]
     assert not last["taken"]
     assert not lesson.output.exists()
 
@@ -117,13 +117,13 @@ def test_other_training_data_is_mixed_in(lesson, tmp_path):
     dev = dev_file(tmp_path / "dev.spacy")
     nlp = spacy.load(lesson.model)
     with open_store(lesson.store, reading=True) as store:
-        one = next(decided_texts(store, None, ExportCounts()))
-        doc = reference_doc(one, store.component, nlp.vocab)
+        item = next(decided_texts(store, None, ExportCounts()))
+        doc = reference_doc(item, store.component, nlp.vocab)
     gold = [example.reference for example in make_examples(nlp)]
     alone = teach(spacy.load(lesson.model), "ner", [doc], gold)
     mixed = teach(nlp, "ner", [doc], gold, replayed=gold)
     assert mixed.score > alone.score
-    assert told(lesson.model_copy(update={"train": dev, "dev": dev}))[-1]["taken"]
+    assert taught(lesson.model_copy(update={"train": dev, "dev": dev}))[-1]["taken"]
 
 
 def test_only_the_component_learns(lesson):
@@ -140,7 +140,7 @@ def test_only_the_component_learns(lesson):
     gold = [example.reference for example in examples]
     assert teach(nlp, "ner", gold, gold).taken
     after = parameters(nlp.get_pipe("tagger"))
-    assert all((one == other).all() for one, other in zip(before, after, strict=True))
+    assert all((a == b).all() for a, b in zip(before, after, strict=True))
     assert any((a != b).any() for a, b in zip(old, parameters(nlp.get_pipe("ner"))))
 
 
@@ -162,8 +162,8 @@ def listening(*names):
 def test_what_the_component_listens_to_learns_with_it():
     nlp, gold = listening("ner")
     before = nlp.get_pipe("tok2vec").model.to_bytes()
-    taught = teach(nlp, "ner", gold, gold)
-    assert taught.score > taught.before
+    result = teach(nlp, "ner", gold, gold)
+    assert result.score > result.before
     assert nlp.get_pipe("tok2vec").model.to_bytes() != before
 
 
@@ -197,8 +197,8 @@ def test_a_chunker_learns_from_complete_texts(tmp_path):
     nlp.initialize(lambda: examples)
     nlp.config["training"]["optimizer"] = {"@optimizers": "Adam.v1", "learn_rate": 0.02}
     gold = [example.reference for example in examples]
-    taught = teach(nlp, "chunker", gold, gold)
-    assert taught.score > taught.before
+    result = teach(nlp, "chunker", gold, gold)
+    assert result.score > result.before
 
 
 def test_nothing_to_learn_from_or_to_measure_by_is_one_error(lesson, tmp_path):
@@ -216,7 +216,7 @@ def test_nothing_to_learn_from_or_to_measure_by_is_one_error(lesson, tmp_path):
             pass
         store.decide(1, "ann", "ner", [accept(0, 2, "PER")])
     with pytest.raises(InputError, match="one text in 5 is kept for that, and none of these"):
-        told(lesson)
+        taught(lesson)
     assert not lesson.output.exists()
 
 
@@ -224,7 +224,7 @@ def test_development_data_with_an_unknown_label_counts_as_missed(lesson, tmp_pat
     nlp = spacy.blank("en")
     (doc,) = [example.reference for example in make_examples(nlp, ["[Ada|DATE] left"])]
     DocBin(docs=[doc]).to_disk(tmp_path / "dev.spacy")
-    last = told(lesson.model_copy(update={"dev": tmp_path / "dev.spacy"}))[-1]
+    last = taught(lesson.model_copy(update={"dev": tmp_path / "dev.spacy"}))[-1]
     assert (last["before"], last["score"], last["taken"]) == (0, 0, True)
 
 
@@ -233,7 +233,7 @@ def test_training_data_with_an_unknown_label_is_one_error(lesson, tmp_path):
     (doc,) = [e.reference for e in make_examples(spacy.blank("en"), ["[Ada|DATE] left"])]
     DocBin(docs=[doc]).to_disk(tmp_path / "train.spacy")
     with pytest.raises(InputError, match="the label 'DATE', which is not among the labels"):
-        told(lesson.model_copy(update={"dev": dev, "train": tmp_path / "train.spacy"}))
+        taught(lesson.model_copy(update={"dev": dev, "train": tmp_path / "train.spacy"}))
     assert not lesson.output.exists()
 
 

@@ -12,8 +12,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.scoring.calibration import score_calibration
 from spacy_psa.studio.comparison.answers import Answers
 from spacy_psa.studio.comparison.comparison import Comparison
-from spacy_psa.studio.comparison.gold import read_gold
-from spacy_psa.studio.comparison.units import find_component
+from spacy_psa.studio.comparison.units import find_component, read_gold
 from tests.helpers.analyses import enumerate_doc
 from tests.helpers.compared import FIRST, GOLD, SECOND, compared, rules, write_gold
 from tests.helpers.pipelines import (

@@ -5,8 +5,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_psa.errors import InputError
-from spacy_psa.studio.comparison.gold import read_gold
-from spacy_psa.studio.comparison.units import Units, find_component
+from spacy_psa.studio.comparison.units import Units, find_component, read_gold
 from tests.helpers.compared import rules
 from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import small_model

@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 
 from spacy_psa.errors import InputError
 from spacy_psa.studio.active_learning.decisions import Decided
-from spacy_psa.studio.active_learning.order import Order
-from spacy_psa.studio.server.annotate_plan import AnnotatePlan
+from spacy_psa.studio.active_learning.queue import Order
+from spacy_psa.studio.server.annotate import AnnotatePlan
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
 from tests.helpers.decided import decide_all, dev_file
@@ -33,7 +33,7 @@ class Client:
 
     def decide(self, text, *decisions, annotator="ann"):
         keys = ("verdict", "start", "end", "label")
-        made = [dict(zip(keys, one)) for one in decisions]
+        made = [dict(zip(keys, decision)) for decision in decisions]
         return self.post("decide", annotator, text=text, decisions=made)
 
 
@@ -109,15 +109,15 @@ def test_nothing_else_here_completes_a_text_and_leaves_the_queue(asked):
 def test_a_contradiction_is_one_line_and_saves_nothing(asked):
     status, answer = asked.decide(1, ("accepted", 0, 2, "PER"), ("rejected", 0, 2, "PER"))
     assert status == 200  # the later one counts
-    for bad, told in [
-        ([("accepted", 0, 99, "PER")], "no stretch of a text"),
+    for bad, message in [
+        ([("accepted", 0, 99, "PER")], "not a stretch of a text"),
         ([("accepted", 0, 1, "DATE")], "the label 'DATE'"),
         ([("accepted", 0, 1, "")], "without a label"),
-        ([("accepted", 2, 2, "PER")], "no stretch of a text"),
+        ([("accepted", 2, 2, "PER")], "not a stretch of a text"),
     ]:
         before = asked.work.store.count("ann", "ner")
         status, answer = asked.decide(1, *bad)
-        assert (status, told in answer["detail"]) == (422, True), answer
+        assert (status, message in answer["detail"]) == (422, True), answer
         assert asked.work.store.count("ann", "ner") == before
     assert asked.decide(99, ("accepted", 0, 1, "PER"))[0] == 422
     assert asked.post("decide", text=1, decisions=[])[0] == 422
@@ -162,12 +162,12 @@ def test_a_skipped_text_comes_last(asked):
 
 
 def test_annotators_have_texts_and_decisions_of_their_own(asked):
-    one, other = asked.next("ann")["text"], asked.next("bob")["text"]
-    assert one != other
-    length = len(asked.work.store.text(one).tokens.words)
-    asked.decide(one, ("complete", 0, length), annotator="ann")
-    assert asked.post("text", "bob", text=one)[1]["outside"] == []
-    assert asked.next("bob")["text"] != one  # ann's texts come last for bob
+    first, other = asked.next("ann")["text"], asked.next("bob")["text"]
+    assert first != other
+    length = len(asked.work.store.text(first).tokens.words)
+    asked.decide(first, ("complete", 0, length), annotator="ann")
+    assert asked.post("text", "bob", text=first)[1]["outside"] == []
+    assert asked.next("bob")["text"] != first  # ann's texts come last for bob
     about = asked.client.get("/api/annotation", params={"annotator": "bob"}).json()
     assert about["annotators"] == ["ann"]
     assert about["counts"]["done"] == 0
@@ -200,7 +200,7 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
 
         def computed():
             assert asked.client.get("/health").status_code == 200
-            return asked.work.queue.stale(1) == []
+            return asked.work.queue.stale() == []
 
         wait_for(computed)
 
@@ -244,7 +244,7 @@ def test_teach_puts_a_better_model_in_place_and_renews_the_queue(teachable, tmp_
     assert [ent["label"] for ent in after["docs"][0]["ents"]] == [
         ent.label_ for ent in saved("Ada met Evans in Bath").ents
     ]
-    assert asked.work.queue.stale(1)
+    assert asked.work.queue.stale()
     assert asked.work.teacher.lesson.model == str(tmp_path / "names-model")
 
 
@@ -280,12 +280,12 @@ def test_a_teach_that_is_stopped_changes_nothing(teachable, tmp_path):
     assert not (tmp_path / "names-model").exists()
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize("lines", [["", "  "], None])
 def test_no_text_at_all_is_one_error(served, tmp_path, lines):
-    with pytest.raises(InputError, match="give --texts a file"):
+    with pytest.raises(InputError, match="use --texts with a file"):
         annotating(served.nlp, tmp_path, lines).__enter__()
 
 

@@ -251,7 +251,7 @@ def test_a_decision_that_no_analysis_agrees_with_is_one_line_and_is_not_saved(pa
         ),
     )
     page.locator(".span").first.press("y")
-    expect(page.locator("#error")).to_contain_text("is no stretch of a text")
+    expect(page.locator("#error")).to_contain_text("is not a stretch of a text")
     assert decided(work, page) == Decided()
 
 

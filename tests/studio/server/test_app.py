@@ -10,11 +10,9 @@ import spacy
 from fastapi import APIRouter
 from starlette.testclient import TestClient
 
-from spacy_psa.studio.server.app import create_app
-from spacy_psa.studio.server.guard import COOKIE
+from spacy_psa.studio.server.app import View, create_app
+from spacy_psa.studio.server.guard import COOKIE, Settings
 from spacy_psa.studio.server.models import ServedModel
-from spacy_psa.studio.server.settings import Settings
-from spacy_psa.studio.server.views import View
 from tests.helpers.patience import PATIENCE
 from tests.helpers.served import TEXT
 
@@ -219,13 +217,13 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
     doc = served.nlp.get_pipe("sentencizer")(served.nlp.make_doc(TEXT))
     ner = served.nlp.get_pipe("ner")
     decoding = ner.decode(doc, forbid=[(0, 2, "PER")])
-    found = sentence["components"]["ner"]
-    best = [tuple(item[:3]) for item in found["analyses"][0]["items"]]
+    answered = sentence["components"]["ner"]
+    best = [tuple(item[:3]) for item in answered["analyses"][0]["items"]]
     end = next(iter(doc.sents)).end
     assert best == [(e.start, e.end, e.label_) for e in decoding.best if e.start < end]
-    assert len(found["analyses"]) == 3
-    assert len(found["entropies"]) == len(sentence["tokens"])
-    assert 0 < found["evidence"] < 1
+    assert len(answered["analyses"]) == 3
+    assert len(answered["entropies"]) == len(sentence["tokens"])
+    assert 0 < answered["evidence"] < 1
 
 
 @pytest.mark.parametrize(
@@ -255,7 +253,7 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
         ),
         ({"sentences": [7]}, 422, "has 2 sentences"),
         ({"k": 0}, 422, "k: Input should be"),
-        ({"model": "other"}, 404, "no model 'other': take one of small"),
+        ({"model": "other"}, 404, "no model 'other': use one of small"),
         ({"text": "a" * 100_001}, 413, "more than 100,000 characters"),
     ],
 )

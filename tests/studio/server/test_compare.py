@@ -76,7 +76,7 @@ def test_other_requests_are_answered_while_it_runs(models, gold, monkeypatch):
 
 def test_an_error_of_a_step_is_told_each_time(models, gold, monkeypatch):
     def fails(self, batch):
-        raise InputError("first: gives other tokens")
+        raise InputError("first: returns other tokens")
 
     monkeypatch.setattr("spacy_psa.studio.comparison.answers.Answers.predict", fails)
     with client_of(models, gold) as client:
@@ -85,7 +85,7 @@ def test_an_error_of_a_step_is_told_each_time(models, gold, monkeypatch):
             time.sleep(0.02)
             answers.append(client.post("/api/compare", json={}))
         assert answers[-1].status_code == 422
-        assert answers[-1].json() == {"detail": "first: gives other tokens"}
+        assert answers[-1].json() == {"detail": "first: returns other tokens"}
 
 
 def test_bad_data_are_an_error_before_the_server_begins(models, gold):
