@@ -33,11 +33,7 @@ MOST_TAGS = 200
 
 
 def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
-    """Yield the sentences of a file, plain or .gz, as a stream.
-
-    Args:
-        path: the file.
-        repairs: counts the repairs, see `read_lines`, and the comments.
+    """Yield the sentences of a file, plain or .gz, as a stream; `repairs` also counts comments.
 
     Raises:
         InputError: if a line has not as many columns as the first, or the file has no sentences.
@@ -122,13 +118,6 @@ def read_docs(
     """Yield one `Doc` for each sentence of a file, plain or .gz, as `column_docs` does.
 
     In IOB2, an `I-` that begins a span is an error; `resolve_schemes` would have detected IOB1.
-
-    Args:
-        path: the file.
-        vocab: the vocabulary of the docs.
-        columns: the columns to read.
-        schemes: their schemes, from `resolve_schemes`.
-        repairs: counts the repairs.
 
     Raises:
         InputError: as `read_sentences`, and if a tag is not legal in its scheme.

@@ -65,7 +65,7 @@ def read_docs(
 
     Args:
         path: the file, plain or .gz.
-        vocab: the vocabulary of the docs, of the language "zh".
+        vocab: the vocabulary of the language "zh".
         written: how the file is written, from `resolve_format`.
         repairs: counts the repairs.
         join_types: whether PER.NAM and PER.NOM become one type, PER, and so on.

@@ -111,10 +111,8 @@ def unescape_tag(tag: str) -> str:
 class TreeBuilder:
     """Builds trees, one after the other, from brackets, labels and words.
 
-    Args:
-        style: the parts of the trees that are kept.
-        keep_empty: whether empty elements count as words, and a tree without words, "(())", counts
-            as a tree. A scorer needs this, because it counts sentences.
+    With `keep_empty`, empty elements count as words, and a tree without words, "(())", counts as a
+    tree. A scorer needs this, because it counts sentences.
     """
 
     def __init__(self, style: TreeStyle = AS_IS, keep_empty: bool = False) -> None:
@@ -250,14 +248,9 @@ def read_trees(
 ) -> Iterator[tuple[int, Parsed]]:
     """Yield each tree with the number of the line where it begins, as a stream.
 
-    Trees without words are left out and counted in `repairs`, unless `keep_empty` is set.
-
-    Args:
-        name: the name of the file, for errors.
-        lines: numbered lines, as `decode_lines` yields them.
-        repairs: counts the repairs.
-        one_a_line: whether a line must have one tree; otherwise a tree may have several lines.
-        style, keep_empty: as in `TreeBuilder`.
+    Trees without words are left out and counted in `repairs`, unless `keep_empty` is set, see
+    `TreeBuilder`. With `one_a_line`, each line must be one tree; otherwise a tree may have several.
+    `name` is the name of the file, for errors.
 
     Raises:
         InputError: if a line is not part of a bracketed tree, or if there are no trees.

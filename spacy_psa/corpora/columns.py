@@ -102,10 +102,7 @@ def read_rows(
 ) -> Iterator[Sentence]:
     """Yield the sentences of a file whose format has a fixed number of columns.
 
-    Args:
-        name, lines, documents: as in `group_rows`.
-        columns: the names of the columns, for errors.
-        repairs: counts the repairs.
+    `columns` are the names of the columns; the other arguments are those of `group_rows`.
 
     Raises:
         InputError: if a line has more or fewer columns, or if there are no sentences.
@@ -127,15 +124,9 @@ def read_rows(
 def column_spans(
     name: str, rows: list[Row], column: int, scheme: TagScheme, what: str, advice: str
 ) -> list[Span]:
-    """Read the spans that the tags of a column mark.
+    """Read the spans that the tags of a column mark in the rows of one sentence.
 
-    Args:
-        name: the name of the file, for errors.
-        rows: the rows of one sentence.
-        column: the index of the column.
-        scheme: the scheme of its tags.
-        what: the name of the column, for errors.
-        advice: how the user can correct an illegal tag, for errors.
+    The names of the file and of the column (`what`) and the `advice` are for errors.
 
     Raises:
         InputError: if a tag is not one of the scheme, or the scheme forbids its place.

@@ -35,13 +35,8 @@ def read_docs(
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a plain or .gz file, as `column_docs` does.
 
-    Chunks are read as IOB1, which also reads legal IOB2 tags correctly.
-
-    Args:
-        path: the file.
-        vocab: the vocabulary of the docs.
-        scheme: the scheme of the entity column, see `resolve_scheme`.
-        repairs: counts the repairs, see `read_lines`.
+    `scheme` is that of the entity column. Chunks are read as IOB1, which also reads legal IOB2 tags
+    correctly. `repairs` counts the repairs, see `read_lines`.
 
     Raises:
         InputError: if a line does not have four columns, the file has no sentences, or a tag is

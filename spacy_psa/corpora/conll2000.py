@@ -30,10 +30,7 @@ def read_sentences(
 ) -> Iterator[tuple[str, Sentence]]:
     """Yield the name of the file and each of its sentences, as a stream.
 
-    Args:
-        path: a plain or .gz file, or the archive as it is published.
-        repairs: counts the repairs, see `decode_lines`.
-        member: the file inside the archive, without its folders ("train.txt").
+    `path` is a plain or .gz file, or the published archive, `member` the file in it ("train.txt").
 
     Raises:
         InputError: if a line does not have three columns, the file has no sentences, `member` is
@@ -82,8 +79,7 @@ def read_docs(
     """Yield one `Doc` for each sentence, with `token.tag_` and `doc.spans["chunks"]`.
 
     Args:
-        vocab: the vocabulary of the docs.
-        path, repairs, member: as in `read_sentences`.
+        path, vocab, repairs, member: as in `read_sentences`.
         dev: the number of sentences to draw at random for a development set; 0 draws none.
         seed: the seed of the draw.
         part: "dev" for the drawn sentences, "train" for the others.

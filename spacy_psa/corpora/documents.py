@@ -33,10 +33,8 @@ def join_documents(docs: Iterable[Doc], max_tokens: int = 0) -> Iterator[Doc]:
     A doc with other layers than the one before, such as other span groups or heads, begins a new
     Doc: if it were joined, a doc without chunks would mean that there are none.
 
-    Args:
-        docs: the docs, most of them of one sentence.
-        max_tokens: begins a new Doc of the document where the next sentence would make it longer;
-            0 for no limit.
+    A new Doc of the document also begins where the next sentence would make it longer than
+    `max_tokens`; 0 means no limit.
     """
     joined: list[Doc] = []
     for doc in docs:

@@ -17,14 +17,10 @@ def format_of(
     choices: str,
     suffix: str | None = None,
 ) -> Format:
-    """Return the format of a file.
+    """Return the choice of the user or, for "auto", the format that the ending of a file shows.
 
-    Args:
-        path: the file.
-        wanted: the choice of the user; "auto" means the format that the name shows.
-        suffixes: the format of each ending, in lower case.
-        choices: the possible choices, for the error.
-        suffix: the ending that counts; by default that of `path`.
+    `suffixes` has the format of each ending, in lower case; `suffix` is the ending, by default that
+    of `path`. `choices` are for the error.
 
     Raises:
         InputError: if `wanted` is auto and the name does not show the format.

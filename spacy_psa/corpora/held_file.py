@@ -13,13 +13,11 @@ from spacy_psa.errors import InputError
 def held(lock: Path, busy: str, unwritable: str) -> Iterator[None]:
     """Hold a lock while this block runs; the system lets it go if the process is killed.
 
-    Args:
-        lock: the file of the lock, which is made, with its folder, and removed at the end.
-        busy: the error if another process holds it.
-        unwritable: the error if it cannot be made; `{reason}` in it becomes the reason.
+    The file of the lock is made, with its folder, and removed at the end.
 
     Raises:
-        InputError: if another process holds it, or it cannot be made.
+        InputError: `busy` if another process holds it; `unwritable` if it cannot be made, where
+            `{reason}` becomes the reason.
     """
     file = FileLock(lock)
     try:

@@ -30,11 +30,6 @@ def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> 
     Chunks are in `doc.spans["chunks"]`. Constituents are in `doc.spans["constituents"]` in
     preorder, with a span for each constituent of a unary chain. Empty lines are skipped.
 
-    Args:
-        path: the file, plain or .gz.
-        vocab: the vocabulary of the docs.
-        repairs: counts the repairs.
-
     Raises:
         InputError: if a line is not such a record, or its layers contradict each other.
     """

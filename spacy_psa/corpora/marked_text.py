@@ -54,14 +54,7 @@ class Misfits:
     """The number of each kind."""
 
     def add(self, place: str, kind: str, what: str, why: str) -> None:
-        """Note a mark.
-
-        Args:
-            place: file and line.
-            kind: the fault, in the same words for all of a kind.
-            what: the text of the mark.
-            why: the details of this mark.
-        """
+        """Note a mark: file and line, the fault as its kind is called, text, and details."""
         self.lines.append(f"{place}: {what}: {kind}{': ' if why else ''}{why}")
         self.counts[kind] += 1
 
@@ -73,10 +66,7 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     missing annotation, so that training does not read it as `O`. Of marks that overlap, the
     longest is kept. Marks that are wrong are in `doc.spans["incorrect_spans"]`.
 
-    Args:
-        nlp: the pipeline that makes tokens.
-        marked: the text.
-        misfits: collects the marks that are not kept as they are.
+    `misfits` collects the marks that are not kept as they are.
     """
     doc, offsets = _tokens(nlp, marked)
     starts = {start: i for i, (start, _) in enumerate(offsets)}

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -34,28 +33,24 @@ PUNCTUATION = {"/.": ".", "/?": "?", "/-": "-"}
 NEW_TESTAMENT = "pt/nt/"
 
 
-class Sentence(NamedTuple):
-    """One sentence; `document` is its ID ("nw/wsj/02/wsj_0203"), `part` counts from 0."""
-
-    document: str
-    part: int
-    parsed: Parsed
-    names: list[Span]
-
-
-def read_sentences(
+def read_docs(
     source: Path,
-    repairs: Counter[str],
+    vocab: Vocab,
+    repairs: Counter[str] | None = None,
     folder: str = "",
     sections: Collection[int] | None = None,
     new_testament: bool = False,
-) -> Iterator[Sentence]:
-    """Yield the sentences of the *_conll files in a folder or archive, or of one file.
+) -> Iterator[Doc]:
+    """Yield one `Doc` for each sentence of the *_conll files of a folder or archive, or of a file.
 
-    Files with predicted layers (*_auto_conll) are left out.
+    The part of speech is in `token.tag_`, and names are in `doc.ents`. Constituents are in
+    `doc.spans["constituents"]` in preorder, with a span for each constituent of a unary chain. The
+    document ("nw/wsj/02/wsj_0203") and its part, from 0, are in `doc.user_data` under "document"
+    and "part". Words are unescaped. Files with predicted layers (*_auto_conll) are left out.
 
     Args:
         source: the folder, archive or file.
+        vocab: the vocabulary of the docs.
         repairs: counts the repairs, see `decode_lines`.
         folder: reads only the files below this folder ("v4/data/train"); "" reads all.
         sections: reads only the Wall Street Journal documents of these sections; None reads all
@@ -77,10 +72,13 @@ def read_sentences(
     empty = True
     where = f" below {folder}" if folder else ""
     for name, stream in open_files(source, wanted, f"*_conll files{where}"):
-        lines = decode_lines(name, stream, repairs)
+        lines = decode_lines(name, stream, Counter() if repairs is None else repairs)
         for document, part, rows in _read_file(name, lines, chosen):
             empty = False
-            yield Sentence(document, part, *_read_layers(name, rows))
+            (words, tags, constituents), names = _read_layers(name, rows)
+            doc = make_doc(vocab, words, tags, names, constituents=constituents)
+            doc.user_data.update(document=document, part=part)
+            yield doc
     if empty:
         raise InputError(
             f"{source}: no document is chosen; leave out --sections or add --new-testament"
@@ -188,30 +186,3 @@ def _take_bits(builder: TreeBuilder, bits: str, tag: str, word: str) -> None:
     builder.leaf(tag, word)
     for _ in after:
         builder.close()
-
-
-def read_docs(
-    source: Path, vocab: Vocab, repairs: Counter[str] | None = None,
-    folder: str = "", sections: Collection[int] | None = None, new_testament: bool = False,
-) -> Iterator[Doc]:  # fmt: skip
-    """Yield one `Doc` for each sentence that `read_sentences` chooses.
-
-    The part of speech is in `token.tag_`, and names are in `doc.ents`. Constituents are in
-    `doc.spans["constituents"]` in preorder, with a span for each constituent of a unary chain. The
-    document and its part are in `doc.user_data` under "document" and "part". Words are unescaped.
-
-    Args:
-        vocab: the vocabulary of the docs.
-        source, repairs, folder, sections, new_testament: as in `read_sentences`.
-
-    Raises:
-        InputError: as `read_sentences`.
-    """
-    repairs = Counter() if repairs is None else repairs
-    for document, part, parsed, names in read_sentences(
-        source, repairs, folder, sections, new_testament
-    ):
-        words, tags, constituents = parsed
-        doc = make_doc(vocab, words, tags, names, constituents=constituents)
-        doc.user_data.update(document=document, part=part)
-        yield doc

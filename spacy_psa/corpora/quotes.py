@@ -47,9 +47,8 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
     other way round. Otherwise it opens if no other one is open. A line break counts as a space.
     After a low mark („ or ‚), the next high one closes, as in German.
 
-    Args:
-        words: (n,) the words, and the line breaks and other white space between them.
-        spaces: (n,) whether a space follows each word, if that is known.
+    The n words include the line breaks and other white space between them; `spaces` (n,) has
+    whether a space follows each, if that is known.
     """
     written, is_open, low, low_single = [], False, False, False
     for i, word in enumerate(words):
@@ -76,9 +75,7 @@ def treebank_quotes(words: Sequence[str], spaces: Sequence[bool] | None = None) 
 def text_spaces(words: Sequence[str], tags: Sequence[str] | None = None) -> list[bool]:
     """Tell whether a space follows each word in text, by the rules of the treebank's tokens.
 
-    Args:
-        words: (n,) the words, with quotation marks of any style.
-        tags: (n,) their parts of speech, if they are known.
+    The quotation marks may have any style.
     """
     known = ["" for _ in words] if tags is None else tags
     spaces, is_open = [], False
@@ -100,11 +97,9 @@ def text_spaces(words: Sequence[str], tags: Sequence[str] | None = None) -> list
 def as_text(docs: Iterable[Doc], quotes: Quotes, spaces: bool) -> Iterator[Doc]:
     """Write docs of a treebank with the quotation marks of text, and with its spaces.
 
-    Args:
-        docs: the docs.
-        quotes: "treebank" keeps the marks, "straight" and "curly" change them. "mixed" uses the
-            three styles in turn, for the docs that have marks.
-        spaces: whether to find out the spaces of docs that do not know them.
+    "treebank" keeps the marks, "straight" and "curly" change them. "mixed" uses the three styles in
+    turn, for the docs that have marks. With `spaces`, those of docs that do not know them are found
+    out.
     """
     turn = 0
     for doc in docs:

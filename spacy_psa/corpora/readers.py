@@ -29,12 +29,10 @@ def make_doc(
     """Make a `Doc` of one sentence of n words.
 
     Args:
-        vocab: the vocabulary of the doc.
-        words: (n,) the words.
+        vocab, words, spaces: as in `Doc`.
         tags: (n,) parts of speech, for `token.tag_`.
         ents: entities that do not overlap. None means that the corpus does not mark entities, an
             empty list that the sentence has none.
-        spaces: (n,) whether a space follows each word, if that is known.
         groups: spans that may overlap, for `doc.spans`; the keyword is the name of the group.
     """
     doc = Doc(
@@ -55,10 +53,8 @@ def make_reader(
 ) -> Reader:
     """Make a reader; each of its examples is one sentence, predicted from the gold words.
 
-    Args:
-        path: the corpus file, for the warning.
-        docs: yields the sentences and counts the repairs; one warning reports the repairs.
-        limit: the number of sentences to read; 0 means all.
+    `docs` yields the sentences and counts the repairs, which one warning reports with the `path`.
+    `limit` is the number of sentences to read; 0 means all.
     """
 
     def read(nlp: Language) -> Iterator[Example]:

@@ -35,10 +35,7 @@ def split_off(sources: Sequence[Source], share: float, seed: int) -> Split:
     Documents of the same words are drawn together too, as a text may have been annotated twice. A
     corpus of fewer than ten documents is drawn by sentence.
 
-    Args:
-        sources: the sentences.
-        share: the share of the sentences to draw; at least one is drawn, and not all.
-        seed: the seed of the draw.
+    At least one sentence is drawn, and not all.
 
     Raises:
         InputError: if there are fewer than two sentences, or all have the same text.
@@ -74,13 +71,9 @@ def split_off(sources: Sequence[Source], share: float, seed: int) -> Split:
 def drawn_part(
     docs: Iterable[Doc], share: float, seed: int, part: Literal["train", "dev", "test"]
 ) -> list[Doc]:
-    """Return a part of a corpus from which development and test data are drawn.
+    """Return a part of a corpus from which a share is drawn for development, and for test.
 
-    Args:
-        docs: the sentences, with the number of the document in `doc.user_data["document"]`.
-        share: the share of the sentences to draw for each of the two.
-        seed: the seed of the draws.
-        part: the part to return; "train" is the rest.
+    The number of the document is in `doc.user_data["document"]`. "train" is the rest.
 
     Raises:
         InputError: as `split_off`.

@@ -57,13 +57,8 @@ def parse_sections(text: str) -> frozenset[int]:
 def parse_numbers(text: str, option: str, last: int) -> frozenset[int]:
     """Read numbers and ranges of numbers from text: "1-270,400-1151".
 
-    Args:
-        text: the text.
-        option: the option that has the text, for the error message.
-        last: the greatest number.
-
     Raises:
-        InputError: if the text has another form, or a number is greater than `last`.
+        InputError: if the text, of `option`, has another form, or a number is greater than `last`.
     """
     numbers: set[int] = set()
     number = rf"(\d{{1,{len(str(last))}}})"
@@ -154,8 +149,7 @@ def read_docs(
     Args:
         family: the name of one of the `TREEBANKS`.
         source: the folder or archive, or a single file of any name.
-        vocab: the vocabulary of the docs.
-        repairs: counts the repairs.
+        vocab, repairs: the vocabulary of the docs, and the counts of repairs.
         numbers: reads only files with these numbers, which are the sections of the Wall Street
             Journal in `ptb`; None reads all files.
         style: the parts of the trees that are kept; None for the style of the family.
@@ -198,12 +192,7 @@ def read_bracket_docs(
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each bracketed tree of a plain or .gz file, see `tree_docs`.
 
-    Args:
-        path: the file.
-        vocab: the vocabulary of the docs.
-        repairs: counts the repairs.
-        style: the parts of the trees that are kept; by default all.
-        one_a_line: whether each line must be one tree; otherwise a tree may have several lines.
+    With `one_a_line`, each line must be one tree; otherwise a tree may have several lines.
 
     Raises:
         InputError: if a line is not exactly one bracketed tree, or has an empty element.
@@ -216,15 +205,7 @@ def read_bracket_docs(
 def open_documents(
     source: Path, wanted: Callable[[str], bool], what: str, repairs: Counter[str]
 ) -> Iterator[tuple[str, str, Lines]]:
-    """Open the files of a treebank in turn; yield name, document and numbered lines of each.
-
-    Args:
-        source, wanted, what: as in `open_files`.
-        repairs: counts the repaired lines.
-
-    Raises:
-        InputError: if there are no such files.
-    """
+    """Yield the name, the document and the numbered lines of each file, see `open_files`."""
     for name, stream in open_files(source, wanted, what):
         document = PurePosixPath(name.removesuffix(".gz")).stem
         # Blanks at the end of a line belong to the format, so they are not counted as repairs.

@@ -26,9 +26,9 @@ from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
+from spacy_psa.scoring.sentence_counts import reference_places
 
 BINS = 15
-MISSING = 0  # the value of Token.ent_iob without entity annotation
 
 
 class Judged(NamedTuple):
@@ -72,9 +72,8 @@ def judge(examples: Iterable[Example], spans_key: str, gold_key: str | None = No
     out the same.
 
     Args:
-        examples: the docs. Their predicted spans are in predicted.spans[spans_key], with the
-            confidences in attrs["scores"].
-        spans_key: the name of the span group.
+        examples: the docs.
+        spans_key: the group of predicted.spans, with the confidences in attrs["scores"].
         gold_key: the span group of the reference with the truth; None means reference.ents.
 
     Raises:
@@ -223,19 +222,17 @@ def calibration_scorer(
     return partial(score_calibration, spans_key=spans_key, gold_key=gold_key, bins=bins)
 
 
-Key = tuple[int, int, int]  # start, end and label, in tokens of the reference
+Place = tuple[int, int, str]  # start, end and label, in tokens of the reference
 
 
-def _gold(reference: Doc, gold_key: str | None) -> set[Key] | None:
-    if gold_key is None:
-        known = reference.has_annotation("ENT_IOB")
-        return {(e.start, e.end, e.label) for e in reference.ents} if known else None
-    if gold_key not in reference.spans:
+def _gold(reference: Doc, gold_key: str | None) -> set[Place] | None:
+    spans = reference.ents if gold_key is None else reference.spans.get(gold_key)
+    if spans is None or (gold_key is None and not reference.has_annotation("ENT_IOB")):
         return None
-    return {(span.start, span.end, span.label) for span in reference.spans[gold_key]}
+    return {(span.start, span.end, span.label_) for span in spans}
 
 
-def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Key, float]:
+def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Place, float]:
     """Return the confidence of each predicted span.
 
     If several spans align to the same tokens of the reference, the highest confidence counts.
@@ -243,18 +240,11 @@ def _predicted(example: Example, spans_key: str, entities: bool) -> dict[Key, fl
     group = example.predicted.spans.get(spans_key)
     if not group:
         return {}
-    x2y = example.alignment.x2y
-    iob = example.reference.to_array(["ENT_IOB"])
-    best: dict[Key, float] = {}
-    for span, score in zip(group, _scores(group, spans_key), strict=True):
-        places = x2y[span.start : span.end]
-        if not len(places):
-            continue
-        start, end = int(places[0]), int(places[-1]) + 1
-        if entities and (iob[start:end] == MISSING).any():
-            continue  # unknown whether this is an entity
-        key = (start, end, span.label)
-        best[key] = max(float(score), best.get(key, 0.0))
+    best: dict[Place, float] = {}
+    places = reference_places(example, group, annotated=entities)
+    for place, score in zip(places, _scores(group, spans_key), strict=True):
+        if place is not None:
+            best[place] = max(float(score), best.get(place, 0.0))
     return best
 
 

@@ -202,13 +202,7 @@ def score_pair(gold: Parsed, test: Parsed, params: Params = COLLINS) -> Sentence
 
 
 def brackets(spans: Iterable[Span], kept: Sequence[bool], params: Params) -> list[Span]:
-    """Return the brackets over the words that are kept, with cut labels, without deleted labels.
-
-    Args:
-        spans: the constituents.
-        kept: for each word of the sentence, whether it is kept.
-        params: the rules.
-    """
+    """Return the brackets over the words that are `kept`, with cut labels, without deleted ones."""
     place = [0, *accumulate(kept)]
     remaining = []
     for start, end, label in spans:

@@ -5,7 +5,7 @@ significance and confidence intervals resample them.
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from spacy_psa.sentences import sentence_bounds
@@ -13,6 +13,9 @@ from spacy_psa.sentences import sentence_bounds
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
     from spacy.training import Example
+
+
+MISSING = 0  # the value of Token.ent_iob without entity annotation
 
 
 class Count(NamedTuple):
@@ -43,18 +46,26 @@ def entity_counts(examples: "Iterable[Example]") -> list[Count]:
     """
     counts = []
     for example in examples:
-        gold, predicted = example.reference, example.predicted
+        gold = example.reference
         if gold.has_annotation("ENT_IOB"):
-            known = {token.i for token in gold if token.ent_iob != 0}
-            align, given = example.alignment.x2y, []
-            for span in predicted.ents:
-                tokens = align[span.start : span.end]
-                if len(tokens):
-                    start, end = int(tokens[0]), int(tokens[-1]) + 1
-                    if known.issuperset(range(start, end)):
-                        given.append((start, end, span.label_))
-            counts += _by_sentence(gold, map(_place, gold.ents), given)
+            places = reference_places(example, example.predicted.ents, annotated=True)
+            counts += _by_sentence(gold, map(_place, gold.ents), filter(None, places))
     return counts
+
+
+def reference_places(
+    example: "Example", spans: "Iterable[Span]", annotated: bool
+) -> "Iterator[tuple[int, int, str] | None]":
+    """Yield the start, end and label of each predicted span, in tokens of the reference.
+
+    None if it has no such tokens or, with `annotated`, if one lacks entity annotation.
+    """
+    align, iob = example.alignment.x2y, example.reference.to_array(["ENT_IOB"])
+    for span in spans:
+        tokens = align[span.start : span.end]
+        start, end = (int(tokens[0]), int(tokens[-1]) + 1) if len(tokens) else (0, 0)
+        known = start < end and not (annotated and (iob[start:end] == MISSING).any())
+        yield (start, end, span.label_) if known else None
 
 
 def span_counts(examples: "Iterable[Example]", key: str) -> list[Count]:

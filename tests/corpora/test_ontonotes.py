@@ -6,8 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from spacy.vocab import Vocab
 
-from spacy_psa.corpora.ontonotes import read_docs, read_sentences
+from spacy_psa.corpora.ontonotes import read_docs
 from spacy_psa.corpora.treebanks import parse_sections, section_of
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
@@ -15,6 +16,7 @@ from tests.helpers.corpora import input_error_at
 from tests.helpers.trees import constituents
 
 FILE = "in.v4_gold_conll"
+VOCAB = Vocab()
 # (word, part of speech, tree, names) of each word
 FIRST = [
     ("Royal", "NNP", "(TOP(S(NP(NP*", "(ORG*"),
@@ -125,8 +127,7 @@ def source(request, tree_of_files, tmp_path):
     ],
 )
 def test_documents_are_chosen_alike_in_folders_and_archives(source, options, words):
-    found = read_sentences(source, Counter(), **options)
-    assert sorted(sentence.parsed.words[0] for sentence in found) == words
+    assert sorted(doc[0].text for doc in read_docs(source, VOCAB, **options)) == words
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_documents_are_chosen_alike_in_folders_and_archives(source, options, wor
 )
 def test_a_choice_of_nothing_is_an_error(source, options, reason):
     with pytest.raises(InputError, match=reason):
-        list(read_sentences(source, Counter(), **options))
+        list(read_docs(source, VOCAB, **options))
 
 
 @pytest.mark.parametrize("suffix", ["tar.xz", "tar.gz", "zip"])
@@ -156,7 +157,7 @@ def test_broken_archives_are_named(tree_of_files, tmp_path, suffix):
     (tmp_path / f"bad.{suffix}").write_text("no archive")
     for path in (cut, tmp_path / f"bad.{suffix}", tmp_path / f"none.{suffix}"):
         with pytest.raises(InputError, match=path.name):
-            list(read_sentences(path, Counter()))
+            list(read_docs(path, VOCAB))
 
 
 def changed(word: int, column: int, value: str) -> str:
@@ -208,12 +209,12 @@ def test_malformed_documents_are_named_by_file_and_line(write, vocab, text, line
 def test_parts_that_are_not_chosen_are_counted_too(write):
     path = write(document("pt/nt/1", SECOND) + document("pt/nt/1", SECOND, part=2) + GOOD)
     with input_error_at(path, 6, "part 2 of pt/nt/1 follows part 0"):
-        list(read_sentences(path, Counter()))
+        list(read_docs(path, VOCAB))
 
 
 def test_a_file_may_begin_with_a_later_part_of_a_document(write):
     path = write(document(WSJ, FIRST, part=3) + document(WSJ, SECOND, part=4))
-    assert [found.part for found in read_sentences(path, Counter())] == [3, 4]
+    assert [doc.user_data["part"] for doc in read_docs(path, VOCAB)] == [3, 4]
 
 
 def test_an_error_in_an_archive_names_archive_file_and_line(tree_of_files, tmp_path):
@@ -221,12 +222,12 @@ def test_an_error_in_an_archive_names_archive_file_and_line(tree_of_files, tmp_p
     bad.write_text("EU NNP\n")
     path = pack(tree_of_files, "w:xz", tmp_path / "c.tar.xz")
     with pytest.raises(InputError, match=r"c\.tar\.xz/conll-2012/v4/a\.v4_gold_conll:1: "):
-        list(read_sentences(path, Counter()))
+        list(read_docs(path, VOCAB))
 
 
 def test_an_empty_file_is_named(write):
     with pytest.raises(InputError, match="no document is chosen"):
-        list(read_sentences(write(""), Counter()))
+        list(read_docs(write(""), VOCAB))
 
 
 # The real corpus
@@ -235,19 +236,6 @@ def test_an_empty_file_is_named(write):
 @pytest.fixture(scope="module")
 def archive(corpora):
     return corpora / "ontonotes5" / "conll-2012-en.tar.xz"
-
-
-def test_docs_of_the_real_development_set_hold_what_the_sentences_do(archive, vocab):
-    folder = "v4/data/development"
-    sentences = read_sentences(archive, Counter(), folder)
-    count = 0
-    for count, (doc, found) in enumerate(zip(read_docs(archive, vocab, None, folder), sentences)):
-        words, tags, _, spans = layers(doc)
-        assert (words, tags, spans) == found.parsed
-        assert [(e.start, e.end, e.label_) for e in doc.ents] == found.names
-        if count == 300:
-            break
-    assert count == 300
 
 
 @pytest.mark.parametrize(
@@ -261,9 +249,9 @@ def test_docs_of_the_real_development_set_hold_what_the_sentences_do(archive, vo
 )
 def test_counts_equal_the_published_ones(archive, split, sentences, tokens, entities):
     counts, types, repairs = Counter(), set(), Counter()
-    for found in read_sentences(archive, repairs, f"v4/data/{split}"):
-        counts.update(sentences=1, tokens=len(found.parsed.words), entities=len(found.names))
-        types.update(label for _, _, label in found.names)
+    for doc in read_docs(archive, VOCAB, repairs, f"v4/data/{split}"):
+        counts.update(sentences=1, tokens=len(doc), entities=len(doc.ents))
+        types.update(ent.label_ for ent in doc.ents)
     assert counts == {"sentences": sentences, "tokens": tokens, "entities": entities}
     assert len(types) == 18
     assert repairs == {}
@@ -271,9 +259,9 @@ def test_counts_equal_the_published_ones(archive, split, sentences, tokens, enti
 
 def test_trees_of_the_wall_street_journal_are_counted_by_section(archive):
     trees, tags = Counter(), set()
-    for found in read_sentences(archive, Counter(), sections=parse_sections("00-24")):
-        trees[section_of(found.document)] += bool(found.parsed.constituents)
-        tags.update(found.parsed.tags)
+    for doc in read_docs(archive, VOCAB, sections=parse_sections("00-24")):
+        trees[section_of(doc.user_data["document"])] += bool(doc.spans["constituents"])
+        tags.update(token.tag_ for token in doc)
     groups = ["00-01", "02-21", "22", "23", "24"]
     counts = [sum(trees[i] for i in parse_sections(group)) for group in groups]
     assert counts == [2896, 30060, 1336, 1640, 1083]
