@@ -150,7 +150,7 @@ def idcnn() -> Drawing:
 def lstm_stacks() -> Drawing:
     d = Drawing(700, 420, "Three ways to stack bidirectional LSTMs")
     panels = ["two stacks", "Cross-BiLSTM", "self-attentive BiLSTM"]
-    under = ["the directions never meet", "each layer reads both", "heads beside two stacks"]
+    under = ["the directions never meet", "each layer reads both", "two stacks and heads"]
     for p, (name, why) in enumerate(zip(panels, under, strict=True)):
         x = 14 + 228 * p
         d.text(x + 106, 20, name, bold=True)
@@ -259,13 +259,13 @@ def characters() -> Drawing:
 
 
 def transformers() -> Drawing:
-    d = Drawing(700, 500, "Transformer, TENER and PSA-Transformer beside each other")
+    d = Drawing(700, 500, "Transformer, TENER and PSA-Transformer side by side")
     columns = [
-        ("Transformer", "+ sinusoids of the place", "q·k / √d", "absolute places", "grey"),
-        ("TENER", "no places added", "q·k + q·r + u·k + v·r", "r: distance and side", "blue"),
+        ("Transformer", "+ sinusoids of the position", "q·k / √d", "absolute positions", "grey"),
+        ("TENER", "no positions added", "q·k + q·r + u·k + v·r", "r: distance, direction", "blue"),
         (
             "PSA-Transformer",
-            "no places added",
+            "no positions added",
             "q·k / √d + Ψ(i, j)",
             "Ψ: the bias of PSA",
             "purple",

@@ -36,7 +36,7 @@ class Drawing:
     Args:
         width: width of the drawing, pixels.
         height: height of the drawing, pixels.
-        title: what the drawing shows, for readers who cannot see it.
+        title: a description for readers who cannot see the drawing.
     """
 
     def __init__(self, width: int, height: int, title: str) -> None:

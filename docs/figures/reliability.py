@@ -13,13 +13,13 @@ def reliability() -> Drawing:
     d = Drawing(680, 350, "Reliability of PSA-BiLSTM-CRF on CoNLL-2003's test set")
     for p, when in enumerate(("before", "after")):
         x0, y0, side = 50 + 330 * p, 50, 250
-        found = record["data"]["test"][when]
+        scores = record["data"]["test"][when]
         temperature = record["temperature"][when]
         d.text(
-            x0 + side / 2, 16, f"{when}: T = {temperature:.2f}, ECE {found['ece']:.3f}", bold=True
+            x0 + side / 2, 16, f"{when}: T = {temperature:.2f}, ECE {scores['ece']:.3f}", bold=True
         )
         d.box(x0, y0, side, side, "", "plain", radius=0)
-        for bar in found["bins"]:
+        for bar in scores["bins"]:
             if not bar["size"]:
                 continue
             left = x0 + side * bar["lower"]
@@ -31,7 +31,7 @@ def reliability() -> Drawing:
             d.text(x0 + side * share, y0 + side + 14, f"{share:g}", size=12, muted=True)
             d.text(x0 - 8, y0 + side * (1 - share), f"{share:g}", size=12, muted=True, anchor="end")
         d.text(x0 + side / 2, y0 + side + 34, "confidence", size=13)
-        d.text(x0, y0 - 12, "share that is right", size=13, anchor="start")
+        d.text(x0, y0 - 12, "share of correct spans", size=13, anchor="start")
     return d
 
 

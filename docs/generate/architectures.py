@@ -1,182 +1,153 @@
 """Pages of the registered architectures: embedders, encoders and models."""
 
 import inspect
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 from thinc.api import Model
 
 from docs.generate.docstrings import arguments, is_google, path
-from docs.generate.markdown import NOTE, embedded, kind, table, value
+from docs.generate.markdown import NOTE, embedded, parameter_row, table
 from docs.generate.registry import anchor, heading, names, short
 
 GROUP = "spacy_architectures"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What the code does not say of an architecture.
+class Entry(NamedTuple):
+    """Facts about an architecture that are not in the code.
 
     Attributes:
-        slot: where it stands in a config: "embed", "encode", "tok2vec" or "model".
+        slot: its block in a config: "embed", "encode", "tok2vec" or "model".
         width: the width of its output as a formula of its arguments, or in words.
-        paper: where it comes from, in Markdown.
+        paper: its source.
     """
 
     slot: str
     width: str
-    paper: str
-
-
-def _cite(key: str, where: str = "") -> str:
-    link = f"[{key}](../papers.md#{key.lower()})"
-    return f"{link}, {where}" if where else link
+    paper: str = ""
 
 
 ENTRIES = {
-    "spacy-psa.WordEmbed.v1": Entry("embed", "width", _cite("Wei2020", "section 5.2")),
-    "spacy-psa.WordShape.v1": Entry("embed", "4", _cite("Li2019", "section 3.1")),
-    "spacy-psa.BigramEmbed.v1": Entry("embed", "width", _cite("Yan2019", "section 4.1")),
-    "spacy-psa.TagEmbed.v1": Entry("embed", "width", _cite("Kitaev2018", "section 2.1")),
-    "spacy-psa.CharBiLSTM.v1": Entry(
+    "WordEmbed": Entry("embed", "width", "Wei2020, section 5.2"),
+    "WordShape": Entry("embed", "4", "Li2019, section 3.1"),
+    "BigramEmbed": Entry("embed", "width", "Yan2019, section 4.1"),
+    "TagEmbed": Entry("embed", "width", "Kitaev2018, section 2.1"),
+    "CharBiLSTM": Entry(
         "embed",
         "2 * hidden if project is None else project",
-        f"{_cite('Wei2020', 'section 5.2')}; {_cite('Yan2019', 'section 6.1')}",
+        "Wei2020, section 5.2; Yan2019, section 6.1",
     ),
-    "spacy-psa.CharCNN.v1": Entry("embed", "project", _cite("Yan2019", "section 6.1")),
-    "spacy-psa.CharIntNet.v1": Entry(
+    "CharCNN": Entry("embed", "project", "Yan2019, section 6.1"),
+    "CharIntNet": Entry(
         "embed",
         "kernels + growth * blocks for each of its kernel_widths",
         "Xin et al. 2018 (IntNet)",
     ),
-    "spacy-psa.CharTransformer.v1": Entry("embed", "project", _cite("Yan2019", "section 6.1")),
-    "spacy-psa.CharAdaTrans.v1": Entry("embed", "project", _cite("Yan2019", "section 3.1")),
-    "spacy-psa.CharNgramCNN.v1": Entry(
-        "embed", "kernels * longest", _cite("Li2019", "section 3.1")
-    ),
-    "spacy-psa.CharSentenceBiLSTM.v1": Entry(
+    "CharTransformer": Entry("embed", "project", "Yan2019, section 6.1"),
+    "CharAdaTrans": Entry("embed", "project", "Yan2019, section 3.1"),
+    "CharNgramCNN": Entry("embed", "kernels * longest", "Li2019, section 3.1"),
+    "CharSentenceBiLSTM": Entry(
         "embed",
         "4 * hidden if project is None else project",
         "Bohnet et al. 2018 (Meta-BiLSTM), section 3.1",
     ),
-    "spacy-psa.CharConcat.v1": Entry(
-        "embed", "2 * letters * width", _cite("Kitaev2018", "section 5")
+    "CharConcat": Entry("embed", "2 * letters * width", "Kitaev2018, section 5"),
+    "ConcatEmbed": Entry("embed", "the sum of its layers' widths"),
+    "SumEmbed": Entry("embed", "the width of its layers", "Kitaev2018, section 2.2"),
+    "SentenceDropout": Entry("embed", "the width of its layer", "Kitaev2018, the authors' code"),
+    "BiLSTM": Entry("encode", "2 * hidden", "Wei2020, section 3"),
+    "CrossBiLSTM": Entry("encode", "2 * hidden", "Li2019, section 6.2"),
+    "SelfAttentiveBiLSTM": Entry("encode", "4 * hidden", "Li2019, sections 3.2 and 4"),
+    "PSABiLSTM": Entry(
+        "encode", "2 * hidden", 'Wei2020, section 4; Wei2019 with `version = "arxiv"`'
     ),
-    "spacy-psa.ConcatEmbed.v1": Entry("embed", "the sum of its layers' widths", ""),
-    "spacy-psa.SumEmbed.v1": Entry(
-        "embed", "the width of its layers", _cite("Kitaev2018", "section 2.2")
-    ),
-    "spacy-psa.SentenceDropout.v1": Entry(
-        "embed", "the width of its layer", _cite("Kitaev2018", "the authors' code")
-    ),
-    "spacy-psa.BiLSTM.v1": Entry("encode", "2 * hidden", _cite("Wei2020", "section 3")),
-    "spacy-psa.CrossBiLSTM.v1": Entry("encode", "2 * hidden", _cite("Li2019", "section 6.2")),
-    "spacy-psa.SelfAttentiveBiLSTM.v1": Entry(
-        "encode", "4 * hidden", _cite("Li2019", "sections 3.2 and 4")
-    ),
-    "spacy-psa.PSABiLSTM.v1": Entry(
-        "encode",
-        "2 * hidden",
-        f'{_cite("Wei2020", "section 4")}; {_cite("Wei2019")} with `version = "arxiv"`',
-    ),
-    "spacy-psa.PSATransformer.v1": Entry(
-        "encode", "heads * head_width", _cite("Wei2020", "section 5.3.2 and Table 10")
-    ),
-    "spacy-psa.TENER.v1": Entry("encode", "heads * head_width", _cite("Yan2019", "section 3.2")),
-    "spacy-psa.Transformer.v1": Entry(
-        "encode", "heads * head_width", _cite("Yan2019", "section 2.2")
-    ),
-    "spacy-psa.FactoredTransformer.v1": Entry(
-        "encode", "width", _cite("Kitaev2018", "sections 2.2 to 4")
-    ),
-    "spacy-psa.IDCNN.v1": Entry("encode", "kernels", _cite("Yan2019", "Table 7")),
-    "spacy-psa.DocumentMemory.v1": Entry(
+    "PSATransformer": Entry("encode", "heads * head_width", "Wei2020, section 5.3.2 and Table 10"),
+    "TENER": Entry("encode", "heads * head_width", "Yan2019, section 3.2"),
+    "Transformer": Entry("encode", "heads * head_width", "Yan2019, section 2.2"),
+    "FactoredTransformer": Entry("encode", "width", "Kitaev2018, sections 2.2 to 4"),
+    "IDCNN": Entry("encode", "kernels", "Yan2019, Table 7"),
+    "DocumentMemory": Entry(
         "tok2vec", "the width of its tok2vec", "Wang et al. (GCDoc), the word-level module"
     ),
-    "spacy-psa.SentenceContext.v1": Entry(
+    "SentenceContext": Entry(
         "tok2vec",
         "the width of its tok2vec",
         "Wang et al. (GCDoc) and Liu et al. (GCDT), the sentence-level modules",
     ),
-    "spacy-psa.CRF.v1": Entry(
-        "model", "a log potential for each pair of tags and token", _cite("Wei2020", "section 3")
-    ),
-    "spacy-psa.Softmax.v1": Entry(
-        "model", "a log probability for each tag and token", _cite("Wei2020", "Table 9")
-    ),
-    "spacy-psa.Ensemble.v1": Entry("model", "the mean of the log potentials of its models", ""),
-    "spacy-psa.ChartParser.v1": Entry(
-        "model", "a score for each label and span", _cite("Kitaev2018", "section 2.3")
-    ),
+    "CRF": Entry("model", "a log potential for each pair of tags and token", "Wei2020, section 3"),
+    "Softmax": Entry("model", "a log probability for each tag and token", "Wei2020, Table 9"),
+    "Ensemble": Entry("model", "the mean of the log potentials of its models"),
+    "ChartParser": Entry("model", "a score for each label and span", "Kitaev2018, section 2.3"),
 }
 
 TITLES = {
     "embed": (
         "Embedders",
-        "An embedder gives each token of a doc a vector that does not depend on its context. "
-        "It stands in the block `[components.NAME.model.tok2vec.embed]` of a config, in "
-        "`spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so spaCy's own "
-        "embedders can stand in its place, and it in theirs. "
+        "An embedder computes a vector for each token of a doc, independent of its context. Use it "
+        "in the block `[components.NAME.model.tok2vec.embed]` of a config, in "
+        "`spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so you can replace it "
+        "by spaCy's own embedders, and also use it in their place. "
         "[How the character embedders work](../explanation/models.md#characters) has a figure.",
     ),
     "encode": (
         "Encoders",
-        "An encoder turns the vectors of a sentence into vectors that know their context. It "
-        "stands in the block `[components.NAME.model.tok2vec.encode]` of a config, in "
+        "An encoder turns the vectors of a sentence into vectors that depend on their context. Use "
+        "it in the block `[components.NAME.model.tok2vec.encode]` of a config, in "
         "`spacy.Tok2Vec.v2`. Its type is `Model[List[Floats2d], List[Floats2d]]`. It learns the "
         "width of its input when the pipeline is initialized. "
         "[The models](../explanation/models.md) has a figure of each.",
     ),
     "tok2vec": (
         "Documents",
-        "These layers let a token see more than its sentence. They stand in the block "
+        "With these layers, a token sees more than its sentence. Use them in the block "
         "`[components.NAME.model.tok2vec]` of a config, around another `tok2vec`. Their type is "
         "`Model[List[Doc], List[Floats2d]]`, with one array for each doc. "
-        "[Whole documents](../how-to/documents.md) says how to train with them.",
+        "[Whole documents](../how-to/documents.md) shows how to train with them.",
     ),
     "model": (
         "Models",
-        "A model puts a head over token vectors and works sentence by sentence. It stands in the "
-        "block `[components.NAME.model]` of a config. Its type is "
+        "A model puts a head on top of token vectors and processes each sentence separately. Use "
+        "it in the block `[components.NAME.model]` of a config. Its type is "
         "`Model[List[Doc], List[Floats2d]]`, with one array for each sentence.",
     ),
+}
+
+# Arguments that only the architecture has, or that are described once for several of them.
+MEANINGS = {
+    "rows": "capacity for distinct symbols of the training data; further ones are unknown.",
+    "max_characters": "characters of a word that are read; longer words are cut at the right.",
+    "zero_digits": "read every digit as 0.",
+    "cache": "words whose vectors annotation on a CPU remembers; 0 for none.",
+    "width": "width of the input, where a layer above must know it before initialization.",
 }
 
 
 def page(slot: str) -> str:
     """The page of the architectures of a slot."""
+    functions = {
+        name: function for name, function in names(GROUP).items() if entry(name).slot == slot
+    }
     title, text = TITLES[slot]
-    found = {name: function for name, function in names(GROUP).items() if entry(name).slot == slot}
-    parts = [NOTE, f"# {title}", text]
-    parts.append(
-        table(
-            ("name", "output width", "paper"),
-            [
-                (
-                    f"[`{short(name)}`](#{anchor(name)})",
-                    _width(entry(name).width),
-                    entry(name).paper,
-                )
-                for name in found
-            ],
-        )
-    )
-    parts += [_section(name, function) for name, function in found.items()]
-    return "\n\n".join(parts) + "\n"
+    rows = [
+        (f"[`{short(name)}`](#{anchor(name)})", _width(entry(name).width), _paper(name))
+        for name in functions
+    ]
+    overview = table(("name", "output width", "paper"), rows)
+    sections = [_section(name, function) for name, function in functions.items()]
+    return "\n\n".join([NOTE, f"# {title}", text, overview, *sections]) + "\n"
 
 
 def entry(name: str) -> Entry:
-    """What the code does not say of a name. KeyError where this file does not say it either."""
-    if name not in ENTRIES:
-        raise KeyError(f"{name}: give it an entry in docs/generate/architectures.py")
-    return ENTRIES[name]
+    """The entry of a registered name.
 
-
-def documented(function: Callable[..., Any]) -> Any:
-    """The object whose docstring describes an architecture: its module, or the function."""
-    return getattr(function, "module", function)
+    Raises:
+        KeyError: if this file does not have one.
+    """
+    if (key := short(name).removesuffix(".v1")) not in ENTRIES:
+        raise KeyError(f"{name}: add an entry to docs/generate/architectures.py")
+    return ENTRIES[key]
 
 
 def settings(function: Callable[..., Any]) -> list[Parameter]:
@@ -185,9 +156,9 @@ def settings(function: Callable[..., Any]) -> list[Parameter]:
 
 
 def check_width(name: str, function: Callable[..., Any]) -> None:
-    """ValueError where the formula of a name is not the width that its layer has."""
+    """ValueError if the formula of a name is not the width of its layer."""
     formula = entry(name).width
-    if " its " in formula or formula.startswith("a "):
+    if _in_words(formula):
         return
     defaults = {p.name: p.default for p in settings(function)}
     expected = eval(formula, {"__builtins__": {}}, defaults)
@@ -197,60 +168,46 @@ def check_width(name: str, function: Callable[..., Any]) -> None:
 
 
 def _section(name: str, function: Callable[..., Any]) -> str:
-    item = documented(function)
     check_width(name, function)
+    item = getattr(function, "module", function)
     meanings = arguments(function, item)
-    former = _renamed(function)
+    renamed: dict[str, str] = inspect.getclosurevars(function).nonlocals.get("renamed", {})
     own = inspect.signature(item).parameters
     rows = []
     for parameter in settings(function):
-        inside = former.get(parameter.name, parameter.name)
+        inside = renamed.get(parameter.name, parameter.name)
         meaning = meanings.get(parameter.name) or meanings.get(inside) or ""
         if inside not in own:
             meaning = meaning or MEANINGS[inside]
         if parameter.kind is Parameter.VAR_POSITIONAL:
             rows.append((f"`*.{parameter.name.rstrip('s')}`", "models", "required", meaning))
-            continue
-        shown = parameter.annotation
-        rows.append((f"`{parameter.name}`", kind(shown), value(parameter.default), meaning))
+        else:
+            rows.append(parameter_row(parameter, meaning))
+    facts = [f"Output: {_width(entry(name).width)}.", f"Code: `{path(item)}`."]
+    if source := _paper(name):
+        facts.insert(1, f"Source: {source}.")
     parts = [
         heading(2, name),
-        _facts(name, item),
+        " ".join(facts),
         table(("argument", "type", "default", "meaning"), rows) or "It has no arguments.",
         embedded(path(item), show_docstring_parameters=not is_google(item), heading_level=3),
     ]
     return "\n\n".join(parts)
 
 
-def _renamed(function: Callable[..., Any]) -> dict[str, str]:
-    """Arguments of an architecture with another name in its module, by their own names."""
-    found: dict[str, str] = inspect.getclosurevars(function).nonlocals.get("renamed", {})
-    return found
+def _paper(name: str) -> str:
+    """The source of an architecture, with links to the page of the papers."""
+    keys = r"\b(Wei|Yan|Li|Kitaev)(20\d\d)\b"
+    return re.sub(keys, lambda key: f"[{key[0]}](../papers.md#{key[0].lower()})", entry(name).paper)
 
 
-def _facts(name: str, item: Any) -> str:
-    about = entry(name)
-    facts = [f"Output: {_width(about.width)}."]
-    if about.paper:
-        facts.append(f"Source: {about.paper}.")
-    facts.append(f"Code: `{path(item)}`.")
-    return " ".join(facts)
+def _in_words(formula: str) -> bool:
+    return " its " in formula or formula.startswith(("a ", "the "))
 
 
 def _width(formula: str) -> str:
-    if " its " in formula or formula.startswith(("a ", "the ")):
+    if _in_words(formula):
         return formula
-    if " if " in formula:
-        plain, project = formula.split(" if ")[0], formula.split(" else ")[1]
-        return f"{_width(plain)}, or `{project}` where it is set"
-    return f"`{formula}`" if "*" not in formula else f"`{formula.replace('*', '×')}`"
-
-
-# Arguments that are the architecture's own, or are described once for several.
-MEANINGS = {
-    "rows": "capacity for distinct symbols of the training data; further ones are unknown.",
-    "max_characters": "characters of a word that are read; longer words are cut at the right.",
-    "zero_digits": "read every digit as 0.",
-    "cache": "words whose vectors annotation on a CPU remembers; 0 for none.",
-    "width": "width of the input, where a layer above must know it before initialization.",
-}
+    plain, _, condition = formula.partition(" if ")
+    width = f"`{plain.replace('*', '×')}`"
+    return f"{width}, or `{condition.split(' else ')[1]}` if it is set" if condition else width

@@ -3,9 +3,8 @@
 import inspect
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
@@ -15,14 +14,13 @@ from docs.generate.markdown import NOTE, kind, table, value
 SKIPPED = {"ctx", "context"}
 
 
-@dataclass(frozen=True)
-class Command:
-    """One command.
+class Command(NamedTuple):
+    """A command.
 
     Attributes:
-        name: as it is typed, after `spacy-psa`.
-        function: what runs.
-        extra: whether it takes further options that it does not name.
+        name: its name after `spacy-psa`.
+        function: the function that it runs.
+        extra: whether it accepts options that it does not declare.
     """
 
     name: str
@@ -52,33 +50,30 @@ def commands(app: typer.Typer | None = None, before: str = "") -> Iterator[Comma
 
 def page() -> str:
     """The page of all commands."""
-    found = sorted(commands(), key=lambda command: command.name)
+    everything = sorted(commands(), key=lambda command: command.name)
     parts = [
         NOTE,
         "# Commands",
         "`spacy-psa COMMAND` and `python -m spacy psa COMMAND` are the same. "
-        "`spacy-psa COMMAND --help` prints what this page says.",
+        "`spacy-psa COMMAND --help` prints the text of this page.",
         table(
             ("command", "what it does"),
             [
                 (f"[`{c.name}`](#{_anchor(c.name)})", _help(c.function).split("\n\n")[0])
-                for c in found
+                for c in everything
             ],
         ),
         "## Exit codes",
         table(
             ("code", "meaning"),
             [
-                ("0", "The command did what it was asked."),
-                (
-                    "1",
-                    "No document could be annotated, a training failed, or another error.",
-                ),
-                ("2", "The input or an option is wrong. One line on stderr says what to do."),
+                ("0", "The command succeeded."),
+                ("1", "No document could be annotated, a training failed, or another error."),
+                ("2", "The input or an option is wrong. A line on stderr explains what to do."),
             ],
         ),
     ]
-    parts += [_section(command) for command in found]
+    parts += [_section(command) for command in everything]
     return "\n\n".join(parts) + "\n"
 
 
@@ -109,7 +104,7 @@ def _section(command: Command) -> str:
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[tuple[Parameter, Any]]:
-    """The arguments and options of a command, with what typer knows of them."""
+    """The arguments and options of a command, with their metadata from typer."""
     hints = typing.get_type_hints(function, include_extras=True)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in SKIPPED:
@@ -122,7 +117,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[tuple[Parameter, Any]]
 
 
 def _names(parameter: Parameter, info: OptionInfo) -> str:
-    # In an annotation typer takes the first name for the default.
+    # In an annotation, typer uses the first name as the default.
     first = [info.default] if isinstance(info.default, str) else []
     declared = [*first, *(info.param_decls or ())] or [f"--{parameter.name.replace('_', '-')}"]
     return ", ".join(f"`{name}`" for name in declared)
@@ -133,7 +128,7 @@ def _kind(parameter: Parameter) -> str:
 
 
 def _help(function: Callable[..., Any]) -> str:
-    """The docstring as Markdown: examples as code, signs that Markdown would take escaped."""
+    """The docstring as Markdown: examples as code, special characters escaped."""
     text = inspect.getdoc(function) or ""
     return "\n\n".join(map(_paragraph, text.split("\n\n")))
 

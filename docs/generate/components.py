@@ -1,16 +1,15 @@
 """The page of the components: settings, annotation, attributes and scores."""
 
 import inspect
-from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens.underscore import Underscore
 from thinc.api import Config
 
 from docs.generate.docstrings import arguments, is_google, path, summary
-from docs.generate.markdown import NOTE, embedded, kind, table, value
+from docs.generate.markdown import NOTE, embedded, parameter_row, table, value
 from docs.generate.registry import names
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.parser.extensions import register_extensions
@@ -18,14 +17,13 @@ from spacy_psa.pipeline.parser.extensions import register_extensions
 GROUP = "spacy_factories"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What the code does not say of a component.
+class Entry(NamedTuple):
+    """Facts about a component that are not in the code, in Markdown.
 
     Attributes:
-        reads: what it learns from, in Markdown.
-        writes: what it writes to a doc, in Markdown.
-        evidence: what it keeps of the annotation that is there before, in Markdown.
+        reads: the annotation that it learns from.
+        writes: the annotation that it sets on a doc.
+        evidence: the existing annotation that it keeps.
     """
 
     reads: str
@@ -37,57 +35,54 @@ SCORES = '`doc.spans[NAME]` with `attrs["scores"]`, NAME the component\'s'
 GROUPS = "`doc.spans[required_spans_key]` and `doc.spans[forbidden_spans_key]`"
 ENTRIES = {
     "crf_ner": Entry(
-        "`doc.ents` of the training data; the loss marginalises over tokens without annotation. "
-        "`doc.spans[incorrect_spans_key]`: spans that are known to be wrong.",
+        "`doc.ents` of the training data; the loss sums over tokens without annotation. "
+        "`doc.spans[incorrect_spans_key]`: wrong spans.",
         f'`doc.ents`. With `confidence = true` or `decode = "mbr"`: {SCORES}. '
         "With `confidence = true`: `doc._.ner_uncertainty`. "
-        'With `decode = "threshold"`: these spans in the place of `doc.ents`.',
+        'With `decode = "threshold"`: these spans instead of `doc.ents`.',
         f"Entities and blocked tokens, unless `overwrite = true`; {GROUPS}.",
     ),
     "crf_tagger": Entry(
-        "`token.tag_` of the training data; the loss marginalises over tokens without a tag.",
+        "`token.tag_` of the training data; the loss sums over tokens without a tag.",
         "`token.tag_`. With `confidence = true`: `token._.tag_confidence`.",
         f"Tags, if `overwrite = false`; {GROUPS}, for their tokens.",
     ),
     "crf_chunker": Entry(
-        "`doc.spans[spans_key]` of the training data; a doc without that key is left out.",
+        "`doc.spans[spans_key]` of the training data; docs without this key are skipped.",
         f'`doc.spans[spans_key]`. With `confidence = true` or `decode = "mbr"`: {SCORES}. '
-        'With `decode = "threshold"`: these spans in the place of the chunks.',
+        'With `decode = "threshold"`: these spans instead of the chunks.',
         f"The spans of `doc.spans[spans_key]`, unless `overwrite = true`; {GROUPS}.",
     ),
     "constituency_parser": Entry(
-        '`doc.spans["constituents"]` of the training data, one sentence a doc (see '
+        '`doc.spans["constituents"]` of the training data, one sentence per doc (see '
         "[`spacy-psa.TreeCorpus.v1`](training.md#treecorpus)); `token.tag_` for a tag head.",
         '`doc.spans["constituents"]`, in preorder. With `confidence = true`: their posteriors '
         'in `attrs["scores"]`. With a tag head: `token.tag_`.',
-        "The constituents in `doc.spans[spans_key]` that no parser has predicted, unless "
+        "The constituents in `doc.spans[spans_key]` that were not predicted by a parser, unless "
         f"`overwrite = true`; {GROUPS}.",
     ),
 }
 
-# (kind of object, attribute): what it is.
+# The meaning of each attribute, by the kind of object and its name.
 ATTRIBUTES = {
-    ("Span", "confidence"): "The probability of the span with its label, of the first group of "
-    "`doc.spans` that has it with a score; None if none has.",
+    ("Span", "confidence"): "The probability of the span with its label, from the first group of "
+    "`doc.spans` that has it with a score, or else None.",
     ("Doc", "confidence"): "The scores of each group of `doc.spans`, for `to_json` and "
     "`from_json`.",
     ("Doc", "ner_uncertainty"): "The entropy over the analyses of the doc, in nats.",
     ("Token", "tag_confidence"): "The probability of the token's tag.",
-    ("Span", "labels"): "The labels over just these words, the outermost first.",
+    ("Span", "labels"): "The labels over exactly these words, the outermost first.",
     ("Span", "parse_string"): "The subtree in brackets.",
-    ("Span", "constituents"): "The nodes of the subtree in preorder, words too.",
-    ("Span", "children"): "The nodes right below, from left to right.",
-    ("Span", "parent"): "The node right above; None for a sentence.",
-    (
-        "Span",
-        "head_token",
-    ): "The head word of the constituent, by head rules; None for white space.",
+    ("Span", "constituents"): "The nodes of the subtree in preorder, including words.",
+    ("Span", "children"): "The child nodes, from left to right.",
+    ("Span", "parent"): "The parent node; None for a sentence.",
+    ("Span", "head_token"): "The head word, by head rules; None for white space.",
     ("Span", "constituent_confidence"): "The posterior of the constituent; None without one.",
-    ("Doc", "parse_trees"): "An `nltk.Tree` for each sentence that has words.",
+    ("Doc", "parse_trees"): "An `nltk.Tree` for each sentence with words.",
 }
 TREE_ATTRIBUTES = ("labels", "parse_string", "constituents", "children", "parent")
 ATTRIBUTES |= {
-    ("Token", name): f"As of a span of this token: {ATTRIBUTES['Span', name][0].lower()}"
+    ("Token", name): f"The same for a span of this token: {ATTRIBUTES['Span', name][0].lower()}"
     f"{ATTRIBUTES['Span', name][1:]}"
     for name in (*TREE_ATTRIBUTES, "constituent_confidence", "head_token")
 }
@@ -106,41 +101,44 @@ SCORE_MEANINGS = {
     "tree_p": "their precision",
     "tree_r": "their recall",
     "tree_exact": "share of sentences whose constituents are all right",
-    "constituents_f": "PARSEVAL F1 of labelled constituents, as EVALB with COLLINS.prm",
-    "constituents_p": "their precision",
-    "constituents_r": "their recall",
-    "constituents_exact": "share of sentences whose constituents are all right",
     "constituents_no_crossing": "share of sentences in which no bracket crosses a gold one",
     "constituents_tag_acc": "share of words with the right tag",
     "constituents_per_type": "precision, recall and F1 by label",
+}
+SCORE_MEANINGS |= {
+    f"constituents_{score}": SCORE_MEANINGS[f"tree_{score}"] for score in ("f", "p", "r", "exact")
 }
 
 
 def page() -> str:
     """The page of all components."""
-    found = names(GROUP)
+    classes = {name: _class(name) for name in names(GROUP)}
     parts = [
         NOTE,
         "# Components",
-        "A component stands in `[components.NAME]` of a config, under `factory`. NAME is yours. "
-        "`nlp.add_pipe(FACTORY, name=NAME, config={...})` makes one from Python.",
+        "Use a component in `[components.NAME]` of a config, under `factory`. You choose NAME. "
+        "`nlp.add_pipe(FACTORY, name=NAME, config={...})` creates one in Python.",
         table(
             ("factory", "class", "predicts"),
             [
-                (f"[`{name}`](#{name})", f"`{_class(name).__name__}`", summary(_class(name)))
-                for name in found
+                (f"[`{name}`](#{name})", f"`{component.__name__}`", summary(component))
+                for name, component in classes.items()
             ],
         ),
+        *(_section(name) for name in classes),
+        _attributes(),
     ]
-    parts += [_section(name) for name in found]
-    parts.append(_attributes())
     return "\n\n".join(parts) + "\n"
 
 
 def entry(name: str) -> Entry:
-    """What the code does not say of a factory. KeyError where this file does not either."""
+    """The entry of a factory.
+
+    Raises:
+        KeyError: if this file does not have one.
+    """
     if name not in ENTRIES:
-        raise KeyError(f"{name}: give it an entry in docs/generate/components.py")
+        raise KeyError(f"{name}: add an entry to docs/generate/components.py")
     return ENTRIES[name]
 
 
@@ -151,43 +149,38 @@ def _class(name: str) -> Any:
 
 def _section(name: str) -> str:
     meta, component, about = Language.get_factory_meta(name), _class(name), entry(name)
-    constructor = inspect.signature(component, eval_str=True).parameters.values()
-    settings = [p for p in constructor if p.kind is Parameter.KEYWORD_ONLY and p.name != "scorer"]
     meanings = arguments(component)
-    rows = [
-        (f"`{p.name}`", kind(p.annotation), value(p.default), meanings.get(p.name, ""))
-        for p in settings
+    settings = [
+        parameter_row(parameter, meanings.get(parameter.name, ""))
+        for parameter in inspect.signature(component, eval_str=True).parameters.values()
+        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.name != "scorer"
     ]
-    default = {"model": meta.default_config["model"]}
-    scorer = meta.default_config["scorer"]
+    annotation = [
+        ("learns from", about.reads),
+        ("writes", about.writes),
+        ("keeps as evidence", about.evidence),
+        ("`assigns` in spaCy", ", ".join(f"`{assigned}`" for assigned in meta.assigns)),
+    ]
+    scores = [
+        (f"`{key}`", value(weight), SCORE_MEANINGS[key])
+        for key, weight in meta.default_score_weights.items()
+    ]
+    model = Config({"model": meta.default_config["model"]}).to_str().strip()
+    scorer = value(meta.default_config["scorer"]).strip("`")
     parts = [
         f"## `{name}` {{ #{name} }}",
         embedded(
             path(component), show_docstring_parameters=not is_google(component), heading_level=3
         ),
         f"### Settings of `{name}`",
-        table(("setting", "type", "default", "meaning"), rows),
-        "`model`: a block of a config, see [Models](models.md). `scorer`: a block, by default "
-        f"`{value(scorer).strip('`')}`.",
-        _details("The default model", f"```ini\n{Config(default).to_str().strip()}\n```"),
+        table(("setting", "type", "default", "meaning"), settings),
+        f"`model`: a block of a config, see [Models](models.md). `scorer`: a block, by default "
+        f"`{scorer}`.",
+        _details("The default model", f"```ini\n{model}\n```"),
         f"### Annotation by `{name}`",
-        table(
-            ("", ""),
-            [
-                ("learns from", about.reads),
-                ("writes", about.writes),
-                ("keeps as evidence", about.evidence),
-                ("assigns, as spaCy lists it", ", ".join(f"`{a}`" for a in meta.assigns)),
-            ],
-        ),
+        table(("", ""), annotation),
         f"### Scores of `{name}`",
-        table(
-            ("score", "default weight", "meaning"),
-            [
-                (f"`{key}`", value(weight), SCORE_MEANINGS[key])
-                for key, weight in meta.default_score_weights.items()
-            ],
-        ),
+        table(("score", "default weight", "meaning"), scores),
     ]
     return "\n\n".join(parts)
 
@@ -218,16 +211,11 @@ def registered_attributes() -> set[tuple[str, str]]:
 
 
 def _attributes() -> str:
-    rows = []
-    for owner, name in ATTRIBUTES:
-        rows.append((f"`{owner}._.{name}`", ATTRIBUTES[owner, name]))
-    return "\n\n".join(
-        [
-            "## Custom attributes",
-            "Components add these attributes when they are made. To read saved docs without a "
-            "component, call `spacy_psa.pipeline.chain.extensions.register()` for the first four, "
-            "and `spacy_psa.pipeline.parser.extensions.register_extensions()` for the others. A "
-            "span that is no constituent raises `NonConstituentException`.",
-            table(("attribute", "meaning"), rows),
-        ]
+    rows = [(f"`{owner}._.{name}`", meaning) for (owner, name), meaning in ATTRIBUTES.items()]
+    text = (
+        "Components add these attributes when they are created. To read saved docs without a "
+        "component, call `spacy_psa.pipeline.chain.extensions.register()` for the first four, and "
+        "`spacy_psa.pipeline.parser.extensions.register_extensions()` for the others. If a span is "
+        "not a constituent, the attributes of trees raise `NonConstituentException`."
     )
+    return "\n\n".join(["## Custom attributes", text, table(("attribute", "meaning"), rows)])

@@ -1,4 +1,4 @@
-"""What the docstrings of the package say, read by griffe as mkdocstrings reads them."""
+"""The docstrings of the package, read by griffe, which mkdocstrings also uses."""
 
 import inspect
 import logging
@@ -17,16 +17,15 @@ def arguments(*objects: Any) -> dict[str, str]:
 
     A class also has those of its bases and of their constructors.
     """
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for item in objects:
-        family = item.__mro__[:-1] if inspect.isclass(item) else [item]
-        for one in family:
+        for base in item.__mro__[:-1] if inspect.isclass(item) else [item]:
             # Without the docstring that a class inherits.
-            own = vars(one).get("__doc__") if inspect.isclass(one) else one.__doc__
-            for text in (own, _constructor(one)):
+            own = vars(base).get("__doc__") if inspect.isclass(base) else base.__doc__
+            for text in (own, _constructor(base)):
                 for name, description in _arguments(text).items():
-                    found.setdefault(name, _looked_up(name, description, one))
-    return found
+                    meanings.setdefault(name, _looked_up(name, description, base))
+    return meanings
 
 
 def _looked_up(name: str, description: str, item: Any) -> str:
@@ -55,7 +54,7 @@ def is_google(item: Any) -> bool:
 
 
 def path(item: Any) -> str:
-    """The dotted name of an object, as mkdocstrings takes it."""
+    """The dotted name of an object for mkdocstrings."""
     return f"{item.__module__}.{item.__qualname__}"
 
 

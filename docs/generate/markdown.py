@@ -1,4 +1,4 @@
-"""Markdown of the reference pages: tables, values and types as a config writes them."""
+"""Markdown of the reference pages: tables, values and types as in a config."""
 
 import json
 import types
@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.vocab import Vocab
 from thinc.api import Model
 
-NOTE = "<!-- Written by `python -m docs.generate` from the code. Do not edit. -->\n"
+NOTE = "<!-- Generated from the code by `python -m docs.generate`. Do not edit. -->\n"
 PLAIN = {
     int: "int",
     float: "float",
@@ -40,7 +40,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def value(default: Any) -> str:
-    """A default as a config writes it; "required" where there is none."""
+    """A default as in a config; "required" if there is none."""
     if default is Parameter.empty:
         return "required"
     if isinstance(default, Enum):
@@ -52,6 +52,12 @@ def value(default: Any) -> str:
     if callable(default):
         return f"`{getattr(default, '__name__', default)}`"
     return f"`{json.dumps(default, ensure_ascii=False)}`"
+
+
+def parameter_row(parameter: Parameter, meaning: str) -> tuple[str, str, str, str]:
+    """The row of a table for an argument: its name, type, default and meaning."""
+    shown = kind(parameter.annotation), value(parameter.default)
+    return (f"`{parameter.name}`", *shown, meaning)
 
 
 def kind(annotation: Any) -> str:
@@ -82,8 +88,8 @@ def kind(annotation: Any) -> str:
     return getattr(annotation, "__name__", str(annotation))
 
 
-def _is(found: Any, wanted: Any) -> bool:
-    return found is not None and found in (wanted, get_origin(wanted))
+def _is(origin: Any, wanted: Any) -> bool:
+    return origin is not None and origin in (wanted, get_origin(wanted))
 
 
 def embedded(identifier: str, **options: Any) -> str:

@@ -43,7 +43,7 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
     ),
     (
         "Every trainable component",
-        "All four components have these methods, beside those of spaCy's `TrainablePipe`.",
+        "All four components have these methods, in addition to those of spaCy's `TrainablePipe`.",
         [
             (
                 "spacy_psa.pipeline.component.StructuredPipe",
@@ -100,8 +100,8 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
         ],
     ),
     (
-        "What a trained model looks at",
-        "Functions for studies of a trained model.",
+        "Analyses of a trained model",
+        "These functions analyse a trained model.",
         [
             ("spacy_psa.analysis.attention.inspect", []),
             ("spacy_psa.laboratory.analyses.counted_scores.counts_by_length", []),
@@ -122,7 +122,7 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
     ),
     (
         "Errors",
-        "Wrong input raises an `InputError`, a `ValueError`. Its message says what to do.",
+        "Wrong input raises an `InputError`, a `ValueError`. Its message explains what to do.",
         [
             ("spacy_psa.errors.InputError", []),
             ("spacy_psa.errors.SettingError", []),

@@ -1,4 +1,4 @@
-"""The page of what a training config registers: optimizers, schedules, readers and so on."""
+"""The page of the registered functions of training: optimizers, schedules, readers and so on."""
 
 import inspect
 from collections.abc import Callable
@@ -6,48 +6,36 @@ from inspect import Parameter
 from typing import Any
 
 from docs.generate.docstrings import arguments, is_google, path
-from docs.generate.markdown import NOTE, embedded, kind, table, value
+from docs.generate.markdown import NOTE, embedded, parameter_row, table
 from docs.generate.registry import heading, names
 
-# Entry point group, heading, what it is for, and where it stands in a config.
+# Entry point group, heading and introduction.
 SECTIONS = [
     (
         "thinc_optimizers",
         "Optimizers",
-        "An optimizer stands in `[training.optimizer]`, under `@optimizers`. These optimizers "
-        "update all weights of a torch module in one step.",
+        "Use an optimizer in `[training.optimizer]`, under `@optimizers`. These optimizers update "
+        "all weights of a torch module in one step.",
     ),
     (
         "thinc_schedules",
         "Schedules",
-        "A schedule stands in the place of a number, mostly in "
-        "`[training.optimizer.learn_rate]`, under `@schedules`.",
+        "A schedule replaces a number, usually in `[training.optimizer.learn_rate]`, under "
+        "`@schedules`.",
     ),
-    (
-        "spacy_batchers",
-        "Batchers",
-        "A batcher stands in `[training.batcher]`, under `@batchers`.",
-    ),
+    ("spacy_batchers", "Batchers", "Use a batcher in `[training.batcher]`, under `@batchers`."),
     (
         "spacy_readers",
         "Readers",
-        "A reader stands in `[corpora.train]` and `[corpora.dev]`, under `@readers`. These "
-        "readers read published files without a conversion.",
+        "Use a reader in `[corpora.train]` and `[corpora.dev]`, under `@readers`. These readers "
+        "can read published files without a conversion.",
     ),
-    (
-        "spacy_scorers",
-        "Scorers",
-        "A scorer stands in `[components.NAME.scorer]`, under `@scorers`.",
-    ),
-    (
-        "spacy_loggers",
-        "Loggers",
-        "A logger stands in `[training.logger]`, under `@loggers`.",
-    ),
+    ("spacy_scorers", "Scorers", "Use a scorer in `[components.NAME.scorer]`, under `@scorers`."),
+    ("spacy_loggers", "Loggers", "Use a logger in `[training.logger]`, under `@loggers`."),
     (
         "spacy_callbacks",
         "Callbacks",
-        "A callback stands where a config asks for one, under `@callbacks`.",
+        "Use a callback in any setting that expects one, under `@callbacks`.",
     ),
 ]
 
@@ -59,26 +47,21 @@ def page() -> str:
     parts = [
         NOTE,
         "# Training",
-        "These names can stand in a config for `spacy train`, beside spaCy's and thinc's own.",
+        "You can use these names in a config for `spacy train`, in addition to those of spaCy and "
+        "thinc.",
     ]
     for group, title, text in SECTIONS:
-        found = names(group)
         parts += [f"## {title}", text]
-        parts += [_section(name, function) for name, function in found.items()]
+        parts += [_section(name, function) for name, function in names(group).items()]
     return "\n\n".join(parts) + "\n"
 
 
 def _section(name: str, function: Callable[..., Any]) -> str:
     meanings = arguments(function)
     rows = [
-        (
-            f"`{p.name}`",
-            kind(p.annotation),
-            value(p.default),
-            meanings.get(p.name, ""),
-        )
-        for p in inspect.signature(function, eval_str=True).parameters.values()
-        if p.kind is not Parameter.VAR_POSITIONAL
+        parameter_row(parameter, meanings.get(parameter.name, ""))
+        for parameter in inspect.signature(function, eval_str=True).parameters.values()
+        if parameter.kind is not Parameter.VAR_POSITIONAL
     ]
     parts = [
         heading(3, name),

@@ -3,7 +3,7 @@
 usage: python docs/pictures/draw.py [--project FOLDER]
 
 Needs the sample models, which `python -m spacy project run all` trains in FOLDER, and chromium,
-which takes the picture of the page with the entities.
+which saves the picture of the page with the entities.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def crop(picture: Path) -> None:
-    """Cut the white edges of a picture off."""
+    """Crop the white edges of a picture."""
     pixels = numpy.asarray(Image.open(picture).convert("RGB"))
     rows, columns = numpy.nonzero((pixels < 250).any(2))
     top, left = max(0, rows.min() - MARGIN), max(0, columns.min() - MARGIN)
