@@ -1,6 +1,6 @@
 """Updates of the torch modules in a thinc model."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -119,6 +119,14 @@ class TensorOptimizer(Optimizer):
         held.lerp_(weights, 1.0 - self.average_decay(updates))
 
 
+def torch_modules(node: Model) -> Iterator[nn.Module]:
+    """Yield the torch modules that a node holds, without those of the nodes below it."""
+    for shim in node.shims:
+        module = getattr(shim, "_model", None)
+        if isinstance(module, nn.Module):
+            yield module
+
+
 def clip_gradients(model: Model, max_norm: float) -> float:
     """Scale all gradients of a model, torch's and thinc's, to a limit of their joint L2 norm.
 
@@ -140,10 +148,8 @@ def clip_gradients(model: Model, max_norm: float) -> float:
     """
     gradients = []
     for node in model.walk():
-        for shim in node.shims:
-            module = getattr(shim, "_model", None)
-            if isinstance(module, nn.Module):
-                gradients += [p.grad for p in module.parameters() if p.grad is not None]
+        for module in torch_modules(node):
+            gradients += [p.grad for p in module.parameters() if p.grad is not None]
         gradients += [xp2torch(node.get_grad(n)) for n in node.param_names if node.has_grad(n)]
     if not gradients:
         return 0.0

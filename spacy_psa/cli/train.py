@@ -95,7 +95,7 @@ def run(
     """
     from spacy_psa.loading import use_device
     from spacy_psa.training import loop
-    from spacy_psa.training.evaluations import ENDS, no_evaluation
+    from spacy_psa.training.checks import ENDS, no_evaluation
     from spacy_psa.training.processes import local_gpu, started_by_torchrun
 
     gpu_id = local_gpu(gpu_id)

@@ -21,10 +21,7 @@ def bucket_by_length(
     Args:
         size: number of items of a batch.
         buffer: number of items that are sorted together; at least `size`.
-        get_length: gives the length of an item; None for `len`.
-
-    Returns:
-        A function from items to batches.
+        get_length: function of an item that returns its length; None for `len`.
 
     Raises:
         InputError: if `size` is below 1, or `buffer` below `size`.
@@ -37,7 +34,7 @@ def bucket_by_length(
     if size < 1 or buffer < size:
         raise InputError(
             f"bucket_by_length.v1: size is {size} and buffer {buffer}: "
-            "take a size of 1 or more and a buffer at least as large"
+            "set a size of 1 or more and a buffer at least as large"
         )
 
     def batches(items: Iterable[Any]) -> Iterator[list[Any]]:

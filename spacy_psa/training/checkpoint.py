@@ -1,11 +1,13 @@
 """Everything that a training needs to go on as if it had never stopped, in one file."""
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import numpy
 import torch
 from spacy.language import Language
 from thinc.api import Model, Optimizer, get_current_ops, xp2torch
@@ -15,7 +17,6 @@ from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.corpora.atomic import atomic_path, sync
 from spacy_psa.errors import InputError
 from spacy_psa.training.optimizers import AdaptiveOptimizer
-from spacy_psa.training.random_states import get_random_states, set_random_states
 
 FORMAT = 1
 KEPT = 2
@@ -27,11 +28,8 @@ KEYED = ("mom1", "mom2", "averages", "nr_update", "last_seen")  # of a thinc opt
 class Checkpoints:
     """The checkpoints of one training, in OUTPUT/checkpoints; the last two are kept.
 
-    A checkpoint is one file, written aside, synchronised with the disk and then renamed, so
-    that a kill or a full disk at any moment leaves the one before.
-
-    Args:
-        output: the output folder of the training.
+    A checkpoint is one file. It is written under another name, synchronised with the disk and then
+    renamed, so that a kill or a full disk at any moment leaves the one before.
     """
 
     def __init__(self, output: Path):
@@ -79,10 +77,10 @@ class Checkpoints:
     def finished(self) -> dict[str, Any] | None:
         """The `identity` of the training that has come to its end; None if none has."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / FINISHED).read_text("utf8"))
+            identity: dict[str, Any] = json.loads((self.folder / FINISHED).read_text("utf8"))
         except (OSError, ValueError):
             return None
-        return found
+        return identity
 
     def finish(self, identity: dict[str, Any]) -> None:
         """Note which training has come to its end, and remove all checkpoints.
@@ -118,6 +116,32 @@ def _save(state: dict[str, Any], file: IO[bytes]) -> None:
         raise
 
 
+def get_random_states() -> dict[str, Any]:
+    """The states of Python's, numpy's and torch's generators, on the CPU and on each GPU.
+
+    They hold only what `torch.load(weights_only=True)` reads.
+    """
+    name, keys, position, has_gauss, gauss = numpy.random.get_state()
+    return {
+        "python": random.getstate(),
+        "numpy": (name, torch.from_numpy(numpy.asarray(keys).astype("int64")), position),
+        "numpy_gauss": (int(has_gauss), float(gauss)),
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def set_random_states(states: dict[str, Any]) -> None:
+    """Set all generators to states; those of GPUs are set where there are as many GPUs."""
+    version, numbers, gauss = states["python"]
+    random.setstate((version, tuple(numbers), gauss))
+    name, keys, position = states["numpy"]
+    numpy.random.set_state((name, keys.numpy().astype("uint32"), position, *states["numpy_gauss"]))
+    torch.set_rng_state(states["torch"])
+    if len(states["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(states["cuda"])
+
+
 def training_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
     """The weights of a pipeline, the state of its optimizer and of all random generators.
 
@@ -146,7 +170,7 @@ def optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
     thinc keys them by numbers that are new in each process. Here they are keyed by the
     component and by the place of the node in its model.
     """
-    nodes, shims = _nodes(nlp), _shims(nlp)
+    nodes, shims = nodes_by_place(nlp), _shims(nlp)
     node_at = {node.id: place for place, node in nodes.items()}
     shim_at = {shim.id: place for place, shim in shims.items()}
 
@@ -160,8 +184,8 @@ def optimizer_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
     def by_place(held: dict[Any, Any] | None) -> dict[str, Any] | None:
         if held is None:
             return None
-        found = {(place_of(*key), key[1]): _to_torch(value) for key, value in held.items()}
-        return {f"{place}:{name}": value for (place, name), value in found.items() if place}
+        values = {(place_of(*key), key[1]): _to_torch(value) for key, value in held.items()}
+        return {f"{place}:{name}": value for (place, name), value in values.items() if place}
 
     state: dict[str, Any] = {key: by_place(getattr(optimizer, key)) for key in KEYED}
     state["settings"] = {name: getattr(optimizer, name) for name in optimizer.schedules}
@@ -181,8 +205,8 @@ def load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, A
 
     Its schedules are not set: the training loop steps them as often as before.
     """
-    nodes, shims = _nodes(nlp), _shims(nlp)
-    holders: dict[str, Any] = {**nodes, **shims}
+    shims = _shims(nlp)
+    holders: dict[str, Any] = {**nodes_by_place(nlp), **shims}
     for key in KEYED:
         held = getattr(optimizer, key)
         if held is not None:
@@ -202,31 +226,35 @@ def load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, A
         optimizer.by_array.clear()
         for at, saved in state["arrays"].items():
             place, name = at.rsplit(":", 1)
-            made = optimizer.make([nn.Parameter(xp2torch(nodes[place].get_param(name)))])
+            made = optimizer.make([nn.Parameter(xp2torch(holders[place].get_param(name)))])
             made.load_state_dict(saved)
-            optimizer.by_array[nodes[place].id, name] = made
+            optimizer.by_array[holders[place].id, name] = made
 
 
-def _nodes(nlp: Language) -> dict[str, Model]:
+def models(nlp: Language) -> dict[str, Model]:
+    """The models of all components that have one, by the name of the component."""
+    held = {name: getattr(pipe, "model", None) for name, pipe in nlp.components}
+    return {name: model for name, model in held.items() if isinstance(model, Model)}
+
+
+def nodes_by_place(nlp: Language) -> dict[str, Model]:
     """The nodes of all models, by component and number."""
-    models = {name: getattr(pipe, "model", None) for name, pipe in nlp.components}
     return {
         f"{name}/{i}": node
-        for name, model in models.items()
-        if isinstance(model, Model)
+        for name, model in models(nlp).items()
         for i, node in enumerate(model.walk())
     }
 
 
 def _shims(nlp: Language) -> dict[str, Any]:
     """The shims of all nodes, by the place of the node and number."""
-    nodes = _nodes(nlp).items()
+    nodes = nodes_by_place(nlp).items()
     return {f"{place}/{i}": shim for place, node in nodes for i, shim in enumerate(node.shims)}
 
 
 def _stateful_attributes(nlp: Language) -> Iterator[tuple[str, Any]]:
     """Attributes of nodes that change in training and are not saved with the model."""
-    for place, node in _nodes(nlp).items():
+    for place, node in nodes_by_place(nlp).items():
         for name, value in node.attrs.items():
             if hasattr(value, "load_state_dict"):
                 yield f"{place}:{name}", value
@@ -241,7 +269,7 @@ def _to_torch(value: Any) -> Any:
 
 
 def _like(holder: Any, value: Any) -> Any:
-    """A value that `_to_torch` gave, as the holder's optimizer keeps it."""
+    """A value of `_to_torch`, as the holder's optimizer keeps it."""
     if isinstance(value, (int, float)):
         return value
     is_array, tensor = value

@@ -1,5 +1,6 @@
 """Training configs: read with the settings that override them, checked, made into a pipeline."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ def read_training_config(path: Path, arguments: list[str]) -> "Config":
         arguments: further options of the command, --SECTION.NAME VALUE.
 
     Raises:
-        InputError: if the file is no config, if it lacks a setting that an option overrides, or if
-            one of its corpora is a file that is not there.
+        InputError: if the file is not a config, if it lacks a setting that an option overrides, or
+            if one of its corpora is a file that is not there.
     """
     from configparser import Error
 
@@ -79,7 +80,7 @@ def _check_options(arguments: list[str]) -> None:
         if word.startswith("--"):
             option, equals, _ = word.partition("=")
             if "." not in option:
-                raise InputError(f"{option}: is no option; overrides are --SECTION.NAME VALUE")
+                raise InputError(f"{option}: is not an option; overrides are --SECTION.NAME VALUE")
             takes_value = not equals
         elif takes_value:
             takes_value = False
@@ -95,7 +96,7 @@ def check_corpora(file: Path, config: dict[str, Any], null: bool = True) -> None
     Args:
         file: the file of the config, for errors.
         config: the config, with its variables filled in.
-        null: whether a path may be null, since something else can give it.
+        null: whether a path may be null, since it can be set elsewhere.
 
     Raises:
         InputError: if the config has no [training], or names a corpus that is not there, or whose
@@ -104,7 +105,7 @@ def check_corpora(file: Path, config: dict[str, Any], null: bool = True) -> None
     from spacy.util import dot_to_object
 
     if "training" not in config:
-        raise InputError(f"{file}: there is no section [training]; give a training config")
+        raise InputError(f"{file}: there is no section [training]; use a training config")
     for key in ("train_corpus", "dev_corpus"):
         name = config["training"].get(key)
         try:
@@ -122,8 +123,85 @@ def check_corpora(file: Path, config: dict[str, Any], null: bool = True) -> None
             )
 
 
+def check_values(config: dict[str, Any]) -> None:
+    """Check that the settings of a training config have values of the right kind; nothing is built.
+
+    Functions and components that are not known here are not checked: a training may import them.
+
+    Args:
+        config: the config, with its variables filled in.
+
+    Raises:
+        InputError: if the function, the component or the section of a setting does not accept its
+            value, or lacks one.
+    """
+    from spacy.language import Language
+    from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining, validate
+    from spacy.util import registry
+    from thinc.api import Config, ConfigValidationError
+
+    whole = Config(Language.default_config).merge(config)
+    schemas: dict[str, Any] = {
+        "nlp": ConfigSchemaNlp,
+        "initialize": ConfigSchemaInit,
+        "training": ConfigSchemaTraining,
+    }
+    for block, schema in schemas.items():
+        for message in validate(schema, whole[block]):  # "[dropout] Input should be …"
+            key = message[1:].partition("]")[0].partition(" ")[0]
+            value = whole[block].get(key)
+            if not _is_call(value):
+                raise InputError(f"[{block}]: {key} is {value!r}: {message}; correct it")
+    sections = dict(_factories(whole["components"], whole["nlp"]["lang"]))
+    sections |= {block: whole[block] for block in (*schemas, "corpora")}
+    for block, section in sections.items():
+        for path, call in _calls(section, block):
+            try:
+                registry.fill({path: call})
+            except ConfigValidationError as error:
+                first = error.errors[0]
+                names = [name for name in first.get("loc", ()) if name in call]
+                given = "".join(f"{name} is {call[name]!r}: " for name in names)
+                raise InputError(f"[{path}]: {given}{first['msg']}; correct it") from error
+
+
+def _factories(components: dict[str, Any], lang: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the sections of components that are made anew, as calls of their factories."""
+    import spacy
+    from spacy.util import get_lang_class, registry
+    from thinc.api import Config
+
+    try:
+        nlp, known = spacy.blank("xx"), get_lang_class(lang)
+    except ImportError as error:
+        raise InputError(f"[nlp]: lang is {lang!r}: {error}; correct it") from error
+    for name, section in components.items():
+        factory = section.get("factory")
+        if factory is not None and known.has_factory(factory):
+            own = {key: value for key, value in section.items() if key != "factory"}
+            of_lang = known.get_factory_name(factory)
+            function = of_lang if of_lang in registry.factories else factory
+            filled = Config(known.get_factory_meta(factory).default_config or {}).merge(own)
+            call = {**filled, "@factories": function, "nlp": nlp, "name": name}
+            yield f"components.{name}", call
+
+
+def _calls(section: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the sections that name a function, inner ones first."""
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from _calls(value, f"{path}.{key}")
+    if _is_call(section):
+        yield path, section
+
+
+def _is_call(value: Any) -> bool:
+    """Whether a value is a section that names a function."""
+    return isinstance(value, dict) and any(key.startswith("@") for key in value)
+
+
 def reason(error: Exception) -> str:
-    """What an error says; of a config that is not valid, the settings and not the whole config."""
+    """The message of an error; for an invalid config the settings, without the whole config."""
     from thinc.api import ConfigValidationError
 
     if isinstance(error, ConfigValidationError):

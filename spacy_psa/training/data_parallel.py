@@ -1,7 +1,7 @@
 """One training in several processes: each learns from a part of each batch."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
 from typing import Any
 
@@ -9,18 +9,27 @@ import numpy
 import torch
 from spacy.language import Language
 from spacy.scorer import Scorer
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from thinc.api import Model
-from torch import nn
+from torch import Tensor, nn
 
+from spacy_psa.architectures.distinct_words import add_rows, meet
+from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.bridge.layers import shim_of
+from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.training.announced_words import AnnouncedWords
+from spacy_psa.sentences import split_sentences
+from spacy_psa.training.checkpoint import (
+    get_random_states,
+    models,
+    nodes_by_place,
+    set_random_states,
+)
 from spacy_psa.training.finite_losses import FiniteLosses
 from spacy_psa.training.gradient_exchange import GradientExchange
 from spacy_psa.training.processes import Processes
-from spacy_psa.training.random_states import get_random_states, set_random_states
 
 PLAIN = str, int, float, bool, list, tuple, dict, numpy.ndarray, type(None)
 
@@ -29,8 +38,8 @@ class DataParallel:
     """Stands for a pipeline in spaCy's training loop, in each of several processes.
 
     All processes have the same weights. Each computes the gradients of its part of a batch. Before
-    the components clip gradients and take their step, the gradients are averaged over the
-    processes, so that all take the same step as one process would with the whole batch. An
+    the components clip gradients and make their step, the gradients are averaged over the
+    processes, so that all make the same step as one process would with the whole batch. An
     evaluation is split likewise.
 
     Args:
@@ -68,22 +77,19 @@ class DataParallel:
         mine = shared_out(everything, self.processes.count)[self.processes.rank]
         rows = self.words.announce([example.predicted for example in everything])
         self._weights = self._shares(mine, everything)
-        modules: dict[nn.Module, float] = {}
-        nodes: dict[Model, float] = {}
-        for name, pipe in self.nlp.components:
-            model = getattr(pipe, "model", None)
-            if isinstance(model, Model) and name not in self.frozen:
-                for node in model.walk():
-                    nodes[node] = self._weights[name]
-                    for shim in node.shims:
-                        if isinstance(module := getattr(shim, "_model", None), nn.Module):
-                            modules[module] = self._weights[name]
-        self.exchange.begin(modules, nodes, rows)
+        weights = {
+            node: self._weights[name]
+            for name, model in models(self.nlp).items()
+            if name not in self.frozen
+            for node in model.walk()
+        }
+        modules = {module: w for node, w in weights.items() for module in torch_modules(node)}
+        self.exchange.begin(modules, weights, rows)
         self._losses, self._before, self._in_step = {}, {}, True
         return mine
 
     def _shares(self, mine: list[Example], everything: list[Example]) -> dict[str, float]:
-        """Say how much the gradients of each component count in this process."""
+        """How much the gradients of each component count in this process."""
         own = {
             name: pipe.loss_share(mine, everything)
             for name, pipe in self.nlp.components
@@ -100,7 +106,7 @@ class DataParallel:
 
     @property
     def pipeline(self) -> list[tuple[str, Any]]:
-        """The components that take the present step, with the gradients of all processes."""
+        """The components that make the present step, with the gradients of all processes."""
         if self._in_step:
             self._finish()
         return self.guard.pipeline
@@ -113,8 +119,8 @@ class DataParallel:
             (now.get(name, 0.0) - before.get(name, 0.0)) * self._weights[name] for name in names
         ]
         new = self.words.new
-        told = [float(self.guard.bad), float(any(new)), *grown]
-        bad, any_new, *summed = self.exchange.finish(told)
+        figures = [float(self.guard.bad), float(any(new)), *grown]
+        bad, any_new, *summed = self.exchange.finish(figures)
         self.words.reopen(self.processes.gather(new) if any_new else [])
         now.update(
             {n: before.get(n, 0.0) + s for n, s in zip(names, summed) if n in now and not bad}
@@ -134,8 +140,8 @@ class DataParallel:
         """
         if len(set(self.processes.gather(_checksum(self.nlp)))) > 1:
             raise InputError(
-                "the weights of the processes differ: give all the same config, data and versions "
-                "of libraries, and no component that learns from anything else"
+                "the weights of the processes differ: use the same config, data and versions of "
+                "libraries in all, and no component that learns from anything else"
             )
         examples = list(examples)
         mine = examples[self.processes.rank :: self.processes.count]
@@ -144,29 +150,20 @@ class DataParallel:
         return scores
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds beside the state of the training in the first process."""
+        """The state of all processes for a checkpoint, without that of `training_state`."""
         return {
             "random": self.processes.gather(get_random_states()),
             "rows_random": self.words.random_state,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Set what `state` gave."""
+        """Go on from a `state`."""
         set_random_states(state["random"][self.processes.rank])
         self.words.random_state = state["rows_random"]
 
 
 def shared_out(examples: Sequence[Example], count: int) -> list[list[Example]]:
-    """Share examples out to processes, each with about the same number of tokens.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> docs = [nlp.make_doc(text) for text in ("a b c d", "a", "a b c", "a b", "a b c d e")]
-        >>> parts = shared_out([Example(doc, doc) for doc in docs], 2)
-        >>> [[len(example) for example in part] for part in parts]
-        [[5, 2, 1], [4, 3]]
-    """
+    """Share examples out to processes, each with about the same number of tokens."""
     parts: list[list[Example]] = [[] for _ in range(count)]
     tokens = [0] * count
     for example in sorted(examples, key=lambda eg: -len(eg.predicted)):
@@ -174,6 +171,99 @@ def shared_out(examples: Sequence[Example], count: int) -> list[list[Example]]:
         parts[fewest].append(example)
         tokens[fewest] += len(example.predicted)
     return parts
+
+
+class AnnouncedWords:
+    """Keeps the rows of all embedders of a pipeline equal in all processes.
+
+    Embedders add a row for each word that they meet in training. A process learns from a part of
+    each batch, but knows all of it. So before each step, all processes let the embedders meet the
+    words of the whole batch. During the step, no row is added. Symbols that first occur then, such
+    as tags that an earlier component predicts, count as unknown in this step, and get rows after
+    it.
+
+    Args:
+        nlp: the pipeline.
+        random_state: the state of a random generator for new rows, the same in all processes.
+    """
+
+    def __init__(self, nlp: Language, random_state: Tensor):
+        self.nlp = nlp
+        self.random_state = random_state
+        self._closed: list[tuple[Model, _Closed]] = []
+
+    def announce(self, docs: Sequence[Doc]) -> dict[nn.Parameter, Tensor]:
+        """Let all embedders meet the words of a whole batch, and close their rows.
+
+        Args:
+            docs: the docs of the batches of all processes.
+
+        Returns:
+            The rows of each table that the step reads, for the tables that are large.
+        """
+        read: dict[nn.Parameter, Tensor] = {}
+        sentences = split_sentences(docs)
+        with self._common_random_numbers():
+            for name, model in models(self.nlp).items():
+                pipe = self.nlp.get_pipe(name)
+                whole = not isinstance(pipe, StructuredPipe) or listens(model)
+                for node in model.walk():
+                    rows = meet(node, list(docs) if whole else sentences)
+                    if rows is not None:
+                        table = shim_of(node).module.get_parameter("table.weight")
+                        read[table] = rows.to(table.device)
+        for node in nodes_by_place(self.nlp).values():
+            if isinstance(node.attrs.get("rows"), dict):
+                closed = node.attrs["rows"] = _Closed(node.attrs["rows"])
+                self._closed.append((node, closed))
+        return read
+
+    @property
+    def new(self) -> list[list[str]]:
+        """The symbols of each embedder that first occurred during the step in this process."""
+        return [closed.new for _, closed in self._closed]
+
+    def reopen(self, new: Sequence[list[list[str]]]) -> None:
+        """Open the rows after a step, and add rows for new symbols.
+
+        Args:
+            new: `new` of each process; empty if there are no new symbols.
+        """
+        for node, closed in self._closed:
+            node.attrs["rows"] = closed.rows
+        for (node, _), lists in zip(self._closed, zip(*new, strict=True)):
+            add_rows(node, sorted({symbol for symbols in lists for symbol in symbols}))
+        self._closed = []
+
+    @contextmanager
+    def _common_random_numbers(self) -> Iterator[None]:
+        own = torch.get_rng_state()
+        torch.set_rng_state(self.random_state)
+        try:
+            yield
+        finally:
+            self.random_state = torch.get_rng_state()
+            torch.set_rng_state(own)
+
+
+class _Closed:
+    """The rows of an embedder while none may be added; it notes each symbol that lacks one."""
+
+    def __init__(self, rows: dict[str, int]):
+        self.rows = rows
+        self.new: list[str] = []
+
+    def __contains__(self, symbol: str) -> bool:
+        return symbol in self.rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __setitem__(self, symbol: str, row: int) -> None:
+        self.new.append(symbol)
+
+    def get(self, symbol: str, default: Any = None) -> Any:
+        return self.rows.get(symbol, default)
 
 
 class _ScorerOfAll(Scorer):
@@ -199,25 +289,22 @@ class _ScorerOfAll(Scorer):
             vocab, count = self.nlp.vocab, self.processes.count
             everything: list[Any] = [None] * len(self.examples)
             for rank, part in enumerate(parts):
-                found = DocBin().from_bytes(part).get_docs(vocab)
-                for number, doc in zip(range(rank, len(everything), count), found):
+                annotated = DocBin().from_bytes(part).get_docs(vocab)
+                for number, doc in zip(range(rank, len(everything), count), annotated):
                     everything[number] = Example(doc, self.examples[number].reference)
             scores = super().score(everything, per_component=per_component)
         return self.processes.share(scores)
 
 
 def _checksum(nlp: Language) -> bytes:
-    """A checksum of all weights and of the rows that embedders have given."""
-    found = blake2b(digest_size=16)
-    for _, pipe in nlp.components:
-        model = getattr(pipe, "model", None)
-        for node in model.walk() if isinstance(model, Model) else ():
-            found.update(repr(node.attrs.get("rows")).encode("utf8", "surrogatepass"))
-            for name in node.param_names:
-                if node.has_param(name):
-                    found.update(node.ops.to_numpy(node.get_param(name)).tobytes())
-            for shim in node.shims:
-                if isinstance(module := getattr(shim, "_model", None), nn.Module):
-                    for parameter in module.parameters():
-                        found.update(parameter.detach().cpu().numpy().tobytes())
-    return found.digest()
+    """A checksum of all weights and of the rows of embedders."""
+    checksum = blake2b(digest_size=16)
+    for node in nodes_by_place(nlp).values():
+        checksum.update(repr(node.attrs.get("rows")).encode("utf8", "surrogatepass"))
+        for name in node.param_names:
+            if node.has_param(name):
+                checksum.update(node.ops.to_numpy(node.get_param(name)).tobytes())
+        for module in torch_modules(node):
+            for parameter in module.parameters():
+                checksum.update(parameter.detach().cpu().numpy().tobytes())
+    return checksum.digest()

@@ -1,16 +1,15 @@
 """Steps of a training whose loss is infinite or not a number."""
 
 import math
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
 from spacy.language import Language
 from spacy.training import Example
-from thinc.api import Model
-from torch import nn
 
+from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
+from spacy_psa.training.checkpoint import nodes_by_place
 
 SHOWN = 5  # documents of a batch
 IN_A_ROW = 10  # steps; after so many the weights are at fault, not the documents
@@ -19,18 +18,16 @@ IN_A_ROW = 10  # steps; after so many the weights are at fault, not the document
 class FiniteLosses:
     """Stands for a pipeline in spaCy's training loop, and lets no step with a bad loss be taken.
 
-    The loop adds up gradients with `update`, then lets each component of `pipeline` take its
+    The loop adds up gradients with `update`, then lets each component of `pipeline` make its
     step. After a loss that is not finite either an error stops the loop, or the step is left
-    out: no component is to take it, and the gradients are zero again.
+    out: no component makes it, and the gradients are zero again. `bad` is whether the present step
+    is left out.
 
     Args:
         nlp: the pipeline.
         skip: whether to leave such a step out; else it is an error.
-        stderr: where each step that is left out is told.
+        stderr: gets a line for each step that is left out.
         left_out: number of steps that were left out before.
-
-    Attributes:
-        bad: whether the present step is left out.
     """
 
     def __init__(self, nlp: Language, *, skip: bool, stderr: IO[str], left_out: int = 0):
@@ -49,7 +46,7 @@ class FiniteLosses:
 
     @property
     def pipeline(self) -> list[tuple[str, Any]]:
-        """The components that take the present step."""
+        """The components that make the present step."""
         return [] if self.bad else self.nlp.pipeline
 
     def use_params(self, params: dict[Any, Any]) -> AbstractContextManager[None]:
@@ -103,19 +100,10 @@ def _named(examples: list[Example]) -> str:
 
 
 def _drop_gradients(nlp: Language) -> None:
-    for node in _nodes(nlp):
+    for node in nodes_by_place(nlp).values():
         for name in node.param_names:
             if node.has_grad(name):
                 gradient: Any = node.get_grad(name)
                 gradient[...] = 0
-        for shim in node.shims:
-            module = getattr(shim, "_model", None)
-            if isinstance(module, nn.Module):
-                module.zero_grad(set_to_none=False)
-
-
-def _nodes(nlp: Language) -> Iterator[Model]:
-    for _, pipe in nlp.components:
-        model = getattr(pipe, "model", None)
-        if isinstance(model, Model):
-            yield from model.walk()
+        for module in torch_modules(node):
+            module.zero_grad(set_to_none=False)

@@ -1,8 +1,12 @@
-"""Adds up the gradients of several processes, in buckets, while the backward pass goes on."""
+"""Adds up the gradients of several processes, in buckets, while the backward pass goes on.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+torch's DistributedDataParallel cannot do this: it hangs unless each process makes the same number
+of backward passes in a step, while a part of a batch may need none or several. It would also send
+whole tables of word vectors, and leave out the parameters of thinc's layers.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
 
 import torch
 from thinc.api import Model, torch2xp, xp2torch
@@ -10,7 +14,7 @@ from thinc.types import FloatsXd
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from spacy_psa.training.processes import Addition, Processes
+from spacy_psa.training.processes import Processes
 
 BUCKET = 250_000
 """Numbers that are sent together. More make fewer messages, fewer let the first start earlier."""
@@ -20,23 +24,9 @@ class GradientExchange:
     """Replaces the gradients of a step by their weighted sums over all processes.
 
     A bucket of gradients is sent when the backward pass has computed the last of them, so that the
-    messages travel while it goes on. All processes send the buckets in the same order.
-
-    Of a table of word vectors, only the rows that the step reads are sent. These, the gradients of
-    thinc's own parameters, and those that grew after their bucket was sent go at the end.
-
-    Args:
-        processes: the processes.
-
-    Examples:
-        >>> layer = nn.Linear(2, 1)
-        >>> exchange = GradientExchange(Processes())
-        >>> exchange.begin({layer: 0.5}, {}, {})
-        >>> layer(torch.ones(1, 2)).sum().backward()
-        >>> exchange.finish([0.25])
-        [0.25]
-        >>> layer.weight.grad
-        tensor([[0.5000, 0.5000]])
+    messages travel while it goes on. All processes send the buckets in the same order. Three kinds
+    follow at the end: the rows of word vectors that the step reads, the gradients of thinc's own
+    parameters, and those that grew after their bucket was sent.
     """
 
     def __init__(self, processes: Processes):
@@ -45,15 +35,15 @@ class GradientExchange:
         self._hooks: list[RemovableHandle] = []
         self._buckets: list[_Bucket] = []
         self._last: list[_Bucket] = []
-        self._place: dict[int, _Bucket] = {}
+        self._place: dict[Tensor, _Bucket] = {}
         self._sent = 0
         self._active = self._late = False
 
     def begin(
         self,
-        modules: dict[nn.Module, float],
-        nodes: dict[Model, float],
-        rows: dict[nn.Parameter, Tensor],
+        modules: Mapping[nn.Module, float],
+        nodes: Mapping[Model, float],
+        rows: Mapping[nn.Parameter, Tensor],
     ) -> None:
         """Begin a step, before its backward pass.
 
@@ -76,7 +66,7 @@ class GradientExchange:
             if node.has_param(name)
         ]
         self._last = list(_in_buckets([*tables, *arrays]))
-        self._place = {key: bucket for bucket in self._buckets for key in bucket.missing}
+        self._place = {p: bucket for bucket in self._buckets for p in bucket.missing}
         self._hook(whole)
         self._sent, self._active, self._late = 0, True, False
 
@@ -90,18 +80,19 @@ class GradientExchange:
             The sums of the figures.
         """
         self._active = False
-        for bucket in [*self._buckets[self._sent :], *self._last]:
+        buckets = [*self._buckets, *self._last]
+        for bucket in buckets[self._sent :]:
             bucket.send(self.processes)
-        told = torch.tensor([float(self._late), *figures], dtype=torch.float64)
-        self.processes.add(told).wait()
-        late, *summed = told.tolist()
-        sums = [bucket.receive() for bucket in self._buckets]
+        numbers = torch.tensor([float(self._late), *figures], dtype=torch.float64)
+        self.processes.add(numbers)()
+        late, *summed = numbers.tolist()
+        sums = [bucket.receive() for bucket in buckets]
         if late:
             for bucket in self._buckets:
                 bucket.send(self.processes)
-            sums = [one + bucket.receive() for one, bucket in zip(sums, self._buckets, strict=True)]
-        sums += [bucket.receive() for bucket in self._last]
-        for bucket, flat in zip([*self._buckets, *self._last], sums, strict=True):
+            for flat, bucket in zip(sums, self._buckets):
+                flat += bucket.receive()
+        for bucket, flat in zip(buckets, sums, strict=True):
             bucket.put(flat)
         return summed
 
@@ -117,59 +108,53 @@ class GradientExchange:
     def _computed(self, parameter: Tensor) -> None:
         if not self._active:
             return
-        bucket = self._place[id(parameter)]
-        self._late |= bucket.addition is not None
-        bucket.missing.discard(id(parameter))
+        bucket = self._place[parameter]
+        self._late |= bucket.is_sent
+        bucket.missing.discard(parameter)
         while self._sent < len(self._buckets) and not self._buckets[self._sent].missing:
             self._buckets[self._sent].send(self.processes)
             self._sent += 1
 
 
-@dataclass
-class _Gradient:
-    """A gradient of this process: how to take it away, and how to put the sum in its place."""
+class _Gradient(NamedTuple):
+    """A gradient of this process: how to read it, and how to put the sum in its place."""
 
-    key: int
+    parameter: Tensor
     size: int
     weight: float
-    like: Tensor
     take: Callable[[], Tensor | None]
     put: Callable[[Tensor], None]
 
 
-@dataclass
 class _Bucket:
     """Gradients that are sent together, each with a flag: whether there is one."""
 
-    gradients: list[_Gradient]
-    missing: set[int] = field(init=False)
-    addition: Addition | None = None
-
-    def __post_init__(self) -> None:
-        self.missing = {gradient.key for gradient in self.gradients}
-        self.sizes = [gradient.size for gradient in self.gradients]
-        self.flat = self.gradients[0].like.new_empty(0)
+    def __init__(self, gradients: list[_Gradient]):
+        self.gradients = gradients
+        self.sizes = [*(gradient.size for gradient in gradients), len(gradients)]
+        self.missing = {gradient.parameter for gradient in gradients}
+        self.is_sent = False
 
     def send(self, processes: Processes) -> None:
-        """Take the gradients, weight them and begin to add them up."""
-        self.flat = self.flat.new_zeros(sum(self.sizes) + len(self.sizes))
-        *parts, flags = self.flat.split([*self.sizes, len(self.sizes)])
+        """Weight the gradients and begin to add them up."""
+        self.flat = self.gradients[0].parameter.new_zeros(sum(self.sizes))
+        *parts, flags = self.flat.split(self.sizes)
         for number, (gradient, part) in enumerate(zip(self.gradients, parts, strict=True)):
             value = gradient.take()
             if value is not None:
                 torch.mul(value.reshape(-1), gradient.weight, out=part)
                 flags[number] = 1.0
-        self.addition = processes.add(self.flat)
+        self.wait = processes.add(self.flat)
+        self.is_sent = True
 
     def receive(self) -> Tensor:
         """Wait for the sums and flags."""
-        assert self.addition is not None
-        self.addition.wait()
+        self.wait()
         return self.flat
 
     def put(self, flat: Tensor) -> None:
         """Put the sums in their places; where no process has a gradient, there stays none."""
-        *parts, flags = flat.split([*self.sizes, len(self.sizes)])
+        *parts, flags = flat.split(self.sizes)
         for gradient, part, flag in zip(self.gradients, parts, flags.tolist(), strict=True):
             if flag:
                 gradient.put(part)
@@ -180,9 +165,9 @@ def _in_buckets(gradients: Iterable[_Gradient]) -> Iterator[_Bucket]:
     held: list[_Gradient] = []
     for gradient in gradients:
         if held:
-            first = held[0].like
-            fits = sum(one.size for one in held) + gradient.size <= BUCKET
-            alike = (first.dtype, first.device) == (gradient.like.dtype, gradient.like.device)
+            first, following = held[0].parameter, gradient.parameter
+            fits = sum(each.size for each in held) + gradient.size <= BUCKET
+            alike = (first.dtype, first.device) == (following.dtype, following.device)
             if not (fits and alike):
                 yield _Bucket(held)
                 held = []
@@ -193,13 +178,13 @@ def _in_buckets(gradients: Iterable[_Gradient]) -> Iterator[_Bucket]:
 
 def _whole(parameter: nn.Parameter, weight: float) -> _Gradient:
     def take() -> Tensor | None:
-        value, parameter.grad = parameter.grad, None
+        value, parameter.grad = parameter.grad, None  # what is added later is sent at the end
         return value
 
     def put(value: Tensor) -> None:
         parameter.grad = value.view_as(parameter)
 
-    return _Gradient(id(parameter), parameter.numel(), weight, parameter.data, take, put)
+    return _Gradient(parameter, parameter.numel(), weight, take, put)
 
 
 def _rows(parameter: nn.Parameter, weight: float, rows: Tensor) -> _Gradient:
@@ -211,8 +196,7 @@ def _rows(parameter: nn.Parameter, weight: float, rows: Tensor) -> _Gradient:
             parameter.grad = torch.zeros_like(parameter)
         parameter.grad[rows] = value.view(len(rows), -1)
 
-    size = len(rows) * parameter[0].numel()
-    return _Gradient(id(parameter), size, weight, parameter.data, take, put)
+    return _Gradient(parameter, len(rows) * parameter[0].numel(), weight, take, put)
 
 
 def _array(node: Model, name: str, weight: float) -> _Gradient:
@@ -224,4 +208,4 @@ def _array(node: Model, name: str, weight: float) -> _Gradient:
     def put(value: Tensor) -> None:
         node.set_grad(name, cast(FloatsXd, torch2xp(value.view_as(parameter).clone())))
 
-    return _Gradient(id(parameter), parameter.numel(), weight, parameter, take, put)
+    return _Gradient(parameter, parameter.numel(), weight, take, put)

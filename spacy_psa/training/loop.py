@@ -1,15 +1,18 @@
 """spaCy's training loop, with checkpoints from which a killed training goes on."""
 
 import json
+import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
+from spacy.training import Example
 from spacy.training.loop import (
     create_before_to_disk_callback,
     create_evaluation_callback,
@@ -21,16 +24,21 @@ from thinc.api import Config, Optimizer, fix_random_seed, set_gpu_allocator
 
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
-from spacy_psa.training.checkpoint import Checkpoints, restore_training, training_state
+from spacy_psa.training.checkpoint import (
+    Checkpoints,
+    get_random_states,
+    restore_training,
+    set_random_states,
+    training_state,
+)
 from spacy_psa.training.data_parallel import DataParallel
 from spacy_psa.training.finite_losses import FiniteLosses
-from spacy_psa.training.folder_lock import locked
 from spacy_psa.training.identity import differences, identity
-from spacy_psa.training.model_folders import ModelFolders
-from spacy_psa.training.processes import ALONE, Processes
-from spacy_psa.training.resumable_batches import Batch, ResumableBatches
+from spacy_psa.training.model_folders import ModelFolders, locked
+from spacy_psa.training.processes import Processes
 
 Info = dict[str, Any]
+Batch = list[Example]
 Evaluation = tuple[float, dict[str, float]]
 
 
@@ -42,7 +50,7 @@ def train(
     save_every: int = 0,
     skip_bad_loss: bool = False,
     use_gpu: int = -1,
-    processes: Processes = ALONE,
+    processes: Processes | None = None,
     stdout: IO[str] | None = None,
     stderr: IO[str] | None = None,
 ) -> Path:
@@ -56,16 +64,16 @@ def train(
 
     Args:
         nlp: the initialized pipeline with its full config.
-        output: folder for model-best, model-last and checkpoints. Both models are written
-            aside and then renamed, so they are never half-written.
+        output: folder for model-best, model-last and checkpoints. The models are always whole.
         resume: go on from the last checkpoint, if there is one; else start again.
-        save_every: steps between checkpoints, beside those at evaluations; 0 for none.
+        save_every: steps between further checkpoints than those at evaluations; 0 for none.
         skip_bad_loss: leave out steps whose loss is not a finite number; else they are an error.
         use_gpu: number of the GPU, -1 for the CPU.
-        processes: the processes that train together, each of which calls this function. Each takes
-            a batch of its own in a step, and the first writes all files.
-        stdout: where progress is told; None for the process's.
-        stderr: where steps that are left out are told; None for the process's.
+        processes: the processes that train together, each of which calls this function. Each
+            trains on a batch of its own in a step, and the first writes all files. None if only
+            this one trains.
+        stdout: gets the progress; None for the process's.
+        stderr: gets a line for each step that is left out; None for the process's.
 
     Returns:
         The folder of model-last.
@@ -76,6 +84,7 @@ def train(
             `processes` has ended.
     """
     stdout, stderr = stdout or sys.stdout, stderr or sys.stderr
+    processes = processes or Processes()
     if not processes.first:
         stdout = StringIO()
     config = nlp.config.interpolate()
@@ -102,8 +111,12 @@ def train(
             _check_same(saved, this, processes, checkpoints)
         try:
             if processes.first:
-                _prepare(saved, checkpoints, folders)
-                # spaCy writes no log where a file is; what was logged before is logged again.
+                if saved is None:
+                    checkpoints.remove()
+                    folders.remove()
+                else:
+                    folders.repair()
+                # spaCy writes no log where a file is; the earlier lines are logged again.
                 _remove_log(config["training"]["logger"])
             if saved is not None:
                 stdout.write(f"Resuming after step {saved['step']}\n")
@@ -166,6 +179,105 @@ def _train(
     checkpoints.finish(this)
 
 
+class ResumableBatches:
+    """Yields (epoch, parts) in the order of spaCy's own training loop, and can go on in the middle.
+
+    Each epoch shuffles the examples and cuts them into batches. Each process trains on one of them
+    in a step, so a step has as many parts as there are processes, the last step of an epoch perhaps
+    fewer. An iterator that is made with the `state` of another one yields the batches that the
+    other one would have yielded next.
+
+    Args:
+        nlp: the pipeline that is trained.
+        corpus: returns the examples of an epoch.
+        batcher: cuts them into batches.
+        max_epochs: number of epochs, 0 for no limit, -1 to stream the corpus from its reader
+            in each epoch without a shuffle. These are spaCy's meanings.
+        processes: the processes that train; all get the same order of examples.
+        state: a `state`, or None to begin.
+
+    Raises:
+        InputError: the corpus has no example, or another number of them than when the state
+            was saved.
+    """
+
+    def __init__(
+        self,
+        nlp: Language,
+        corpus: Callable[[Language], Iterable[Example]],
+        batcher: Callable[[Iterable[Example]], Iterable[Batch]],
+        max_epochs: int,
+        processes: Processes,
+        state: dict[str, Any] | None = None,
+    ):
+        self.nlp = nlp
+        self.corpus = corpus
+        self.batcher = batcher
+        self.max_epochs = max_epochs
+        self.processes = processes
+        self.epoch = 0
+        self.taken = 0
+        self.order: list[int] = []
+        self.at_start: dict[str, Any] = {}
+        self._saved = state
+        self._examples = [] if max_epochs < 0 else list(corpus(nlp))
+        if max_epochs >= 0 and not self._examples:
+            raise InputError("the training corpus has no example; check [paths.train]")
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The epoch, the order of its examples, the number of its steps so far, and the states of
+        the random generators when its first batch was cut."""
+        return {
+            "epoch": self.epoch,
+            "taken": self.taken,
+            "order": list(self.order),
+            "at_start": self.at_start,
+        }
+
+    def __iter__(self) -> Iterator[tuple[int, list[Batch]]]:
+        self.order = list(range(len(self._examples)))
+        if self._saved is not None:
+            if len(self._saved["order"]) != len(self.order):
+                raise InputError(
+                    f"the training corpus has {len(self.order)} examples, and had "
+                    f"{len(self._saved['order'])} when the checkpoint was saved: train on the "
+                    "same corpus, or start again without --resume"
+                )
+            yield from self._rest(self._saved)
+        while self.max_epochs < 1 or self.epoch != self.max_epochs:
+            if self.max_epochs >= 0:
+                random.shuffle(self.order)
+                self.order = self.processes.share(self.order)
+            self.at_start, self.taken = get_random_states(), 0
+            yield from self._counted(self._cut())
+
+    def _cut(self) -> Iterator[list[Batch]]:
+        streams = self.max_epochs < 0
+        ordered = self.corpus(self.nlp) if streams else [self._examples[i] for i in self.order]
+        batches = iter(self.batcher(ordered))
+        while parts := list(islice(batches, self.processes.count)):
+            yield parts
+
+    def _rest(self, saved: dict[str, Any]) -> Iterator[tuple[int, list[Batch]]]:
+        """Yield the steps of the saved epoch that are not done yet."""
+        self.epoch, self.order = saved["epoch"], list(saved["order"])
+        self.at_start, self.taken = saved["at_start"], saved["taken"]
+        now = get_random_states()
+        set_random_states(self.at_start)
+        steps = self._cut()
+        for _ in range(self.taken):
+            next(steps)
+        set_random_states(now)
+        yield from self._counted(steps)
+
+    def _counted(self, steps: Iterator[list[Batch]]) -> Iterator[tuple[int, list[Batch]]]:
+        for parts in steps:
+            self.taken += 1
+            yield self.epoch, parts
+        self.epoch += 1
+
+
 class _Run:
     """spaCy's loop over batches; the steps up to a checkpoint are replayed without work."""
 
@@ -206,7 +318,7 @@ class _Run:
             settings["score_weights"],
         )
         self.replaying = saved is not None
-        # spaCy's loop reads this list at each step: what stands in it is not updated.
+        # spaCy's loop reads this list at each step, and does not update its components.
         self.exclude = list(nlp.component_names) if self.replaying else list(self.frozen)
         self.past: list[Info] = [] if saved is None else json.loads(saved["evaluations"])
         self.evaluations: list[Info] = []
@@ -215,7 +327,7 @@ class _Run:
         self.seconds = 0
 
     def steps(self) -> Iterator[tuple[Info, bool | None]]:
-        """What spaCy's `train_while_improving` yields, from step 0 on."""
+        """Yield the steps of spaCy's `train_while_improving`, from step 0 on."""
         settings = self.settings
         for _, info, is_best in train_while_improving(
             cast(Language, self.parallel or self.guard),
@@ -235,7 +347,7 @@ class _Run:
             yield info, is_best
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds of the training."""
+        """The state of the training for a checkpoint."""
         return {
             "batches": self.batches.state,
             "evaluations": json.dumps(self.evaluations, default=float),
@@ -302,15 +414,6 @@ class _Run:
         if evaluated:
             kept = ("epoch", "step", "score", "other_scores", "losses", "seconds", "words")
             self.evaluations.append({key: info[key] for key in kept})
-
-
-def _prepare(saved: dict[str, Any] | None, checkpoints: Checkpoints, folders: ModelFolders) -> None:
-    """Remove what an earlier training left, or mend what a kill left."""
-    if saved is None:
-        checkpoints.remove()
-        folders.remove()
-    else:
-        folders.repair()
 
 
 def _check_same(

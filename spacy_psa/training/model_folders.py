@@ -1,25 +1,41 @@
-"""model-best and model-last, which are whole at any moment."""
+"""The output folder of a training: one training at a time, and models that are always whole."""
 
 import ctypes
 import os
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spacy.language import Language
 
 from spacy_psa.corpora.atomic import sync, sync_tree
+from spacy_psa.corpora.held_file import held
 from spacy_psa.errors import InputError
 
+LOCK = ".lock"
 BEST, LAST = "model-best", "model-last"
 NEW, OLD = ".new", ".old"
 EXCHANGE = 2  # RENAME_EXCHANGE of Linux
 
 
-class ModelFolders:
-    """The two models that a training saves.
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """Hold a folder while a block runs; it is made if it does not exist.
 
-    A model is written to a folder beside, synchronised with the disk, and takes the place of
-    the one before by a rename.
+    Raises:
+        InputError: if another process holds it, or it cannot be written.
+    """
+    return held(
+        folder / LOCK,
+        f"{folder}: another process trains in this folder: wait for its end, or use another folder",
+        f"{folder}: cannot be written ({{reason}}); mend that and go on with --resume",
+    )
+
+
+class ModelFolders:
+    """The two models that a training saves, model-best and model-last.
+
+    A model is written to a hidden folder next to it, synchronised with the disk, and replaces the
+    one before by a rename.
 
     Args:
         output: the output folder of the training.
@@ -56,7 +72,7 @@ class ModelFolders:
             ) from error
 
     def repair(self) -> None:
-        """Put back what a kill between two renames left aside, and remove the rest."""
+        """Restore a model that a kill between two renames left aside, and remove the rest."""
         for model in (self.best, self.last):
             if not model.exists() and beside(model, OLD).exists():
                 beside(model, OLD).rename(model)
@@ -71,17 +87,12 @@ class ModelFolders:
 
 
 def beside(model: Path, suffix: str) -> Path:
-    """Give the hidden name beside a model under which it is written or put aside."""
+    """The hidden name next to a model under which it is written or put aside."""
     return model.with_name(f".{model.name}{suffix}")
 
 
 def replace(model: Path, new: Path) -> None:
-    """Put a folder in the place of a model, which is whole at any moment.
-
-    Args:
-        model: the folder of the model; it need not exist.
-        new: the folder beside that takes its name.
-    """
+    """Replace a model, which need not exist, by the folder `new`; it is whole at any moment."""
     old = beside(model, OLD)
     if not model.exists():
         new.rename(model)
@@ -95,14 +106,14 @@ def replace(model: Path, new: Path) -> None:
     sync(model.parent)
 
 
-def exchange(one: Path, other: Path) -> bool:
+def exchange(left: Path, right: Path) -> bool:
     """Swap the names of two folders in one step; false where the system cannot."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
         return False
     here = -100  # AT_FDCWD
-    done: int = renameat2(here, os.fsencode(one), here, os.fsencode(other), EXCHANGE)
+    done: int = renameat2(here, os.fsencode(left), here, os.fsencode(right), EXCHANGE)
     return done == 0
 
 

@@ -1,7 +1,7 @@
 """The processes that train one pipeline together, as torchrun starts them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -13,21 +13,22 @@ from spacy_psa.errors import InputError
 
 Value = TypeVar("Value")
 PATIENCE = timedelta(minutes=10)
-"""How long a process waits for another one that is silent but not closed its connection."""
+"""How long a process waits for one that is silent but has not closed its connection."""
 
 
 class Processes:
-    """What the processes of one training tell each other.
+    """The messages between the processes of one training; by default there is one process.
 
-    Each method must be called by all processes in the same order. One process alone tells itself.
+    All processes must call each method in the same order. Each method raises InputError if another
+    process has ended.
 
     Args:
         rank: the number of this process; the first one, 0, writes all files.
         count: the number of processes.
 
     Examples:
-        >>> alone = Processes()
-        >>> alone.share("loss"), alone.gather(1.5)
+        >>> only = Processes()
+        >>> only.share("loss"), only.gather(1.5)
         ('loss', [1.5])
     """
 
@@ -41,11 +42,7 @@ class Processes:
         return self.rank == 0
 
     def share(self, value: Value) -> Value:
-        """Give the value of the first process to all.
-
-        Raises:
-            InputError: if another process has ended.
-        """
+        """Return the value of the first process in all."""
         if self.count == 1:
             return value
         box = [value]
@@ -54,74 +51,46 @@ class Processes:
         return box[0]
 
     def gather(self, value: Value) -> list[Value]:
-        """Give the values of all processes, in the order of their ranks, to all.
-
-        Raises:
-            InputError: if another process has ended.
-        """
+        """Return the values of all processes, in the order of their ranks."""
         if self.count == 1:
             return [value]
-        found: list[Any] = [None] * self.count
+        values: list[Any] = [None] * self.count
         with _naming_the_end():
-            dist.all_gather_object(found, value)
-        return found
+            dist.all_gather_object(values, value)
+        return values
 
-    def add(self, tensor: Tensor) -> "Addition":
-        """Begin to add up the tensors of all processes, in place.
+    def add(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to add up the tensors of several processes, in place.
 
         Returns:
-            What waits for the sum.
-
-        Raises:
-            InputError: if another process has ended.
+            A function that waits for the sum.
         """
-        if self.count == 1:
-            return Addition(None)
         with _naming_the_end():
-            return Addition(dist.all_reduce(tensor, async_op=True))
+            work = dist.all_reduce(tensor, async_op=True)
 
-
-ALONE = Processes()
-"""The process of a training that has one alone."""
-
-
-class Addition:
-    """A sum over processes that is under way.
-
-    Args:
-        work: the work of torch.distributed; None if there is none to do.
-    """
-
-    def __init__(self, work: Any):
-        self.work = work
-
-    def wait(self) -> None:
-        """Wait for the sum.
-
-        Raises:
-            InputError: if another process has ended.
-        """
-        if self.work is not None:
+        def wait() -> None:
             with _naming_the_end():
-                self.work.wait()
+                work.wait()
+
+        return wait
 
 
 def local_gpu(gpu: int) -> int:
-    """Give the number of the GPU of this process.
+    """Return the number of the GPU of this process.
 
     Args:
-        gpu: the number that the user gave, -1 for the CPU. Under torchrun, each process of a
-            machine takes a GPU of its own instead.
+        gpu: the number that the user named, -1 for the CPU. Under torchrun, each process of a
+            machine uses a GPU of its own instead.
     """
     return int(os.environ["LOCAL_RANK"]) if gpu >= 0 and dist.is_torchelastic_launched() else gpu
 
 
 @contextmanager
 def started_by_torchrun(gpu: bool) -> Iterator[Processes]:
-    """Join the processes that torchrun has started; without torchrun, this process is alone.
+    """Join the processes that torchrun has started; without torchrun, there is only this process.
 
     Args:
-        gpu: whether each process has a GPU; else they talk by gloo alone.
+        gpu: whether each process has a GPU; else they only communicate by gloo.
     """
     if not dist.is_torchelastic_launched():
         yield Processes()
@@ -146,5 +115,5 @@ def _naming_the_end() -> Iterator[None]:
     except RuntimeError as error:  # torch.distributed has no narrower one
         raise InputError(
             "another process of this training has ended or does not answer: "
-            "its own message says why; go on with --resume"
+            "see its own message for the reason; go on with --resume"
         ) from error

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from spacy.training.initialize import init_nlp
 
-from spacy_psa.training.evaluations import no_evaluation, warn_of_no_evaluation
+from spacy_psa.training.checks import check_dev_labels, no_evaluation
 from tests.helpers.commands import command
 from tests.helpers.trainings import make_config
 from tests.training.test_checks import write
@@ -27,7 +27,7 @@ def said(nlp, **training):
     nlp.config["training"].update({**usual, **training})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_no_evaluation(nlp)
+        check_dev_labels()(nlp)
     return [str(warning.message) for warning in caught]
 
 

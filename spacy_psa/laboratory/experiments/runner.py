@@ -20,12 +20,10 @@ from spacy_psa.laboratory.experiments.processes import OUTPUT, Ended
 from spacy_psa.laboratory.experiments.record import FILE, Record, read_record, write_record
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.training.checkpoint import Checkpoints
-from spacy_psa.training.config import check_corpora, reason
-from spacy_psa.training.config_values import check_values
-from spacy_psa.training.folder_lock import locked
+from spacy_psa.training.config import check_corpora, check_values, reason
 from spacy_psa.training.identity import named_files
 from spacy_psa.training.layers import layered, set_log
-from spacy_psa.training.model_folders import ModelFolders
+from spacy_psa.training.model_folders import ModelFolders, locked
 
 NOT_TESTED = "it is not scored on test data yet"
 

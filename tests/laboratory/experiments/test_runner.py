@@ -15,9 +15,9 @@ from spacy_psa.laboratory.experiments.record import FILE, by_run, read_record, w
 from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
 from spacy_psa.laboratory.experiments.tables import rows, unfinished
 from spacy_psa.scoring.sentence_counts import total
-from spacy_psa.training.config_values import check_values
-from spacy_psa.training.folder_lock import locked
+from spacy_psa.training.config import check_values
 from spacy_psa.training.layers import read_config
+from spacy_psa.training.model_folders import locked
 from tests.helpers.experiments import make_record, plan_text, run_table, write_data
 from tests.helpers.paths import CONFIGS
 from tests.helpers.patience import PATIENCE
