@@ -4,12 +4,12 @@
 recorded run.
 """
 
-import argparse
 from pathlib import Path
 
 from thinc.api import Config
 
 from benchmarks.record import read_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
 
@@ -31,19 +31,10 @@ def write_config(record: Path, target: Path) -> None:
         temporary.write_text(Config(config).to_str(), encoding="utf8")
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.config",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("record", type=Path, metavar="RECORD.json")
-    found.add_argument("target", type=Path, metavar="CONFIG.cfg")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.config", __doc__, "RECORD.json")
+    options.add_argument("target", type=Path, metavar="CONFIG.cfg")
+    given = options.parse_args()
     write_config(given.record, given.target)
     print(f"Written: {given.target}")
 

@@ -11,7 +11,6 @@ the test data in turn, in one thread, and the model has its `rates`: the words a
 time in each round.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from benchmarks.record import FOLDER, write_record
+from benchmarks.script import script_parser
 from spacy_psa.analysis.temperature import Likelihood, fit_temperature
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.laboratory.performance.pipelines import Annotation
@@ -77,22 +77,14 @@ def rates(nlp: Language, data: Path, rounds: int) -> dict[str, list[int]]:
     return {name: [round(t.amount / t.cpu_seconds) for t in of] for name, of in timings.items()}
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.decoders",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
-    found.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
-    found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
-    found.add_argument("--rounds", type=int, default=0, help="times that speed is measured (0)")
-    found.add_argument("--name", default="decoders", help="of the record (decoders)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.decoders", __doc__)
+    options.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
+    options.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
+    options.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
+    options.add_argument("--rounds", type=int, default=0, help="times that speed is measured (0)")
+    options.add_argument("--name", default="decoders", help="of the record (decoders)")
+    given = options.parse_args()
     rows = []
     for path in given.models:
         nlp = load_pipeline(str(path))

@@ -4,7 +4,6 @@ Writes benchmarks/EXPERIMENT/results/NAME.json, a record of the kind "training" 
 `test`, `scores`, `support` and `speed` are null.
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from thinc.api import Config
 
 from benchmarks.record import make_record, place_of, save_record
+from benchmarks.script import script_parser
 from benchmarks.wrap import training_results
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.result import best, read_log
@@ -59,27 +59,19 @@ def development_record(
     )
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.dev_run",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.dev_run", __doc__)
+    options.add_argument(
         "config", type=Path, metavar="CONFIG.cfg", help="config of the trained model"
     )
-    found.add_argument("log", type=Path, metavar="LOG.jsonl", help="log of spaCy's logger")
-    found.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
-    found.add_argument("name", metavar="NAME", help="name of the record")
-    found.add_argument("data", type=Path, nargs="+", metavar="FILE", help="data of the training")
-    found.add_argument("--commit", required=True, help="commit of the code that trained")
-    found.add_argument("--note", required=True, help="what was trained, and why it was stopped")
-    found.add_argument("--command", help="command that trained it")
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    options.add_argument("log", type=Path, metavar="LOG.jsonl", help="log of spaCy's logger")
+    options.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
+    options.add_argument("name", metavar="NAME", help="name of the record")
+    options.add_argument("data", type=Path, nargs="+", metavar="FILE", help="data of the training")
+    options.add_argument("--commit", required=True, help="commit of the code that trained")
+    options.add_argument("--note", required=True, help="what was trained, and why it was stopped")
+    options.add_argument("--command", help="command that trained it")
+    given = options.parse_args()
     record = development_record(
         given.config,
         given.log,

@@ -9,10 +9,10 @@ scores `dev` and `test` of the joined pipeline. The score is the one that chose 
 the trainings.
 """
 
-import argparse
 from pathlib import Path
 
 from benchmarks.record import FOLDER, write_record
+from benchmarks.script import script_parser
 from benchmarks.systems.train import run
 from spacy_psa.loading import load_pipeline
 from spacy_psa.scoring.result import read_examples
@@ -31,21 +31,13 @@ def measure(models: list[Path], joined: Path, data: Path) -> dict[str, float]:
     return {part: nlp.evaluate(given)[metric] for part, given in examples.items()}
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.joined",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
-    found.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
-    found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
-    found.add_argument("--name", default="ensemble", help="of pipeline and record (ensemble)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.joined", __doc__)
+    options.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
+    options.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
+    options.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")
+    options.add_argument("--name", default="ensemble", help="of pipeline and record (ensemble)")
+    given = options.parse_args()
     joined = Path("training", given.experiment, given.name)
     scores = measure(given.models, joined, given.data)
     write_record(

@@ -1,28 +1,28 @@
-"""The format of all result files: an envelope that says where the figures come from.
+"""The format of all result files: an envelope around figures that describes their origin.
 
-A record is a JSON object with these keys and no others:
+A record is a JSON object with exactly these keys:
 
 - `format`: "spacy-psa record 1"
 - `experiment`: the name of the folder below `benchmarks`
 - `name`: the name of the file in that folder's `results`, without ".json"
-- `kind`: what `results` holds, a key of `benchmarks.kinds.KINDS`
+- `kind`: the kind of `results`, a key of `KINDS`
 - `date`: when it was measured, ISO 8601, or null
 - `command`: the command that measured it, as it was at `commit`, or null
 - `commit`: the git commit of the code, 7 to 40 hexadecimal digits, or null
 - `modified`: whether tracked files differed from `commit`, or null
 - `seed`: the seed of the training or of the draw, or null
-- `data`: {path: MD5} of the files that were read; empty if none was, or none was noted
-- `machine`, `versions`: what `spacy_psa.scoring.provenance` gives; more keys are allowed
+- `data`: {path: MD5} of the files that were read; empty if there are none or they were not noted
+- `machine`, `versions`: as in `spacy_psa.scoring.provenance`; more keys are allowed
 - `config`: the training config as a nested object, or null
-- `note`: what else is to be known; it ends with a sentence "Not recorded: ..." or "Does not
-  apply: ..." that names each key of the envelope whose value is null
-- `results`: the figures; fractions of 1 for scores, seconds, words
+- `note`: further remarks. It ends with a sentence "Not recorded: ..." or "Does not apply: ..." that
+  names each key of the envelope whose value is null
+- `results`: the figures. Scores are fractions of 1; times are in seconds, lengths in words
 
 The kinds of results:
 
-- `training`: a pipeline, its training and its scores; `TrainingResults` of `benchmarks.kinds`
+- `training`: a pipeline, its training and its scores; `TrainingResults`
 - `speed`: sections of `spacy_psa.laboratory.performance.sections`; `SpeedResults`
-- `calibration`: what `spacy-psa calibrate --json` measures; `CalibrationResults`
+- `calibration`: the figures of `spacy-psa calibrate --json`; `CalibrationResults`
 - `figures`: any other object; the docstring of the script that writes it names its keys
 """
 
@@ -35,7 +35,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from benchmarks.kinds import KINDS, Kind, Strict
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.provenance import provenance
@@ -47,10 +46,225 @@ MISSING = "Not recorded"
 IDLE = "Does not apply"
 
 MD5 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Kind = Literal["training", "speed", "calibration", "figures"]
+
+
+class Strict(BaseModel):
+    """An object without unknown keys, whose values are not converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Evaluation(Strict):
+    """Development scores during training, and the `losses` since the last evaluation."""
+
+    epoch: int
+    step: int
+    score: Share
+    scores: dict[str, Any]
+    losses: dict[str, float]
+
+
+class Pipeline(Strict):
+    path: str
+    lang: str
+    name: str
+    version: str
+    pipeline: list[str]
+
+
+class Test(Strict):
+    path: str
+    documents: int
+    words: int
+
+
+class Pass(Strict):
+    """One timed pass over the test data."""
+
+    words_per_second: float
+    words: int
+    seconds: float
+    batch_size: int
+    threads: int
+    device: Literal["cpu", "gpu"]
+
+
+class TrainingResults(Strict):
+    """A pipeline, its training and its scores, as in `spacy_psa.scoring.result`.
+
+    `model`, `test`, `scores`, `support` and `speed` are null if there was no test. Scores without
+    the log of a training have an empty `dev` and null for `best`. `setup` describes the data of an
+    experiment, or is null.
+    """
+
+    model: Pipeline | None
+    test: Test | None
+    scores: dict[str, Any] | None
+    support: dict[str, dict[str, int]] | None
+    speed: Pass | None
+    dev: list[Evaluation]
+    best: Evaluation | None
+    setup: dict[str, Any] | None
+
+    @model_validator(mode="after")
+    def check(self) -> "TrainingResults":
+        tested = [self.model, self.test, self.scores, self.support, self.speed]
+        if any(each is None for each in tested) != all(each is None for each in tested):
+            raise ValueError("model, test, scores, support and speed must all be there, or none")
+        if self.best is None and (self.dev or self.scores is None):
+            raise ValueError("there is no best evaluation, and no test scores without a log either")
+        if self.best is not None and self.best not in self.dev:
+            raise ValueError("the best evaluation is not one of the evaluations in dev")
+        return self
+
+
+class Spread(Strict):
+    """The median, the quartiles, the minimum and the maximum of a rate."""
+
+    median: float
+    lower: float
+    upper: float
+    least: float
+    most: float
+
+
+class Run(Strict):
+    amount: float
+    seconds: float
+    cpu_seconds: float
+
+
+class Summary(Strict):
+    """The rates of a row by the clock and by processor time, and its runs."""
+
+    per_second: Spread
+    per_cpu_second: Spread
+    runs: list[Run]
+
+
+class Annotating(Strict):
+    words: int
+    rows: dict[str, Summary]
+
+
+class TrainingSteps(Strict):
+    batch: int
+    steps: int
+    rows: dict[str, Summary]
+
+
+class Loading(Strict):
+    rows: dict[str, Summary]
+
+
+class Peak(Strict):
+    """The memory of a process that annotates some words."""
+
+    words: int
+    seconds: float
+    loaded_bytes: int
+    peak_bytes: int
+
+
+class Streams(Strict):
+    """Memory for streams of docs and for single long docs."""
+
+    stream: list[Peak]
+    long: list[Peak]
+
+
+class Memory(Strict):
+    rows: dict[str, Streams]
+
+
+class Growth(Strict):
+    """The rates of each row, by sentence length or number of tags."""
+
+    words: int
+    rows: dict[str, dict[str, Summary]]
+
+
+class SpeedResults(Strict):
+    """The sections that were timed, with the path of each pipeline in `rows`."""
+
+    settings: dict[str, Any]
+    rows: dict[str, str]
+    annotation: Annotating | None = None
+    training: TrainingSteps | None = None
+    loading: Loading | None = None
+    memory: Memory | None = None
+    lengths: Growth | None = None
+    labels: Growth | None = None
+
+
+class Bin(Strict):
+    """A bin of the reliability diagram."""
+
+    lower: float
+    upper: float
+    size: int
+    confidence: float | None
+    accuracy: float | None
+
+
+class Fit(Strict):
+    """How well confidences fit the truth at one temperature; older records have no `f1`."""
+
+    f1: float | None = None
+    ece: float | None
+    ece_adaptive: float | None
+    brier: float | None
+    aupr: float | None
+    nll: float
+    bins: list[Bin]
+
+
+class Calibrated(Strict):
+    path: str
+    documents: int
+    gold_spans: int
+    before: Fit
+    after: Fit
+
+
+class Temperatures(Strict):
+    before: float
+    after: float
+
+
+class Decoders(Strict):
+    before: str
+    after: str
+
+
+class CalibrationModel(Strict):
+    path: str
+    pipe: str
+
+
+class CalibrationResults(Strict):
+    """`data` has "dev" and, if there was test data, "test"."""
+
+    model: CalibrationModel
+    criterion: str
+    temperature: Temperatures
+    decode: Decoders | None = None
+    """None in records from before the option `--decode`."""
+    data: dict[Literal["dev", "test"], Calibrated]
+
+
+KINDS: dict[Kind, type[Strict] | None] = {
+    "training": TrainingResults,
+    "speed": SpeedResults,
+    "calibration": CalibrationResults,
+    "figures": None,
+}
 
 
 class Machine(BaseModel):
-    """The computer; `cores` are those that the process might use."""
+    """The computer; `cores` are those that the process could use."""
 
     model_config = ConfigDict(extra="allow", strict=True)
     cpu: str
@@ -61,7 +275,7 @@ class Machine(BaseModel):
 
 
 class Record(Strict):
-    """A result file; this module's docstring describes its keys."""
+    """A result file; the module's docstring describes its keys."""
 
     format: Literal["spacy-psa record 1"]
     experiment: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -98,18 +312,13 @@ class Record(Strict):
 
 
 def explained(note: str) -> list[str]:
-    """The keys that a note calls not recorded, or says not to apply."""
+    """The keys that a note calls not recorded or not applicable."""
     found = re.findall(rf"(?:{MISSING}|{IDLE}): ([a-z, ]+)\.", note)
     return [key for keys in found for key in keys.split(", ")]
 
 
 def explain(note: str, missing: Iterable[str] = (), idle: Iterable[str] = ()) -> str:
-    """A note with sentences that name the keys without a value.
-
-    Args:
-        note: what else is to be known.
-        missing: keys whose value was not recorded.
-        idle: keys that do not apply.
+    """A note with sentences that name the keys that were not recorded or do not apply.
 
     Examples:
         >>> explain("One thread.", missing=["date"], idle=["seed", "config"])
@@ -134,22 +343,12 @@ def make_record(
     note: str = "",
     data: Iterable[Path] = (),
 ) -> dict[str, Any]:
-    """A record of figures.
+    """A record of figures; the arguments are its keys.
 
     Args:
-        experiment: the folder below `benchmarks`.
-        name: the name of the file, without ".json".
-        kind: what the results are, a key of `KINDS`.
-        results: the figures.
-        source: `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`, None
-            for those of this process; what it lacks was not recorded.
-        seed: the seed; None if there is none.
-        config: the training config; None if there is none.
-        note: what else is to be known.
-        data: files to take checksums of, if `source` is None.
-
-    Returns:
-        The record, valid.
+        source: `date`, `command`, `commit`, `modified`, `data`, `machine` and `versions`; by
+            default, those of this process. Other keys that are missing were not recorded.
+        data: the files to compute checksums of, without a `source`.
 
     Raises:
         InputError: if a key has a value that the format does not allow.
@@ -157,7 +356,7 @@ def make_record(
     source = provenance(data) if source is None else source
     missing = [key for key in NULLABLE[:4] if source.get(key) is None]
     idle = [key for key, value in (("seed", seed), ("config", config)) if value is None]
-    if kind in ("training", "calibration"):  # which have both, recorded or not
+    if kind in ("training", "calibration"):  # these have both, recorded or not
         missing, idle = missing + idle, []
     record = {
         "format": FORMAT,
@@ -178,12 +377,8 @@ def make_record(
 def check(record: Any, place: str) -> None:
     """Compare a record with the format.
 
-    Args:
-        record: the JSON object.
-        place: a name for error messages.
-
     Raises:
-        InputError: if the record is not in the format; the message names each key.
+        InputError: if it does not fit; the message has the place and each key that is wrong.
     """
     try:
         Record.model_validate(record)
@@ -199,29 +394,28 @@ def read_record(path: Path) -> dict[str, Any]:
     """Read a result file.
 
     Raises:
-        InputError: if the file is missing, not in the format, or not where its `experiment` and
-            `name` say.
+        InputError: if the file is missing, is not in the format, or is at the wrong place.
     """
     try:
         record = json.loads(path.read_text(encoding="utf8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: no JSON file to read ({error})") from error
+        raise InputError(f"{path}: cannot be read as JSON ({error})") from error
     check(record, str(path))
     if path.parent.parent.parent == FOLDER and path != place_of(record):
-        raise InputError(f"{path}: it says that its place is {place_of(record)}")
+        raise InputError(f"{path}: the record belongs at {place_of(record)}")
     return dict(record)
 
 
 def place_of(record: Mapping[str, Any]) -> Path:
-    """Where a record belongs."""
+    """The path of the file of a record."""
     return FOLDER / record["experiment"] / "results" / f"{record['name']}.json"
 
 
 def save_record(record: Mapping[str, Any], path: Path) -> None:
-    """Write a record to a file, which appears whole, and print its command.
+    """Write a record to a file and print its command.
 
     Raises:
-        InputError: if the record is not in the format, or the file cannot be written.
+        InputError: if the record is not in the format or the file cannot be written.
     """
     check(record, str(path))
     with atomic_path(path) as temporary:
@@ -239,15 +433,7 @@ def write_record(
     seed: int | None = None,
     note: str = "",
 ) -> None:
-    """Write figures of this process as a record of the kind "figures".
-
-    Args:
-        path: the file; its name without ".json" is the name of the record.
-        experiment: the folder below `benchmarks`.
-        results: the figures.
-        data: files that were read, to take checksums of.
-        seed: the seed of a draw; None if there is none.
-        note: what else is to be known.
+    """Write figures of this process as a record of the kind "figures"; see `make_record`.
 
     Raises:
         InputError: if a file is missing or cannot be written.

@@ -12,7 +12,6 @@ where it was. A training that was cut short goes on from its last checkpoint, wh
 writes more often.
 """
 
-import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import read_record, write_record
+from benchmarks.script import script_parser
 from spacy_psa.laboratory.experiments.plan import Plan, Run, read_plan
 from spacy_psa.laboratory.experiments.processes import run_locally
 from spacy_psa.laboratory.experiments.record import Record
@@ -81,26 +81,18 @@ def train(path: Path, at_a_time: int, save_every: int = 0) -> None:
                 write_record(result, experiment.name, {"runs": found}, data=files, note=NOTE)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.run_plan",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("plan", type=Path, metavar="PLAN.toml", help="plan of an experiment")
-    found.add_argument("--jobs", type=int, default=1, help="trainings at a time (1)")
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.run_plan", __doc__)
+    options.add_argument("plan", type=Path, metavar="PLAN.toml", help="plan of an experiment")
+    options.add_argument("--jobs", type=int, default=1, help="trainings at a time (1)")
+    options.add_argument(
         "--save-every",
         type=int,
         default=0,
         metavar="STEPS",
         help="steps between checkpoints, beside those at evaluations",
     )
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    given = options.parse_args()
     train(given.plan, given.jobs, given.save_every)
 
 

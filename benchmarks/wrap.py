@@ -5,14 +5,12 @@ This script puts their figures into the envelope of `benchmarks.record` and writ
 benchmarks/EXPERIMENT/results/NAME.json.
 """
 
-import argparse
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from benchmarks.kinds import Kind
-from benchmarks.record import make_record, place_of, save_record
+from benchmarks.record import Kind, make_record, place_of, save_record
+from benchmarks.script import script_parser
 from spacy_psa.errors import InputError
 
 SOURCE = ("date", "command", "commit", "modified", "data", "machine", "versions")
@@ -99,22 +97,13 @@ def wrap(
     )
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.wrap",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("product", type=Path, metavar="PRODUCT.json")
-    found.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
-    found.add_argument("name", metavar="NAME", help="name of the record")
-    found.add_argument("--command", help="command that wrote it, if the file does not say")
-    found.add_argument("--note", default="", help="what else is to be known")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.wrap", __doc__, "PRODUCT.json")
+    options.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
+    options.add_argument("name", metavar="NAME", help="name of the record")
+    options.add_argument("--command", help="command that wrote it, if the file does not say")
+    options.add_argument("--note", default="", help="what else is to be known")
+    given = options.parse_args()
     product = json.loads(given.product.read_text(encoding="utf8"))
     record = wrap(product, given.experiment, given.name, command=given.command, note=given.note)
     save_record(record, place_of(record))

@@ -23,7 +23,11 @@ def test_no_import_breaks_a_contract():
 def test_an_import_from_above_is_found(tmp_path):
     for file in (
         "pyproject.toml",
-        *(str(p.relative_to(ROOT)) for p in ROOT.glob("spacy_psa/**/*.py")),
+        *(
+            str(path.relative_to(ROOT))
+            for package in ("spacy_psa", "benchmarks")
+            for path in (ROOT / package).rglob("*.py")
+        ),
     ):
         target = tmp_path / file
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,11 @@ Reads corpus/conll2003/train.spacy, which the project's `convert` makes, and wri
 corpus/conll2003/quarter.spacy.
 """
 
-import argparse
 from pathlib import Path
 
 import spacy
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 
 CORPUS = Path("corpus/conll2003")
@@ -21,16 +21,8 @@ def write_quarter(train: Path, quarter: Path) -> None:
     write_docbin((doc for doc in docs if doc.user_data["document"] % EVERY == 0), quarter)
 
 
-def parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog="python -m benchmarks.ablations.quarter",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
 def main() -> None:
-    parser().parse_args()
+    script_parser("benchmarks.ablations.quarter", __doc__).parse_args()
     write_quarter(CORPUS / "train.spacy", CORPUS / "quarter.spacy")
 
 

@@ -5,19 +5,15 @@ usage: python -m benchmarks.accuracy_speed.draw [TARGET.svg]
 The default target is docs/pictures/systems.svg, which the README shows.
 """
 
-from argparse import ArgumentParser
 from pathlib import Path
 
 import matplotlib
 
 from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
-from benchmarks.accuracy_speed.tables import words_per_second
-from benchmarks.picture import PICTURES, lighten, picture_parser
-from benchmarks.record import FOLDER, read_record
-from benchmarks.tables import test_f
+from benchmarks.lookup import Lookup
+from benchmarks.picture import lighten, picture_path
 from spacy_psa.corpora.atomic import atomic_path
 
-TARGET = PICTURES / "systems.svg"
 OURS, SPACY = "#2563a8", "#c2571a"
 # Where a title stands, if not to the right of its point: shift in points, and its alignment.
 PLACES = {
@@ -39,8 +35,10 @@ def draw(target: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    rates = words_per_second(read_record(FOLDER / OWN / "results" / "speed.json"))
-    scores = {name: 100 * test_f(system.read()) for name, system in SYSTEMS.items()}
+    records = Lookup(OWN)
+    rows = "speed:annotation:rows"
+    rates = {n: records.get(f"{rows}:{n}:per_cpu_second:median")[0] for n in SYSTEMS}
+    scores = {name: records.test(system.record)[0] for name, system in SYSTEMS.items()}
     figure, (upper, lower) = pyplot.subplots(
         2, 1, sharex=True, figsize=(8.5, 5), layout="constrained", height_ratios=[4, 1]
     )
@@ -76,9 +74,9 @@ def draw(target: Path) -> None:
     pyplot.close(figure)
 
 
-def parser() -> ArgumentParser:
-    return picture_parser("benchmarks.accuracy_speed.draw", __doc__, TARGET)
+def main() -> None:
+    draw(picture_path("benchmarks.accuracy_speed.draw", __doc__, "systems.svg"))
 
 
 if __name__ == "__main__":
-    draw(parser().parse_args().target)
+    main()

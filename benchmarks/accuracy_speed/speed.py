@@ -7,7 +7,6 @@ where `train.py` ran. It writes benchmarks/accuracy_speed/results/speed.json, a 
 "speed".
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -16,7 +15,9 @@ from pathlib import Path
 from thinc.api import Config
 
 from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
+from benchmarks.lookup import Lookup
 from benchmarks.record import place_of, save_record
+from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
@@ -32,28 +33,20 @@ def rows() -> list[str]:
         path = Path("training", name, "model-best")
         if system.experiment != OWN:
             path = FOLDER / f"{name}.cfg"
-            Config(system.read()["config"]).to_disk(path)
+            Config(*Lookup(OWN).raw(f"{system.record}:config")).to_disk(path)
         found.append(f"{name}={path}")
     return found
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.accuracy_speed.speed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("--repeats", type=int, default=5, help="runs of each system (5)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.accuracy_speed.speed", __doc__)
+    options.add_argument("--repeats", type=int, default=5, help="runs of each system (5)")
+    given = options.parse_args()
     output = FOLDER / "speed"
     measure = [sys.executable, "-m", "spacy_psa", "benchmark", "speed", str(CORPUS / "test.spacy")]
-    options = ["--train", str(CORPUS / "train.spacy"), "--vectors", str(CORPUS / "vectors")]
-    options += ["--section", "annotation", "--words", "46435", "--repeats", str(given.repeats)]
-    subprocess.run([*measure, *rows(), *options, "--output", str(output)], check=True)
+    data = ["--train", str(CORPUS / "train.spacy"), "--vectors", str(CORPUS / "vectors")]
+    data += ["--section", "annotation", "--words", "46435", "--repeats", str(given.repeats)]
+    subprocess.run([*measure, *rows(), *data, "--output", str(output)], check=True)
     product = json.loads(output.with_suffix(".json").read_text(encoding="utf8"))
     record = wrap({**product, "command": command()}, OWN, "speed")
     save_record(record, place_of(record))

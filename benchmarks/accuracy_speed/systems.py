@@ -1,20 +1,19 @@
 """The systems of the figure, with the records that hold their F1 on CoNLL-2003."""
 
-from typing import Any, NamedTuple
-
-from benchmarks.record import FOLDER, read_record
+from typing import NamedTuple
 
 
 class System(NamedTuple):
-    """A row of the figure: its title, and the experiment and name of its record."""
+    """A row of the figure."""
 
     title: str
     experiment: str
-    record: str
+    name: str
 
-    def read(self) -> dict[str, Any]:
-        """The record of the training and the test scores of this system."""
-        return read_record(FOLDER / self.experiment / "results" / f"{self.record}.json")
+    @property
+    def record(self) -> str:
+        """The record of the training, for `Lookup`."""
+        return f"{self.experiment}/{self.name}"
 
 
 OWN = "accuracy_speed"

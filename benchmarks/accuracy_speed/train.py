@@ -6,7 +6,6 @@ training. Run this in a folder whose `assets` and `convert` have made the corpus
 written to training/spacy-KIND, the record to benchmarks/accuracy_speed/results/spacy-KIND.json.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from spacy.cli.init_config import init_config
 from benchmarks.accuracy_speed.systems import OWN
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import FOLDER, save_record
+from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
@@ -57,19 +57,11 @@ def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.accuracy_speed.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("kinds", nargs="+", choices=["efficiency", "accuracy"])
-    found.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.accuracy_speed.train", __doc__)
+    options.add_argument("kinds", nargs="+", choices=["efficiency", "accuracy"])
+    options.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
+    given = options.parse_args()
     for kind in given.kinds:
         train(kind, given.seed)
 

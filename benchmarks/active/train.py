@@ -23,7 +23,6 @@ is done is kept in training/active, so that the command goes on where it was. A 
 was trained by earlier commands.
 """
 
-import argparse
 import math
 import random
 import time
@@ -45,6 +44,7 @@ from thinc.api import Config
 from benchmarks.active.annotator import Annotator, ask_unsure, doubts
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.sentences import unannotated
@@ -190,24 +190,16 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
     write_record(RESULTS / f"{strategy}-{seed}.json", "active", results, data=files, seed=seed)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.active.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.active.train", __doc__)
+    options.add_argument(
         "strategy", choices=STRATEGIES, metavar="STRATEGY", help=", ".join(STRATEGIES)
     )
-    found.add_argument(
+    options.add_argument(
         "--seed", type=int, default=1, help="of the first round, weights and batches (1)"
     )
-    found.add_argument("--system", choices=SYSTEMS, action="append", help="train only this one")
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    options.add_argument("--system", choices=SYSTEMS, action="append", help="train only this one")
+    given = options.parse_args()
     work = Path("training", "active", f"{given.strategy}-{given.seed}")
     systems = given.system or list(SYSTEMS)
     play(given.strategy, given.seed, Path("corpus", "conll2003"), work, systems)

@@ -13,7 +13,6 @@ Results (kind "figures"): `model`; `halves`, the number of cuts; and `levels`, e
 - `mean`, `least_of_halves` and `most_of_halves`, the coverage of the halves
 """
 
-import argparse
 import random
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.analysis.conformal import (
     least_probability,
     observed_coverage,
@@ -48,23 +48,14 @@ def halved(documents: list[list[float]], level: float, halves: int, seed: int) -
     return found
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.calibration.coverage",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("model", type=Path, metavar="MODEL", help="a pipeline with crf_ner")
-    found.add_argument("dev", type=Path, metavar="DEV.spacy")
-    found.add_argument("test", type=Path, metavar="TEST.spacy")
-    found.add_argument("--halves", type=int, default=1000, help="how many cuts (1000)")
-    found.add_argument("--seed", type=int, default=1, help="seed of the cuts (1)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.calibration.coverage", __doc__, "OUT.json")
+    options.add_argument("model", type=Path, metavar="MODEL", help="a pipeline with crf_ner")
+    options.add_argument("dev", type=Path, metavar="DEV.spacy")
+    options.add_argument("test", type=Path, metavar="TEST.spacy")
+    options.add_argument("--halves", type=int, default=1000, help="how many cuts (1000)")
+    options.add_argument("--seed", type=int, default=1, help="seed of the cuts (1)")
+    given = options.parse_args()
     nlp = load_pipeline(str(given.model))
     ner: Any = nlp.get_pipe("ner")
     files = {"dev": given.dev, "test": given.test}

@@ -10,7 +10,6 @@ Results (kind "figures"): `temperature`; `by_temperature` and `by_isotonic_regre
 {`dev` and `test`: {`spans`, `mean_confidence`, `precision`, `ece`}}.
 """
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from spacy.language import Language
 from spacy.training import Example
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.scoring.calibration import Judged, calibration_error, judge, reliability
 from spacy_psa.scoring.result import read_examples
 
@@ -68,22 +68,14 @@ def measure(model: str, pipe: str, dev_path: Path, test_path: Path) -> dict[str,
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.calibration.shift",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL", help="a calibrated pipeline")
-    found.add_argument("dev", type=Path, metavar="DEV.spacy")
-    found.add_argument("test", type=Path, metavar="TEST.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--pipe", default="ner", help="component whose confidences are read (ner)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.calibration.shift", __doc__)
+    options.add_argument("model", metavar="MODEL", help="a calibrated pipeline")
+    options.add_argument("dev", type=Path, metavar="DEV.spacy")
+    options.add_argument("test", type=Path, metavar="TEST.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--pipe", default="ner", help="component whose confidences are read (ner)")
+    given = options.parse_args()
     torch.set_num_threads(1)
     found = measure(given.model, given.pipe, given.dev, given.test)
     for by in ("by_temperature", "by_isotonic_regression"):

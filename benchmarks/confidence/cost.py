@@ -14,7 +14,6 @@ Results (kind "figures"): `threads`; `n`, the number of analyses; `models`, {pat
 tasks are "viterbi", "confidence" and "nbest".
 """
 
-import argparse
 import json
 import statistics
 import time
@@ -29,6 +28,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.util import minibatch
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.loading import confident_pipe
 
 BOUNDS = {"confidence": 0.30, "nbest": 1.00}
@@ -87,21 +87,11 @@ def measure(model: str, test: Path, repeats: int) -> dict[str, Any]:
     return result
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.confidence.cost",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("test", type=Path, metavar="TEST.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("models", nargs="+", metavar="MODEL")
-    found.add_argument("--repeats", type=int, default=7, help="number of repeats (7)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.confidence.cost", __doc__, "TEST.spacy", "OUT.json")
+    options.add_argument("models", nargs="+", metavar="MODEL")
+    options.add_argument("--repeats", type=int, default=7, help="number of repeats (7)")
+    given = options.parse_args()
     torch.set_num_threads(1)
     results = {}
     for model in given.models:

@@ -12,7 +12,6 @@ Results (kind "figures"): `model`, its path; `scores`, {class: {`gold`: number o
 `f`: F1}}.
 """
 
-import argparse
 import json
 from collections import Counter
 from pathlib import Path
@@ -23,6 +22,7 @@ import torch
 from spacy.tokens import Doc, DocBin, Token
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.architectures.distinct_words import DIGITS
 
 CLASSES = ["unknown", "without_vector", "untrained", "known"]
@@ -65,21 +65,13 @@ def scores(model: str, train: Path, data: Path) -> dict[str, Any]:
     return result
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.conll2003.by_vocabulary",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL")
-    found.add_argument("train", type=Path, metavar="TRAIN.spacy")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.conll2003.by_vocabulary", __doc__)
+    options.add_argument("model", metavar="MODEL")
+    options.add_argument("train", type=Path, metavar="TRAIN.spacy")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    given = options.parse_args()
     torch.set_num_threads(1)
     found = {"model": given.model, "scores": scores(given.model, given.train, given.data)}
     print(json.dumps(found["scores"], indent=2))

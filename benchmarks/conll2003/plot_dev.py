@@ -1,10 +1,9 @@
 """Draw the development F1 of recorded trainings against epochs."""
 
-import argparse
 from pathlib import Path
 
 from benchmarks.record import read_record
-from benchmarks.tables import dev_rows
+from benchmarks.script import script_parser
 from spacy_psa.analysis.figures import check_matplotlib
 from spacy_psa.corpora.atomic import atomic_path
 
@@ -27,7 +26,7 @@ def plot(target: Path, records: list[Path]) -> None:
 
     figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for path in records:
-        dev = dev_rows(read_record(path))
+        dev = [row for row in read_record(path)["results"]["dev"] if row["step"]]
         scores = [100 * row["score"] for row in dev]
         best = max(range(len(scores)), key=scores.__getitem__)
         (line,) = axes.plot([row["epoch"] for row in dev], scores, label=path.stem)
@@ -41,17 +40,11 @@ def plot(target: Path, records: list[Path]) -> None:
     pyplot.close(figure)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.conll2003.plot_dev", description=__doc__
-    )
-    found.add_argument("target", type=Path, metavar="OUT.png")
-    found.add_argument("records", type=Path, nargs="+", metavar="RECORD.json")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.conll2003.plot_dev", __doc__)
+    options.add_argument("target", type=Path, metavar="OUT.png")
+    options.add_argument("records", type=Path, nargs="+", metavar="RECORD.json")
+    given = options.parse_args()
     plot(given.target, given.records)
     print(f"Written: {given.target}")
 

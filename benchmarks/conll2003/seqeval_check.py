@@ -3,7 +3,6 @@
 Prints both; it writes no record.
 """
 
-import argparse
 from pathlib import Path
 
 import spacy
@@ -13,6 +12,7 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 
+from benchmarks.script import script_parser
 from spacy_psa.pipeline.chain.span_tags import SpanScheme
 
 
@@ -40,19 +40,11 @@ def compare(model: str, data: Path) -> dict[str, dict[str, float]]:
     return {"seqeval": theirs, "spaCy": {key: scores[f"ents_{key}"] for key in measures}}
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.conll2003.seqeval_check",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.conll2003.seqeval_check", __doc__)
+    options.add_argument("model", metavar="MODEL")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    given = options.parse_args()
     for name, scores in compare(given.model, given.data).items():
         print(name, *(f"{key} {value:.6f}" for key, value in scores.items()))
 

@@ -10,7 +10,6 @@ Results (kind "figures"): `psa` and `baseline`, the F1 of each model; `differenc
 `p_sentences`, by a paired permutation test over sentences.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy
 import torch
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.laboratory.experiments.job import score
 from spacy_psa.loading import load_pipeline
 from spacy_psa.scoring.statistics import f1, mean_f1, paired_interval, sentence_p_value
@@ -48,21 +48,11 @@ def measure(psa: list[Path], baseline: list[Path], data: Path) -> dict[str, Any]
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.conll2003.significance",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    for name in ("--psa", "--baseline"):
-        found.add_argument(name, type=Path, nargs="+", metavar="MODEL", required=True)
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.conll2003.significance", __doc__, "DATA.spacy", "OUT.json")
+    for name in ("--psa", "--baseline"):
+        options.add_argument(name, type=Path, nargs="+", metavar="MODEL", required=True)
+    given = options.parse_args()
     torch.set_num_threads(1)
     found = measure(given.psa, given.baseline, given.data)
     print(found)

@@ -18,7 +18,6 @@ round; `losses` with `one` and
 until the first process ended, `codes` of torchrun, and the message `said`.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -35,6 +34,7 @@ from thinc.api import Config
 
 from benchmarks.data_parallel import step_times
 from benchmarks.record import make_record, save_record
+from benchmarks.script import script_parser
 
 EQUAL_STEPS = 20
 EVALUATED = 20
@@ -173,29 +173,22 @@ def _switch_off_dropout(block: dict[str, Any]) -> None:
             block[key] = 0.0
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.data_parallel.measure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def main() -> None:
+    options = script_parser("benchmarks.data_parallel.measure", __doc__, "CONFIG.cfg")
+    options.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--vectors", help="pipeline with word vectors")
+    options.add_argument("--processes", type=int, default=2, help="how many (2)")
+    options.add_argument(
+        "--batch", type=int, help="sentences of a process in a step (the config's)"
     )
-    found.add_argument("config", type=Path, metavar="CONFIG.cfg")
-    found.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--vectors", help="pipeline with word vectors")
-    found.add_argument("--processes", type=int, default=2, help="how many (2)")
-    found.add_argument("--batch", type=int, help="sentences of a process in a step (the config's)")
-    found.add_argument("--steps", type=int, default=400, help="steps of a training (400)")
-    found.add_argument("--warm", type=int, default=100, help="steps that do not count (100)")
-    found.add_argument("--rounds", type=int, default=5, help="times that it is repeated (5)")
-    found.add_argument(
+    options.add_argument("--steps", type=int, default=400, help="steps of a training (400)")
+    options.add_argument("--warm", type=int, default=100, help="steps that do not count (100)")
+    options.add_argument("--rounds", type=int, default=5, help="times that it is repeated (5)")
+    options.add_argument(
         "--section", action="append", choices=["speed", "losses", "death"], help="(all)"
     )
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    given = options.parse_args()
     data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
     paths = {path.stem: str(path) for path in data} | {"vectors": given.vectors}
     used = load_config(given.config, interpolate=False).merge({"paths": paths})

@@ -8,7 +8,6 @@ The record benchmarks/documents/results/RECORD.json has `models`: {NAME-SEED: {`
 commands.
 """
 
-import argparse
 from pathlib import Path
 
 import spacy
@@ -17,6 +16,7 @@ from spacy.language import Language
 from spacy.training import Corpus
 
 from benchmarks.record import read_record, write_record
+from benchmarks.script import script_parser
 from spacy_psa.scoring.result import read_examples
 
 RESULTS = Path(__file__).parent / "results"
@@ -32,22 +32,14 @@ def score(nlp: Language, path: Path) -> dict[str, float]:
     return {way: nlp.evaluate(given, batch_size=256)["ents_f"] for way, given in ways.items()}
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.documents.single_sentences",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of the corpus")
-    found.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="folders of models")
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.documents.single_sentences", __doc__)
+    options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of the corpus")
+    options.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="folders of models")
+    options.add_argument(
         "--name", default="single_sentences", metavar="RECORD", help="of the record (%(default)s)"
     )
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    given = options.parse_args()
     torch.set_num_threads(1)
     data = [given.corpus / f"{part}.spacy" for part in PARTS]
     result = RESULTS / f"{given.name}.json"

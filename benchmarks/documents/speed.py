@@ -7,7 +7,6 @@ Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, words 
 in each round.
 """
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +18,7 @@ from spacy.util import dict_to_dot, load_config
 from thinc.api import Model
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.architectures import documentwise
 from spacy_psa.corpora.documents import read_document_corpus
 from spacy_psa.modules.precision import Precision
@@ -59,22 +59,13 @@ def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], An
     return [xp.concatenate([next(rows) for _ in doc.sents]) for doc in docs], None
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.documents.speed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("model", type=Path, metavar="MODEL")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("--precision", choices=get_args(Precision), default="float32")
-    found.add_argument("--rounds", type=int, default=7, help="times that it is repeated (7)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser(
+        "benchmarks.documents.speed", __doc__, "OUT.json", "MODEL", "DATA.spacy"
+    )
+    options.add_argument("--precision", choices=get_args(Precision), default="float32")
+    options.add_argument("--rounds", type=int, default=7, help="times that it is repeated (7)")
+    given = options.parse_args()
     results = measure(given.model, given.data, given.precision, given.rounds)
     write_record(given.out, "documents", results, data=[given.data])
 

@@ -25,12 +25,12 @@ NAME is one of:
 - `bfloat16`: with all products of the encoder, the memory and the head in bfloat16.
 """
 
-import argparse
 import json
 from pathlib import Path
 
 from thinc.api import Config
 
+from benchmarks.script import script_parser
 from benchmarks.systems.train import run, train_and_record
 
 CERTAIN = {f"certain_{most}": most for most in (0.5, 0.3)}
@@ -129,20 +129,12 @@ def train(name: str, seed: int, corpus: str) -> None:
     train_and_record("documents", result, out, corpus, seed)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.documents.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("name", choices=BASES, metavar="NAME", help=" or ".join(BASES))
-    found.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
-    found.add_argument("--corpus", default=DEFAULT, help=f"folder of corpus/ ({DEFAULT})")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.documents.train", __doc__)
+    options.add_argument("name", choices=BASES, metavar="NAME", help=" or ".join(BASES))
+    options.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
+    options.add_argument("--corpus", default=DEFAULT, help=f"folder of corpus/ ({DEFAULT})")
+    given = options.parse_args()
     train(given.name, given.seed, given.corpus)
 
 

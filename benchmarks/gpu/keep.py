@@ -8,7 +8,6 @@ benchmarks/gpu/results, `speed.json` and `RUN-SEED.json`. What they hold is in t
 these two scripts. COMMIT is that of the code, which a machine without git does not know.
 """
 
-import argparse
 import json
 import tarfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from thinc.api import Config
 
 from benchmarks.record import make_record, save_record
+from benchmarks.script import script_parser
 
 RESULTS = Path(__file__).parent / "results"
 NOTE = "The machine had no git; the commit was given."
@@ -51,20 +51,12 @@ def keep(archive: Path, commit: str, note: str) -> None:
         save_record(record, RESULTS / f"{name}.json")
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.keep",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("archive", type=Path, metavar="records.tar.gz")
-    found.add_argument("--commit", required=True, help="the commit that ran")
-    found.add_argument("--note", default="", help="what else is to be known")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.gpu.keep", __doc__)
+    options.add_argument("archive", type=Path, metavar="records.tar.gz")
+    options.add_argument("--commit", required=True, help="the commit that ran")
+    options.add_argument("--note", default="", help="what else is to be known")
+    given = options.parse_args()
     keep(given.archive, given.commit, given.note)
 
 

@@ -6,7 +6,6 @@ several corpora share are stored once, and their numbers are stored as integers.
 `benchmarks.gpu.start` unpacks it there to the same files.
 """
 
-import argparse
 import io
 import json
 import lzma
@@ -18,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 
 DIGITS = 5
@@ -113,19 +113,12 @@ def unpack(archive: Path, folder: Path) -> None:
         path.write_bytes(READ[kind](stored[content]))
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.pack",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.tar.xz")
-    found.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS", help="such as corpus/wsj")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.gpu.pack", __doc__, "OUT.tar.xz")
+    options.add_argument(
+        "corpora", type=Path, nargs="+", metavar="CORPUS", help="such as corpus/wsj"
+    )
+    given = options.parse_args()
     pack(given.corpora, given.out)
     print(f"{given.out}: {given.out.stat().st_size / 2**20:.1f} MiB")
 

@@ -8,7 +8,6 @@ After each job, OUT gets `records.tar.gz`: `jobs.json` with the state of each jo
 what the job NAME printed, and all records, reports and logs in WORK.
 """
 
-import argparse
 import json
 import os
 import shlex
@@ -22,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.provenance import machine, versions
@@ -161,22 +161,13 @@ class Runner:
                     archive.add(path, str(path.relative_to(self.work)))
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.run",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("jobs", type=Path, metavar="JOBS.toml")
-    found.add_argument("out", type=Path, metavar="OUT", help="folder for the figures")
-    found.add_argument("--work", type=Path, default=Path("gpu-work"), help="folder to work in")
-    found.add_argument("--minutes", type=float, default=10, help="time for all jobs (10)")
-    found.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.gpu.run", __doc__, "JOBS.toml")
+    options.add_argument("out", type=Path, metavar="OUT", help="folder for the figures")
+    options.add_argument("--work", type=Path, default=Path("gpu-work"), help="folder to work in")
+    options.add_argument("--minutes", type=float, default=10, help="time for all jobs (10)")
+    options.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
+    given = options.parse_args()
     end = time.monotonic() + 60 * given.minutes
     for folder in (given.out, given.work):
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ there (`THERE`), sources of compiled modules, tests, and the symbols of librarie
 `strip` is here. `benchmarks.gpu.start` unpacks it there.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 from packaging.requirements import Requirement
 from packaging.utils import parse_wheel_filename
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.training.toml_files import read_toml
 
@@ -80,19 +80,10 @@ def pack_site(python: str, out: Path) -> None:
             archive.add(site, ".")
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.site",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.tar.xz")
-    found.add_argument("--python", default="3.12", help="version of the Python there (3.12)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.gpu.site", __doc__, "OUT.tar.xz")
+    options.add_argument("--python", default="3.12", help="version of the Python there (3.12)")
+    given = options.parse_args()
     pack_site(given.python, given.out)
     print(f"{given.out}: {given.out.stat().st_size / 2**20:.1f} MiB")
 

@@ -12,7 +12,6 @@ training, `annotation`: words a second}}}, and where the figures come from (`sou
 did not end in the time is missing. The largest config is timed on the GPU alone.
 """
 
-import argparse
 import fcntl
 import itertools
 import json
@@ -29,6 +28,7 @@ from spacy.training.loop import create_train_batches
 from spacy.util import load_config, registry, resolve_dot_names
 
 from benchmarks.gpu.times import synchronize
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.loading import use_device
@@ -92,20 +92,11 @@ def measure(config: str, corpus: str, vectors: bool, gpu: int, lock: Path) -> di
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.speed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--minutes", type=float, default=2, help="time for all rows (2)")
-    found.add_argument("--row", nargs=2, metavar=("CONFIG", "DEVICE"), help="of one process")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.gpu.speed", __doc__, "OUT.json")
+    options.add_argument("--minutes", type=float, default=2, help="time for all rows (2)")
+    options.add_argument("--row", nargs=2, metavar=("CONFIG", "DEVICE"), help="of one process")
+    given = options.parse_args()
     lock = given.out.with_suffix(".lock")
     if given.row:
         config, device = given.row

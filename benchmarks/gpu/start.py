@@ -15,6 +15,7 @@ import tarfile
 from pathlib import Path
 
 from benchmarks.gpu.pack import unpack
+from benchmarks.script import script_parser
 from spacy_psa import __version__
 from spacy_psa.corpora.atomic import atomic_folder
 from spacy_psa.training.toml_files import read_toml
@@ -58,20 +59,10 @@ def start(site: Path, corpora: Path, words: list[str]) -> int:
     return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.start",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("site", type=Path, metavar="SITE.tar.xz")
-    found.add_argument("corpora", type=Path, metavar="CORPORA.tar.xz")
-    found.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for gpu.run")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.gpu.start", __doc__, "SITE.tar.xz", "CORPORA.tar.xz")
+    options.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for gpu.run")
+    given = options.parse_args()
     sys.exit(start(given.site, given.corpora, given.words))
 
 

@@ -19,7 +19,6 @@ steps that were made, `evaluations` [{`step`, `score`, `seconds`}], `best`, the 
 the figures come from.
 """
 
-import argparse
 import itertools
 import json
 import time
@@ -38,6 +37,7 @@ from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, fix_random_seed, warmup_linear
 
 from benchmarks.gpu.times import synchronize
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
@@ -174,25 +174,18 @@ def wait_for_others(folder: Path, name: str, count: int) -> None:
         time.sleep(0.1)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.timed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("plan", type=Path, metavar="PLAN.toml")
-    found.add_argument("run", metavar="RUN", help="the name of a run of the plan")
-    found.add_argument("seed", type=int, metavar="SEED")
-    found.add_argument("out", type=Path, metavar="OUT", help="folder for the model and the record")
-    found.add_argument("--seconds", type=float, help="time for all; by default, no bound")
-    found.add_argument("--steps", type=int, help="the number of steps; by default, by the time")
-    found.add_argument("--beside", type=int, default=1, help="trainings that begin together (1)")
-    found.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
-    return found
-
-
 def main() -> None:
-    begun, given = time.monotonic(), parser().parse_args()
+    options = script_parser("benchmarks.gpu.timed", __doc__, "PLAN.toml")
+    options.add_argument("run", metavar="RUN", help="the name of a run of the plan")
+    options.add_argument("seed", type=int, metavar="SEED")
+    options.add_argument(
+        "out", type=Path, metavar="OUT", help="folder for the model and the record"
+    )
+    options.add_argument("--seconds", type=float, help="time for all; by default, no bound")
+    options.add_argument("--steps", type=int, help="the number of steps; by default, by the time")
+    options.add_argument("--beside", type=int, default=1, help="trainings that begin together (1)")
+    options.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
+    begun, given = time.monotonic(), options.parse_args()
     use_device(given.gpu_id)
     config, test = training_of(given.plan, given.run, given.seed, given.out / "job")
     most = given.steps or config.interpolate()["training"]["max_steps"]

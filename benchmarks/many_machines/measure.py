@@ -14,7 +14,6 @@ are there, each with `shards`, `workers`, `seconds` by the clock from the first 
 `driver_processor_seconds` of the whole run, and `load`.
 """
 
-import argparse
 import json
 import os
 import time
@@ -28,6 +27,7 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.annotation.input import InputFormat
 from spacy_psa.annotation.row_annotator import RowAnnotator
 
@@ -128,25 +128,17 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.many_machines.measure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", type=Path, metavar="MODEL", help="folder of a pipeline")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS.spacy")
-    found.add_argument("--shards", type=int, default=16, help="number of shards (16)")
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.many_machines.measure", __doc__)
+    options.add_argument("model", type=Path, metavar="MODEL", help="folder of a pipeline")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS.spacy")
+    options.add_argument("--shards", type=int, default=16, help="number of shards (16)")
+    options.add_argument(
         "--kept", type=int, nargs="+", default=[250, 1000], help="shards that are there (250 1000)"
     )
-    found.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="1 and 2")
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    options.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="1 and 2")
+    given = options.parse_args()
     with TemporaryDirectory() as folder:
         results = measure(
             given.model, given.corpora, given.shards, given.kept, given.workers, Path(folder)

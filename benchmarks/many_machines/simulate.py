@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import read_record, write_record
+from benchmarks.script import script_parser
 
 
 @dataclass(frozen=True)
@@ -199,27 +200,19 @@ def collection(
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.many_machines.simulate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("measured", type=Path, metavar="MEASURED.json", help="record of measure")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--words", type=float, nargs="+", default=[1e9, 1e12])
-    found.add_argument("--workers", type=int, nargs="+", default=[1, 2, 1000])
-    found.add_argument("--shard-words", type=float, nargs="+", default=[1e5, 1e6])
-    found.add_argument("--kills", type=float, default=0.05, help="a worker and hour (0.05)")
-    found.add_argument("--slow", type=float, default=0.01, help="share of slow shards (0.01)")
-    found.add_argument("--times", type=float, default=5.0, help="how much slower they are (5)")
-    found.add_argument("--price", type=float, default=0.04, help="money for a core hour (0.04)")
-    found.add_argument("--seed", type=int, default=0)
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.many_machines.simulate", __doc__)
+    options.add_argument("measured", type=Path, metavar="MEASURED.json", help="record of measure")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--words", type=float, nargs="+", default=[1e9, 1e12])
+    options.add_argument("--workers", type=int, nargs="+", default=[1, 2, 1000])
+    options.add_argument("--shard-words", type=float, nargs="+", default=[1e5, 1e6])
+    options.add_argument("--kills", type=float, default=0.05, help="a worker and hour (0.05)")
+    options.add_argument("--slow", type=float, default=0.01, help="share of slow shards (0.01)")
+    options.add_argument("--times", type=float, default=5.0, help="how much slower they are (5)")
+    options.add_argument("--price", type=float, default=0.04, help="money for a core hour (0.04)")
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
     record = read_record(given.measured)
     figure = figures(record)
     results = {

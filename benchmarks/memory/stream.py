@@ -15,7 +15,6 @@ Results (kind "figures"): `mode`; `model`, its name; `every`, seconds between sa
 (bytes) and `files` (open ones) of each process, the first one before its children.
 """
 
-import argparse
 import json
 import random
 import string
@@ -28,6 +27,7 @@ from threading import Event, Thread
 from typing import Any
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 
 MODES = {
     "annotate": ["spacy_psa", "annotate", "{model}", "-", "-"],
@@ -101,24 +101,14 @@ def sample(first: int) -> dict[str, list[int]]:
     return found
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.memory.stream",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("model", type=Path, metavar="MODEL")
-    found.add_argument("mode", choices=MODES)
-    found.add_argument("--seconds", type=float, default=1800, help="how long at least (1800)")
-    found.add_argument("--words", type=int, default=10**7, help="how many at least (10,000,000)")
-    found.add_argument("--every", type=float, default=10, help="seconds between samples (10)")
-    found.add_argument("--seed", type=int, default=1, help="seed of the words (1)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.memory.stream", __doc__, "OUT.json", "MODEL")
+    options.add_argument("mode", choices=MODES)
+    options.add_argument("--seconds", type=float, default=1800, help="how long at least (1800)")
+    options.add_argument("--words", type=int, default=10**7, help="how many at least (10,000,000)")
+    options.add_argument("--every", type=float, default=10, help="seconds between samples (10)")
+    options.add_argument("--seed", type=int, default=1, help="seed of the words (1)")
+    given = options.parse_args()
     command = [
         sys.executable,
         "-m",

@@ -7,34 +7,23 @@ Results (kind "figures"): `config`, its path; `settings`, the further options; `
 `peak_bytes`.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from benchmarks.record import write_record
-
-
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.memory.training",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("config", type=Path, metavar="CONFIG.cfg")
-    found.add_argument("train", type=Path, metavar="TRAIN.spacy")
-    found.add_argument("dev", type=Path, metavar="DEV.spacy")
-    found.add_argument("--steps", type=int, default=6000, help="training steps (6000)")
-    return found
+from benchmarks.script import script_parser
 
 
 def main() -> None:
-    given, settings = parser().parse_known_args()
+    options = script_parser(
+        "benchmarks.memory.training", __doc__, "OUT.json", "CONFIG.cfg", "TRAIN.spacy", "DEV.spacy"
+    )
+    options.add_argument("--steps", type=int, default=6000, help="training steps (6000)")
+    given, settings = options.parse_known_args()
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(

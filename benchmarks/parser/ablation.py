@@ -7,35 +7,27 @@ Results (kind "figures"): `model`, its path; `gold_tags`; `sentences`; `rows`, e
 `analyses.parser_ablation.Setup`, layers from 0, and the scores `p`, `r`, `f` and `exact`.
 """
 
-import argparse
 import json
 from pathlib import Path
 
 import torch
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.tree_corpus import read_tree_corpus
 from spacy_psa.laboratory.analyses.parser_ablation import ablate, markdown, record
 from spacy_psa.loading import load_pipeline
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser.ablation",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.parser.ablation", __doc__)
+    options.add_argument("model", metavar="MODEL")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument(
         "--gold-tags", action="store_true", help="give the parser the parts of speech of DATA"
     )
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    given = options.parse_args()
     torch.set_num_threads(1)
     nlp = load_pipeline(given.model)
     examples = list(read_tree_corpus(given.data, gold_tags=given.gold_tags)(nlp))

@@ -3,12 +3,12 @@
 Parsers that read tags are scored on it. Prints the share of tags that stay as they were.
 """
 
-import argparse
 from pathlib import Path
 
 import spacy
 from spacy.tokens import Doc, DocBin
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin
 
@@ -37,20 +37,12 @@ def tag(model: str, source: Path, target: Path) -> float:
     return same / sum(map(len, docs))
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser.predicted_tags",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL")
-    found.add_argument("source", type=Path, metavar="IN.spacy")
-    found.add_argument("target", type=Path, metavar="OUT.spacy")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.parser.predicted_tags", __doc__)
+    options.add_argument("model", metavar="MODEL")
+    options.add_argument("source", type=Path, metavar="IN.spacy")
+    options.add_argument("target", type=Path, metavar="OUT.spacy")
+    given = options.parse_args()
     share = tag(given.model, given.source, given.target)
     print(f"{given.target}: {share:.4f} of the tags are as they were")
 

@@ -8,7 +8,6 @@ Results (kind "figures"): `sentences`; `rows` {NAME: {"treebank", "straight", "c
 "straight, mapped": PARSEVAL F1 of labelled constituents}}.
 """
 
-import argparse
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.quotes import as_text
 from spacy_psa.scoring.parseval_scorer import score_constituents
@@ -49,20 +49,10 @@ def quoted(doc: Doc) -> bool:
     return any(token.text in ("``", "''") for token in doc)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser.quotes",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("test", type=Path, metavar="TEST.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("models", nargs="+", metavar="NAME=PATH")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.parser.quotes", __doc__, "TEST.spacy", "OUT.json")
+    options.add_argument("models", nargs="+", metavar="NAME=PATH")
+    given = options.parse_args()
     warnings.simplefilter("ignore")
     rows = {}
     for model in given.models:

@@ -13,11 +13,9 @@ are "treebank", "straight", "curly" and "straight, mapped" (the parser's setting
 "treebank").
 """
 
-import argparse
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import spacy
@@ -26,6 +24,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.quotes import as_text
 from spacy_psa.scoring.parseval_scorer import score_constituents
@@ -120,20 +119,10 @@ def measure(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Any], dict[st
     return rows, counts
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser.raw_text",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("test", type=Path, metavar="TEST.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("models", nargs="+", metavar="NAME=PATH")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.parser.raw_text", __doc__, "TEST.spacy", "OUT.json")
+    options.add_argument("models", nargs="+", metavar="NAME=PATH")
+    given = options.parse_args()
     warnings.simplefilter("ignore")
     rows: dict[str, Any] = {}
     counts: dict[str, Any] = {}

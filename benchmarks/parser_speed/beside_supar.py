@@ -11,7 +11,6 @@ Results (kind "figures"): `sentences`, `words`, `threads`, `batch` (sentences of
 second) and `training` (steps a second): {row: a summary of `performance.timing`}.
 """
 
-import argparse
 import json
 import subprocess
 import tempfile
@@ -27,6 +26,7 @@ from spacy.vocab import Vocab
 
 from benchmarks.parser_speed.measure import Whole
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.laboratory.performance.pipelines import Training
 from spacy_psa.laboratory.performance.timing import Row, Timing, alternate, pin_threads, summary
@@ -82,29 +82,21 @@ def trees(data: Path, nlp: Language) -> list[Any]:
     return found
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser_speed.beside_supar",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def main() -> None:
+    options = script_parser(
+        "benchmarks.parser_speed.beside_supar", __doc__, "DATA.spacy", "OUT.json"
     )
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("configs", nargs="+", metavar="CONFIG", help="configs of parsers")
-    found.add_argument(
+    options.add_argument("configs", nargs="+", metavar="CONFIG", help="configs of parsers")
+    options.add_argument(
         "--supar", required=True, metavar="PYTHON", help="an interpreter with supar 1.1.4"
     )
-    found.add_argument("--precision", choices=["float32", "bfloat16"], action="append")
-    found.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
-    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
-    found.add_argument("--steps", type=int, default=8, help="training steps of a run (8)")
-    found.add_argument("--sentences", type=int, help="the first of DATA; all, if not given")
-    found.add_argument("--batch", type=int, default=50, help="sentences of a step (50)")
-    return found
-
-
-def main() -> None:
-    given = parser().parse_args()
+    options.add_argument("--precision", choices=["float32", "bfloat16"], action="append")
+    options.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    options.add_argument("--steps", type=int, default=8, help="training steps of a run (8)")
+    options.add_argument("--sentences", type=int, help="the first of DATA; all, if not given")
+    options.add_argument("--batch", type=int, default=50, help="sentences of a step (50)")
+    given = options.parse_args()
     pin_threads(given.threads)
     worker = Path(__file__).with_name("supar_worker.py")
     parsing: list[Row] = []

@@ -27,6 +27,7 @@ from spacy.tokens import Doc
 
 from benchmarks.parser_speed.measure import opened
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.timing import pin_threads
 
@@ -71,24 +72,16 @@ def one(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser_speed.long_sentences",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--train", type=Path, help="training data to initialize a config with")
-    found.add_argument("--threads", type=int, default=1, help="threads (1)")
-    found.add_argument("--ask", choices=ASKED, help="measure one row and print it")
-    found.add_argument("--tokens", type=int, help="likewise")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.parser_speed.long_sentences", __doc__)
+    options.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--train", type=Path, help="training data to initialize a config with")
+    options.add_argument("--threads", type=int, default=1, help="threads (1)")
+    options.add_argument("--ask", choices=ASKED, help="measure one row and print it")
+    options.add_argument("--tokens", type=int, help="likewise")
+    given = options.parse_args()
     if given.ask:
         print(json.dumps(one(given)))
         return

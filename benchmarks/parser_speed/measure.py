@@ -10,7 +10,6 @@ not given); `rows` {"whole", "model", "chart": a summary of `performance.timing`
 sentences a second}; `chart_share`, the share of the time.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from spacy.util import load_config
 from thinc.api import xp2torch
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.timing import (
@@ -106,24 +106,16 @@ class Chart:
         return timings[0]
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser_speed.measure",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--train", type=Path, help="training data to initialize a config with")
-    found.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
-    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
-    found.add_argument("--precision", choices=["float32", "bfloat16"], help="of the encoder")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.parser_speed.measure", __doc__)
+    options.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--train", type=Path, help="training data to initialize a config with")
+    options.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    options.add_argument("--precision", choices=["float32", "bfloat16"], help="of the encoder")
+    given = options.parse_args()
     pin_threads(given.threads)
     nlp = opened(given.model, given.train)
     pipe: Any = nlp.get_pipe("parser")

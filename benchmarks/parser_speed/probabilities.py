@@ -10,7 +10,6 @@ Results (kind "figures"): `sentences`, `words`, `threads`; `rows` {way: a summar
 over the repeats of the processor time beside that of "best" or of "best, one by one"}.
 """
 
-import argparse
 import json
 from collections.abc import Callable
 from itertools import islice
@@ -21,6 +20,7 @@ from spacy.tokens import Doc
 
 from benchmarks.ratios import faster
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.timing import (
     Timing,
@@ -75,22 +75,14 @@ def ways(model: str, data: Path, number: int) -> list[Way]:
     ]
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parser_speed.probabilities",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL", help="a trained pipeline with a parser")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--sentences", type=int, default=300, help="sentences of DATA (300)")
-    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.parser_speed.probabilities", __doc__)
+    options.add_argument("model", metavar="MODEL", help="a trained pipeline with a parser")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--sentences", type=int, default=300, help="sentences of DATA (300)")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    given = options.parse_args()
     pin_threads(1)
     rows = ways(given.model, given.data, given.sentences)
     timed = alternate(rows, given.repeats)

@@ -13,7 +13,6 @@ Results (kind "figures"): `trees`, `changed` (how many differ from the gold tree
 `sentences_compared`, `sentences_that_differ`}}.
 """
 
-import argparse
 import json
 import random
 import re
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.cli.evaluate_trees import summary
 from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, build_tree
@@ -247,22 +247,12 @@ def draw(trees: list[Parsed], count: int, seed: int) -> tuple[list[Parsed], list
     return gold, [perturb(tree, rng) for tree in gold]
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.parseval.evalb",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("evalb", type=Path, metavar="EVALB")
-    found.add_argument("evalb_spmrl", type=Path, metavar="EVALB_SPMRL")
-    found.add_argument("trees", type=Path, metavar="TREES.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("prms", type=Path, nargs="*", metavar="PRM", help="more rules for EVALB")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser(
+        "benchmarks.parseval.evalb", __doc__, "EVALB", "EVALB_SPMRL", "TREES.spacy", "OUT.json"
+    )
+    options.add_argument("prms", type=Path, nargs="*", metavar="PRM", help="more rules for EVALB")
+    given = options.parse_args()
     evalb, evalb_spmrl, source = given.evalb, given.evalb_spmrl, given.trees
     gold, test = draw([tree for _, tree in read_scored_trees(source)], SENTENCES, SEED)
     setups = [

@@ -38,6 +38,7 @@ from thinc.api import Config
 
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import read_record, save_record
+from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.provenance import command
@@ -180,33 +181,27 @@ def row(record: dict[str, Any]) -> str:
     return f"| {' | '.join([*cells, str(best['epoch'])])} |"
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.partial_annotation.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def main() -> None:
+    options = script_parser("benchmarks.partial_annotation.train", __doc__)
     for name in ("train", "dev", "test"):
-        found.add_argument(name, type=Path, metavar=f"{name.upper()}.spacy")
-    found.add_argument("--vectors", type=Path, required=True, help="pipeline with word vectors")
-    found.add_argument("--work", type=Path, required=True, help="folder for data, logs and models")
-    found.add_argument(
+        options.add_argument(name, type=Path, metavar=f"{name.upper()}.spacy")
+    options.add_argument("--vectors", type=Path, required=True, help="pipeline with word vectors")
+    options.add_argument(
+        "--work", type=Path, required=True, help="folder for data, logs and models"
+    )
+    options.add_argument(
         "--hide", choices=["mentions", "sentences"], default="mentions", help="unit (mentions)"
     )
-    found.add_argument("--share", type=float, default=0.5, help="probability to be hidden (0.5)")
-    found.add_argument("--seed", type=int, default=0, help="of the draw and the trainings (0)")
-    found.add_argument(
+    options.add_argument("--share", type=float, default=0.5, help="probability to be hidden (0.5)")
+    options.add_argument("--seed", type=int, default=0, help="of the draw and the trainings (0)")
+    options.add_argument(
         "--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS[:3], help="all but whole"
     )
-    found.add_argument("--epochs", type=int, default=12, help="of the BiLSTM-CRF (12)")
-    found.add_argument("--spacy-epochs", type=int, default=0, help="0: its patience ends it")
-    found.add_argument("--max-steps", type=int, default=0, help="end sooner, to try it out")
-    found.add_argument("--results", type=Path, default=HERE / "results", help="folder of records")
-    return found
-
-
-def main() -> None:
-    arguments = parser().parse_args()
+    options.add_argument("--epochs", type=int, default=12, help="of the BiLSTM-CRF (12)")
+    options.add_argument("--spacy-epochs", type=int, default=0, help="0: its patience ends it")
+    options.add_argument("--max-steps", type=int, default=0, help="end sooner, to try it out")
+    options.add_argument("--results", type=Path, default=HERE / "results", help="folder of records")
+    arguments = options.parse_args()
     torch.set_num_threads(1)
     targets = {
         system: arguments.results / f"partial-{arguments.hide}-{system}.json"

@@ -6,12 +6,12 @@ data of CoNLL-2000, so none of it is among them. OntoNotes splits words at hyphe
 compared without blanks.
 """
 
-import argparse
 from pathlib import Path
 
 import spacy
 from spacy.tokens import Doc
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.bracketing import unescape
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 
@@ -31,16 +31,8 @@ def write_raw(wsj: Path, chunks: Path, raw: Path) -> None:
     print(f"{raw}: {len(docs):,} sentences, {sum(map(len, docs)):,} words")
 
 
-def parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog="python -m benchmarks.recipes.raw",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
 def main() -> None:
-    parser().parse_args()
+    script_parser("benchmarks.recipes.raw", __doc__).parse_args()
     corpus = Path("corpus")
     write_raw(corpus / "wsj/train.spacy", corpus / "conll2000", corpus / "wsj/raw.spacy")
 

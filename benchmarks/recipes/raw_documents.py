@@ -5,13 +5,13 @@ corpus/ontonotes/raw.spacy: newswire and broadcast news, documents in pieces of 
 (but for longer sentences), with sentence boundaries and nothing else.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 import spacy
 from spacy.tokens import Doc
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.corpora.documents import join_documents
 from spacy_psa.sentences import sentence_starts
@@ -29,16 +29,8 @@ def pieces(path: Path) -> Iterator[Doc]:
         yield Doc(vocab, words=[token.text for token in doc], sent_starts=starts)  # type: ignore[arg-type]
 
 
-def parser() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog="python -m benchmarks.recipes.raw_documents",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
 def main() -> None:
-    parser().parse_args()
+    script_parser("benchmarks.recipes.raw_documents", __doc__).parse_args()
     folder = Path("corpus/ontonotes")
     docs = list(pieces(folder / "train.spacy"))
     write_docbin(docs, folder / "raw.spacy")

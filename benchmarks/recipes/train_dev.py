@@ -4,12 +4,12 @@ Reads corpus/CORPUS/train.spacy and dev.spacy, which the project's `convert` mak
 corpus/CORPUS/train_dev.spacy.
 """
 
-import argparse
 from itertools import chain
 from pathlib import Path
 
 import spacy
 
+from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 
 
@@ -20,18 +20,10 @@ def write_train_dev(corpus: Path) -> None:
     write_docbin(chain.from_iterable(parts), corpus / "train_dev.spacy")
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.recipes.train_dev",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
-    return found
-
-
 def main() -> None:
-    write_train_dev(parser().parse_args().corpus)
+    options = script_parser("benchmarks.recipes.train_dev", __doc__)
+    options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
+    write_train_dev(options.parse_args().corpus)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ the last checkpoint when the process was dead, and `code`, its exit code; `files
 files that were compared; `bytes`, their size; `differing`, the names of those that differ.
 """
 
-import argparse
 import random
 import re
 import subprocess
@@ -34,6 +33,7 @@ from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config
 
 from benchmarks.record import make_record, save_record
+from benchmarks.script import script_parser
 
 MODELS = ("model-best", "model-last")
 
@@ -152,24 +152,19 @@ def _read(settings: dict[str, str]) -> dict[str, Any]:
     return parse_config_overrides([f"--{key}={value}" for key, value in settings.items()])
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.reliability.kills",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("config", type=Path, metavar="CONFIG.cfg")
-    found.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="as training.max_epochs=3")
-    found.add_argument("--kills", type=int, default=5, help="number of kills (5)")
-    found.add_argument("--save-every", type=int, default=20, help="steps between checkpoints (20)")
-    found.add_argument("--seed", type=int, default=0, help="seed of the moments (0)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.reliability.kills", __doc__, "CONFIG.cfg")
+    options.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="as training.max_epochs=3"
+    )
+    options.add_argument("--kills", type=int, default=5, help="number of kills (5)")
+    options.add_argument(
+        "--save-every", type=int, default=20, help="steps between checkpoints (20)"
+    )
+    options.add_argument("--seed", type=int, default=0, help="seed of the moments (0)")
+    given = options.parse_args()
     data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
     chosen = {f"paths.{path.stem}": str(path) for path in data}
     for setting in given.settings:

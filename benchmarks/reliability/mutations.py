@@ -9,7 +9,6 @@ each mutation the number of files for each outcome of `OUTCOMES`; `bad`, the see
 an outcome of `BAD`.
 """
 
-import argparse
 import random
 import time
 import warnings
@@ -30,6 +29,7 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.record import write_record
 from benchmarks.reliability.formats import FORMATS, Format, pack, sentences
+from benchmarks.script import script_parser
 from spacy_psa.app import app
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.lines import LONGEST
@@ -294,19 +294,10 @@ def measure(command: str, files: int) -> dict[str, Any]:
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.reliability.mutations",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--files", type=int, default=2000, help="files of each format (2000)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.reliability.mutations", __doc__, "OUT.json")
+    options.add_argument("--files", type=int, default=2000, help="files of each format (2000)")
+    given = options.parse_args()
     results = {}
     with quick():
         for command in FORMATS:

@@ -7,7 +7,6 @@ was checked; `failed`, the names of the properties that failed; `seconds`; `prop
 property its `cases` and `seconds`.
 """
 
-import argparse
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 
 TESTS = Path(__file__).parents[2] / "tests" / "reliability"
 
@@ -51,19 +51,10 @@ def read_report(report: "ElementTree.ElementTree[Any]") -> dict[str, Any]:
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.reliability.text",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--cases", type=int, default=10_000, help="number of cases (10,000)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.reliability.text", __doc__, "OUT.json")
+    options.add_argument("--cases", type=int, default=10_000, help="number of cases (10,000)")
+    given = options.parse_args()
     write_record(given.out, "reliability", measure(given.cases))
 
 

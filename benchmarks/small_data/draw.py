@@ -5,17 +5,14 @@ usage: python -m benchmarks.small_data.draw [TARGET.svg]
 The default target is docs/pictures/small_data.svg.
 """
 
-from argparse import ArgumentParser
 from pathlib import Path
-from statistics import mean
 
-from benchmarks.active.tables import scores
-from benchmarks.picture import PICTURES, lighten, picture_parser
-from benchmarks.record import FOLDER, read_record
-from benchmarks.small_data.tables import CORPORA, cells
+from benchmarks.lookup import Lookup
+from benchmarks.picture import lighten, picture_path
+from benchmarks.small_data.figures import samples, scores
 from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
 
-TARGET = PICTURES / "small_data.svg"
+CORPORA = {"wnut17": "WNUT-17", "wikigold": "Wikigold", "conll2003": "CoNLL-2003"}
 LINES = {
     ("ours", True): ("spacy-psa, GloVe", "-", PALETTE[0]),
     ("efficiency", True): ("spaCy, efficiency, GloVe", ":", PALETTE[0]),
@@ -28,20 +25,16 @@ LINES = {
 
 def draw(target: Path) -> None:
     """Draw the figure from the records."""
-    results = (FOLDER / "small_data" / "results").glob("*.json")
-    there = cells({path.stem: read_record(path) for path in results})
+    records = Lookup("small_data")
     figure = new_figure(10.0, 4.1)
     panels = figure.subplots(1, len(CORPORA))
     for axes, (corpus, title) in zip(panels, CORPORA.items()):
         for (system, vectors), (label, style, colour) in LINES.items():
             points = sorted(
-                (mean(row["words"] for row in cell.rows), 100 * mean(found))
-                for cell in there
-                if (cell.corpus, cell.vectors) == (corpus, vectors)
-                and (found := scores(cell.rows, system, "test"))
+                (records.get(f"{sample}:words").mean(), scores(sample, system, "test").mean())
+                for sample in samples(corpus, vectors)
             )
-            line = zip(*points) if points else ([], [])
-            axes.plot(*line, style, marker="o", markersize=4, color=colour, label=label)
+            axes.plot(*zip(*points), style, marker="o", markersize=4, color=colour, label=label)
         axes.set_title(title, fontsize=10)
         axes.set_xscale("log")
         axes.set_xticks([2_000, 10_000, 50_000])
@@ -56,9 +49,9 @@ def draw(target: Path) -> None:
     save_figure(figure, target)
 
 
-def parser() -> ArgumentParser:
-    return picture_parser("benchmarks.small_data.draw", __doc__, TARGET)
+def main() -> None:
+    draw(picture_path("benchmarks.small_data.draw", __doc__, "small_data.svg"))
 
 
 if __name__ == "__main__":
-    draw(parser().parse_args().target)
+    main()

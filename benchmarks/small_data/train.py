@@ -22,7 +22,6 @@ The record benchmarks/small_data/results/CORPUS-SEED.json, or CORPUS-vectors-SEE
 is kept in training/small_data, and a record also has what earlier commands trained.
 """
 
-import argparse
 import random
 import time
 from pathlib import Path
@@ -43,6 +42,7 @@ from thinc.api import Config
 from benchmarks.active.train import KEYS
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import read_record, write_record
+from benchmarks.script import script_parser
 from spacy_psa.cli.init_config import TaskChoice, make_config
 from spacy_psa.cli.recipes import FEW_WORDS
 from spacy_psa.corpora.atomic import atomic_path
@@ -190,22 +190,14 @@ def joined(earlier: Samples, now: Samples) -> Samples:
     return {size: {**earlier.get(size, {}), **now.get(size, {})} for size in sizes}
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.small_data.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
-    found.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sentences; 0 for all")
-    found.add_argument("--seed", type=int, default=1)
-    found.add_argument("--vectors", action="store_true", help="with the vectors of the corpus")
-    found.add_argument("--systems", nargs="+", choices=SYSTEMS, default=DEFAULT)
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.small_data.train", __doc__)
+    options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of a corpus")
+    options.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="sentences; 0 for all")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--vectors", action="store_true", help="with the vectors of the corpus")
+    options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=DEFAULT)
+    given = options.parse_args()
     samples = {
         str(size or "all"): run(given.corpus, size, given.seed, given.vectors, given.systems)
         for size in given.sizes

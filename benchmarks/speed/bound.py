@@ -20,11 +20,9 @@ their number; "multiplications" with weights for a word; "least" {"products", "c
 "optimizer"}: milliseconds; "bound": the largest ratio that this leaves}}.
 """
 
-import argparse
 import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from statistics import median
 from timeit import repeat
 from typing import Any
@@ -34,6 +32,7 @@ from torch import nn
 
 from benchmarks.ratios import faster
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from benchmarks.speed.int8 import shims
 from spacy_psa.laboratory.performance.pipelines import Training, named_rows, open_pipelines
 from spacy_psa.laboratory.performance.profile import profile_training
@@ -101,24 +100,14 @@ def encoder_of(nlp: Any) -> nn.Module:
     return max((shim.module for shim in shims(nlp)), key=size)
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.bound",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("train", type=Path, metavar="TRAIN.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("rows", nargs="+", metavar="NAME=CONFIG", help="the baseline first")
-    found.add_argument("--vectors", help="pipeline with word vectors")
-    found.add_argument("--batch", type=int, default=10, help="docs in a batch (10)")
-    found.add_argument("--steps", type=int, default=40, help="steps in a run (40)")
-    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.speed.bound", __doc__, "TRAIN.spacy", "OUT.json")
+    options.add_argument("rows", nargs="+", metavar="NAME=CONFIG", help="the baseline first")
+    options.add_argument("--vectors", help="pipeline with word vectors")
+    options.add_argument("--batch", type=int, default=10, help="docs in a batch (10)")
+    options.add_argument("--steps", type=int, default=40, help="steps in a run (40)")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    given = options.parse_args()
     pin_threads(1)
     nlps = open_pipelines(named_rows(given.rows), given.train, given.vectors)
     rows = [

@@ -16,7 +16,6 @@ Results (kind "figures"): `words`, the words of a round; `rows` {batch_tokens: {
 of `1 thread`}}}.
 """
 
-import argparse
 import os
 import sys
 from itertools import cycle
@@ -25,6 +24,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.record import FOLDER, write_record
+from benchmarks.script import script_parser
 from benchmarks.speed.versions import Worker
 
 ROWS = {
@@ -96,36 +96,28 @@ def measure(arguments: list[str], rounds: int) -> dict[str, Any]:
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.cores",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("name", help="name of the record")
-    found.add_argument("model", help="folder of a pipeline")
-    found.add_argument("--data", required=True, type=Path, help="documents with the texts")
-    found.add_argument("--words", type=int, default=100_000, help="words of a round")
-    found.add_argument("--rounds", type=int, default=5)
-    found.add_argument(
+def main() -> None:
+    options = script_parser("benchmarks.speed.cores", __doc__)
+    options.add_argument("name", help="name of the record")
+    options.add_argument("model", help="folder of a pipeline")
+    options.add_argument("--data", required=True, type=Path, help="documents with the texts")
+    options.add_argument("--words", type=int, default=100_000, help="words of a round")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument(
         "--batch-tokens", type=int, nargs="+", default=[4_000, 32_000],
         help="tokens that go through the model together; the second is a batch as for a GPU",
     )  # fmt: skip
-    return found
-
-
-def main() -> None:
-    options = parser().parse_args()
+    given = options.parse_args()
     rows = {}
-    for batch_tokens in options.batch_tokens:
+    for batch_tokens in given.batch_tokens:
         print(f"batch_tokens = {batch_tokens}", flush=True)
-        arguments = [options.model, str(options.data), str(options.words), str(batch_tokens)]
-        rows[str(batch_tokens)] = measure(arguments, options.rounds)
+        arguments = [given.model, str(given.data), str(given.words), str(batch_tokens)]
+        rows[str(batch_tokens)] = measure(arguments, given.rounds)
     write_record(
-        FOLDER / "speed" / "results" / f"{options.name}.json",
+        FOLDER / "speed" / "results" / f"{given.name}.json",
         "speed",
-        {"words": options.words, "rows": rows},
-        data=[options.data],
+        {"words": given.words, "rows": rows},
+        data=[given.data],
         note="By the clock, on an otherwise idle machine.",
     )
 

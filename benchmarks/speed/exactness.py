@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 
 TOLERANCE = 1e-5
 
@@ -90,22 +91,14 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.exactness",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("model", metavar="MODEL")
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("--pipe", default="ner", help="component to compare (ner)")
-    found.add_argument("--run", choices=["plain", "fast"], help=argparse.SUPPRESS)
-    return found
-
-
 def main() -> int:
-    arguments = parser().parse_args()
+    options = script_parser("benchmarks.speed.exactness", __doc__)
+    options.add_argument("model", metavar="MODEL")
+    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options.add_argument("out", type=Path, metavar="OUT.json")
+    options.add_argument("--pipe", default="ner", help="component to compare (ner)")
+    options.add_argument("--run", choices=["plain", "fast"], help=argparse.SUPPRESS)
+    arguments = options.parse_args()
     if arguments.run:
         annotate(
             arguments.model, arguments.pipe, arguments.data, arguments.run == "plain", arguments.out

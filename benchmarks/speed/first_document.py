@@ -15,10 +15,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 
 TEXT = "Ada Lovelace met Charles Babbage in London ."
 REPEATS = 3
@@ -63,20 +63,11 @@ def measure(model: str) -> dict[str, Any]:
     return {"runs": [{k: round(v, 4) for k, v in run.items()} for run in runs]}
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.first_document",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("models", nargs="+", metavar="MODEL")
-    found.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.speed.first_document", __doc__, "OUT.json")
+    options.add_argument("models", nargs="+", metavar="MODEL")
+    options.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    given = options.parse_args()
     if given.here:
         here(*given.models)
         return

@@ -28,6 +28,7 @@ from spacy.tokens import Doc
 from benchmarks.parser_speed.measure import opened
 from benchmarks.ratios import faster
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.timing import (
@@ -127,25 +128,15 @@ def measure(path: str, given: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.int8",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("data", type=Path, metavar="DATA.spacy")
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    found.add_argument("rows", nargs="+", metavar="NAME=MODEL", help="a pipeline, or a config")
-    found.add_argument("--train", type=Path, help="training data to initialize a config with")
-    found.add_argument("--documents", type=int, default=10**9, help="documents of DATA (all)")
-    found.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
-    found.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
-    return found
-
-
 def main() -> None:
     warnings.simplefilter("ignore")
-    given = parser().parse_args()
+    options = script_parser("benchmarks.speed.int8", __doc__, "DATA.spacy", "OUT.json")
+    options.add_argument("rows", nargs="+", metavar="NAME=MODEL", help="a pipeline, or a config")
+    options.add_argument("--train", type=Path, help="training data to initialize a config with")
+    options.add_argument("--documents", type=int, default=10**9, help="documents of DATA (all)")
+    options.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
+    given = options.parse_args()
     pin_threads(given.threads)
     rows = {}
     for row in given.rows:

@@ -8,15 +8,14 @@ Results (kind "figures"): `multiplications_e9` {"ROWS x WIDTH": 10^9 multiplicat
 of GFLOP/s}.
 """
 
-import argparse
 import json
-from pathlib import Path
 from timeit import repeat
 
 import torch
 from torch.nn.functional import linear
 
 from benchmarks.record import write_record
+from benchmarks.script import script_parser
 
 RUNS = 300
 
@@ -28,18 +27,9 @@ def best(rows: int, width: int) -> float:
     return rows * width * width / seconds / 1e9
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.products",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("out", type=Path, metavar="OUT.json")
-    return found
-
-
 def main() -> None:
-    given = parser().parse_args()
+    options = script_parser("benchmarks.speed.products", __doc__, "OUT.json")
+    given = options.parse_args()
     torch.set_num_threads(1)
     with torch.inference_mode():
         found = {f"{n} x {d}": round(best(n, d), 1) for n in (145, 2048) for d in (300, 600)}

@@ -22,6 +22,7 @@ from typing import Any
 import numpy
 
 from benchmarks.record import place_of, save_record
+from benchmarks.script import script_parser
 from benchmarks.speed.bare import BareAnnotation, BareTraining
 from benchmarks.wrap import wrap
 from spacy_psa.analysis.figures import check_matplotlib
@@ -44,38 +45,6 @@ NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only
 
 
 SECTIONS = ["annotation", "training", "loading", "memory", "lengths", "labels"]
-
-
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.side_by_side",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("experiment", choices=["speed", "memory"], help="folder below benchmarks")
-    found.add_argument("name", metavar="NAME", help="name of the record")
-    found.add_argument("--psa", required=True, metavar="MODEL")
-    found.add_argument("--bilstm-crf", required=True, metavar="MODEL")
-    found.add_argument("--vectors", required=True, metavar="MODEL", help="has the word vectors")
-    found.add_argument("--data", type=Path, required=True, help="a .spacy file to annotate")
-    found.add_argument("--train", type=Path, required=True, help="a .spacy file to take steps on")
-    found.add_argument("--dev", type=Path, required=True, help="a .spacy file")
-    found.add_argument("--work", type=Path, required=True, help="folder for spaCy's models")
-    found.add_argument(
-        "--config", action="append", default=[], metavar="NAME=PATH",
-        help="another row, a pipeline or a config; may be given again",
-    )  # fmt: skip
-    found.add_argument(
-        "--flair", metavar="PYTHON", help="interpreter of an environment with flair 0.15.1"
-    )
-    found.add_argument("--words", type=int, default=20_000, help="to annotate in a run (20,000)")
-    found.add_argument("--steps", type=int, default=20, help="training steps in a run (20)")
-    found.add_argument("--repeats", type=int, default=5, help="runs of each row (5)")
-    found.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
-    found.add_argument(
-        "--section", action="append", choices=SECTIONS, help="what to time; may be given again"
-    )
-    return found
 
 
 def quickstart(kind: str, given: argparse.Namespace) -> str:
@@ -203,7 +172,31 @@ def tell(name: str, number: int) -> None:
 
 def main() -> None:
     check_matplotlib()
-    given = parser().parse_args()
+    options = script_parser("benchmarks.speed.side_by_side", __doc__)
+    options.add_argument("experiment", choices=["speed", "memory"], help="folder below benchmarks")
+    options.add_argument("name", metavar="NAME", help="name of the record")
+    options.add_argument("--psa", required=True, metavar="MODEL")
+    options.add_argument("--bilstm-crf", required=True, metavar="MODEL")
+    options.add_argument("--vectors", required=True, metavar="MODEL", help="has the word vectors")
+    options.add_argument("--data", type=Path, required=True, help="a .spacy file to annotate")
+    options.add_argument("--train", type=Path, required=True, help="a .spacy file to take steps on")
+    options.add_argument("--dev", type=Path, required=True, help="a .spacy file")
+    options.add_argument("--work", type=Path, required=True, help="folder for spaCy's models")
+    options.add_argument(
+        "--config", action="append", default=[], metavar="NAME=PATH",
+        help="another row, a pipeline or a config; may be given again",
+    )  # fmt: skip
+    options.add_argument(
+        "--flair", metavar="PYTHON", help="interpreter of an environment with flair 0.15.1"
+    )
+    options.add_argument("--words", type=int, default=20_000, help="to annotate in a run (20,000)")
+    options.add_argument("--steps", type=int, default=20, help="training steps in a run (20)")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each row (5)")
+    options.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
+    options.add_argument(
+        "--section", action="append", choices=SECTIONS, help="what to time; may be given again"
+    )
+    given = options.parse_args()
     given.paths = {
         "bilstm_crf": given.bilstm_crf,
         "psa": given.psa,

@@ -10,7 +10,6 @@ Results (kind "figures"): `versions` {"before" or "after": the version's name}, 
 median over rounds of after / before}}}.
 """
 
-import argparse
 import json
 import subprocess
 from pathlib import Path
@@ -18,6 +17,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.record import FOLDER, write_record
+from benchmarks.script import script_parser
 
 WORKER = Path(__file__).with_name("version_worker.py")
 UNITS = ("words", "steps")
@@ -74,41 +74,31 @@ def compare(pythons: dict[str, str], arguments: list[str], repeats: int) -> dict
     return row
 
 
-def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.versions",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("name", help="name of the record")
-    found.add_argument("configs", nargs="+", metavar="[NAME=]CONFIG", help="training configs")
+def main() -> None:
+    options = script_parser("benchmarks.speed.versions", __doc__)
+    options.add_argument("name", help="name of the record")
+    options.add_argument("configs", nargs="+", metavar="[NAME=]CONFIG", help="training configs")
     for version in ("before", "after"):
         note = "interpreter of an environment with this version"
-        found.add_argument(f"--{version}", required=True, metavar="PYTHON", help=note)
-        found.add_argument(f"--{version}-version", required=True, metavar="NAME")
+        options.add_argument(f"--{version}", required=True, metavar="PYTHON", help=note)
+        options.add_argument(f"--{version}-version", required=True, metavar="NAME")
     for option in ("data", "train", "vectors"):
-        found.add_argument(f"--{option}", required=True, type=Path)
-    found.add_argument("--rounds", type=int, default=5)
-    found.add_argument("--steps", type=int, default=20)
-    return found
-
-
-def main() -> None:
-    options = parser().parse_args()
-    pythons = {"before": options.before, "after": options.after}
+        options.add_argument(f"--{option}", required=True, type=Path)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--steps", type=int, default=20)
+    given = options.parse_args()
+    pythons = {"before": given.before, "after": given.after}
     rows = {}
-    for argument in options.configs:
+    for argument in given.configs:
         name, _, path = argument.rpartition("=")
-        files = [path, str(options.data), str(options.train), str(options.vectors)]
-        rows[name or Path(path).stem] = compare(
-            pythons, [*files, str(options.steps)], options.rounds
-        )
-    versions = {"before": options.before_version, "after": options.after_version}
+        files = [path, str(given.data), str(given.train), str(given.vectors)]
+        rows[name or Path(path).stem] = compare(pythons, [*files, str(given.steps)], given.rounds)
+    versions = {"before": given.before_version, "after": given.after_version}
     write_record(
-        FOLDER / "speed" / "results" / f"{options.name}.json",
+        FOLDER / "speed" / "results" / f"{given.name}.json",
         "speed",
-        {"versions": versions, "steps": options.steps, "rows": rows},
-        data=[options.data, options.train],
+        {"versions": versions, "steps": given.steps, "rows": rows},
+        data=[given.data, given.train],
         note="One thread a process; random weights of one seed.",
     )
 

@@ -17,6 +17,7 @@ from typing import Any
 import srsly
 
 from benchmarks.record import FOLDER, save_record
+from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
 
@@ -68,15 +69,11 @@ def train_system(name: str, system: dict[str, Any], seed: int) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
-        prog="python -m benchmarks.systems.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    found.add_argument("names", nargs="+", choices=sorted(read_systems()), metavar="NAME")
-    found.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
-    found.add_argument("--resume", action="store_true", help="go on with trainings cut short")
-    return found
+    options = script_parser("benchmarks.systems.train", __doc__)
+    options.add_argument("names", nargs="+", choices=sorted(read_systems()), metavar="NAME")
+    options.add_argument("--seed", type=int, default=0, help="seed of the training (0)")
+    options.add_argument("--resume", action="store_true", help="go on with trainings cut short")
+    return options
 
 
 def main() -> None:

@@ -10,10 +10,6 @@ from spacy.vocab import Vocab
 
 from benchmarks.many_machines.measure import write_shards
 from benchmarks.many_machines.simulate import Cluster, check, drawn, figures, simulate
-from benchmarks.many_machines.tables import TITLE
-from benchmarks.record import FOLDER, read_record
-from benchmarks.tables import number
-from tests.helpers.paths import ROOT
 
 
 def run(cluster, shards, seconds=10.0):
@@ -90,18 +86,3 @@ def test_every_document_is_in_one_shard(tmp_path):
     ]
     assert sorted(row["id"] for row in rows) == list(range(20))
     assert all(row["text"].strip() == str(row["id"] % 10) for row in rows)
-
-
-def test_the_plan_of_the_documentation_is_that_of_the_record():
-    record = read_record(FOLDER / "many_machines" / "results" / "simulation.json")
-    page = (ROOT / "docs" / "how-to" / "many-machines.md").read_text(encoding="utf8")
-    for each in record["results"]["collections"]:
-        if each["shard_words"] == 1e6:
-            keys = ("hours", "core_hours", "money")
-            cells = [TITLE[each["words"]], f"{each['workers']:,}", *(number(each[k]) for k in keys)]
-            assert f"| {' | '.join(cells)} | {100 * each['driver_busy']:.1f} |" in page
-    found = record["results"]
-    assert (
-        f"v = {number(found['speed'])};" in page and f"d = {1e3 * found['driver']:.1f} ms" in page
-    )
-    assert f"{number(found['start'])} s to start" in page

@@ -22,21 +22,15 @@ from benchmarks.record import (
 from spacy_psa.errors import InputError
 
 FILES = sorted(FOLDER.rglob("*.json"))
-NAMES = [path.relative_to(FOLDER).as_posix() for path in FILES]
 
 
 def load(name):
     return json.loads((FOLDER / name).read_text(encoding="utf8"))
 
 
-def test_there_are_records():
+def test_each_json_file_is_a_record_at_its_place():
+    assert [path for path in FILES if place_of(read_record(path)) != path] == []
     assert len(FILES) >= 79
-
-
-@pytest.mark.parametrize("path", FILES, ids=NAMES)
-def test_each_json_file_is_a_record_at_its_place(path):
-    record = read_record(path)
-    assert place_of(record) == path
 
 
 @pytest.mark.parametrize(
@@ -117,7 +111,7 @@ def test_a_record_at_another_place_than_it_says_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr("benchmarks.record.FOLDER", tmp_path)
     path = tmp_path / "conll2003" / "results" / "other.json"
     save_record(load("conll2003/results/psa.json"), path)
-    with pytest.raises(InputError, match="it says that its place is"):
+    with pytest.raises(InputError, match="the record belongs at"):
         read_record(path)
 
 
@@ -150,10 +144,15 @@ def test_a_training_without_a_seed_says_that_it_was_not_recorded():
     assert made["note"] == "Not recorded: date, command, commit, modified, seed."
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if load(name)["config"] is not None])
-def test_the_config_of_a_record_becomes_a_file_again(name, tmp_path):
-    write_config(FOLDER / name, tmp_path / "config.cfg")
-    assert Config().from_disk(tmp_path / "config.cfg") == load(name)["config"]
+def test_the_config_of_a_record_becomes_a_file_again(tmp_path):
+    trained = [path for path in FILES if read_record(path)["config"] is not None]
+    assert len(trained) > 100
+    different = []
+    for path in trained[::10]:
+        write_config(path, tmp_path / "config.cfg")
+        if Config().from_disk(tmp_path / "config.cfg") != read_record(path)["config"]:
+            different.append(path.name)
+    assert different == []
 
 
 def test_a_record_without_a_config_has_none_to_write(tmp_path):

@@ -1,0 +1,33 @@
+"""What the page of this experiment computes from its records."""
+
+from typing import Any
+
+from benchmarks.lookup import Lookup
+
+_records = Lookup("memory")
+WARM = 300
+"""Seconds after which memory is to be flat."""
+
+
+def resident(stream: str) -> list[float]:
+    """The megabytes of all processes of a stream, from `WARM` seconds on."""
+    samples: list[dict[str, Any]] = _records.raw(f"{stream}:samples:*")
+    return [sum(s["resident"]) / 1e6 for s in samples if s["seconds"] >= WARM]
+
+
+def growth(stream: str) -> float:
+    """By how many percent the memory of a stream was at most above what it was at first."""
+    found = resident(stream)
+    return 100 * (max(found) / found[0] - 1)
+
+
+def micros(run: str) -> float:
+    """The microseconds for a word."""
+    seconds, words = _records.get(f"{run}:seconds"), _records.get(f"{run}:words")
+    return float(1e6 * seconds[0] / words[0])
+
+
+def micros_of(section: str, row: str, count: str) -> float:
+    """The microseconds of processor time for a word, by words in a sentence or number of tags."""
+    address = f"growth:{section}:rows:{row}:{count}:per_cpu_second:median"
+    return float(1e6 / _records.get(address)[0])

@@ -1,0 +1,63 @@
+"""What the page of this experiment computes from its records."""
+
+from benchmarks.lookup import Lookup
+
+_records = Lookup("speed")
+_BOUND = 12_200
+"""The words a second that the fastest product allows, as the page says: 58.4e9 / 4.8e6."""
+
+
+def rate(section: str, row: str, unit: str = "per_second") -> float:
+    """The median rate of a row in a section, "RECORD:SECTION".
+
+    Args:
+        section: where the row is.
+        row: the row.
+        unit: "per_second" by the clock, "per_cpu_second" by processor time.
+    """
+    return float(_records.get(f"{section}:rows:{row}:{unit}:median")[0])
+
+
+def quartiles(section: str, row: str) -> tuple[float, float]:
+    """The quartiles of the rate of a row, by the clock."""
+    found = _records.get(f"{section}:rows:{row}:per_second:*")
+    return found[1], found[2]
+
+
+def times(section: str, row: str, other: str, unit: str = "per_second") -> float:
+    """How many times as fast as another row a row is."""
+    return rate(section, row, unit) / rate(section, other, unit)
+
+
+def of_bound(row: str, factor: float = 1.0) -> float:
+    """The words a second of a row, in percent of those that the products allow."""
+    return 100 * factor * rate("repeated:annotation", row) / _BOUND
+
+
+def most_steps(name: str) -> float:
+    """How many times the steps of version 0.1.0 a head without cost would bring."""
+    gain = times("pairs-head:training", f"{name}-transition", name, "per_cpu_second")
+    return gain * float(_records.get(f"pairs:rows:{name}:steps:ratio")[0])
+
+
+def without_attention() -> float:
+    """How many times its own steps PSA in bfloat16 makes if only its products take time."""
+    layers = sum(_records.get("bound:rows:psa-bfloat16:least:*"))
+    return _step("psa") / (_step("bilstm_crf") + layers)
+
+
+def left_for_attention() -> float:
+    """The milliseconds that a step of the baseline leaves TENER, beside its products."""
+    share = _records.get("bound:encoder_share")[0]
+    return float(_step("bilstm_crf") * share - sum(_records.get("bound:rows:tener-8x64:least:*")))
+
+
+def _step(row: str) -> float:
+    """The milliseconds of a step."""
+    return float(1e3 / _records.get(f"bound:rows:{row}:steps:per_cpu_second:median")[0])
+
+
+def hours_of_tener() -> float:
+    """The hours that the epochs of TENER at full size would take in float32."""
+    steps = max(_records.get("systems/conll2003-tener-full_size:dev:*:step"))
+    return float(steps / rate("tener_full_size:training", "tener", "per_cpu_second") / 3600)
