@@ -61,7 +61,11 @@ def init_corpus(
     corpus = read_own_corpus(folder, nlp, dev, test, seed)
     _tell(corpus)
     figures = check_corpus(corpus.parts, known)
-    figures["misfits"] = {"count": dict(corpus.misfits.counts), "each": corpus.misfits.lines}
+    figures["misfits"] = {
+        "count": dict(corpus.misfits.counts),
+        "each": corpus.misfits.lines,
+        "by label": {label: dict(each) for label, each in corpus.misfits.labels.items()},
+    }
     figures["source"] = {
         "folder": str(folder),
         "seed": seed,
@@ -103,12 +107,16 @@ def _blank(lang: str) -> "Language":
 
 
 def _tell(corpus: "OwnCorpus") -> None:
+    from spacy_psa.corpora.marked_text import MOVED
+
     for line in corpus.messages:
         typer.echo(line)
     for line in corpus.warnings:
         typer.echo(f"warning: {line}", err=True)
     for line in corpus.misfits.lines:
         typer.echo(f"left out: {line}", err=True)
+    if corpus.misfits.moved:
+        typer.echo(f"warning: {corpus.misfits.moved:,} mark(s) {MOVED}", err=True)
     for kind, count in corpus.misfits.counts.items():
         typer.echo(f"warning: {count:,} mark(s) left out: {kind}", err=True)
 

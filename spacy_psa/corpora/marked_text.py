@@ -1,5 +1,7 @@
 """Texts with marked characters, as annotation tools export them, and their way to tokens."""
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,6 +12,8 @@ from spacy.tokens import Doc, Span
 
 INCORRECT = "incorrect_spans"
 """The group of `doc.spans` with spans that are known to be wrong."""
+KEPT, MOVED = "kept", "moved to the nearest place of the text that the file quotes"
+"""Outcomes of marks that become entities."""
 
 
 class Mark(NamedTuple):
@@ -46,62 +50,85 @@ class MarkedText:
 
 @dataclass
 class Misfits:
-    """Marks that no entity could be made of."""
+    """The tally of marks, and those that no entity could be made of."""
 
     lines: list[str] = field(default_factory=list)
-    """One line for each, with file, line and text."""
+    """One line for each misfit, with file, line and text."""
     counts: Counter[str] = field(default_factory=Counter)
-    """The number of each kind."""
+    """The number of misfits of each kind."""
+    labels: dict[str, Counter[str]] = field(default_factory=dict)
+    """For each label, the number of its marks that are `KEPT` or `MOVED`, and of each kind."""
 
     def add(self, place: str, kind: str, what: str, why: str) -> None:
-        """Note a mark: file and line, the fault as its kind is called, text, and details."""
+        """Note a misfit: file and line, the fault as its kind is called, text, and details."""
         self.lines.append(f"{place}: {what}: {kind}{': ' if why else ''}{why}")
         self.counts[kind] += 1
+
+    def count(self, label: str, outcome: str) -> None:
+        """Count a mark by its label."""
+        self.labels.setdefault(label, Counter())[outcome] += 1
+
+    @property
+    def moved(self) -> int:
+        """The number of marks that were moved to the place of their quote."""
+        return sum(outcomes[MOVED] for outcomes in self.labels.values())
 
 
 def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     """Make a `Doc` of a text, with an entity for each mark that meets the bounds of tokens.
 
-    Blanks at the ends of a mark are left out. A mark that begins or ends inside a token becomes
-    missing annotation, so that training does not read it as `O`. Of marks that overlap, the
-    longest is kept. Marks that are wrong are in `doc.spans["incorrect_spans"]`.
+    Blanks at the ends of a mark are left out. A mark whose text is not the one that the file quotes
+    is moved to the nearest place of the quote. Of marks that overlap, the longest is kept. The
+    tokens of all other marks become missing annotation, so that training does not read them as
+    `O`; these are all tokens if a mark lies outside the text. Marks that are wrong are in
+    `doc.spans["incorrect_spans"]`.
 
     `misfits` collects the marks that are not kept as they are.
     """
     doc, offsets = _tokens(nlp, marked)
     starts = {start: i for i, (start, _) in enumerate(offsets)}
     ends = {end: i + 1 for i, (_, end) in enumerate(offsets)}
-    ents = []
-    unclear = [
-        doc[i : i + 1]
-        for i, (s, e) in enumerate(offsets)
-        if any(s < end and e > start for start, end in marked.missing)
-    ]
+    ents: list[tuple[Span, str]] = []
+    text = marked.text
+    unclear = {i for stretch in marked.missing for i in _touched(offsets, stretch, len(text))}
+
+    def leave_out(mark: Mark, kind: str, why: str, touched: Iterable[int]) -> None:
+        what = f"{text[max(mark.start, 0) : max(mark.end, 0)]!r} ({mark.label})"
+        misfits.add(mark.place or marked.place, kind, what, why)
+        misfits.count(mark.label, kind)
+        unclear.update(touched)
+
     for mark in marked.marks:
-        start, end = _inner(marked.text, mark)
-        what = f"{marked.text[max(mark.start, 0) : mark.end]!r} ({mark.label})"
-        place = mark.place or marked.place
-        if mark.quote is not None and _plain(mark.quote) != _plain(marked.text[start:end]):
-            misfits.add(place, "is not the text that the file quotes", what, repr(mark.quote))
-        elif not _is_inside(marked.text, start, end) or not mark.label:
-            fault = f"characters {mark.start} to {mark.end} of {len(marked.text)}"
-            misfits.add(place, "has no text in the document, or no label", what, fault)
-        elif start in starts and end in ends:
-            ents.append(Span(doc, starts[start], ends[end], mark.label))
+        start, end = _inner(text, mark)
+        touched = _touched(offsets, (start, end), len(text))
+        outcome = KEPT
+        if mark.quote is not None and _plain(mark.quote) != _plain(text[max(start, 0) : end]):
+            place = _nearest(text, mark.quote, start)
+            if place is None:
+                kind = "is not the text that the file quotes"
+                leave_out(mark, kind, repr(mark.quote), touched)
+                continue
+            (start, end), outcome = place, MOVED
+            touched = _touched(offsets, place, len(text))
+        if not _is_inside(text, start, end) or not mark.label:
+            fault = f"characters {mark.start} to {mark.end} of {len(text)}"
+            leave_out(mark, "has no text in the document, or no label", fault, touched)
+        elif start not in starts or end not in ends:
+            words = " ".join(text[slice(*offsets[i])] for i in touched)
+            leave_out(mark, "begins or ends inside a token", repr(words), touched)
         else:
-            touched = [i for i, (s, e) in enumerate(offsets) if s < end and e > start]
-            words = " ".join(marked.text[slice(*offsets[i])] for i in touched)
-            misfits.add(place, "begins or ends inside a token", what, repr(words))
-            unclear += [doc[i : i + 1] for i in touched]
-    kept = _without_overlap(ents, marked.place, misfits)
+            ents.append((Span(doc, starts[start], ends[end], mark.label), outcome))
+    kept, dropped = _without_overlap(ents, marked.place, misfits)
     taken = {i for span in kept for i in range(span.start, span.end)}
-    missing = [doc[i : i + 1] for i in sorted({span.start for span in unclear} - taken)]
+    missing = [doc[i : i + 1] for i in sorted((unclear | dropped) - taken)]
     doc.set_ents(kept, missing=missing, default="outside" if marked.complete else "missing")
-    wrong = [
-        Span(doc, starts[mark.start], ends[mark.end], mark.label)
-        for mark in marked.wrong
-        if mark.start in starts and mark.end in ends
-    ]
+    wrong = []
+    for mark in marked.wrong:
+        if mark.start in starts and mark.end in ends:
+            wrong.append(Span(doc, starts[mark.start], ends[mark.end], mark.label))
+        else:
+            what = f"{text[max(mark.start, 0) : mark.end]!r} (not {mark.label})"
+            misfits.add(mark.place or marked.place, "begins or ends inside a token", what, "")
     if wrong:
         doc.spans[INCORRECT] = wrong
     return doc
@@ -141,14 +168,42 @@ def _plain(text: str) -> str:
     return "".join(text.split())
 
 
-def _without_overlap(spans: Iterable[Span], place: str, misfits: Misfits) -> list[Span]:
+def _nearest(text: str, quote: str, start: int) -> tuple[int, int] | None:
+    """Find the occurrence of a quote that is nearest to `start`, with any blanks in it."""
+    words = r"\s+".join(map(re.escape, quote.split()))
+    places = [match.span() for match in re.finditer(words, text)] if words else []
+    return min(places, key=lambda place: abs(place[0] - start), default=None)
+
+
+def _touched(
+    offsets: list[tuple[int, int]], stretch: tuple[int, int], length: int
+) -> Iterable[int]:
+    """Return the tokens of a stretch of a text; all tokens if it is outside of the text."""
+    start, end = stretch
+    if start >= length or end < 0:
+        return range(len(offsets))
+    first = bisect_right(offsets, start, key=lambda token: token[1])
+    return range(first, bisect_left(offsets, max(end, start + 1), key=lambda token: token[0]))
+
+
+def _without_overlap(
+    ents: Iterable[tuple[Span, str]], place: str, misfits: Misfits
+) -> tuple[list[Span], set[int]]:
+    """Return the longest of spans that overlap, and the tokens of the others."""
     kept: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        over = next((k for k in kept if k.start < span.end and k.end > span.start), None)
+    owners: dict[int, Span] = {}
+    dropped: set[int] = set()
+    for span, outcome in sorted(ents, key=lambda ent: (ent[0].start - ent[0].end, ent[0].start)):
+        tokens = range(span.start, span.end)
+        over = next((owners[i] for i in tokens if i in owners), None)
         if over is None:
             kept.append(span)
-            continue
-        what = f"{span.text!r} ({span.label_})"
-        if (over.start, over.end, over.label) != (span.start, span.end, span.label):
-            misfits.add(place, "overlaps another", what, f"{over.text!r} ({over.label_}) is kept")
-    return kept
+            owners.update(dict.fromkeys(tokens, span))
+        else:
+            twice = (over.start, over.end, over.label) == (span.start, span.end, span.label)
+            outcome = "repeats another" if twice else "overlaps another"
+            why = f"{over.text!r} ({over.label_}) is kept"
+            misfits.add(place, outcome, f"{span.text!r} ({span.label_})", why)
+            dropped.update(tokens)
+        misfits.count(span.label_, outcome)
+    return kept, dropped

@@ -79,6 +79,8 @@ def test_formats_are_mixed_and_misfits_named_one_by_one_and_counted(tmp_path):
     figures = json.loads((tmp_path / "out" / "check.json").read_text())
     assert figures["misfits"]["count"] == {"begins or ends inside a token": 1}
     assert figures["misfits"]["each"] == [named.removeprefix("left out: ")]
+    kind = "begins or ends inside a token"
+    assert figures["misfits"]["by label"] == {"PER": {kind: 1, "kept": 1}, "X": {"kept": 1}}
 
 
 def test_docbins_are_cut_into_sentences_with_their_annotation(tmp_path):

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
-from spacy_psa.corpora.marked_text import Mark, MarkedText, Misfits, mark_doc
+from spacy_psa.corpora.marked_text import KEPT, MOVED, Mark, MarkedText, Misfits, mark_doc
 from spacy_psa.corpora.own_corpus import own_files, part_of
 from spacy_psa.errors import InputError
 from tests.helpers.pipelines import spans_of
@@ -111,12 +113,12 @@ def test_a_line_of_brat_that_is_none_is_named(write):
 
 def test_misfits_of_brat_are_named_by_the_line_of_the_mark(write):
     path = write(TEXT, "doc1.txt")
-    write("T1\tPER 0 3\tAda\nT2\tPER 8 15\tBabbage\n", "doc1.ann")
+    write("T1\tPER 0 3\tAda\nT2\tPER 8 15\tBabage\n", "doc1.ann")
     (doc,), misfits = docs(brat, path)
     assert [ent.text for ent in doc.ents] == ["Ada"]
     assert misfits.lines == [
         f"{path.with_suffix('.ann')}:2: 'Charles' (PER): is not the text that the file quotes: "
-        "'Babbage'"
+        "'Babage'"
     ]
 
 
@@ -152,6 +154,75 @@ def test_tokens_under_a_misfit_are_missing_and_not_outside():
     assert [token.ent_iob_ for token in doc] == ["O", "O", "", "O", "O"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "states"),
+    [
+        ((0, 3, "PER", "Bob"), ["", "O", "O", "O", "O"]),
+        ((16, 99, "PER"), ["O", "O", "O", "", ""]),
+        ((-3, 3, "PER"), ["", "O", "O", "O", "O"]),
+        ((0, 3, ""), ["", "O", "O", "O", "O"]),
+        ((9, 9, "PER"), ["O", "O", "", "O", "O"]),
+        ((30, 33, "PER"), ["", "", "", "", ""]),
+        ((-9, -3, "PER"), ["", "", "", "", ""]),
+    ],
+)
+def test_tokens_of_every_misfit_are_missing(mark, states):
+    doc, misfits = marked(mark)
+    assert [token.ent_iob_ for token in doc] == states
+    assert len(misfits.lines) == 1
+
+
+def test_the_rest_of_a_mark_that_overlaps_a_longer_one_is_missing():
+    doc, _ = marked((0, 7, "ORG"), (4, 23, "PER"))
+    assert [token.ent_iob_ for token in doc] == ["", "B", "I", "I", "O"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mark", "place"),
+    [
+        (TEXT, (3, 10, "PER", "Charles"), (8, 15)),
+        ("Bob saw Bob. Bob ran.", (14, 17, "PER", "Bob"), (13, 16)),
+        ("It rained.\r\n\r\nAda L\r\nleft.", (12, 17, "PER", "Ada\nL"), (14, 19)),
+        ("It rained.\r\n\r\nAda L\r\nleft.", (12, 17, "PER", "Ada L"), (14, 19)),
+        ("Ada  Lovelace", (40, 52, "PER", "Ada Lovelace"), (0, 13)),
+    ],
+)
+def test_the_nearest_place_of_a_quote_decides(text, mark, place):
+    doc, misfits = marked(mark, text=text)
+    assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [place]
+    assert misfits.moved == 1 and not misfits.lines
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-5, 30),
+            st.integers(-5, 30),
+            st.sampled_from(["PER", "ORG", ""]),
+            st.sampled_from([None, "Ada", "Charles Babbage", "Bob"]),
+        ),
+        max_size=5,
+    )
+)
+def test_marks_are_kept_moved_or_reported_and_no_token_of_a_mark_is_outside(marks):
+    doc, misfits = marked(*marks)
+    outcomes = sum(misfits.labels.values(), Counter())
+    assert outcomes.total() == len(marks)
+    assert outcomes[KEPT] + outcomes[MOVED] == len(doc.ents)
+    assert outcomes - Counter({KEPT: len(marks), MOVED: len(marks)}) == misfits.counts
+    for start, end, _, quote in marks:
+        for token in doc if quote is None else ():
+            if token.idx < end and token.idx + len(token) > start:
+                assert token.ent_iob_ != "O"
+
+
+def test_a_wrong_span_that_meets_no_tokens_is_named():
+    doc, misfits = marked(wrong=[Mark(0, 3, "LOC"), Mark(0, 2, "ORG")])
+    assert spans_of(doc.spans["incorrect_spans"]) == [(0, 1, "LOC")]
+    assert misfits.lines == ["a.jsonl:3: 'Ad' (not ORG): begins or ends inside a token"]
+
+
 def test_blanks_around_a_mark_do_no_harm():
     doc, misfits = marked((0, 4, "PER"), (7, 15, "PER"))
     assert spans_of(doc.ents) == [(0, 1, "PER"), (2, 3, "PER")] and not misfits.lines
@@ -160,8 +231,8 @@ def test_blanks_around_a_mark_do_no_harm():
 def test_of_marks_that_overlap_the_longest_is_kept():
     doc, misfits = marked((8, 15, "PER"), (8, 23, "PER"), (8, 23, "PER"), (16, 23, "ORG"))
     assert spans_of(doc.ents) == [(2, 4, "PER")]
-    assert misfits.counts == {"overlaps another": 2}
-    assert "'Babbage' (ORG): overlaps another: 'Charles Babbage' (PER) is kept" in misfits.lines[1]
+    assert misfits.counts == {"overlaps another": 2, "repeats another": 1}
+    assert "'Babbage' (ORG): overlaps another: 'Charles Babbage' (PER) is kept" in misfits.lines[2]
 
 
 def test_tokens_of_the_file_are_kept_with_their_tags():
