@@ -1,7 +1,7 @@
 """Reads the attention weights of a trained encoder, and the fusion gates of PSA.
 
 Wei2020 (Table 13 and Fig. 6) and Li2019 (Figs. 2 and 3) show them. The module of the encoder must
-have a method `inspect(x, lengths)` that gives a list of its attention layers. Each of these has an
+have a method `inspect(x, lengths)` that returns its attention layers. Each of these has an
 `attention` of (B, n, n) or (B, heads, n, n), and may have a `gate` of (N, d).
 """
 
@@ -26,8 +26,8 @@ class Layer(NamedTuple):
     attention: NDArray[numpy.float32]
     """The attention weights (n, n), or (heads, n, n).
 
-    Row i has the weights of the tokens that token i attends to. It is 0 for a token that is alone
-    and may not attend to itself.
+    Row i has the weights of the tokens that token i attends to. It is 0 for the only token of a
+    sentence if it may not attend to itself.
     """
     gate: NDArray[numpy.float32] | None = None
     """The share of a token's own features (n, d), lambda of Wei2020 Eq. 13; None without a gate.
@@ -72,7 +72,7 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
     """
     if pipe.model.name == "ensemble":
         raise InputError(
-            f"Component '{pipe.name}' is an ensemble and has several encoders: give one of the "
+            f"Component '{pipe.name}' is an ensemble and has several encoders: use one of the "
             "pipelines that were joined"
         )
     model = pipe.model
@@ -83,14 +83,18 @@ def inspect(pipe: TrainablePipe, docs: Iterable[Doc]) -> list[View]:
     if module is None or not hasattr(module, "inspect"):
         raise InputError(
             f"Component '{pipe.name}' holds no encoder with attention (PSABiLSTM.v1, "
-            "SelfAttentiveBiLSTM.v1, TENER.v1, …) of its own: give one that does; where it listens "
-            "to another component, give the name of that one (--pipe)"
+            "SelfAttentiveBiLSTM.v1, TENER.v1, …) of its own: choose one that does; where it "
+            "listens to another component, choose that one (--pipe)"
         )
     module.eval()
     views = []
     split = SplitDocs(docs)
     # A listener has the vectors of whole docs.
-    inputs = split.docs if listens(embed) else [one for one in split.sentences if len(one)]
+    inputs = (
+        split.docs
+        if listens(embed)
+        else [sentence for sentence in split.sentences if len(sentence)]
+    )
     if not any(split.sizes):
         return []
     with torch.inference_mode():

@@ -208,7 +208,10 @@ def create_app(
     async def listed() -> Row:
         """List the models with their components and labels."""
         return {
-            "models": [{"name": m.name, "components": m.components} for m in served.values()],
+            "models": [
+                {"name": m.name, "components": m.components, "example": m.example}
+                for m in served.values()
+            ],
             "max_chars": settings.max_chars,
             "views": [{"name": view.name, "path": view.path} for view in views],
         }

@@ -3,6 +3,7 @@
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, NamedTuple, cast
 
 from spacy.language import Language
@@ -66,6 +67,15 @@ class ServedModel:
                     labels = sorted({part for label in labels for part in label.split()})
                 rows.append({"name": name, "kind": kind, "labels": labels})
         return rows
+
+    @property
+    def example(self) -> str:
+        """An example sentence in the language of the pipeline; empty if spaCy has none."""
+        try:
+            examples = import_module(f"spacy.lang.{self.nlp.lang}.examples")
+        except ModuleNotFoundError:
+            return ""
+        return str(examples.sentences[0])
 
     def annotate(self, texts: Sequence[str]) -> list[Row]:
         """Annotate texts; memory does not grow with the number of calls."""

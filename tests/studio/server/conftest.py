@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -54,47 +55,58 @@ def browser():
 
 
 @pytest.fixture
-def new_context(browser):
-    """Opens a context, whose pages wait as long as `expect` does. Who opens it closes it."""
+def open_page(browser):
+    """Opens an address in a page of its own, until something is there.
 
-    def opened(**settings):
-        context = browser.new_context(**settings)
-        context.set_default_timeout(MILLISECONDS)
-        return context
+    No script may fail, nothing may be refused by the policy or come from elsewhere.
+    """
+    contexts, faults = [], []
 
-    return opened
+    def opened(address, awaited, **settings):
+        site = urlsplit(address)[:2]
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **settings)
+        context.set_default_timeout(MILLISECONDS)  # as `expect` waits
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda m: m.type == "error" and faults.append(m.text))
+        page.on("request", lambda r: urlsplit(r.url)[:2] != site and faults.append(r.url))
+        page.goto(address)
+        page.wait_for_selector(awaited, state="attached")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [fault for fault in faults if "status of 4" not in fault] == []
 
 
 @pytest.fixture
-def page(new_context, address):
-    """The page, on which no script may fail and nothing may be refused by the policy."""
-    context = new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on(
-        "console",
-        lambda message: (
-            faults.append(message.text)
-            if message.type == "error" and "status of 4" not in message.text
-            else None
-        ),
-    )
-    page.on(
-        "request",
-        lambda request: (
-            None if request.url.startswith(address) else faults.append(f"elsewhere: {request.url}")
-        ),
-    )
-    page.goto(address)
-    page.wait_for_selector("#model option", state="attached")
-    yield page
-    context.close()
-    assert faults == []
+def page(open_page, address):
+    return open_page(address, "#model option")
 
 
 @pytest.fixture(scope="session")
-def shots():
-    """A folder for screenshots, if PAGE_SHOTS names one."""
+def shoot():
+    """Makes a screenshot of a page, if PAGE_SHOTS names a folder for them."""
     folder = os.environ.get("PAGE_SHOTS")
-    return Path(folder) if folder else None
+
+    def shot(page, name):
+        if folder:
+            page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+
+    return shot
+
+
+@pytest.fixture(scope="session")
+def drag():
+    """Drags the mouse over words from one to another, by their numbers."""
+
+    def dragged(page, words, first, last):
+        begin, end = words.nth(first).bounding_box(), words.nth(last).bounding_box()
+        page.mouse.move(begin["x"] + 3, begin["y"] + 8)
+        page.mouse.down()
+        page.mouse.move(end["x"] + 3, end["y"] + 8, steps=6)
+        page.mouse.up()
+
+    return dragged

@@ -54,12 +54,6 @@ def work(opened, page):
     return opened[0]
 
 
-def shoot(page, shots, name):
-    if shots:
-        shots.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=str(shots / f"annotate-{name}.png"), full_page=True)
-
-
 def shown(page):
     return "".join(page.locator("#result .word").all_inner_texts())
 
@@ -67,8 +61,8 @@ def shown(page):
 def number(work, page):
     """The number of the text that is shown."""
     texts = work.store.texts(work.store.lengths())
-    (found,) = [t.number for t in texts if "".join(t.tokens.words) == shown(page)]
-    return found
+    (number,) = [t.number for t in texts if "".join(t.tokens.words) == shown(page)]
+    return number
 
 
 def decided(work, page, annotator="ann"):
@@ -79,12 +73,12 @@ def saved(page):
     expect(page.locator("#status")).to_have_text("Saved.")
 
 
-def test_a_suggestion_is_accepted_and_rejected_by_mouse(page, work, shots):
-    shoot(page, shots, "wide")
+def test_a_suggestion_is_accepted_and_rejected_by_mouse(page, work, shoot):
+    shoot(page, "annotate-wide")
     assert "%" in page.locator(".span .name").first.inner_text()
     assert page.locator(".span.required").count() == 0
     page.locator(".span").first.click(position={"x": 5, "y": 8})
-    shoot(page, shots, "menu")
+    shoot(page, "annotate-menu")
     page.get_by_role("button", name="Right:").click()
     saved(page)
     assert page.locator(".span.required").count() == 1
@@ -93,27 +87,22 @@ def test_a_suggestion_is_accepted_and_rejected_by_mouse(page, work, shots):
     page.get_by_role("button", name=f"Wrong: not {label}").click()
     page.wait_for_selector(".chips button")
     assert decided(work, page) == Decided((), ((start, end, label),))
-    shoot(page, shots, "rejected")
+    shoot(page, "annotate-rejected")
     page.click(".chips button")
     page.wait_for_selector(".chips button", state="detached")
     assert decided(work, page) == Decided()
     assert "0 of 3 texts done" in page.inner_text("#counts")
 
 
-def test_a_span_is_made_by_dragging_and_corrected_to_another_label_and_bounds(page, work):
-    def drag(first, last, label):
-        nodes = page.locator("#result .word")
-        one, other = nodes.nth(first).bounding_box(), nodes.nth(last).bounding_box()
-        page.mouse.move(one["x"] + 3, one["y"] + 8)
-        page.mouse.down()
-        page.mouse.move(other["x"] + 3, other["y"] + 8, steps=6)
-        page.mouse.up()
+def test_a_span_is_made_by_dragging_and_corrected_to_another_label_and_bounds(page, work, drag):
+    def label_by_dragging(first, last, label):
+        drag(page, page.locator("#result .word"), first, last)
         page.locator("#menu").get_by_role("button", name=label, exact=True).click()
         expect(page.locator(".span.required .name")).to_contain_text(f"{label} 100%")
 
-    drag(0, 2, "ORG")
+    label_by_dragging(0, 2, "ORG")
     assert decided(work, page).accepted == ((0, 3, "ORG"),)
-    drag(0, 1, "PER")
+    label_by_dragging(0, 1, "PER")
     assert decided(work, page).accepted == ((0, 2, "PER"),)
     page.locator(".span.required").click(position={"x": 5, "y": 8})
     page.locator("#menu").get_by_role("button", name="LOC", exact=True).click()
@@ -146,22 +135,22 @@ def test_an_export_is_downloaded(page, work, tmp_path):
     assert [token.ent_iob_ for token in doc][:3] == ["", "O", ""]
 
 
-def test_right_as_shown_saves_all_suggestions_and_shows_the_next_text(page, work, shots):
+def test_right_as_shown_saves_all_suggestions_and_shows_the_next_text(page, work, shoot):
     first = number(work, page)
     spans = page.locator(".span").count()
     before = shown(page)
     page.get_by_role("button", name="Right as shown").click()
     expect(page.locator("#status")).to_have_text("Saved. The next text:")
-    found = work.store.decided(first, "ann", "ner")
-    assert len(found.accepted) == spans
-    assert found.covers(work.store.lengths()[first])
+    saved_decisions = work.store.decided(first, "ann", "ner")
+    assert len(saved_decisions.accepted) == spans
+    assert saved_decisions.covers(work.store.lengths()[first])
     assert shown(page) != before
     page.get_by_role("button", name="Nothing else here").click()
     expect(page.locator("#status")).to_have_text("Saved. The next text:")
     expect(page.locator("#counts")).to_contain_text("2 of 3 texts done")
     page.get_by_role("button", name="Right as shown").click()
     expect(page.locator("#result")).to_have_text("All texts are done.")
-    shoot(page, shots, "done")
+    shoot(page, "annotate-done")
     page.click("#undo")
     page.wait_for_selector("#result .word")
     expect(page.locator("#counts")).to_contain_text("2 of 3 texts done")
@@ -221,15 +210,13 @@ def test_keys_in_the_field_of_the_name_are_letters(page, work):
     assert page.input_value("#annotator") == "dusny"
 
 
-def test_a_browser_that_goes_away_loses_nothing(page, work, opened, new_context):
+def test_a_browser_that_goes_away_loses_nothing(page, work, opened, open_page):
     text = number(work, page)
     page.locator(".span").first.press("y")
     saved(page)
     accepted = decided(work, page).accepted
     page.goto("about:blank")
-    other = new_context().new_page()
-    other.goto(f"{opened[1]}/annotate")
-    other.wait_for_selector("#result .word")
+    other = open_page(f"{opened[1]}/annotate", "#result .word")
     expect(other.locator("#counts")).to_contain_text("1 decision ")
     assert work.store.decided(text, "ann", "ner").accepted == accepted
     other.evaluate(
@@ -281,14 +268,14 @@ class TestManySentences:
     def lines(self):
         return ["Ada met Evans in Bath . " * 3]
 
-    def test_each_sentence_is_completed_by_itself(self, page, work, shots):
+    def test_each_sentence_is_completed_by_itself(self, page, work, shoot):
         boxes = page.locator("#result article")
         expect(boxes).to_have_count(3)
         boxes.nth(1).get_by_role("button", name="Nothing else here").click()
         saved(page)
         assert "done" in boxes.nth(1).get_attribute("class")
         assert decided(work, page).tokens == set(range(6, 12))
-        shoot(page, shots, "sentences")
+        shoot(page, "annotate-sentences")
         boxes.nth(1).get_by_role("button", name="Undecided again").click()
         expect(boxes.nth(1).get_by_role("button", name="Right as shown")).to_be_visible()
         assert decided(work, page) == Decided()
@@ -310,7 +297,7 @@ class TestShapes:
         [("narrow", 360, "light"), ("dark", 1280, "dark"), ("narrow-dark-rtl", 360, "dark")],
     )
     def test_the_page_fits_narrow_dark_and_right_to_left(
-        self, page, work, shots, name, width, scheme
+        self, page, work, shoot, name, width, scheme
     ):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 800})
@@ -328,7 +315,7 @@ class TestShapes:
                 page.evaluate("getComputedStyle(document.querySelector('.words')).direction")
                 == "rtl"
             )
-        shoot(page, shots, name)
+        shoot(page, f"annotate-{name}")
 
 
 class TestTeach:
@@ -348,23 +335,21 @@ class TestTeach:
         return TEXTS
 
     def test_teach_trains_in_the_background_and_puts_the_model_in_place(
-        self, page, work, shots, tmp_path
+        self, page, work, shoot, tmp_path
     ):
-        page.click("#teach")
-        expect(page.locator("#taught")).to_contain_text("Teach failed, and nothing changed")
         shown_first = number(work, page)
-        decide_all(work.store, skip=lambda one: one == shown_first)
+        decide_all(work.store, skip=lambda text: text == shown_first)
         page.click("#teach")
         expect(page.locator("#taught")).to_contain_text("Teach: pass")
         expect(page.locator("#teach")).to_be_disabled()
-        shoot(page, shots, "teaching")
+        shoot(page, "annotate-teaching")
         page.locator("#result .word").first.click()
         page.locator("#menu").get_by_role("button", name="Nothing here").click()
         saved(page)
         assert number(work, page) == shown_first
         expect(page.locator("#taught")).to_contain_text("The new model is in use")
         expect(page.locator("#teach")).to_be_enabled()
-        expect(page.locator("#status")).to_have_text("")  # what the new model thinks is shown
-        shoot(page, shots, "taught")
+        expect(page.locator("#status")).to_have_text("")  # the analysis of the new model is shown
+        shoot(page, "annotate-taught")
         assert number(work, page) == shown_first
         assert (tmp_path / "names-model" / "meta.json").exists()

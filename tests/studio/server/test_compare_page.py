@@ -53,50 +53,26 @@ def server(nlps, gold):
 
 
 @pytest.fixture
-def open_page(new_context):
-    """Opens an address in a page on which nothing may fail or come from elsewhere."""
-    contexts, faults = [], []
+def open_report(open_page):
+    """Opens the address of a comparison, or writes a report to a file and opens it."""
 
-    def opened(address, **settings):
-        contexts.append(new_context(viewport={"width": 1280, "height": 900}, **settings))
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
-        page.on(
-            "request", lambda r: None if r.url.startswith(address[:16]) else faults.append(r.url)
-        )
-        page.goto(address)
-        page.wait_for_selector("article.error")
-        return page
+    def opened(report, tmp_path=None, **settings):
+        if tmp_path:
+            path = tmp_path / "report.html"
+            path.write_text(comparison_page(report), encoding="utf8")
+            report = path.as_uri()
+        return open_page(report, "article.error", **settings)
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert faults == []
+    return opened
 
 
-@pytest.fixture(params=["server", "file"])
-def address(request, tmp_path):
-    """Where the comparison is: on the page of a server, and in a file of its own."""
-    if request.param == "server":
-        return f"{request.getfixturevalue('server')}/compare"
-    path = tmp_path / "report.html"
-    path.write_text(comparison_page(request.getfixturevalue("report")), encoding="utf8")
-    return path.as_uri()
-
-
-def shoot(page, shots, name):
-    if shots:
-        shots.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=str(shots / f"compare-{name}.png"), full_page=True)
-
-
-def found(page):
+def count(page):
     return int(page.inner_text("#found").split()[0].replace(",", ""))
 
 
-def test_scores_figures_and_errors_are_shown(open_page, address, report, shots):
-    page = open_page(address)
+@pytest.mark.parametrize("where", ["server", "file"])
+def test_scores_figures_and_errors_are_shown(open_report, server, report, tmp_path, shoot, where):
+    page = open_report(f"{server}/compare") if where == "server" else open_report(report, tmp_path)
     titles = page.locator("h2").all_inner_texts()
     assert titles[:3] == ["Scores", "Confusion", "Calibration"]
     cells = page.locator(".scores tbody tr").first.locator("td").all_inner_texts()
@@ -104,15 +80,15 @@ def test_scores_figures_and_errors_are_shown(open_page, address, report, shots):
     assert [cells[i] for i in (1, 2, 3, 5, 6, 7)] == [f"{100 * value:.2f}" for value in values]
     assert page.locator("svg.plot").count() == 3  # calibration of one model, lengths, seen
     assert page.locator("svg circle.m0").count() > 0
-    assert found(page) == len(report["errors"])
-    shoot(page, shots, "wide")
+    assert count(page) == len(report["errors"])
+    shoot(page, "compare-wide")
 
 
-def test_errors_are_filtered_and_sorted_by_how_sure_the_model_was(open_page, address, report):
-    page = open_page(address)
+def test_errors_are_filtered_and_sorted_by_how_sure_the_model_was(open_report, report, tmp_path):
+    page = open_report(report, tmp_path)
     page.select_option("#who", "is0")
     own = [error for error in report["errors"] if error["wrong"][0]]
-    assert found(page) == len(own) > 3
+    assert count(page) == len(own) > 3
     order = [f"Sentence {e['sentence'] + 1}" for e in sorted(own, key=lambda e: -e["sure"][0])]
     boxes = page.locator("article.error")
     assert [boxes.nth(i).get_attribute("aria-label") for i in range(len(order))] == order
@@ -122,15 +98,17 @@ def test_errors_are_filtered_and_sorted_by_how_sure_the_model_was(open_page, add
     page.select_option("#kind", "missed")
     alone = [e for e in report["errors"] if e["wrong"] == [False, True]]
     missed = [e for e in alone if e["kinds"][1] == "missed"]
-    assert found(page) == len(missed) > 0
+    assert count(page) == len(missed) > 0
     page.select_option("#type", "LOC")
-    assert found(page) == sum(e["gold"][2] == "LOC" for e in missed) > 0
+    assert count(page) == sum(e["gold"][2] == "LOC" for e in missed) > 0
     page.fill("#find", "no such word")
-    assert found(page) == boxes.count() == 0
+    assert count(page) == boxes.count() == 0
 
 
-def test_an_error_has_its_sentence_and_the_probabilities_of_both_spans(open_page, address, report):
-    page = open_page(address)
+def test_an_error_has_its_sentence_and_the_probabilities_of_both_spans(
+    open_report, report, tmp_path
+):
+    page = open_report(report, tmp_path)
     page.select_option("#order", "text")
     error = report["errors"][0]
     box = page.locator("article.error").first
@@ -139,32 +117,30 @@ def test_an_error_has_its_sentence_and_the_probabilities_of_both_spans(open_page
     assert box.locator(".line").count() == 3
     rows = box.locator(".posteriors tbody tr")
     assert rows.count() == len(error["units"])
-    shown = [
-        float(one) for one in rows.locator("td.number").evaluate_all("a => a.map(x => x.title)")
-    ]
+    shown = [float(p) for p in rows.locator("td.number").evaluate_all("a => a.map(x => x.title)")]
     assert shown == pytest.approx(error["posteriors"][0], abs=1e-5)
     assert "gold" in rows.first.text_content()
 
 
-def test_html_of_the_corpus_stays_text(open_page, address):
-    page = open_page(address)
+def test_html_of_the_corpus_stays_text(open_report, report, tmp_path):
+    page = open_report(report, tmp_path)
     page.fill("#find", "onerror")
-    assert found(page) >= 1
+    assert count(page) >= 1
     assert page.locator("#errors img, #errors article b:not(.kinds b)").count() == 0
     assert "<img" in page.locator("article.error .words").first.text_content()
     assert page.title() != "bad"
 
 
-def test_the_keyboard_alone_suffices(open_page, address):
-    page = open_page(address)
-    before = found(page)
+def test_the_keyboard_alone_suffices(open_report, report, tmp_path):
+    page = open_report(report, tmp_path)
+    before = count(page)
     for _ in range(40):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.id") == "kind":
             break
     page.keyboard.press("m")  # missed
     assert page.input_value("#kind") == "missed"
-    assert 0 < found(page) < before
+    assert 0 < count(page) < before
     for _ in range(4):
         page.keyboard.press("Tab")
     focus = "document.activeElement.getAttribute('aria-label')"
@@ -179,8 +155,8 @@ def test_the_keyboard_alone_suffices(open_page, address):
 @pytest.mark.parametrize(
     ("name", "width", "scheme"), [("narrow", 360, "light"), ("narrow-dark", 360, "dark")]
 )
-def test_the_page_fits_narrow_and_dark(open_page, address, shots, name, width, scheme):
-    page = open_page(address, color_scheme=scheme)
+def test_the_page_fits_narrow_and_dark(open_report, report, tmp_path, shoot, name, width, scheme):
+    page = open_report(report, tmp_path, color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -188,15 +164,14 @@ def test_the_page_fits_narrow_and_dark(open_page, address, shots, name, width, s
     page.fill("#find", "ليدز")
     line = page.locator("article.error .words").first
     assert line.evaluate("node => getComputedStyle(node).direction") == "rtl"
-    shoot(page, shots, name)
+    shoot(page, f"compare-{name}")
 
 
-def test_thousands_of_errors_become_rows_where_they_are_seen(open_page, report, tmp_path):
+def test_thousands_of_errors_become_rows_where_they_are_seen(open_report, report, tmp_path):
     many = {**report, "errors": report["errors"] * (6000 // len(report["errors"]) + 1)}
-    (tmp_path / "many.html").write_text(comparison_page(many), encoding="utf8")
-    page = open_page((tmp_path / "many.html").as_uri())
+    page = open_report(many, tmp_path)
     boxes = page.locator("article.error")
-    assert found(page) >= 6000
+    assert count(page) >= 6000
     first = boxes.count()
     assert first <= 200
     boxes.nth(first - 1).scroll_into_view_if_needed()
@@ -205,30 +180,27 @@ def test_thousands_of_errors_become_rows_where_they_are_seen(open_page, report, 
     assert page.evaluate(DOWN_FROM_THE_LAST) > 0
 
 
-def test_the_view_is_linked_and_the_report_can_be_saved(open_page, server, tmp_path):
-    page = open_page(f"{server}/compare")
+def test_the_view_is_linked_and_the_report_can_be_saved(open_report, server, tmp_path):
+    page = open_report(f"{server}/compare")
     assert page.locator("#views [aria-current]").inner_text() == "Compare"
     with page.expect_download() as download:
         page.click("#save")
     download.value.save_as(tmp_path / "saved.html")
-    saved = open_page((tmp_path / "saved.html").as_uri())
-    assert found(saved) == found(page)
+    saved = open_report((tmp_path / "saved.html").as_uri())
+    assert count(saved) == count(page)
 
 
-def test_an_error_of_the_server_is_told(new_context, server):
-    context = new_context()
-    page = context.new_page()
+def test_an_error_of_the_server_is_shown(open_page, server):
+    page = open_page(server, "#model option")
     page.route("**/api/compare", lambda r: r.fulfill(status=422, json={"detail": "crf: no"}))
     page.goto(f"{server}/compare")
     expect(page.locator("#error")).to_have_text("crf: no")
-    context.close()
 
 
-def test_one_model_without_probabilities_is_shown_as_well(open_page, gold, tmp_path):
+def test_one_model_without_probabilities_is_shown_as_well(open_report, gold, tmp_path):
     report = compared({"rules": rules(RULES)}, gold)
-    (tmp_path / "one.html").write_text(comparison_page(report), encoding="utf8")
-    page = open_page((tmp_path / "one.html").as_uri())
+    page = open_report(report, tmp_path)
     assert "no probabilities" in page.inner_text("#comparison")
     assert "no training data was given" in page.inner_text("#comparison")
     assert page.locator("#who").count() == page.locator(".posteriors").count() == 0
-    assert found(page) == len(report["errors"])
+    assert count(page) == len(report["errors"])

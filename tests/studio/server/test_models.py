@@ -75,22 +75,22 @@ def set_required(doc):
 def nodes(tree):
     """The constituents of a nested tree, and its first and last token."""
     label, probability, children = tree
-    found, ends = [], []
+    nested, ends = [], []
     for child in children:
         if isinstance(child, int):
             ends += [child, child + 1]
         else:
             below, first, last = nodes(child)
-            found += below
+            nested += below
             ends += [first, last]
     start, end = ends[0], ends[-1]
-    return [(start, end, label, probability), *found], start, end
+    return [(start, end, label, probability), *nested], start, end
 
 
 def on_the_page(nlp):
     answer = ServedModel("m", nlp).analyse(TEXT, [], None, k=2)
     assert answer["count"] == 2
-    trees = [one["components"]["parser"]["trees"][0]["tree"] for one in answer["sentences"]]
+    trees = [s["components"]["parser"]["trees"][0]["tree"] for s in answer["sentences"]]
     return sorted(node for tree in trees for node in nodes(tree)[0])
 
 
@@ -136,9 +136,9 @@ def test_constituents_on_a_doc_are_evidence(settings):
     nlp = random_parser(**settings, **EXACT)
     nlp.add_pipe("test_constituents", first=True)
     nlp.add_pipe("test_required", first=True)
-    found = {node[:3] for node in assert_same(nlp)}
-    assert (1, 4, "NP") in found
-    assert not settings or (7, 9, "VP") in found
+    constituents = {node[:3] for node in assert_same(nlp)}
+    assert (1, 4, "NP") in constituents
+    assert not settings or (7, 9, "VP") in constituents
 
 
 def test_a_parser_reads_what_an_earlier_parser_has_written():
@@ -178,8 +178,8 @@ def test_components_that_get_other_sentences_share_a_page():
     assert [node[:3] for node in shown] == sorted((s.start, s.end, s.label_) for s in group)
     ranked = nlp.get_pipe("parser").kbest(doc, 3)
     best = sorted((a + b for a, _ in ranked[0] for b, _ in ranked[1]), reverse=True)[:3]
-    found = [math.log(tree["probability"]) for tree in answers["parser"]["trees"]]
-    assert found == pytest.approx(best, abs=1e-3)
+    logs = [math.log(tree["probability"]) for tree in answers["parser"]["trees"]]
+    assert logs == pytest.approx(best, abs=1e-3)
 
     whole = nlp.make_doc(TEXT)
     parted = set_boundaries(nlp.make_doc(TEXT))
@@ -246,9 +246,9 @@ def test_attention_over_several_sentences_of_a_component_is_within_each():
     nlp.add_pipe("test_boundaries")
     nlp.add_pipe("ner", name="psa", source=random_nlp())
     (row, *_) = ServedModel("m", nlp).attention(TEXT, 0)["components"]["psa"]
-    found = numpy.array(row["attention"])
-    assert found.shape == (13, 13) and len(row["gate"]) == 13
-    assert not found[:6, 6:].any() and not found[6:, :6].any()
+    weights = numpy.array(row["attention"])
+    assert weights.shape == (13, 13) and len(row["gate"]) == 13
+    assert not weights[:6, 6:].any() and not weights[6:, :6].any()
     (layer, *_) = inspect(nlp.get_pipe("psa"), [set_boundaries(nlp.make_doc(TEXT))])[1].layers
-    assert numpy.allclose(found[6:, 6:], layer.attention, atol=1e-3)
+    assert numpy.allclose(weights[6:, 6:], layer.attention, atol=1e-3)
     assert row["gate"][6:] == pytest.approx(layer.gate.mean(1).tolist())

@@ -228,7 +228,7 @@ async function begin() {
     state.labels = about.labels;
     at("annotator").value = about.annotator;
     at("digits").replaceChildren(...about.labels.slice(0, 9).flatMap((label, i) => [make("kbd", {}, `${i + 1}`), ` (${label}) `]));
-    at("whose").replaceChildren(make("option", { value: "" }, "all who agree"),
+    at("whose").replaceChildren(make("option", { value: "" }, "all annotators, where they agree"),
       ...about.annotators.map((one) => make("option", {}, one)));
     links();
     count(about.counts);

@@ -1,4 +1,4 @@
-// The view "Analyse": a text, what the model finds in it, and evidence by clicks.
+// The view "Analyse": a text, its analyses by the model, and evidence by clicks.
 
 import { ask } from "./api.js";
 import { heatMap } from "./attention.js";
@@ -54,6 +54,10 @@ function enter(sentence) {
 
 async function analyse() {
   fail(null);
+  if (!at("text").value.trim()) {
+    at("status").textContent = "The text is empty: paste or type one.";
+    return;
+  }
   state.text = at("text").value;
   state.evidence = [];
   at("status").textContent = "…";
@@ -180,8 +184,8 @@ function chain(entry, component, answer) {
   const rows = [best, ...others].map(({ probability, items }) => make("tr", {},
     make("td", { class: "number" }, percent(probability)),
     make("td", { dir: "auto" }, items.map(([s, e, label]) => `${textOf(entry, s, e)} (${label})`).join(", ") || "nothing")));
-  const facts = `Best of all: ${percent(best.probability)} · entropy ${answer.entropy.toFixed(2)} nats`
-    + (answer.evidence < 1 - 1e-9 ? ` · the evidence had ${percent(answer.evidence)}` : "");
+  const facts = `Probability of the best analysis: ${percent(best.probability)} · entropy ${(answer.entropy / Math.LN2).toFixed(2)} bits`
+    + (answer.evidence < 1 - 1e-9 ? ` · probability of the evidence before: ${percent(answer.evidence)}` : "");
   const found = [words(view), make("details", {}, make("summary", {}, facts), make("table", {}, ...rows))];
   if (answer.sets) found.push(sets(entry, component, answer.sets));
   return found;
@@ -239,9 +243,12 @@ at("form").addEventListener("submit", (event) => { event.preventDefault(); analy
 at("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); analyse(); }
 });
+at("example").addEventListener("click", () => { at("text").value = model().example; analyse(); });
+at("model").addEventListener("change", () => { at("example").hidden = !model().example; });
 for (const id of ["model", "k"]) at(id).addEventListener("change", () => { if (state.text) analyse(); });
 ask("/api/models").then((answer) => {
   state.models = answer.models;
   showViews(answer.views);
   at("model").append(...answer.models.map((one) => make("option", {}, one.name)));
+  at("example").hidden = !model().example;
 }).catch(fail);

@@ -1,4 +1,4 @@
-// What a word attends to in each layer, as a heat map over the sentence.
+// The words that a word attends to in each layer, as a heat map over the sentence.
 
 import { make } from "./dom.js";
 
@@ -16,5 +16,5 @@ export function heatMap(answer, tokens, word) {
     parts.push(make("table", {}, ...rows));
   }
   return make("div", { class: "heat" }, make("p", { class: "hint" },
-    `What “${tokens[word][0]}” attends to (the most is the darkest)`), ...parts);
+    `Attention of “${tokens[word][0]}”: the darker a word, the greater its weight`), ...parts);
 }

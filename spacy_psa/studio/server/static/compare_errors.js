@@ -13,7 +13,7 @@ export function errorBrowser(data) {
     return [make("label", {}, label, field), field];
   };
   const who = names.length < 2 ? [["any", names[0]]] : [["any", "either model"], ["both", "both models"],
-    ...names.flatMap((name, i) => [[`is${i}`, name], [`only${i}`, `${name} alone`]])];
+    ...names.flatMap((name, i) => [[`is${i}`, name], [`only${i}`, `only ${name}`]])];
   const [whoLabel, whoField] = select("who", "Who is wrong", who);
   const [kindLabel, kindField] = select("kind", "Kind", [["", "all kinds"], ...data.kinds.map((kind) => [kind, kind])]);
   const [typeLabel, typeField] = select("type", "Type", [["", "all types"], ...data.labels.map((label) => [label, label])]);
@@ -25,7 +25,7 @@ export function errorBrowser(data) {
   let chosen = [];
   let shown = 0;
 
-  // The models whose errors count, under the present choice; none if the case does not.
+  // The models whose errors count under the present choice; none if the case does not count.
   function counted(error) {
     const { value } = whoField;
     const wrong = names.map((_, i) => i).filter((i) => error.wrong[i]);
@@ -129,7 +129,7 @@ function posteriorTable(data, error, sentence) {
   const owners = (unit) => [["gold", error.gold], ...data.models.map((model, i) => [model.name, error.found[i]])]
     .filter(([, own]) => own && same(own, unit)).map(([name]) => name).join(", ");
   return make("table", { class: "posteriors" },
-    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "probability of"), make("th", { scope: "col" }, "who says so"),
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "probability of"), make("th", { scope: "col" }, "found by"),
       ...models.map((i) => make("th", { scope: "col" }, key(i), data.models[i].name)))),
     make("tbody", {}, ...error.units.map((unit, j) => make("tr", {},
       make("td", { dir: "auto" }, `${textOf(sentence.tokens.slice(unit[0], unit[1]))} (${unit[2]})`),

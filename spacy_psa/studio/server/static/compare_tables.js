@@ -53,7 +53,7 @@ export function confusionTable({ rows, moved }, labels) {
   const top = Math.max(1, ...rows.map((row, i) => row[i]));
   const cell = (count, i, j) => make("td", {
     class: i === j ? "most" : "wrong", "--a": 0.6 * (i === j ? count / top : count / most),
-    title: moved[i][j] ? `${moved[i][j]} of them with other bounds` : undefined,
+    title: moved[i][j] ? `${moved[i][j]} of them with different bounds` : undefined,
   }, count ? count.toLocaleString("en") : "");
   return scrolled(make("table", { class: "counts" },
     make("thead", {}, make("tr", {}, make("th", {}, "gold, predicted"),

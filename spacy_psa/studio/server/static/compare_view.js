@@ -7,11 +7,11 @@ import { make } from "./dom.js";
 
 const number = (value) => value.toLocaleString("en");
 const part = (title, ...content) => make("section", { "aria-label": title }, make("h2", {}, title), ...content);
-const beside = (...content) => make("div", { class: "figures" }, ...content);
+const figures = (...content) => make("div", { class: "figures" }, ...content);
 const named = (data, model, ...content) => make("div", {}, make("h3", {}, key(model), data.models[model].name), ...content);
 const note = (text) => make("p", { class: "hint" }, text);
 const folded = (title, table) => make("details", {}, make("summary", {}, title), table);
-const SEEN = "First those that the training data has with this type; of the others, those whose words it all has, and those with a word that it has not.";
+const SEEN = "Three groups: units that the training data has with this type; other units all of whose words it has; units with a new word.";
 
 export function showComparison(root, data) {
   const { gold, models, units } = data;
@@ -20,10 +20,10 @@ export function showComparison(root, data) {
     make("p", {}, `${of} on ${gold.path}: ${number(gold.units)} gold ${units} in ${number(gold.sentences)} sentences, ${number(gold.tokens)} words.`),
     part("Scores", scoreTable(data), significance(data),
       note("Percent. Intervals are 95% bootstrap intervals over sentences."), folded("Intervals of P and R", intervalTable(data))),
-    part("Confusion", beside(...data.confusion.map((one, i) => named(data, i, confusionTable(one, data.labels)))),
-      note("Units that overlap are counted as a pair, also with other bounds.")),
-    part("Calibration", beside(...data.calibration.map((one, i) => named(data, i, ...calibration(one, i)))),
-      note("The share of right ones against the probability; on the broken line, probabilities can be believed. The low bars say how many there are, on a log scale.")),
+    part("Confusion", figures(...data.confusion.map((one, i) => named(data, i, confusionTable(one, data.labels)))),
+      note("Overlapping units count as a pair, even if their bounds differ.")),
+    part("Calibration", figures(...data.calibration.map((one, i) => named(data, i, ...calibration(one, i)))),
+      note("How many of the predicted units are right, by their probability; on the broken line, probabilities are calibrated. The low bars show the number of units, on a log scale.")),
     part("F1 by the length of sentences", ...counts(data, data.lengths, "tokens", (row) => `, ${number(row.sentences)} sentences`)),
     part("F1 by words seen in training", ...(data.seen ? [...counts(data, data.seen, "words", () => ""), note(SEEN)]
       : [note("Left out: no training data was given (--train).")])),

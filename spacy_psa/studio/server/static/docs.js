@@ -1,4 +1,4 @@
-// The page of the interface, from openapi.json.
+// The page of the HTTP API, from openapi.json.
 
 import { ask } from "./api.js";
 import { make } from "./dom.js";
