@@ -1,12 +1,17 @@
 """Commands of `spacy-psa`, in this process."""
 
 from collections.abc import Callable
+from functools import cache
 
+from typer import testing
 from typer.testing import CliRunner, Result
 
 from spacy_psa.app import app
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.errors import InputError
+
+# Otherwise, Typer builds all commands of an app again for each one that runs.
+testing._get_command = cache(testing._get_command)
 
 
 def command(*name: str) -> Callable[..., Result]:
