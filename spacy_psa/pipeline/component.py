@@ -1,59 +1,86 @@
-"""The base class of all components: labels, weights, training steps, streams and saving."""
+"""The base class of all components: labels, weights, training, streams, queries and saving."""
 
 import multiprocessing
 import reprlib
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
+import numpy
 import torch
+from numpy.typing import NDArray
 from spacy.errors import Errors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
 from thinc.types import Floats2d
+from torch import Tensor
 
+from spacy_psa.bridge.layers import join_rows
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, check_amounts, naming
-from spacy_psa.pipeline.kept_settings import CHANGED, KeptSettings
+from spacy_psa.pipeline.analyses import DocAnalyses, Ranked
+from spacy_psa.pipeline.evidence import (
+    NOTHING,
+    OUTSIDE,
+    Asked,
+    Evidence,
+    Labels,
+    check_groups,
+    read_evidence,
+)
 from spacy_psa.pipeline.not_finite import check_scores
-from spacy_psa.sentences import document_batches, sentence_bounds
+from spacy_psa.pipeline.settings import Setting, check_switch, joined_signature
+from spacy_psa.sentences import Bounds, document_batches, sentence_bounds
 
 INIT_SAMPLE = 10  # docs that show the model its widths
+CHANGED = "changed"
 Self = TypeVar("Self", bound="StructuredPipe")
 
 
-class StructuredPipe(KeptSettings, TrainablePipe, ABC):
+class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     """Base class of the components whose model scores a structured distribution.
 
-    A subclass counts the scores (`outputs`), finds labels in gold docs (`find_labels`), predicts
-    (`predict`), writes to docs (`set_annotations`) and compares scores with gold docs
-    (`get_loss`).
+    A subclass finds labels in gold docs (`_find_labels`), predicts (`predict`), writes to docs
+    (`set_annotations`), compares scores with gold docs (`get_loss`) and answers questions about
+    docs (`analyses`).
 
     Args:
         vocab: the vocabulary of the pipeline.
-        model: Model[List[Doc], List[Floats2d]] that gives one array for each sentence.
+        model: Model[List[Doc], List[Floats2d]] with one array for each sentence.
         name: the name of the component in the pipeline.
+        max_grad_norm: the largest joint L2 norm of the gradients of this component in an update
+            (Wei2020 section 5.2: 5.0); 0 for no limit. The gradients of a shared tok2vec or
+            transformer before it are not counted.
+        confidence: whether predictions are written with their probabilities.
+        overwrite: True to ignore and replace the annotation that is on a doc; False to use it as
+            evidence.
+        required_spans_key: the key of `doc.spans` with spans that predictions must have; None for
+            no such spans. A span without label may have any.
+        forbidden_spans_key: the key of `doc.spans` with spans that predictions must not have; None
+            for no such spans. A span without label is forbidden with all labels.
         scorer: called with the examples in `score`; None for no scores.
-        max_grad_norm: largest joint L2 norm of the gradients of this component in an update; 0 for
-            no limit. Gradients of a shared tok2vec or transformer before it are not counted.
-
-    Examples:
-        >>> import spacy
-        >>> tagger = spacy.blank("en").add_pipe("crf_tagger")
-        >>> isinstance(tagger, StructuredPipe)
-        True
-        >>> tagger.add_label("NOUN"), tagger.add_label("NOUN")
-        (1, 0)
-        >>> tagger.labels
-        ('NOUN',)
     """
+
+    max_grad_norm = Setting(
+        lambda name, value: check_amounts("take 0 for no limit, or more", **{name: value}),
+        "The largest joint L2 norm of the gradients of an update; 0 for no limit.",
+    )
+    confidence = Setting(check_switch, "Whether predictions are written with their probabilities.")
+    overwrite = Setting(
+        check_switch, "Whether annotation on a doc is ignored instead of used as evidence."
+    )
+    derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = joined_signature(cls)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -61,50 +88,28 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         model: Model,
         name: str,
         *,
-        scorer: Callable | None,
-        max_grad_norm: float,
+        max_grad_norm: float = 5.0,
+        confidence: bool = False,
+        overwrite: bool = False,
+        required_spans_key: str | None = None,
+        forbidden_spans_key: str | None = None,
+        scorer: Callable | None = None,
     ):
         self.vocab = vocab
         self.model = model
         self.name = name
         self.scorer = scorer
-        self.max_grad_norm = max_grad_norm
         self.cfg: dict[str, Any] = {"labels": []}
+        with naming(name):
+            check_groups(required_spans_key, forbidden_spans_key)
+        self.max_grad_norm = max_grad_norm
+        self.confidence = confidence
+        self.overwrite = overwrite
+        self.required_spans_key = required_spans_key
+        self.forbidden_spans_key = forbidden_spans_key
 
-    @property
-    def max_grad_norm(self) -> float:
-        """The largest joint L2 norm of the gradients of an update; 0 for no limit.
-
-        Raises:
-            InputError: if it is set to something that is no number, or below 0.
-        """
-        return self._max_grad_norm
-
-    @max_grad_norm.setter
-    def max_grad_norm(self, value: float) -> None:
-        with naming(self.name):
-            check_amounts("take 0 for no limit, or more", max_grad_norm=value)
-        self._max_grad_norm = value
-
-    def check_beside(self, others: Iterable[Any]) -> None:
-        """Warn if this component and another one of its pipeline write to the same place.
-
-        Args:
-            others: the components that the pipeline has already.
-        """
-
-    @property
-    @abstractmethod
-    def outputs(self) -> int:
-        """The number of labels or tags that the model scores, its dimension nO."""
-
-    @abstractmethod
-    def find_labels(self, examples: Iterable[Example]) -> list[str]:
-        """Find the labels in the examples' reference docs.
-
-        Returns:
-            The labels in the order of their numbers.
-        """
+    def _check_others(self, others: Iterable[Any]) -> None:
+        """Warn if this component and another one of its pipeline write to the same place."""
 
     # Labels
 
@@ -115,8 +120,17 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
 
     @property
     def label_data(self) -> list[str]:
-        """The labels as `spacy init labels` writes them and `initialize` takes them."""
+        """The labels as `spacy init labels` writes them and `initialize` reads them."""
         return list(self.labels)
+
+    @property
+    @abstractmethod
+    def _outputs(self) -> int:
+        """The number of labels or tags that the model scores, its dimension nO."""
+
+    @abstractmethod
+    def _find_labels(self, examples: Iterable[Example]) -> list[str]:
+        """Find the labels in the reference docs, in the order of their numbers."""
 
     def add_label(self, label: str) -> int:
         """Add a label, also to a trained component, where it is improbable until it is learned.
@@ -126,15 +140,15 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
 
         Raises:
             InputError: if the label is empty.
-            ValueError: if the label is not a string, or if the model is initialized and cannot take
+            ValueError: if the label is not a string, or if the model is initialized and cannot have
                 more labels.
         """
         if not isinstance(label, str):
             raise ValueError(Errors.E187)
         if not label:
             raise InputError(
-                f"{self.name}: '' is no label: every label, and every span of the training data, "
-                "needs a name"
+                f"{self.name}: '' is not a label: every label, and every span of the training "
+                "data, needs a name"
             )
         if label in self.labels:
             return 0
@@ -142,19 +156,19 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         self.vocab.strings.add(label)
         if self.model.has_dim("nO"):
             try:
-                self.widen_model()
+                self._widen_model()
             except Exception:
                 self.cfg["labels"].pop()
                 raise
         return 1
 
-    def widen_model(self) -> None:
-        """Let the trained model score a label that was added; it is improbable until learned.
+    @abstractmethod
+    def _widen_model(self) -> None:
+        """Let the trained model score a label that was added.
 
         Raises:
-            ValueError: if the model cannot take labels after its initialization.
+            ValueError: if the model cannot have more labels after its initialization.
         """
-        raise ValueError(Errors.E922.format(name=self.name, nO=self.model.get_dim("nO")))
 
     def initialize(
         self,
@@ -166,49 +180,44 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         """Fix the labels and make the weights.
 
         Args:
-            get_examples: gives the training examples.
+            get_examples: returns the training examples.
             nlp: the pipeline, which spaCy passes; it is not used.
             labels: a list of labels; None to find them in the examples.
 
         Raises:
-            InputError: if there is no label, or `labels` is no list of labels.
+            InputError: if there is no label, or `labels` is not a list of labels.
             ValueError: if the examples have no token.
         """
         # Not typed as Iterable[str]: spaCy would turn a string in a config into its letters.
         self._check_list("labels", labels)
         validate_get_examples(get_examples, f"{type(self).__name__}.initialize")
-        found = self.find_labels(get_examples()) if labels is None else labels
-        for label in found:
+        for label in self._find_labels(get_examples()) if labels is None else labels:
             self.add_label(label)
         if not self.labels:
             raise InputError(
                 f"{self.name}: there are no labels, because the training data has no annotation "
-                "that this component learns from: check [paths.train], or give "
+                "that this component learns from: check [paths.train], or set "
                 f"[initialize.components.{self.name}.labels]"
             )
-        sample = list(islice(self.samples(get_examples()), INIT_SAMPLE))
+        sample = list(islice(self._samples(get_examples()), INIT_SAMPLE))
         if not sample:
             raise ValueError(Errors.E923.format(name=self.name))
-        self.model.set_dim("nO", self.outputs)
-        self.prepare_model()
+        self.model.set_dim("nO", self._outputs)
+        self._prepare_model()
         self.model.initialize(X=sample)
 
     def _check_list(self, setting: str, names: Any) -> None:
-        """Check that labels or tags for `initialize` are a list, or None.
-
-        Raises:
-            InputError: if they are a string or a mapping.
-        """
+        """Check that labels or tags for `initialize` are a list, or None."""
         if isinstance(names, (str, Mapping)):
             raise InputError(
                 f"{self.name}: {setting} is {reprlib.repr(names)}: give a list of {setting}, as "
                 "`spacy init labels` writes it for this component"
             )
 
-    def prepare_model(self) -> None:
+    def _prepare_model(self) -> None:
         """Tell the model what follows from the labels, before its weights are made."""
 
-    def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
+    def _samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
         """Select the docs that the model can be initialized with."""
         return (eg.predicted for eg in examples if len(eg.predicted))
 
@@ -218,7 +227,7 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         """Annotate a stream of docs.
 
         If a batch fails, its docs are tried one by one, and only the docs that fail themselves go
-        to the error handler. The others are annotated together; if that fails too, one by one.
+        to the error handler. The others are annotated together; if that fails also, one by one.
 
         Args:
             stream: the docs.
@@ -240,7 +249,7 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
                 yield from docs
 
     def _without_failing(self, docs: Iterable[Doc]) -> list[Doc]:
-        """Annotate the docs of a batch that failed, and give those that do not fail themselves."""
+        """Annotate the docs of a batch that failed; return those that do not fail themselves."""
         handle_error = self.get_error_handler()
         good = []
         for doc in docs:
@@ -251,12 +260,12 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
             else:
                 good.append(doc)
         if len(good) > 1:
-            # Docs of one document see each other. If they fail together, what each got alone stays.
+            # Docs of one document see each other. If they fail together, each stays as it is.
             with suppress(Exception):
                 self.set_annotations(good, self.predict(good))
         return good
 
-    def _potentials(self, docs: list[Doc]) -> list[Floats2d]:
+    def _scores(self, docs: list[Doc]) -> list[Floats2d]:
         self._require_weights()
         scores = self.model.predict(docs)
         check_scores(self.name, self.model, scores, docs)
@@ -265,6 +274,118 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
     def _require_weights(self) -> None:
         if not self.model.has_dim("nO"):
             raise ValueError(Errors.E109.format(name=self.name))
+
+    # Queries
+
+    @abstractmethod
+    def analyses(self, docs: Iterable[Doc]) -> list[DocAnalyses]:
+        """Score docs once, for many questions about their analyses.
+
+        Args:
+            docs: the docs; they stay as they are. The evidence on them counts.
+
+        Returns:
+            The analyses of each doc: the best ones, probabilities, entropy and samples, exact.
+            More evidence is added by `given`.
+
+        Raises:
+            InputError: if no analysis of a sentence agrees with the evidence on its doc, or if the
+                model listens to a component that has not seen a doc.
+            ValueError: if the component has no weights.
+        """
+
+    def kbest(self, doc: Doc, k: int) -> Ranked:
+        """Find the k most probable analyses of a doc; see `DocAnalyses.kbest`."""
+        return self.analyses([doc])[0].kbest(k)
+
+    def marginals(self, doc: Doc) -> NDArray[numpy.float64]:
+        """Compute the probability of each label of each token; see `DocAnalyses.marginals`."""
+        return self.analyses([doc])[0].marginals
+
+    def entropy(self, doc: Doc) -> float:
+        """Compute the entropy of the distribution over the analyses of a doc, in nats."""
+        return self.analyses([doc])[0].entropy
+
+    def posterior(self, spans: Iterable[Span]) -> NDArray[numpy.float64]:
+        """Compute P(the span with its label is in the analysis | doc), exactly, given the evidence.
+
+        Args:
+            spans: any spans of one doc, predicted or not.
+
+        Returns:
+            (spans,) float64. The probability is 0 for a span that crosses the bounds of a sentence
+            or has no token.
+
+        Raises:
+            InputError: if they are not spans of one doc, or if the model does not know a label.
+        """
+        spans = list(spans)
+        if not spans:
+            return numpy.zeros(0)
+        if not all(isinstance(span, Span) for span in spans):
+            raise InputError(
+                f"{self.name}: posterior takes spans of a doc: for (start, end, label), use "
+                "analyses([doc])[0].posterior"
+            )
+        doc = spans[0].doc
+        for span in spans:
+            if span.doc is not doc:
+                raise InputError(
+                    f"{self.name}: {span.text!r} and {spans[0].text!r} are spans of different "
+                    "docs: give the spans of one doc"
+                )
+            if span.label_ not in self._span_labels:
+                raise InputError(
+                    f"{self.name}: {span.text!r} has the label {span.label_!r}, which is not "
+                    f"among the labels {', '.join(self._span_labels)}"
+                )
+        (analyses,) = self.analyses([doc])
+        return numpy.array(
+            [analyses._posterior(s.start, s.end, s.label_) if len(s) else 0.0 for s in spans]
+        )
+
+    @property
+    def _span_labels(self) -> Sequence[str]:
+        """The labels of spans that can be asked about."""
+        return self.labels
+
+    @property
+    def _token_labels(self) -> Sequence[str]:
+        """The labels of tokens that evidence may allow."""
+        return (*self.labels, OUTSIDE)
+
+    @property
+    def _columns(self) -> int:
+        """The number of columns of `marginals`."""
+        return len(self.labels)
+
+    @abstractmethod
+    def _joined(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
+        """Join the parts of the analyses of sentences into an analysis of their doc."""
+
+    # Evidence
+
+    def _read_evidence(
+        self,
+        doc: Doc,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+    ) -> Evidence:
+        spans, tokens = self._span_labels, self._token_labels
+        return read_evidence(self.name, doc, spans, require, forbid, allow, tokens)
+
+    @abstractmethod
+    def _check_evidence(
+        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
+    ) -> None:
+        """Check that an analysis can agree with the evidence on a doc."""
+
+    def _grouped(self, doc: Doc) -> Evidence:
+        """Read the evidence in the span groups `required_spans_key` and `forbidden_spans_key`."""
+        keys = self.required_spans_key, self.forbidden_spans_key
+        groups = [doc.spans.get(key) or () if key else () for key in keys]
+        return self._read_evidence(doc, *groups) if any(groups) else NOTHING
 
     # Training
 
@@ -295,12 +416,12 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         if not any(len(eg.predicted) for eg in examples):
             return losses
         set_dropout_rate(self.model, drop)
-        losses[self.name] += self.accumulate(examples)
+        losses[self.name] += self._accumulate(examples)
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
 
-    def accumulate(self, examples: list[Example]) -> float:
+    def _accumulate(self, examples: list[Example]) -> float:
         """Compute the loss of a batch and add its gradients to the model's gradients."""
         scores, backprop = self.model.begin_update([eg.predicted for eg in examples])
         loss, d_scores = self.get_loss(examples, scores)
@@ -308,14 +429,10 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
         return loss
 
     def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
-        """Say how much the loss of a part of a batch counts in the loss of the whole batch.
+        """Compute the weight of the loss of a part of a batch in the loss of the whole batch.
 
         Where several processes train, each computes the loss of its part. The loss is a mean over
         sentences, so a part counts by its number of sentences.
-
-        Args:
-            part: examples of the batch.
-            whole: all of them.
         """
         count = _sentence_count(whole)
         return _sentence_count(part) / count if count else 0.0
@@ -323,31 +440,29 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
     def finish_update(self, sgd: Optimizer) -> None:
         """Clip the gradients of the model by their joint L2 norm, then update the weights.
 
-        A shared tok2vec or transformer is another component, which updates itself: neither is its
-        part of the norm counted, nor are its gradients clipped here.
+        A shared tok2vec or transformer is another component, which updates itself: its gradients
+        are neither counted in the norm nor clipped here.
         """
         if self.max_grad_norm:
             clip_gradients(self.model, self.max_grad_norm)
         self.model.finish_update(sgd)
 
-    # Serialisation
+    # Serialisation. A pipeline is made from its config before its components are loaded, so a
+    # setting that was changed after that would be lost. It is saved with the component, beside
+    # the value that it replaces, and is set again where the config still has that value.
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Save the component, with the settings that were changed on it."""
-        self.note_changes()
+        self._note_changes()
         return super().to_bytes(exclude=tuple(exclude))
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component to a folder, with the settings that were changed on it."""
-        self.note_changes()
+        self._note_changes()
         super().to_disk(path, exclude=tuple(exclude))
 
     def from_bytes(self: Self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Load what `to_bytes` saved; if that fails, the component stays as it was.
-
-        Args:
-            bytes_data: the saved bytes.
-            exclude: names of parts to leave out.
 
         Raises:
             InputError: if the data are damaged, or belong to another architecture.
@@ -358,10 +473,6 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
 
     def from_disk(self: Self, path: str | Path, *, exclude: Iterable[str] = ()) -> Self:
         """Load what `to_disk` saved; if that fails, the component stays as it was.
-
-        Args:
-            path: the folder of the component.
-            exclude: names of parts to leave out.
 
         Raises:
             InputError: if the files are damaged, or belong to another architecture.
@@ -375,20 +486,37 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
             super().from_disk(path, exclude=tuple(exclude))
         return self
 
+    def _note_changes(self) -> None:
+        changed = {
+            name: [value, getattr(self, name)]
+            for name, value in self.__dict__["_configured"].items()
+            if getattr(self, name) != value
+        }
+        self.cfg.pop(CHANGED, None)
+        if changed:
+            self.cfg[CHANGED] = changed
+
+    def _check_loaded(self) -> None:
+        """Check what was loaded, and set the settings that had been changed."""
+        for name, (before, value) in self.cfg.get(CHANGED, {}).items():
+            if self.__dict__["_configured"].get(name, CHANGED) == before:
+                setattr(self, name, value)
+        if self.model.has_dim("nO") and self.model.get_dim("nO") != self._outputs:
+            raise InputError(
+                f"the weights are for {self.model.get_dim('nO')} outputs, "
+                f"but the labels make {self._outputs}: use the files of one model"
+            )
+
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         cfg, model = {**self.cfg, "labels": self.label_data}, self.model.to_bytes()
         nodes = list(self.model.walk())
         open_dims = [(node, d) for node in nodes for d in node.dim_names if not node.has_dim(d)]
-        self.cfg.pop(CHANGED, None)  # the saved settings may have none
+        for name in [name for name in self.cfg if name not in ("labels", "tags")]:
+            self.cfg.pop(name)  # the saved component may not have it
         try:
             yield
-            self.take_changes()
-            if self.model.has_dim("nO") and self.model.get_dim("nO") != self.outputs:
-                raise InputError(
-                    f"the weights are for {self.model.get_dim('nO')} outputs, "
-                    f"but the labels give {self.outputs}: use the files of one model"
-                )
+            self._check_loaded()
         except Exception as error:
             self.cfg = cfg
             self.model.from_bytes(model)
@@ -397,6 +525,28 @@ class StructuredPipe(KeptSettings, TrainablePipe, ABC):
             if isinstance(error, FileNotFoundError):
                 raise
             raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
+
+
+def differentiate(
+    model: Model, scores: Sequence[Floats2d], function: Callable[[Tensor], Tensor]
+) -> tuple[float, list[Floats2d]]:
+    """Compute a loss of the output of a model, and its gradient.
+
+    Args:
+        model: the model.
+        scores: its output, an array for each sentence.
+        function: from the rows of all arrays to the loss, a single number.
+
+    Returns:
+        The loss, and its gradient with respect to each array.
+    """
+    flat = xp2torch(join_rows(model.ops.xp, list(scores))).requires_grad_()
+    loss = function(flat)
+    loss.backward()
+    assert flat.grad is not None
+    ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
+    gradients = model.ops.xp.split(torch2xp(flat.grad), ends)
+    return float(loss.detach()), cast(list[Floats2d], gradients)
 
 
 def _sentence_count(examples: Iterable[Example]) -> int:

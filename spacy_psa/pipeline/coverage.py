@@ -1,16 +1,20 @@
-"""Sets that hold the truth with a promised probability, and where a component keeps the promise.
+"""Calibrated settings of a chain component: its temperature, and the coverage of its sets.
 
-`spacy-psa calibrate --coverage` finds the threshold by split conformal prediction;
-`spacy_psa.analysis.conformal` has the mathematics.
+`spacy-psa calibrate` finds both; `spacy_psa.analysis.temperature` and `.conformal` have the
+mathematics.
 """
 
 from typing import Any, NamedTuple
 
+import numpy
+
 from spacy_psa.errors import InputError
+
+COLDEST, HOTTEST = 0.01, 100.0
 
 
 class Coverage(NamedTuple):
-    """What a component promises of its prediction sets.
+    """The promise of the prediction sets of a component.
 
     Examples:
         >>> Coverage(0.9, 0.02, 215).least
@@ -20,61 +24,39 @@ class Coverage(NamedTuple):
     level: float
     """The promised probability that the truth is in the set, from 0 to 1."""
     least: float
-    """The least probability of what is in the set."""
+    """The least probability of an item of the set."""
     documents: int
     """The number of documents that the threshold was found with."""
 
 
-class Covered:
-    """Gives a component a coverage, which is saved with it.
+def checked_temperature(name: str, value: Any) -> float:
+    """Check that a temperature is a number from 0.01 to 100.
 
-    Examples:
-        >>> import spacy
-        >>> ner = spacy.blank("en").add_pipe("crf_ner")
-        >>> ner.coverage is None
-        True
-        >>> ner.coverage = Coverage(level=0.9, least=0.02, documents=215)
-        >>> ner.cfg["coverage"]
-        [0.9, 0.02, 215]
+    Raises:
+        InputError: if it is not; the error begins with the `name` of the component.
     """
+    number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
+    if not number or not COLDEST <= value <= HOTTEST:
+        raise InputError(
+            f"{name}: temperature is {value!r}: take a number from {COLDEST:g} to {HOTTEST:g}"
+        )
+    return float(value)
 
-    name: str
-    cfg: dict[str, Any]
 
-    @property
-    def coverage(self) -> Coverage | None:
-        """What is promised of the sets of `prediction_sets`; None before `calibrate --coverage`.
+def checked_coverage(name: str, value: Any) -> Coverage:
+    """Check that a coverage has a level, a least probability and a number of documents.
 
-        Raises:
-            InputError: if it is set to something that is not a `Coverage`.
-        """
-        kept = self.cfg.get("coverage")
-        return None if kept is None else Coverage(*kept)
-
-    @coverage.setter
-    def coverage(self, value: Coverage | None) -> None:
-        self.cfg.pop("coverage", None)
-        if value is not None:
-            self.cfg["coverage"] = self._checked_coverage(value)
-
-    def _checked_coverage(self, value: Any) -> list[float]:
-        try:
-            level, least, documents = value
-            right = 0 < level < 1 and 0 <= least <= 1 and documents > 0
-        except (TypeError, ValueError):
-            right = False
-        if not right:
-            raise InputError(
-                f"{self.name}: coverage is {value!r}: take a level between 0 and 1, a least "
-                "probability from 0 to 1 and a number of documents"
-            )
-        return list(value)
-
-    def _promised(self) -> Coverage:
-        coverage = self.coverage
-        if coverage is None:
-            raise InputError(
-                f"{self.name}: it has no coverage yet: run `spacy-psa calibrate MODEL DEV.spacy "
-                "--coverage 0.9`"
-            )
-        return coverage
+    Raises:
+        InputError: if it does not; the error begins with the `name` of the component.
+    """
+    try:
+        level, least, documents = value
+        right = 0 < level < 1 and 0 <= least <= 1 and documents > 0
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise InputError(
+            f"{name}: coverage is {value!r}: take a level between 0 and 1, a least "
+            "probability from 0 to 1 and a number of documents"
+        )
+    return Coverage(*value)

@@ -1,27 +1,28 @@
-"""Distillation: learning what another, trained component says (Hinton et al. 2015)."""
+"""Distillation: learning from the distributions of a trained component (Hinton et al. 2015)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
 from typing import Any
 
-import torch
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training import Example
-from thinc.api import torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from spacy_psa.architectures.documentwise import sees_documents
-from spacy_psa.errors import InputError, check_rates, naming
-from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor
-from spacy_psa.pipeline.chain.evidence import Known
-from spacy_psa.pipeline.chain.potentials_cache import Potentials, PotentialsCache
+from spacy_psa.errors import InputError, check_amounts, check_rates, naming
+from spacy_psa.pipeline.chain.labeler import ChainLabeler, Known
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
-from spacy_psa.structs.cross_entropy import cross_entropy
+
+Potentials = list[Floats2d]
+"""An array for each sentence of a doc."""
+ATTRIBUTES: list[int | str] = ["ORTH", "NORM", "SPACY", "SENT_START", "TAG", "POS", "MORPH"]
+ATTRIBUTES += ["LEMMA", "DEP", "HEAD", "ENT_IOB", "ENT_TYPE", "ENT_KB_ID"]
+"""Everything that a model may read of a token. Docs that agree in it have the same potentials."""
 
 
 class Teacher:
-    """Gives the distributions of a trained component for docs of another pipeline.
+    """The distributions of a trained component for docs of another pipeline.
 
     Args:
         nlp: the pipeline of the component. The components before it annotate the docs first, so a
@@ -33,24 +34,12 @@ class Teacher:
 
     Raises:
         InputError: if the pipeline has no such component of a chain, or `cache_gb` is below 0.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
-        ... )
-        >>> _ = ner.add_label("PER")
-        >>> optimizer = nlp.initialize()
-        >>> chain = Teacher(nlp, "crf_ner").distribution([spacy.blank("en")("Ada met Bob")])
-        >>> chain.marginals.shape  # sentences, tokens, tags
-        torch.Size([1, 3, 5])
     """
 
     def __init__(self, nlp: Language, name: str, cache_gb: float = 0.0):
         pipes = dict(nlp.pipeline)
         pipe = pipes.get(name)
-        if not isinstance(pipe, ChainPredictor):
+        if not isinstance(pipe, ChainLabeler):
             raise InputError(f"the teacher has no component {name!r} of a chain; take a crf_* one")
         self.pipe = pipe
         self.vocab = nlp.vocab
@@ -61,42 +50,60 @@ class Teacher:
         self.sees_documents = any(map(sees_documents, models))
         self.cache = PotentialsCache(cache_gb)
 
-    def distribution(self, docs: Sequence[Doc]) -> LinearChain:
-        """Give the distribution over the legal tag sequences, at the teacher's temperature.
+    def distribution(self, docs: Iterable[Doc]) -> LinearChain:
+        """Return the distribution over the legal tag sequences, at the teacher's temperature.
 
         Args:
-            docs: docs with tokens, of any vocabulary; they stay as they are.
+            docs: docs of any vocabulary; they stay as they are.
 
         Returns:
-            A chain with one row for each sentence of the docs.
+            A chain with one row for each sentence of the docs that has tokens.
         """
-        told = self.cache.potentials(docs, self._potentials, self._stands_alone)
-        scores = [array for arrays in told for array in arrays if len(array)]
+        filled = [doc for doc in docs if len(doc)]
+        by_doc = self.cache.potentials(filled, self._potentials, self._depends_on_itself)
+        scores = [array for arrays in by_doc for array in arrays if len(array)]
         return self.pipe._given(scores, [Known()] * len(scores))
 
     def _potentials(self, docs: list[Doc]) -> list[Potentials]:
-        own = [_copied(doc, self) for doc in docs]
+        own = [self._copied(doc) for doc in docs]
         for pipe in self.before:
             whole = hasattr(pipe, "pipe")  # a function has none
             own = list(pipe.pipe(own, batch_size=len(own))) if whole else [*map(pipe, own)]
-        scores = iter(self.pipe._potentials(own))
+        scores = iter(self.pipe._scores(own))
         return [[next(scores) for _ in sentence_bounds(doc)] for doc in own]
 
-    def _stands_alone(self, doc: Doc) -> bool:
-        """Whether what the teacher says of a doc does not depend on the docs around it."""
+    def _copied(self, doc: Doc) -> Doc:
+        """Copy a doc into the vocabulary of the teacher, whose word vectors its model reads."""
+        copy = Doc(self.vocab).from_bytes(doc.to_bytes(exclude=["user_data"]))
+        for key in ("document", "part"):  # the document that the doc belongs to
+            if key in doc.user_data:
+                copy.user_data[key] = doc.user_data[key]
+        return copy
+
+    def _depends_on_itself(self, doc: Doc) -> bool:
+        """Whether the potentials of a doc do not depend on the docs around it."""
         return not self.sees_documents or "document" not in doc.user_data
 
 
-class Distilling(ChainPredictor):
-    """Lets a chain component learn from a teacher beside the annotation.
+def learn_from(student: ChainLabeler, teacher: Teacher | None, weight: float = 0.5) -> None:
+    """Let a component learn from a teacher in its updates, in addition to the annotation.
 
-    The loss of a sentence is (1 - weight) times the negative log likelihood of its annotation, plus
-    weight times the cross entropy of the two components' distributions over analyses, which is
-    exact; see `spacy_psa.structs.cross_entropy`. A sentence without annotation has the second part
-    alone.
+    The loss of a sentence is then (1 - weight) times the negative log likelihood of its annotation,
+    plus weight times the cross entropy of the two components' distributions over analyses, which is
+    exact; see `spacy_psa.structs.cross_entropy`. A sentence without annotation has only the second
+    part.
+
+    Args:
+        student: the component that learns.
+        teacher: the teacher, which is not saved with the component; None for no teacher.
+        weight: the weight of the teacher, from 0 to 1.
+
+    Raises:
+        InputError: if the weight is not from 0 to 1, or the teacher has other tags.
 
     Examples:
         >>> import spacy
+        >>> from spacy.training import Example
         >>> def make(hidden):
         ...     nlp = spacy.blank("en")
         ...     ner = nlp.add_pipe(
@@ -106,78 +113,77 @@ class Distilling(ChainPredictor):
         ...     return nlp, ner, nlp.initialize()
         >>> teacher, _, _ = make(hidden=40)
         >>> nlp, ner, optimizer = make(hidden=20)
-        >>> ner.learn_from(Teacher(teacher, "crf_ner"), weight=1.0)
+        >>> learn_from(ner, Teacher(teacher, "crf_ner"), weight=1.0)
         >>> doc = nlp.make_doc("Ada met Bob")  # without annotation
         >>> nlp.update([Example(doc, doc.copy())], sgd=optimizer)["crf_ner"] > 0
         True
     """
+    with naming(student.name):
+        check_rates(weight=weight)
+    if teacher is not None and teacher.pipe.tags != student.tags:
+        raise InputError(f"{student.name}: {_difference(student, teacher.pipe)}")
+    student._teacher, student._teacher_weight = teacher, weight
 
-    _teacher: Teacher | None = None
-    _weight: float = 0.0
 
-    def learn_from(self, teacher: Teacher | None, weight: float = 0.5) -> None:
-        """Learn from a teacher in the updates from now on.
+def _difference(student: ChainLabeler, teacher: ChainLabeler) -> str:
+    if teacher.labels == student.labels:
+        return (
+            f"the teacher has the tags {', '.join(teacher.tags)}, the student "
+            f"{', '.join(student.tags)}: set the scheme of the teacher"
+        )
+    return (
+        f"the teacher has the labels {', '.join(teacher.labels)}, the student "
+        f"{', '.join(student.labels)}: give [initialize.components.{student.name}.labels] the "
+        "teacher's, in its order"
+    )
+
+
+class PotentialsCache:
+    """Keeps the potentials of docs, for a teacher that sees the same docs in each pass.
+
+    Docs that no longer fit are computed each time, and so are docs that may not be kept.
+
+    Args:
+        gigabytes: the size of the cache; 0 keeps nothing.
+
+    Raises:
+        InputError: if the size is below 0.
+    """
+
+    def __init__(self, gigabytes: float):
+        check_amounts(cache_gb=gigabytes)
+        self._left = gigabytes * 1e9
+        self._kept: dict[bytes, Potentials] = {}
+
+    def potentials(
+        self,
+        docs: Sequence[Doc],
+        compute: Callable[[list[Doc]], list[Potentials]],
+        may_keep: Callable[[Doc], bool] = lambda doc: True,
+    ) -> list[Potentials]:
+        """Return the potentials of docs, and compute only those that are not kept.
 
         Args:
-            teacher: the teacher, which is not saved with the component; None for none.
-            weight: how much it counts beside the annotation, from 0 to 1.
-
-        Raises:
-            InputError: if the weight is not from 0 to 1, or the teacher has other tags.
+            docs: the docs.
+            compute: computes the potentials of docs; they are kept on their device.
+            may_keep: whether the potentials of a doc depend only on this doc.
         """
-        with naming(self.name):
-            check_rates(weight=weight)
-        if teacher is not None and teacher.pipe.tags != self.tags:
-            raise InputError(f"{self.name}: {self._difference(teacher.pipe)}")
-        self._teacher, self._weight = teacher, weight
+        keys = [_key(doc) if self._left and may_keep(doc) else None for doc in docs]
+        known = [None if key is None else self._kept.get(key) for key in keys]
+        new = [i for i, potentials in enumerate(known) if potentials is None]
+        if new:
+            for i, potentials in zip(new, compute([docs[i] for i in new]), strict=True):
+                known[i] = potentials
+                self._keep(keys[i], potentials)
+        return [potentials for potentials in known if potentials is not None]
 
-    def _difference(self, teacher: Any) -> str:
-        if teacher.labels == self.labels:
-            return (
-                f"the teacher has the tags {', '.join(teacher.tags)}, the student "
-                f"{', '.join(self.tags)}: set the scheme of the teacher"
-            )
-        return (
-            f"the teacher has the labels {', '.join(teacher.labels)}, the student "
-            f"{', '.join(self.labels)}: give [initialize.components.{self.name}.labels] the "
-            "teacher's, in its order"
-        )
-
-    def accumulate(self, examples: list[Example]) -> float:
-        if self._teacher is None:
-            return super().accumulate(examples)
-        docs = [example.predicted for example in examples]
-        scores, backprop = self.model.begin_update(docs)
-        loss, gradients = self.get_loss(examples, scores)
-        told = self._teacher.distribution([doc for doc in docs if len(doc)])
-        distance, others = self._distance(told, scores)
-        share = self._weight
-        backprop([(1 - share) * own + share * other for own, other in zip(gradients, others)])
-        return (1 - share) * loss + share * distance
-
-    def _distance(self, told: LinearChain, scores: list[Floats2d]) -> tuple[float, list[Floats2d]]:
-        """Compute the cross entropy with the teacher, and its gradient by each array of scores."""
-        xp = self.model.ops.xp
-        sizes = [len(array) for array in scores]
-        lengths = torch.tensor([size for size in sizes if size])
-        if not torch.equal(told.lengths, lengths):
-            raise InputError(
-                f"{self.name}: the teacher splits a text into other sentences than the student: "
-                "leave the component that sets them out of the teacher's pipeline"
-            )
-        flat = xp2torch(xp.concatenate(scores)).clone().requires_grad_()
-        losses = cross_entropy(told, self.scored_chain(flat, lengths))
-        loss = losses.mean() if self.reduction == "mean" else losses.sum()
-        loss.backward()
-        assert flat.grad is not None
-        ends = torch.tensor(sizes).cumsum(0)[:-1].tolist()
-        return float(loss.detach()), xp.split(torch2xp(flat.grad), ends)
+    def _keep(self, key: bytes | None, potentials: Potentials) -> None:
+        size = sum(array.nbytes for array in potentials)
+        if key is not None and key not in self._kept and size <= self._left:
+            # Copies: an array may be a part of a larger one, which would stay in memory.
+            self._kept[key] = [array.copy() for array in potentials]
+            self._left -= size
 
 
-def _copied(doc: Doc, teacher: Teacher) -> Doc:
-    """Copy a doc into the vocabulary of the teacher, whose word vectors its model reads."""
-    copy = Doc(teacher.vocab).from_bytes(doc.to_bytes(exclude=["user_data"]))
-    for key in ("document", "part"):  # the document that the doc belongs to
-        if key in doc.user_data:
-            copy.user_data[key] = doc.user_data[key]
-    return copy
+def _key(doc: Doc) -> bytes:
+    return blake2b(doc.to_array(ATTRIBUTES).tobytes(), digest_size=16).digest()

@@ -11,6 +11,8 @@ from typing import Any
 import numpy
 from spacy.tokens import Doc, Span, Token
 
+from spacy_psa.pipeline.written import noted_score, spans_now
+
 
 def register() -> None:
     """Add the custom attributes for confidence.
@@ -53,14 +55,17 @@ def span_confidence(span: Span) -> float | None:
         >>> span_confidence(ada)
         0.9
     """
-    for group in span.doc.spans.values():
-        scores = group.attrs.get("scores")
-        if scores is None or len(scores) != len(group):
+    keys = list(span.doc.spans)
+    for key in keys:
+        if span.doc.spans[key].attrs.get("scores") is None:
             continue
-        for other, score in zip(group, scores):
+        group = spans_now(span.doc, key)
+        for other, score in zip(group, group.attrs["scores"]):
             if (other.start, other.end, other.label) == (span.start, span.end, span.label):
                 return float(score)
-    return None
+    # Doc.from_docs and Span.as_doc drop the scores of groups, but keep the notes.
+    notes = (noted_score(key, span) for key in keys)
+    return next((score for score in notes if score is not None), None)
 
 
 def doc_confidence(doc: Doc) -> dict[str, list[float]]:
@@ -73,8 +78,8 @@ def doc_confidence(doc: Doc) -> dict[str, list[float]]:
         The scores of each group that has scores, by the group's key in `doc.spans`.
     """
     return {
-        key: numpy.asarray(group.attrs["scores"]).tolist()
-        for key, group in doc.spans.items()
+        key: numpy.asarray(spans_now(doc, key).attrs["scores"]).tolist()
+        for key, group in list(doc.spans.items())
         if group.attrs.get("scores") is not None
     }
 

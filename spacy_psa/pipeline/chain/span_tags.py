@@ -58,6 +58,7 @@ class SpanScheme:
         self.prefixes = "BIES" if tag_format == "BIOES" else "BI"
         self.tags = ("O", *(f"{p}-{label}" for label in labels for p in self.prefixes))
         self._index = {label: i for i, label in enumerate(self.labels)}
+        self._legal: LegalTransitions | None = None
 
     def tag(self, prefix: str, label: str) -> int:
         """Find the number of a tag.
@@ -166,11 +167,16 @@ class SpanScheme:
         return found
 
     def legal(self) -> LegalTransitions:
-        """Give the legal transitions.
+        """Return the legal transitions.
 
         A span starts with B or S and goes on with I of its own label. In BIOES it ends with E
         before anything else may follow.
         """
+        if self._legal is None:
+            self._legal = self._find_legal()
+        return self._legal
+
+    def _find_legal(self) -> LegalTransitions:
         if self.tag_format == "BIO":
             opens = numpy.array([t[0] in "OB" for t in self.tags])
             closes = numpy.ones(len(self.tags), dtype=bool)

@@ -23,7 +23,6 @@ from spacy.tokens import Doc, Span, Token
 from spacy_psa.corpora.trees import escape
 from spacy_psa.pipeline.parser.constituents import FLAT, KEY, NO_TAG, bracketed, word_sentences
 from spacy_psa.pipeline.parser.heads import head_token
-from spacy_psa.pipeline.parser.predictions import predicted_confidence
 from spacy_psa.pipeline.parser.sentence_tree import (
     NonConstituentException,
     SentenceTree,
@@ -32,6 +31,7 @@ from spacy_psa.pipeline.parser.sentence_tree import (
     same,
 )
 from spacy_psa.pipeline.parser.tree_drawing import Trees
+from spacy_psa.pipeline.written import noted_score
 
 __all__ = [
     "NonConstituentException",
@@ -239,7 +239,7 @@ def constituent_confidence(span: Span, key: str = KEY) -> float | None:
     scores = span.doc.spans[key].attrs.get("scores")
     if scores is not None:
         return float(scores[tree.first + place])
-    return predicted_confidence(tree.spans[place], key)
+    return noted_score(key, tree.spans[place])
 
 
 def parse_trees(doc: Doc, key: str = KEY) -> Trees:

@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.parser.charts import span_count
+from spacy_psa.pipeline.parser.chart import span_count
 from spacy_psa.pipeline.parser.constituents import KEY, Sentence, gold_trees, named, word_sentences
 from spacy_psa.structs.span_cells import Tree
 

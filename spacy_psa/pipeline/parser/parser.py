@@ -1,32 +1,126 @@
 """`constituency_parser`: constituency trees by a chart over labelled spans (Kitaev2018)."""
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+import numpy
+import torch
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model
+from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
+from torch import Tensor
+from torch.nn import functional as F
 
 from spacy_psa.architectures.chart import tag_heads
 from spacy_psa.architectures.more_labels import add_span_labels
-from spacy_psa.architectures.sentencewise import listens
-from spacy_psa.errors import InputError, check_amounts, check_choice, naming
-from spacy_psa.pipeline.factory import component_factory
-from spacy_psa.pipeline.parser.constituents import JOIN, KEY, LABEL, gold_trees
-from spacy_psa.pipeline.parser.default_model import DEFAULT_MODEL
-from spacy_psa.pipeline.parser.gold import Gold, find_tags, read_gold
-from spacy_psa.pipeline.parser.loss import Loss, tag_loss, tree_loss
-from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
-from spacy_psa.pipeline.parser.tree_predictor import Decode, TreePredictor
+from spacy_psa.architectures.sentencewise import listeners, listens, sentence_scores
+from spacy_psa.corpora.bracketing import unescape
+from spacy_psa.corpora.trees import ROOTS
+from spacy_psa.errors import InputError, check_amounts, check_choice, check_sizes, naming
+from spacy_psa.pipeline.analyses import DocAnalyses
+from spacy_psa.pipeline.component import StructuredPipe, differentiate
+from spacy_psa.pipeline.evidence import (
+    NOTHING,
+    Asked,
+    Evidence,
+    Labels,
+    Node,
+    check_consistent,
+    check_groups,
+    cross,
+    shown,
+)
+from spacy_psa.pipeline.not_finite import check_scores
+from spacy_psa.pipeline.parser.chart import (
+    Constituent,
+    Constraints,
+    chart_constituents,
+    constrain,
+    label_parts,
+    label_shares,
+    numbers_of,
+    span_tree,
+)
+from spacy_psa.pipeline.parser.constituents import (
+    FLAT,
+    JOIN,
+    KEY,
+    LABEL,
+    Sentence,
+    bracketed,
+    gold_trees,
+    letters_before,
+    nested,
+    single_labels,
+    word_sentences,
+)
+from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
+from spacy_psa.pipeline.parser.gold import UNKNOWN, Gold, find_tags, read_gold, warn_of_length
+from spacy_psa.pipeline.parser.plan import Plan, SeenQuotes, seen_docs
+from spacy_psa.pipeline.parser.sentence_tree import in_order
+from spacy_psa.pipeline.parser.trees import ParsedSentence, TreeBatch, TreeSentence
+from spacy_psa.pipeline.settings import Setting, component_factory
+from spacy_psa.pipeline.upstream import check_upstream
+from spacy_psa.pipeline.written import bare, is_noted, note
 from spacy_psa.ragged import batches_by_size
-from spacy_psa.sentences import split_sentences
+from spacy_psa.sentences import Bounds, split_sentences
+from spacy_psa.structs.span_cells import Tree
+from spacy_psa.structs.tree import SpanTree
+from spacy_psa.structs.tree_f1 import best_expected_f1
+
+if TYPE_CHECKING:
+    from nltk import Tree as NltkTree
+
+Decode = Literal["cky", "mbr"]
+Loss = Literal["max_margin", "log_likelihood"]
+
+# A small model; configs/parser/factored.cfg has the sizes of the paper.
+DEFAULT_MODEL = """
+[model]
+@architectures = "spacy-psa.ChartParser.v1"
+hidden = 128
+
+[model.tok2vec]
+@architectures = "spacy.Tok2Vec.v2"
+
+[model.tok2vec.embed]
+@layers = "concatenate.v1"
+
+[model.tok2vec.embed.*.words]
+@architectures = "spacy-psa.WordEmbed.v1"
+width = 100
+
+[model.tok2vec.embed.*.characters]
+@architectures = "spacy-psa.CharBiLSTM.v1"
+
+[model.tok2vec.encode]
+@architectures = "spacy-psa.FactoredTransformer.v1"
+width = 256
+heads = 4
+head_width = 64
+layers = 2
+feedforward = 512
+boundaries = true
+"""
 
 
-class ConstituencyParser(TreePredictor):
+class Parse(NamedTuple):
+    """The prediction for a doc."""
+
+    constituents: list[Constituent]
+    """The constituents of the best trees of its sentences, in preorder."""
+    tags: dict[int, str]
+    """The tag of each word, by the number of its token; empty if there is no tag head."""
+
+
+class ConstituencyParser(StructuredPipe):
     """Finds constituency trees and writes them to `doc.spans["constituents"]`.
 
     The component `constituency_parser` predicts the best tree of each sentence (Kitaev2018 section
@@ -62,9 +156,6 @@ class ConstituencyParser(TreePredictor):
         max_length: number of tokens of the longest sentence to parse. Memory grows with its square
             and time with its cube. A longer one gets the first label over all its words, and a
             warning names the doc; training leaves it out.
-        max_grad_norm: largest joint L2 norm of the gradients of this component in an update; 0 for
-            no limit, as in Kitaev2018. Gradients of a shared tok2vec or transformer before it are
-            not counted.
         batch_spans: number of spans that go through the chart together, n (n + 1) / 2 for a
             sentence of n tokens. It bounds the memory in prediction and, unless the model
             listens to another component, in training.
@@ -74,20 +165,13 @@ class ConstituencyParser(TreePredictor):
             constituent, which `span._.constituent_confidence` reads.
         decode: "cky" predicts the most probable tree, "mbr" the tree whose constituents have the
             highest expected F1 (minimum Bayes risk).
-        overwrite: True to ignore and replace the constituents that are on a doc; False to take them
-            as evidence.
         overwrite_tags: whether a tag head replaces the tags that are on a doc.
         spans_key: the span group of the constituents, in docs to parse and in training data. Each
             of several parsers in a pipeline needs its own; the functions of
             `spacy_psa.pipeline.parser.extensions` read them.
-        required_spans_key: the key of `doc.spans` with constituents that the trees must have; None
-            for no such spans. A span without label may have any.
-        forbidden_spans_key: the key of `doc.spans` with constituents that the trees must not have;
-            None for no such spans. A span without label is forbidden with all labels.
         quotes: "treebank" shows the encoder `` and '' for the quotation marks of text, if the
             training data has these; "as_they_are" changes nothing. It is not possible if the model
             listens to another component.
-        scorer: called with the examples in `score`; None for no scores.
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -115,6 +199,11 @@ class ConstituencyParser(TreePredictor):
         '(S (NP (X Ada)) (VP (X met) (NP (X Bob))))'
     """
 
+    decode = Setting(
+        lambda name, value: check_choice(name, value, Decode),
+        'The way to choose a tree: "cky" or "mbr".',
+    )
+
     def __init__(
         self,
         vocab: Vocab,
@@ -126,42 +215,60 @@ class ConstituencyParser(TreePredictor):
         max_grad_norm: float = 0.0,
         batch_spans: int = 100_000,
         tag_weight: float = 5.0,
-        confidence: bool = False,
         decode: Decode = "cky",
-        overwrite: bool = False,
         overwrite_tags: bool = True,
         spans_key: str = KEY,
-        required_spans_key: str | None = None,
-        forbidden_spans_key: str | None = None,
         quotes: SeenQuotes = "as_they_are",
-        scorer: Callable | None = None,
+        **settings: Any,
     ):
-        super().__init__(
-            vocab,
-            model,
-            name,
-            max_length=max_length,
-            max_grad_norm=max_grad_norm,
-            batch_spans=batch_spans,
-            confidence=confidence,
-            decode=decode,
-            overwrite=overwrite,
-            overwrite_tags=overwrite_tags,
-            spans_key=spans_key,
-            required_spans_key=required_spans_key,
-            forbidden_spans_key=forbidden_spans_key,
-            quotes=quotes,
-            scorer=scorer,
-        )
+        super().__init__(vocab, model, name, max_grad_norm=max_grad_norm, **settings)
         with naming(name):
             check_choice("loss", loss, Loss)
+            check_choice("quotes", quotes, SeenQuotes)
+            if quotes != "as_they_are" and listens(model):
+                raise InputError(
+                    f"quotes = {quotes!r} does not reach the component that the model listens to: "
+                    "leave it out, and train with quotes = 'mixed' of TreeCorpus.v1"
+                )
+            check_sizes(max_length=max_length, batch_spans=batch_spans)
             check_amounts(tag_weight=tag_weight)
-        self.loss = loss
-        self.tag_weight = tag_weight
+            keys = self.required_spans_key, self.forbidden_spans_key
+            check_groups(*keys, written=spans_key)
+        self.decode = decode
+        self.overwrite_tags = overwrite_tags
+        self.max_length = max_length
+        self.batch_spans = batch_spans
+        self.spans_key = spans_key
+        self._quotes: SeenQuotes = quotes
+        self._loss = loss
+        self._tag_weight = tag_weight
+        self._warned = False
+        register_extensions()
 
     @property
     def ranks_only(self) -> bool:
-        return self.loss == "max_margin"
+        """Whether the scores only rank trees, because no likelihood has trained them."""
+        return self._loss == "max_margin"
+
+    def _check_others(self, others: Iterable[Any]) -> None:
+        for other in others:
+            if isinstance(other, ConstituencyParser) and other.spans_key == self.spans_key:
+                warnings.warn(
+                    f"{self.name}: it replaces the trees of {other.name} in "
+                    f'doc.spans["{self.spans_key}"]: give each parser its own spans_key',
+                    stacklevel=2,
+                )
+
+    # Labels
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that the tag head predicts; empty if there is no tag head."""
+        return tuple(self.cfg.get("tags", ()))
+
+    @property
+    def _outputs(self) -> int:
+        return len(self.labels)
 
     def initialize(
         self,
@@ -174,14 +281,14 @@ class ConstituencyParser(TreePredictor):
         """Fix the labels, and the tags if there is a tag head, and make the weights.
 
         Args:
-            get_examples: gives the training examples.
+            get_examples: returns the training examples.
             nlp: the pipeline, which spaCy passes; it is not used.
             labels: a list of labels; None to find them in the examples.
             tags: a list of tags; None to find them in the examples.
 
         Raises:
             InputError: if there is no label, or no tag for a tag head, or if `labels` or `tags` is
-                no list.
+                not a list.
             ValueError: if the examples have no token.
         """
         self._check_list("tags", tags)
@@ -211,15 +318,15 @@ class ConstituencyParser(TreePredictor):
         """
         if isinstance(label, str) and not all(LABEL.fullmatch(part) for part in label.split(JOIN)):
             raise InputError(
-                f"{self.name}: {label!r} is no label: give one without brackets, or a chain of "
+                f"{self.name}: {label!r} is not a label: give one without brackets, or a chain of "
                 "labels with one blank between them"
             )
         return super().add_label(label)
 
-    def widen_model(self) -> None:
-        add_span_labels(self.model, self.outputs)
+    def _widen_model(self) -> None:
+        add_span_labels(self.model, self._outputs)
 
-    def find_labels(self, examples: Iterable[Example]) -> list[str]:
+    def _find_labels(self, examples: Iterable[Example]) -> list[str]:
         at_root: Counter[str] = Counter()
         for eg in examples:
             for tree in gold_trees(eg.reference, eg.reference, self.spans_key):
@@ -227,24 +334,358 @@ class ConstituencyParser(TreePredictor):
                     at_root.update({label: int(i == 0) for i, (_, _, label) in enumerate(tree)})
         return sorted(at_root, key=lambda label: (-at_root[label], label))
 
-    def samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
+    def _samples(self, examples: Iterable[Example]) -> Iterator[Doc]:
         if listens(self.model):
-            return super().samples(examples)
+            return super()._samples(examples)
         parts = (part for eg in examples for part in split_sentences([eg.predicted]))
         return (part for part in parts if 0 < len(part) <= self.max_length)
 
+    # Inference
+
+    def distribution(self, docs: Iterable[Doc]) -> SpanTree:
+        """Return the distribution over the trees of the docs' sentences, over their words.
+
+        It takes account of the constituents that are evidence. Sentences without words are left
+        out, and so are sentences that are too long, with a warning.
+
+        Args:
+            docs: the docs.
+
+        Returns:
+            A distribution with one row for each sentence; `labels[i]` has the number i + 1.
+
+        Raises:
+            InputError: if the model listens to a component that has not seen a doc.
+            ValueError: if no sentence is left, or if the component has no weights.
+        """
+        plan = self._plan(docs)
+        numbers = [i for i, size in enumerate(plan.sizes) if size]
+        if not numbers:
+            raise ValueError(
+                f"{self.name}: no sentence has words and at most max_length = {self.max_length} "
+                "tokens: give docs with such sentences, or raise max_length"
+            )
+        arrays = sentence_scores(self.model, plan.seen)(numbers)[: len(numbers)]
+        return self._of_plan(arrays, numbers, plan)
+
+    def predict(self, docs: Iterable[Doc]) -> list[Parse]:
+        """Predict the best trees of each doc, and the tags of its words.
+
+        Raises:
+            InputError: if constituents that are evidence cross each other or the end of a sentence,
+                or the model listens to a component that has not seen a doc.
+        """
+        plan = self._plan(docs)
+        best: list[list[Constituent]] = [[] for _ in plan.sentences]
+        tagged: list[dict[int, str]] = [{} for _ in plan.sentences]
+        for batch, dist, _, tags in self._distributions(plan):
+            trees = self._decoded(dist, batch, plan)
+            shares: list[Any] = [None] * len(batch)
+            if self.confidence:
+                self._warn_of_margin("confidence")
+                shares = label_shares(dist, trees)
+            for i, tree, share in zip(batch, trees, shares, strict=True):
+                kept = plan.known[i].kept
+                best[i] = chart_constituents(tree, self.labels, plan.sentences[i], share, kept)
+            for i, array in zip(batch, tags):
+                tagged[i] = self._tags(array, plan.sentences[i])
+        for i in plan.too_long:
+            sentence = plan.sentences[i]
+            given = {place: chain for place, chain in plan.known[i].required if chain}
+            flat = [(0, len(sentence.words), 1)]
+            given |= plan.known[i].kept
+            best[i] = chart_constituents(flat, self.labels, sentence, None, given)
+        parses = [Parse([], {}) for _ in plan.split.docs]
+        for owner, constituents, own in zip(plan.owners, best, tagged, strict=True):
+            parses[owner].constituents.extend(constituents)
+            parses[owner].tags.update(own)
+        return parses
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Parse]) -> None:
+        """Write the predictions of `predict`, with the evidence that is in them, to the docs.
+
+        The constituents go to `doc.spans[spans_key]`, the tags to the tokens.
+        """
+        key = self.spans_key
+        for doc, (constituents, tags) in zip(docs, scores, strict=True):
+            if not self.overwrite_tags and tags and doc.has_annotation("TAG"):
+                known = {token.i for token in doc if token.tag_ and not is_noted(key, token)}
+                tags = {i: tag for i, tag in tags.items() if i not in known}
+            given = {(s.start, s.end, s.label_) for s in self._given(doc)}
+            for i, tag in tags.items():
+                doc[i].tag_ = tag
+            spans = [Span(doc, c.start, c.end, c.label) for c in constituents]
+            attrs: dict[str, Any] = {}
+            if self.confidence:
+                attrs["scores"] = numpy.array([c.confidence for c in constituents])
+            doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
+            own = [(s, c) for s, c in zip(spans, constituents) if c[:3] not in given]
+            items = [*(span for span, _ in own), *(doc[i] for i in tags)]
+            sure = [*(c.confidence for _, c in own), *(1.0 for _ in tags)]
+            note(key, doc, items, sure if self.confidence else None)
+
+    def parse(self, words: Sequence[str | tuple[str, str]]) -> "NltkTree":
+        """Parse one sentence of given words.
+
+        Args:
+            words: the words, or pairs of a word and its tag. They may be written as in a treebank:
+                -LRB- is (, 1\\/2 is 1/2.
+
+        Returns:
+            The best tree.
+
+        Raises:
+            InputError: if the words are not a list of words or pairs, if there are none, or if the
+                parser listens to another component, whose vectors this method does not have.
+
+        Examples:
+            >>> import spacy
+            >>> from spacy.tokens import Span
+            >>> from spacy.training import Example
+            >>> nlp = spacy.blank("en")
+            >>> parser = nlp.add_pipe(
+            ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
+            ... )
+            >>> reference = nlp.make_doc("Ada left")
+            >>> reference.spans["constituents"] = [Span(reference, 0, 2, "S")]
+            >>> _ = nlp.initialize(lambda: [Example(nlp.make_doc("Ada left"), reference)])
+            >>> tree = parser.parse([("Ada", "NNP"), ("left", "VBD")])
+            >>> tree.pos()
+            [('Ada', 'NNP'), ('left', 'VBD')]
+        """
+        if isinstance(words, str):
+            raise InputError(
+                f"{self.name}: parse needs a list of words: give {words.split()!r}, or take "
+                "nlp(text)._.parse_trees for text"
+            )
+        if not isinstance(words, Iterable):
+            raise InputError(f"{self.name}: parse needs a list of words, not {words!r}")
+        if listeners(self.model):
+            raise InputError(
+                f"{self.name}: it listens to another component of its pipeline: "
+                "take nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"
+            )
+        pairs = [(word, "") if isinstance(word, str) else word for word in words]
+        for pair in pairs:
+            if not (isinstance(pair, (tuple, list)) and list(map(type, pair)) == [str, str]):
+                raise InputError(
+                    f"{self.name}: {pair!r} is not a word, or a pair of a word and its tag"
+                )
+            if not pair[0]:
+                raise InputError(f"{self.name}: a word is empty; leave it out")
+        doc = Doc(
+            self.vocab,
+            words=[unescape(word) for word, _ in pairs],
+            tags=[tag for _, tag in pairs],
+            sent_starts=[i == 0 for i in range(len(pairs))],
+        )
+        if not doc.text.strip():
+            raise InputError(f"{self.name}: there are no words to parse")
+        self.set_annotations([doc], self.predict([doc]))
+        return parse_trees(doc, self.spans_key)[0]
+
+    def analyses(self, docs: Iterable[Doc]) -> list[DocAnalyses]:
+        self._warn_of_margin("analyses")
+        plan = self._plan(docs)
+        none = numpy.zeros((0, len(self.labels)), dtype="float32")
+        sentences: list[TreeSentence] = [
+            TreeSentence(self, None, 0, cast(Floats2d, none), sentence, known)
+            for sentence, known in zip(plan.sentences, plan.known)
+        ]
+        for batch, dist, scores, _ in self._distributions(plan):
+            answers = TreeBatch(dist)
+            for row, (i, array) in enumerate(zip(batch, scores)):
+                sentences[i] = TreeSentence(
+                    self, answers, row, array, plan.sentences[i], plan.known[i]
+                )
+        return [
+            DocAnalyses(
+                self,
+                doc,
+                [s for s, owner in zip(sentences, plan.owners) if owner == i and s.end > s.start],
+                self._evidence(doc),
+            )
+            for i, doc in enumerate(plan.split.docs)
+        ]
+
+    def _joined(self, doc: Doc, parts: list[list[ParsedSentence]]) -> "list[NltkTree]":
+        return [
+            bracketed(doc, part.sentence.words, [node[:3] for node in part.constituents])
+            for own in parts
+            for part in own
+        ]
+
+    def _plan(self, docs: Iterable[Doc]) -> Plan:
+        self._require_weights()
+        docs = list(docs)
+        evidence = [self._evidence(doc) for doc in docs]
+        check_upstream(self.name, self.model, docs)
+        plan = Plan.of(docs, evidence, self.labels, self.max_length, self._quotes)
+        for i in plan.too_long:
+            fate = f"gets {self.labels[0]!r} over all words"
+            doc = plan.split.docs[plan.owners[i]]
+            warn_of_length(self.name, doc, plan.sentences[i], self.max_length, fate)
+        return plan
+
+    def _distributions(
+        self, plan: Plan
+    ) -> Iterator[tuple[list[int], SpanTree, list[Floats2d], list[Floats2d]]]:
+        """Yield batches: the numbers of sentences, their distribution, scores of spans and tags."""
+        scores = sentence_scores(self.model, plan.seen)
+        for batch in batches_by_size(plan.sizes, self.batch_spans):
+            arrays = scores(batch)
+            check_scores(self.name, self.model, arrays, plan.seen.docs)
+            spans, tags = arrays[: len(batch)], arrays[len(batch) :]
+            yield batch, self._of_plan(spans, batch, plan), spans, tags
+
+    def _of_plan(self, arrays: list[Floats2d], batch: list[int], plan: Plan) -> SpanTree:
+        sentences = [plan.sentences[i] for i in batch]
+        return self._distribution_of(arrays, sentences, [plan.known[i] for i in batch])
+
+    def _distribution_of(
+        self, arrays: list[Floats2d], sentences: list[Sentence], known: list[Constraints]
+    ) -> SpanTree:
+        # A long sentence has a batch of its own, and its scores need not be copied.
+        whole = arrays[0] if len(arrays) == 1 else self.model.ops.xp.concatenate(arrays)
+        return constrain(span_tree(xp2torch(cast(Any, whole)), sentences), known, self.labels)
+
+    def _decoded(self, dist: SpanTree, batch: list[int], plan: Plan) -> list[Tree]:
+        """Choose a tree for each sentence of a batch, by the setting `decode`.
+
+        Raises:
+            InputError: if no tree agrees with the evidence.
+        """
+        try:
+            if self.decode == "cky":
+                return dist.argmax
+            self._warn_of_margin("decode = 'mbr'")
+            return best_expected_f1(dist, label_parts(self.labels))[0]
+        except ValueError as error:
+            impossible = (dist.log_partition == -torch.inf).nonzero()[:, 0].tolist()
+            if not impossible:
+                raise
+            raise InputError(
+                f"{self.name}: no tree of {plan.text(batch[impossible[0]])!r} "
+                "agrees with all constraints: remove some"
+            ) from error
+
+    def _tags(self, scores: Floats2d, sentence: Sentence) -> dict[int, str]:
+        """Find the best tag of each word, by the number of its token."""
+        best = cast(Any, scores).argmax(1)[sentence.words - sentence.start].tolist()
+        return {i: self.tags[number] for i, number in zip(sentence.words.tolist(), best)}
+
+    def _warn_of_margin(self, asked: str) -> None:
+        """Warn once that scores trained with a margin are not log probabilities."""
+        if self.ranks_only and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self.name}: {asked} asks for probabilities, but a model trained with loss = "
+                "'max_margin' has none: they only rank. Train with loss = 'log_likelihood'",
+                stacklevel=3,
+            )
+
+    # Evidence
+
+    @property
+    def _span_labels(self) -> Sequence[str]:
+        return sorted(single_labels(self.labels) - {FLAT})
+
+    def _evidence(self, doc: Doc) -> Evidence:
+        """Read the constituents and the span groups on a doc that are evidence."""
+        evidence, grouped = self._on_doc(doc), self._grouped(doc)
+        if not grouped.is_empty:
+            evidence = evidence.joined(grouped)
+            bounds = [(s.start, s.end) for s in word_sentences(doc)]
+            self._check_evidence(doc, evidence, bounds)
+        return evidence
+
+    def _given(self, doc: Doc) -> list[Span]:
+        """List the constituents on a doc that no parser has predicted."""
+        if self.overwrite or self.spans_key not in doc.spans or not len(doc.spans[self.spans_key]):
+            return []
+        spans = in_order(doc, self.spans_key)
+        return [span for span in spans if not is_noted(self.spans_key, span)]
+
+    def _on_doc(self, doc: Doc) -> Evidence:
+        """Read the constituents on a doc as evidence, unary chains joined.
+
+        Raises:
+            InputError: if a constituent crosses the end of its sentence or another one, or if its
+                label holds a blank or a bracket.
+        """
+        given = self._given(doc)
+        if not given:
+            return NOTHING
+        letters, sentences = letters_before(doc), word_sentences(doc)
+        bounds = [(sentence.start, sentence.end) for sentence in sentences]
+        remedy = "remove one of them, or set overwrite = true"
+        required: list[Node] = []
+        for sentence, nodes in zip(
+            sentences, nested(doc, given, letters, bounds, remedy, labelled=False)
+        ):
+            words = sentence.words.tolist()
+            first = {int(letters[i]): i for i in words}
+            last = {int(letters[i + 1]): i + 1 for i in words}
+            whole = (words[0], words[-1] + 1) if words else None
+            places = [(first[start], last[end], label) for start, end, label in nodes]
+            if places and places[0][:2] == whole and places[0][2] in ROOTS:
+                places = places[1:]
+            for place, members in groupby(places, key=itemgetter(0, 1)):
+                required.append((*place, JOIN.join(label for *_, label in members if label)))
+        return Evidence(required)
+
+    def _read_evidence(
+        self,
+        doc: Doc,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+    ) -> Evidence:
+        """Read what a user knows; white space at the ends of a constituent does not count."""
+        if allow:
+            raise InputError(
+                f"{self.name}: allow is for labels of tokens: say by require and forbid which "
+                "constituents a tree has"
+            )
+        read = super()._read_evidence(doc, require, forbid)
+        trimmed: list[list[Node]] = []
+        for nodes in (read.required, read.forbidden):
+            spans = [(bare(doc[start:end]), label) for start, end, label in nodes]
+            trimmed.append([(s.start, s.end, label) for s, label in spans if s is not None])
+        if len(trimmed[0]) < len(read.required):
+            node = next(n for n in read.required if bare(doc[n[0] : n[1]]) is None)
+            raise InputError(
+                f"{self.name}: {shown(doc, node)} is required, but it has no word, so no tree has "
+                "it: leave it out"
+            )
+        return Evidence(*trimmed)
+
+    def _check_evidence(
+        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
+    ) -> None:
+        check_consistent(self.name, doc, evidence, bounds, cross, remedy)
+        chains = {node[:2]: node[2].split(JOIN) for node in evidence.required if node[2]}
+        kept = {place: c for place, c in chains.items() if not numbers_of(c, self.labels)}
+        for start, end, label in evidence.required if kept else ():
+            chain = kept.get((start, end))
+            if chain and label and label not in chain and label != JOIN.join(chain):
+                raise InputError(
+                    f"{self.name}: {doc[start:end].text!r} is the constituent {JOIN.join(chain)!r} "
+                    f"on the doc, and {label} is required there, so no tree agrees: {remedy}"
+                )
+
     # Training
 
-    def accumulate(self, examples: list[Example]) -> float:
+    def _accumulate(self, examples: list[Example]) -> float:
         # A listener must get the same batch as the component that it listens to.
         if listens(self.model):
-            return super().accumulate(examples)
-        parts = split_sentences(seen_docs((eg.predicted for eg in examples), self.quotes))
+            return super()._accumulate(examples)
+        parts = split_sentences(seen_docs((eg.predicted for eg in examples), self._quotes))
         gold = self._gold(examples)
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
             scores, backprop = self.model.begin_update(parts.chosen(batch))
-            share, d_scores = self._loss(batch, gold, scores)
+            share, d_scores = self._batch_loss(batch, gold, scores)
             backprop(d_scores)
             loss += share
         return loss
@@ -268,21 +709,44 @@ class ConstituencyParser(TreePredictor):
         for batch in batches_by_size(gold.sizes, self.batch_spans):
             of_tags = [len(gold.sentences) + i for i in batch] if gold.tags else []
             places = [*batch, *of_tags]
-            share, d_scores = self._loss(batch, gold, [scores[i] for i in places])
+            share, d_scores = self._batch_loss(batch, gold, [scores[i] for i in places])
             loss += share
             for i, gradient in zip(places, d_scores, strict=True):
                 gradients[i] = gradient
         return loss, gradients
 
-    def _loss(
+    def _batch_loss(
         self, batch: list[int], gold: Gold, scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Compute the share of some sentences in the mean loss, and its gradient."""
-        loss, gradients = tree_loss(scores[: len(batch)], batch, gold, self.loss)
+        """Compute the share of some sentences in the mean loss, and its gradient.
+
+        The loss of a tree is the hinge loss (Kitaev2018 section 2.1) or the negative log
+        likelihood of the tree CRF, a mean over sentences; that of tags is the negative log
+        probability, a mean over tokens.
+
+        Args:
+            batch: the numbers of the sentences.
+            gold: the trees and tags of the whole batch.
+            scores: the scores of the spans of each sentence, then those of its tags.
+        """
+
+        def of_trees(flat: Tensor) -> Tensor:
+            dist = span_tree(flat, [gold.sentences[i] for i in batch])
+            trees = [gold.trees[i] or [] for i in batch]
+            losses = dist.hinge(trees) if self.ranks_only else -dist.log_prob(trees)
+            return losses.sum() / gold.trees_known
+
+        def of_tags(flat: Tensor) -> Tensor:
+            right = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch]))
+            right = right.to(flat.device)
+            losses = F.cross_entropy(flat, right, ignore_index=UNKNOWN, reduction="sum")
+            return losses / max(gold.tags_known, 1)
+
+        loss, gradients = differentiate(self.model, scores[: len(batch)], of_trees)
         if gold.tags:
-            share, d_tags = tag_loss(scores[len(batch) :], batch, gold)
-            loss += self.tag_weight * share
-            gradients += [self.tag_weight * gradient for gradient in d_tags]
+            share, d_tags = differentiate(self.model, scores[len(batch) :], of_tags)
+            loss += self._tag_weight * share
+            gradients += [self._tag_weight * gradient for gradient in d_tags]
         return loss, gradients
 
     def _gold(self, examples: list[Example]) -> Gold:

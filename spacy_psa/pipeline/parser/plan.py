@@ -1,89 +1,101 @@
 """The sentences that a parser has to parse, and what is known of them."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from spacy.tokens import Doc
 
-from spacy_psa.pipeline.parser.charts import span_count
+from spacy_psa.corpora.quotes import treebank_quotes
+from spacy_psa.pipeline.evidence import Evidence
+from spacy_psa.pipeline.parser.chart import Constraints, span_count
 from spacy_psa.pipeline.parser.constituents import Sentence, word_sentences
-from spacy_psa.pipeline.parser.doc_evidence import read_evidence
-from spacy_psa.pipeline.parser.evidence import Evidence
 from spacy_psa.pipeline.parser.gold import too_long
-from spacy_psa.pipeline.parser.predictions import is_own_tag, predicted_tags
-from spacy_psa.pipeline.parser.seen_docs import SeenQuotes, seen_docs
-from spacy_psa.sentences import SplitDocs
+from spacy_psa.sentences import EMBEDDED, SplitDocs
+
+SeenQuotes = Literal["as_they_are", "treebank"]
+MARKS = frozenset('"“”„‘')
 
 
-class Plan:
-    """The sentences of some docs, one after the other.
+class Plan(NamedTuple):
+    """The sentences of some docs, one after the other."""
+
+    split: SplitDocs
+    """The docs with the bounds of their sentences."""
+    seen: SplitDocs
+    """The same, as the encoder sees them."""
+    sentences: list[Sentence]
+    owners: list[int]
+    """The number of the doc of each sentence."""
+    known: list[Constraints]
+    """What is known of the tree of each sentence."""
+    sizes: list[int]
+    """The number of spans of each sentence; 0 if it has no words or is too long."""
+    too_long: list[int]
+    """The numbers of the sentences that are too long."""
+
+    @classmethod
+    def of(
+        cls,
+        docs: Sequence[Doc],
+        evidence: Sequence[Evidence],
+        labels: Sequence[str],
+        max_length: int,
+        quotes: SeenQuotes,
+    ) -> "Plan":
+        """Plan the parsing of docs.
+
+        Args:
+            docs: the docs.
+            evidence: what is known of each doc.
+            labels: the labels of the chart.
+            max_length: the largest number of tokens of a sentence that is parsed.
+            quotes: the quotation marks that the encoder sees.
+        """
+        split = SplitDocs(docs)
+        seen = split if quotes == "as_they_are" else SplitDocs(seen_docs(docs, quotes))
+        sentences, owners, known = [], [], []
+        for i, (doc, bounds) in enumerate(zip(split.docs, split.bounds)):
+            own = word_sentences(doc, bounds)
+            sentences += own
+            owners += [i] * len(own)
+            known += [Constraints.of(evidence[i], each, labels) for each in own]
+        long = [i for i, s in enumerate(sentences) if len(s.words) and too_long(s, max_length)]
+        sizes = [0 if too_long(s, max_length) else span_count(s) for s in sentences]
+        return cls(split, seen, sentences, owners, known, sizes, long)
+
+    def text(self, number: int) -> str:
+        """Return the text of a sentence."""
+        start, end, _ = self.sentences[number]
+        return self.split.docs[self.owners[number]][start:end].text
+
+
+def seen_docs(docs: Iterable[Doc], quotes: SeenQuotes) -> list[Doc]:
+    """Make the docs that the encoder sees, with its quotation marks; other docs stay the same.
 
     Args:
         docs: the docs.
-        max_length: the largest number of tokens of a sentence that is parsed.
-        key: the span group with constituents that are evidence; None for no evidence.
-        known: the evidence of each sentence, instead of that on the docs.
-        quotes: the quotation marks that the encoder sees.
-        tags_key: the span group of the parser if the tags on the docs are evidence; None if not.
-
-    Attributes:
-        split: the docs with the bounds of their sentences.
-        seen: the same, as the encoder sees them.
-        sentences: the sentences.
-        owners: the doc of each sentence.
-        evidence: what is known of the tree of each sentence.
-        tagged: for each sentence the tokens whose tags are known; they keep them.
-        sizes: the number of spans of each sentence; 0 if it has no words or is too long.
-        too_long: the numbers of the sentences that are too long.
+        quotes: "as_they_are", or "treebank" to write `` and '' for those of text.
 
     Examples:
-        >>> import spacy
-        >>> Plan([spacy.blank("en")("Ada met Bob")], max_length=100).sizes
-        [6]
+        >>> from spacy.vocab import Vocab
+        >>> (doc,) = seen_docs([Doc(Vocab(), words=["“", "Go", "”"])], "treebank")
+        >>> [token.text for token in doc]
+        ['``', 'Go', "''"]
     """
-
-    def __init__(
-        self,
-        docs: Sequence[Doc],
-        max_length: int,
-        key: str | None = None,
-        known: list[Evidence] | None = None,
-        quotes: SeenQuotes = "as_they_are",
-        tags_key: str | None = None,
-    ) -> None:
-        self.split = SplitDocs(docs)
-        self.seen = self.split
-        if quotes != "as_they_are":
-            self.seen = SplitDocs(seen_docs(docs, quotes))
-        self.sentences: list[Sentence] = []
-        self.owners: list[Doc] = []
-        self.evidence: list[Evidence] = []
-        self.tagged: list[set[int]] = []
-        for doc, bounds in zip(self.split.docs, self.split.bounds):
-            found = word_sentences(doc, bounds)
-            self.sentences += found
-            self.owners += [doc] * len(found)
-            tagged = set() if tags_key is None else _known_tags(doc, tags_key)
-            self.tagged += [tagged] * len(found)
-            if known is None:
-                none = [Evidence([], []) for _ in found]
-                self.evidence += none if key is None else read_evidence(doc, key, found)
-        if known is not None:
-            self.evidence = known
-        words = [i for i, sentence in enumerate(self.sentences) if len(sentence.words)]
-        self.too_long = [i for i in words if too_long(self.sentences[i], max_length)]
-        self.sizes = [span_count(sentence) for sentence in self.sentences]
-        for i in self.too_long:
-            self.sizes[i] = 0
-
-    def choose(self, sentences: Iterable[int]) -> None:
-        """Leave out all sentences but those with the given numbers."""
-        chosen = set(sentences)
-        self.sizes = [size * (i in chosen) for i, size in enumerate(self.sizes)]
-        self.too_long = [i for i in self.too_long if i in chosen]
+    docs = list(docs)
+    if quotes == "as_they_are":
+        return docs
+    return [_rewritten(doc) if any(t.text in MARKS for t in doc) else doc for doc in docs]
 
 
-def _known_tags(doc: Doc, key: str) -> set[int]:
-    if not (len(doc) and doc.has_annotation("TAG")):
-        return set()
-    own = predicted_tags(doc, key)
-    return {token.i for token in doc if token.tag_ and not is_own_tag(token, own)}
+def _rewritten(doc: Doc) -> Doc:
+    words = [token.text for token in doc]
+    spaces = None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc]
+    seen = treebank_quotes(words, spaces)
+    copy = Doc(doc.vocab, words=seen, spaces=spaces)
+    attributes: Any = [*EMBEDDED, "SENT_START"]
+    array: Any = doc.to_array(attributes)
+    for i, (word, other) in enumerate(zip(words, seen)):
+        if word != other:
+            array[i, EMBEDDED.index("NORM")] = copy[i].norm
+    return copy.from_array(attributes, array)

@@ -6,20 +6,15 @@ that begins or ends inside a token is left out then. White space at the ends of 
 off in the same way.
 """
 
-import struct
-import warnings
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-import srsly
 from spacy.tokens import Doc, Span, SpanGroup
 
 from spacy_psa.pipeline.parser.constituents import KEY
-
-PACKED = ">QQQllll"
-"""A span as SpanGroup.to_bytes packs it: id, kb_id, label, tokens, characters."""
+from spacy_psa.pipeline.written import bare, follow_tokens, has_moved, is_moved, preorder
 
 
 class NonConstituentException(ValueError):
@@ -92,7 +87,7 @@ class SentenceTree(NamedTuple):
 
     def place(self, node: Span) -> int:
         """Find the place in `spans` at which the chain of a node begins, or would begin."""
-        return bisect_left(self.spans, _order(node), key=_order)
+        return bisect_left(self.spans, preorder(node), key=preorder)
 
     def chain(self, node: Span) -> list[int]:
         """Find the places in `spans` of the constituents over exactly the words of a node."""
@@ -157,12 +152,6 @@ def constituents_of(doc: Doc, key: str = KEY) -> SpanGroup:
     return doc.spans[key]
 
 
-def bare(span: Span) -> Span | None:
-    """Cut white space off the ends of a span; None if there is nothing else."""
-    words = [token.i for token in span if token.text.strip()]
-    return span.doc[words[0] : words[-1] + 1] if words else None
-
-
 def same(one: Span, other: Span) -> bool:
     """Tell whether two spans have the same tokens."""
     return (one.start, one.end) == (other.start, other.end)
@@ -178,84 +167,9 @@ def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
     """
     group = constituents_of(doc, key)
     in_place = not has_moved(group) and not any(map(_ends_in_space, group))
-    if in_place and all(_order(one) <= _order(other) for one, other in pairwise(group)):
+    if in_place and all(preorder(one) <= preorder(other) for one, other in pairwise(group)):
         return group
     return follow_tokens(doc, key, cut=True)
-
-
-def has_moved(group: SpanGroup) -> bool:
-    """Tell whether spans have other characters than their tokens, which were merged or split.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["names"] = [Span(doc, 2, 3, "NP")]
-        >>> before = has_moved(doc.spans["names"])
-        >>> with doc.retokenize() as retokenizer:
-        ...     retokenizer.merge(doc[0:2])
-        >>> before, has_moved(doc.spans["names"])
-        (False, True)
-    """
-    try:
-        return any(map(_moved, group))
-    except IndexError:  # at tokens that there are no more
-        return True
-
-
-def follow_tokens(doc: Doc, key: str = KEY, *, cut: bool = False) -> SpanGroup:
-    """Write the constituents of a doc anew: in preorder, at the tokens that have their characters.
-
-    Tokens may have been merged or split since they were written. Scores stay with their
-    constituents. A warning says how many constituents begin or end inside a token now.
-
-    Args:
-        doc: the doc.
-        key: the span group of the constituents.
-        cut: whether white space at the ends of a constituent is cut off; one of white space alone
-            is left out then.
-
-    Returns:
-        The new span group.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [Span(doc, 0, 3, "S"), Span(doc, 2, 3, "NP")]
-        >>> with doc.retokenize() as retokenizer:
-        ...     retokenizer.merge(doc[0:2])
-        >>> [(span.start, span.end) for span in follow_tokens(doc)]
-        [(0, 2), (1, 2)]
-    """
-    group = doc.spans[key]
-    # A span at tokens that there are no more cannot be made, so its characters are read packed.
-    packed = srsly.msgpack_loads(group.to_bytes())["spans"]
-    rows = [struct.unpack(PACKED, each) for each in packed]
-    starts = {token.idx: token.i for token in doc}
-    ends = {token.idx + len(token): token.i + 1 for token in doc}
-    found = {
-        i: doc[starts[first] : ends[last]]
-        for i, (*_, first, last) in enumerate(rows)
-        if first in starts and last in ends
-    }
-    lost = len(rows) - len(found)
-    if cut:
-        found = {i: part for i, span in found.items() if (part := bare(span)) is not None}
-    kept = sorted(found, key=lambda i: (*_order(found[i]), rows[i][5], -rows[i][6]))
-    spans = [
-        Span(doc, found[i].start, found[i].end, label=label, kb_id=kb, span_id=own)
-        for i, (own, kb, label, *_) in ((i, rows[i]) for i in kept)
-    ]
-    attrs = dict(group.attrs)
-    if attrs.get("scores") is not None and len(attrs["scores"]) == len(rows):
-        attrs["scores"] = [attrs["scores"][i] for i in kept]
-    doc.spans[key] = SpanGroup(doc, name=group.name, attrs=attrs, spans=spans)
-    if lost:
-        warnings.warn(
-            f'{lost} constituent(s) of doc.spans["{key}"] begin or end inside a token, because '
-            "tokens were merged after parsing: they are left out",
-            stacklevel=4,
-        )
-    return doc.spans[key]
 
 
 class _Moved(Exception):
@@ -265,7 +179,7 @@ class _Moved(Exception):
 def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
     """Read the constituents of a sentence, and the place of the first of them in the group."""
     try:
-        first = bisect_left(group, _order(sentence), key=_order)
+        first = bisect_left(group, preorder(sentence), key=preorder)
         before = group[first - 1] if first else None
         spans = []
         for i in range(first, len(group)):
@@ -276,13 +190,13 @@ def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
     except IndexError:
         raise _Moved from None
     around = spans if before is None else [before, *spans]
-    if any(_moved(span) or _ends_in_space(span) for span in around):
+    if any(is_moved(span) or _ends_in_space(span) for span in around):
         raise _Moved
     if before is not None and before.end_char > sentence.start_char:
         raise _crossing(before, f"the start of the sentence {sentence.text!r}")
     above = [sentence]
     for one, span in zip([sentence, *spans], spans):
-        if _order(span) < _order(one):
+        if preorder(span) < preorder(one):
             raise _Moved
         if span.end_char > sentence.end_char:
             raise _crossing(span, f"the end of the sentence {sentence.text!r}")
@@ -301,21 +215,8 @@ def _crossing(node: Span, what: str) -> ValueError:
     )
 
 
-def _moved(span: Span) -> bool:
-    """Tell whether a constituent has other characters than its tokens."""
-    doc = span.doc
-    if span.start == span.end:
-        return False
-    last = doc[span.end - 1]
-    return (doc[span.start].idx, last.idx + len(last)) != (span.start_char, span.end_char)
-
-
 def _ends_in_space(span: Span) -> bool:
     """Tell whether a constituent begins or ends with white space."""
     if span.start == span.end:
         return False
     return bool(span.doc[span.start].is_space or span.doc[span.end - 1].is_space)
-
-
-def _order(span: Span) -> tuple[int, int]:
-    return span.start_char, -span.end_char

@@ -1,0 +1,232 @@
+"""The chart of a sentence: from scores of spans and evidence to trees, and to constituents."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spacy_psa.pipeline.evidence import Evidence, Node
+from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Sentence, token_nodes
+from spacy_psa.structs.span_cells import Tree
+from spacy_psa.structs.tree import SpanTree
+
+Shares = NDArray[numpy.floating[Any]]
+Place = tuple[int, int]
+"""The first and the last fencepost of a span, over the words of a sentence."""
+
+
+class Constituent(NamedTuple):
+    """A constituent over the tokens of a doc."""
+
+    start: int
+    end: int
+    label: str
+    confidence: float
+    """The posterior probability; 0 if it was not asked for, or the sentence was not parsed."""
+
+
+def span_count(sentence: Sentence) -> int:
+    """Count the spans of a sentence of n tokens, n (n + 1) / 2; 0 if it has no words."""
+    n = sentence.end - sentence.start
+    return n * (n + 1) // 2 if len(sentence.words) else 0
+
+
+def span_tree(flat: Tensor, sentences: list[Sentence]) -> SpanTree:
+    """Make the distribution over trees of the words of B sentences.
+
+    Only spans that begin and end with a word count.
+
+    Args:
+        flat: (S, L - 1) scores, a row for each span of the tokens of each sentence, ordered by
+            sentence, start and end.
+        sentences: the B sentences, each with at least one word.
+    """
+    rows, first = [], 0
+    for start, end, words in sentences:
+        left, right = numpy.triu_indices(len(words))
+        rows.append(first + span_row(words[left] - start, words[right] - start + 1, end - start))
+        first += (end - start) * (end - start + 1) // 2
+    if first != sum(map(len, rows)):  # there is white space
+        flat = flat[torch.from_numpy(numpy.concatenate(rows)).to(flat.device)]
+    return SpanTree.from_spans(flat, torch.tensor([len(words) for _, _, words in sentences]))
+
+
+def span_row(start: Any, end: Any, n: int) -> Any:
+    """Find the place of the span from `start` to `end` among the spans of its n tokens."""
+    return start * n - start * (start - 1) // 2 + end - start - 1
+
+
+def label_shares(dist: SpanTree, trees: list[Tree]) -> list[Shares]:
+    """Compute the marginal probability of each label over the words of each constituent of a tree.
+
+    Args:
+        dist: the distribution of B sentences.
+        trees: a tree for each sentence.
+
+    Returns:
+        For each sentence, an array (constituents, L - 1).
+    """
+    marginals = dist.span_marginals
+    shares, first = [], 0
+    for n, tree in zip(dist.lengths.tolist(), trees, strict=True):
+        rows = [first + span_row(start, end, n) for start, end, _ in tree]
+        shares.append(marginals[rows].cpu().numpy())
+        first += n * (n + 1) // 2
+    return shares
+
+
+def label_parts(labels: Sequence[str]) -> Tensor:
+    """Find the constituents in each label of a chart: (L - 1, P) float64, 0 or 1.
+
+    A second NP of one label is another constituent than its first one, as PARSEVAL counts: a label
+    with three of them and one with one have one in common.
+
+    Examples:
+        >>> label_parts(["TOP", "S", "NP NP S"])  # TOP is not a constituent
+        tensor([[0., 0., 0.],
+                [0., 0., 1.],
+                [1., 1., 1.]], dtype=torch.float64)
+    """
+    chains = [[] if label == FLAT else label.split(JOIN) for label in labels]
+    parts = [{(name, i) for name in chain for i in range(chain.count(name))} for chain in chains]
+    number = {part: column for column, part in enumerate(sorted(set().union(*parts)))}
+    has = torch.zeros(len(labels), len(number), dtype=torch.float64)
+    for row, own in enumerate(parts):
+        has[row, [number[part] for part in own]] = 1
+    return has
+
+
+class Constraints(NamedTuple):
+    """Evidence on a sentence, over fenceposts."""
+
+    required: list[tuple[Place, list[str]]] = []  # noqa: RUF012
+    """Labels that words must have, the outermost first; no label means any."""
+    forbidden: list[Node] = []  # noqa: RUF012
+    """Constituents that must not be there; an empty label means any."""
+    kept: Mapping[Place, list[str]] = {}
+    """Chains that no label of the chart holds; they replace whatever the chart has there."""
+
+    @classmethod
+    def of(cls, evidence: Evidence, sentence: Sentence, labels: Sequence[str]) -> "Constraints":
+        """Translate the evidence on a doc, whose spans begin and end with a word.
+
+        Args:
+            evidence: the evidence.
+            sentence: a sentence of the doc.
+            labels: the labels of the chart.
+        """
+        if evidence.is_empty:
+            return cls()
+        start, end, _ = sentence
+        required, kept = [], {}
+        for node in evidence.within(start, end).required:
+            place = _place(node, sentence)
+            chain = node[2].split(JOIN) if node[2] else []
+            if numbers_of(chain, labels):
+                required.append((place, chain))
+            else:
+                kept[place] = chain
+        required = [each for each in required if each[0] not in kept]
+        forbidden = [
+            (*_place(node, sentence), node[2]) for node in evidence.within(start, end).forbidden
+        ]
+        return cls(required, [node for node in forbidden if node[:2] not in kept], kept)
+
+
+def _place(node: Node, sentence: Sentence) -> Place:
+    words = sentence.words - sentence.start
+    first, last = numpy.searchsorted(words, node[:2]).tolist()
+    return first, last
+
+
+def numbers_of(chain: Sequence[str], labels: Sequence[str]) -> list[int]:
+    """List the numbers, from 1, of the labels of a chart that hold a chain in its order.
+
+    Examples:
+        >>> numbers_of(["NP"], ("S", "NP", "S NP")), numbers_of(["NP", "S"], ("S", "NP", "S NP"))
+        ([2, 3], [])
+    """
+    numbers = []
+    for number, label in enumerate(labels, 1):
+        parts = iter(label.split(JOIN))
+        if all(part in parts for part in chain):
+            numbers.append(number)
+    return numbers
+
+
+def constrain(dist: SpanTree, known: Sequence[Constraints], labels: Sequence[str]) -> SpanTree:
+    """Condition a distribution on what is known of its sentences.
+
+    Args:
+        dist: the distribution.
+        known: the constraints of each of its sentences.
+        labels: the labels of the chart; `labels[i]` has the number i + 1.
+    """
+    if not any(map(any, known)):
+        return dist
+    required: list[list[tuple[int, int, list[int]]]] = []
+    forbidden: list[list[tuple[int, int, list[int]]]] = []
+    for each, length in zip(known, dist.lengths.tolist(), strict=True):
+        whole = (0, length)
+        required.append(
+            [(*place, _numbers(chain, labels, place == whole)) for place, chain in each.required]
+        )
+        forbidden.append(
+            [
+                (start, end, _numbers([label] if label else [], labels, (start, end) == whole))
+                for start, end, label in each.forbidden
+            ]
+        )
+    given = dist.constrain(required=required, forbidden=forbidden)
+    if any(each.kept for each in known):
+        # Expected F1 counts the constituents of a label: one is the nearest to a kept chain.
+        single = (i for i, label in enumerate(labels, 1) if label != FLAT and JOIN not in label)
+        given = given.merge([[*each.kept] for each in known], next(single, 1))
+    return given
+
+
+def _numbers(chain: Sequence[str], labels: Sequence[str], whole: bool) -> list[int]:
+    """List `numbers_of` a chain; a whole sentence with the label TOP is not a constituent."""
+    numbers = numbers_of(chain, labels)
+    return [number for number in numbers if chain or not whole or labels[number - 1] != FLAT]
+
+
+def chart_constituents(
+    tree: Tree,
+    labels: Sequence[str],
+    sentence: Sentence,
+    shares: Shares | None = None,
+    kept: Mapping[Place, Sequence[str]] | None = None,
+) -> list[Constituent]:
+    """Translate a tree of the chart into constituents over tokens.
+
+    The posterior of a constituent is the sum over all chains over its words that hold its label.
+
+    Args:
+        tree: the tree.
+        labels: the labels of the chart; `labels[i]` has the number i + 1 in the tree.
+        sentence: the sentence.
+        shares: the `label_shares` of the tree; None for no posteriors.
+        kept: see `Constraints`; these chains are certain.
+    """
+    kept = kept or {}
+    nodes = [
+        (start, end, labels[number - 1], place)
+        for place, (start, end, number) in enumerate(tree)
+        if (start, end) not in kept
+    ]
+    nodes += [(start, end, JOIN.join(chain), -1) for (start, end), chain in kept.items()]
+    constituents = []
+    for start, end, chain, place in sorted(nodes, key=lambda node: (node[0], -node[1])):
+        for first, last, label in token_nodes((start, end, chain), sentence.words):
+            confidence = 0.0
+            if shares is not None and place < 0:
+                confidence = 1.0
+            elif shares is not None:
+                holding = [label in each.split(JOIN) for each in labels]
+                confidence = float(shares[place, holding].sum())
+            constituents.append(Constituent(first, last, label, confidence))
+    return constituents

@@ -1,0 +1,132 @@
+"""Settings of components: written once, checked when they are set, kept when they change."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from inspect import Parameter, Signature
+from typing import Any
+
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from thinc.api import Config, Model
+
+from spacy_psa.errors import SettingError, naming
+
+
+class Setting:
+    """An attribute of a component that is checked whenever it is set.
+
+    Args:
+        check: called with the name of the setting and the value; raises a SettingError.
+        doc: the description of the setting.
+    """
+
+    def __init__(self, check: Callable[[str, Any], None], doc: str):
+        self.check = check
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, pipe: Any, owner: type | None = None) -> Any:
+        return self if pipe is None else pipe.__dict__[self.name]
+
+    def __set__(self, pipe: Any, value: Any) -> None:
+        with naming(pipe.name):
+            self.check(self.name, value)
+        pipe.__dict__[self.name] = value
+        # The first value is the one of the config; see `StructuredPipe.to_bytes`.
+        pipe.__dict__.setdefault("_configured", {}).setdefault(self.name, value)
+        for name in pipe.derived:
+            pipe.__dict__.pop(name, None)
+
+
+def check_switch(setting: str, value: Any) -> None:
+    """Check that a value is True or False.
+
+    Raises:
+        SettingError: if it is not.
+    """
+    if not isinstance(value, bool):
+        raise SettingError(setting, value, "take True or False")
+
+
+def joined_signature(cls: type) -> Signature:
+    """Join the settings of a class and its bases, each with the default of the nearest class.
+
+    The `__init__` of each class has its own settings and `**settings` for those of its base.
+    """
+    parameters: dict[str, Parameter] = {}
+    for base in cls.__mro__:
+        if "__init__" in vars(base):
+            _, *own = inspect.signature(base.__init__).parameters.values()  # type: ignore[misc]
+            parameters = {p.name: p for p in own} | parameters
+            if all(p.kind is not Parameter.VAR_KEYWORD for p in own):
+                break
+    kinds = [p for p in parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    return Signature(sorted(kinds, key=lambda p: p.kind))
+
+
+def keyword_settings(cls: type) -> list[Parameter]:
+    """List the keyword arguments of a class."""
+    arguments = inspect.signature(cls).parameters.values()
+    return [p for p in arguments if p.kind is Parameter.KEYWORD_ONLY]
+
+
+def component_factory(
+    factory: str,
+    component: type[TrainablePipe],
+    *,
+    model: str,
+    scorer: str,
+    assigns: Iterable[str],
+    score_weights: dict[str, float | None],
+    store: type | None = None,
+) -> Callable[..., Any]:
+    """Register the spaCy factory of a component.
+
+    The keyword arguments of the component and of its store are the settings of a config, with
+    their types and defaults.
+
+    Args:
+        factory: the name of the factory, such as "crf_ner".
+        component: the class of the component.
+        model: the default model, as the block [model] of a config.
+        scorer: the registered name of the default scorer.
+        assigns: the attributes that the component writes; see spaCy's `Language.factory`.
+        score_weights: the default weight of each score; see spaCy's `Language.factory`.
+        store: the class that reads and writes the annotation, for components that have one.
+
+    Returns:
+        The function that makes the component, for the entry point of the package.
+    """
+    own = keyword_settings(store) if store else []
+    settings = [*own, *keyword_settings(component)]
+
+    def make(nlp: Language, name: str, model: Model, **given: Any) -> TrainablePipe:
+        if store:
+            given["store"] = store(**{p.name: given.pop(p.name) for p in own})
+        pipe: Any = component(nlp.vocab, model, name, **given)
+        pipe._check_others([other for _, other in nlp.components])
+        return pipe  # type: ignore[no-any-return]
+
+    positional = (("nlp", Language), ("name", str), ("model", Model))
+    make.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            *(Parameter(n, Parameter.KEYWORD_ONLY, annotation=kind) for n, kind in positional),
+            *(p.replace(default=Parameter.empty) for p in settings if p.name != "store"),
+        ],
+        return_annotation=component,
+    )
+    make.__name__ = make.__qualname__ = f"make_{factory}"
+    make.__doc__ = f"Make a `{factory}`; `{(store or component).__name__}` describes it."
+    defaults = {p.name: p.default for p in settings if p.name != "store"}
+    defaults["model"] = Config().from_str(model)["model"]
+    defaults["scorer"] = {"@scorers": scorer}
+    registered: Callable[..., Any] = Language.factory(
+        factory,
+        assigns=list(assigns),
+        default_config=defaults,
+        default_score_weights=score_weights,
+        func=make,
+    )
+    return registered
