@@ -76,7 +76,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     overwrite = Setting(
         check_switch, "Whether annotation on a doc is ignored instead of used as evidence."
     )
-    derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings
+    _derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings, labels
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -107,6 +107,10 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         self.overwrite = overwrite
         self.required_spans_key = required_spans_key
         self.forbidden_spans_key = forbidden_spans_key
+
+    def _forget_derived(self) -> None:
+        for name in self._derived:
+            self.__dict__.pop(name, None)
 
     def _check_others(self, others: Iterable[Any]) -> None:
         """Warn if this component and another one of its pipeline write to the same place."""
@@ -153,12 +157,14 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         if label in self.labels:
             return 0
         self.cfg["labels"].append(label)
+        self._forget_derived()
         self.vocab.strings.add(label)
         if self.model.has_dim("nO"):
             try:
                 self._widen_model()
             except Exception:
                 self.cfg["labels"].pop()
+                self._forget_derived()
                 raise
         return 1
 
@@ -381,11 +387,24 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     ) -> None:
         """Check that an analysis can agree with the evidence on a doc."""
 
-    def _grouped(self, doc: Doc) -> Evidence:
-        """Read the evidence in the span groups `required_spans_key` and `forbidden_spans_key`."""
+    @abstractmethod
+    def _on_doc(self, doc: Doc) -> Evidence:
+        """Read the annotation on a doc that this component has not predicted itself."""
+
+    def _evidence(self, doc: Doc, bounds: Bounds) -> Evidence:
+        """Read and check what is on a doc, and in its groups of required and forbidden spans."""
+        evidence = self._on_doc(doc)
+        if evidence is not NOTHING:
+            self._check_evidence(doc, evidence, bounds, "remove one, or set overwrite = true")
         keys = self.required_spans_key, self.forbidden_spans_key
-        groups = [doc.spans.get(key) or () if key else () for key in keys]
-        return self._read_evidence(doc, *groups) if any(groups) else NOTHING
+        if keys == (None, None):
+            return evidence
+        grouped = self._read_evidence(doc, *(doc.spans.get(key or "") or () for key in keys))
+        if grouped.is_empty:
+            return evidence
+        evidence = evidence.joined(grouped)
+        self._check_evidence(doc, evidence, bounds)
+        return evidence
 
     # Training
 
@@ -428,7 +447,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         backprop(d_scores)
         return loss
 
-    def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
+    def _loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
         """Compute the weight of the loss of a part of a batch in the loss of the whole batch.
 
         Where several processes train, each computes the loss of its part. The loss is a mean over
@@ -498,6 +517,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     def _check_loaded(self) -> None:
         """Check what was loaded, and set the settings that had been changed."""
+        self._forget_derived()
         for name, (before, value) in self.cfg.get(CHANGED, {}).items():
             if self.__dict__["_configured"].get(name, CHANGED) == before:
                 setattr(self, name, value)
@@ -519,6 +539,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             self._check_loaded()
         except Exception as error:
             self.cfg = cfg
+            self._forget_derived()
             self.model.from_bytes(model)
             for node, dim in open_dims:  # thinc does not unset the dimensions that were loaded
                 node.set_dim(dim, None, force=True)  # type: ignore[arg-type]

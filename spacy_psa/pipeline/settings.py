@@ -36,8 +36,7 @@ class Setting:
         pipe.__dict__[self.name] = value
         # The first value is the one of the config; see `StructuredPipe.to_bytes`.
         pipe.__dict__.setdefault("_configured", {}).setdefault(self.name, value)
-        for name in pipe.derived:
-            pipe.__dict__.pop(name, None)
+        pipe._forget_derived()
 
 
 def check_switch(setting: str, value: Any) -> None:

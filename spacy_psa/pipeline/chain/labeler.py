@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import cached_property
 from itertools import count, islice
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -131,6 +131,7 @@ class ChainLabeler(StructuredPipe):
         InputError: if a setting has a value that is not possible.
     """
 
+    _derived = ("scheme", "_outputs", "_rules", "_pairs")
     _teacher: Any = None  # see `spacy_psa.pipeline.chain.distillation`
     _teacher_weight: float = 0.0
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
@@ -157,10 +158,10 @@ class ChainLabeler(StructuredPipe):
         if self.confidence:
             register()
 
-    @property
+    @cached_property
     @abstractmethod
     def scheme(self) -> Any:
-        """The meaning of the tags, a `Scheme`; it has more tags when labels are added."""
+        """The meaning of the tags, a `Scheme`."""
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -168,7 +169,7 @@ class ChainLabeler(StructuredPipe):
         tags: tuple[str, ...] = self.scheme.tags
         return tags
 
-    @property
+    @cached_property
     def _outputs(self) -> int:
         return len(self.tags)
 
@@ -322,7 +323,7 @@ class ChainLabeler(StructuredPipe):
         analyses = []
         for doc, parts in zip(docs, self._infer(docs, read)):
             sentences = [sentence.at(start) for start, sentence in parts]
-            evidence = self._on_doc(doc).joined(self._grouped(doc))
+            evidence = self._evidence(doc, [(s.start, s.end) for s in sentences])
             analyses.append(DocAnalyses(self, doc, sentences, evidence))
         return analyses
 
@@ -348,8 +349,13 @@ class ChainLabeler(StructuredPipe):
         split = SplitDocs(docs)
         answers: dict[int, Answer] = {}
         for batch in self._batches(split):
-            with self._naming_the_impossible(batch, split):
+            try:
                 answers.update(zip(batch.numbers, read(batch), strict=True))
+            except ValueError as error:
+                impossible = self._impossible(batch, split)
+                if impossible is None:
+                    raise
+                raise impossible from error
         numbers = count()
         return [
             [(start, answers[i]) for (start, _), i in zip(bounds, numbers) if i in answers]
@@ -358,12 +364,15 @@ class ChainLabeler(StructuredPipe):
 
     def _batches(self, split: SplitDocs) -> Iterator[Batch]:
         self._require_weights()
-        check_upstream(self.name, self.model, split.docs)
+        whole = None
+        if listens(self.model):
+            check_upstream(self.name, self.model, split.docs)
         if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
             return
         known = self._known(split)
-        # Layers that must get whole docs are computed once, for all of them.
-        whole = sentence_scores(self.model, split) if listens(self.model) else None
+        if listens(self.model):
+            # Layers that must get whole docs are computed once, for all of them.
+            whole = sentence_scores(self.model, split)
         most = max(len(each.forbidden) for each in known)
         # Sentences with forbidden spans have more tags, so they are in batches of their own.
         for tags, refined in ((self._outputs, False), (self._outputs + 4 * most, True)):
@@ -382,34 +391,22 @@ class ChainLabeler(StructuredPipe):
         """Read what the docs tell of each sentence."""
         known = []
         for doc, bounds in zip(split.docs, split.bounds):
-            evidence = self._on_doc(doc)
-            if not evidence.is_empty:
-                remedy = "remove one, or set overwrite = true"
-                self._check_evidence(doc, evidence, bounds, remedy)
-            grouped = self._grouped(doc)
-            if not grouped.is_empty:
-                evidence = evidence.joined(grouped)
-                self._check_evidence(doc, evidence, bounds)
-            known += self._translated(doc, evidence, bounds)
+            known += self._translated(doc, self._evidence(doc, bounds), bounds)
         return known
 
-    @contextmanager
-    def _naming_the_impossible(self, batch: Batch, split: SplitDocs) -> Iterator[None]:
-        """Name the first sentence of a batch without a legal analysis in an error raised inside.
+    def _impossible(self, batch: Batch, split: SplitDocs) -> InputError | None:
+        """Name the first sentence of a batch without a legal analysis; None if there is none.
 
         Only then the sentences are needed as docs, which take longer to make than to find.
         """
-        try:
-            yield
-        except ValueError as error:
-            impossible = (batch.chain.log_partition == -torch.inf).nonzero()[:, 0].tolist()
-            if not impossible:
-                raise
-            sentence = split.sentences[batch.numbers[impossible[0]]]
-            raise InputError(
-                f"{self.name}: no legal analysis of the sentence {sentence.text!r} "
-                "agrees with the annotation on its doc: correct it, or set overwrite = true"
-            ) from error
+        rows = (batch.chain.log_partition == -torch.inf).nonzero()[:, 0].tolist()
+        if not rows:
+            return None
+        sentence = split.sentences[batch.numbers[rows[0]]]
+        return InputError(
+            f"{self.name}: no legal analysis of the sentence {sentence.text!r} "
+            "agrees with the annotation on its doc: correct it, or set overwrite = true"
+        )
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
         """Make the distributions of sentences from their scores and what is known of them."""
@@ -435,7 +432,7 @@ class ChainLabeler(StructuredPipe):
             lengths: (B,) the number of tokens of each sentence.
             legal: whether only legal analyses are possible.
         """
-        k, rules = self._outputs, self.scheme.legal()
+        k = self._outputs
         if flat.shape[1] == k:
             chain = LinearChain.from_emissions(pad(flat, lengths), lengths)
         elif flat.shape[1] == k * k:
@@ -444,22 +441,21 @@ class ChainLabeler(StructuredPipe):
             chain = PairChain(flat, lengths, self._pairs)
         if not legal:
             return chain
-        transitions, start, end = (torch.from_numpy(array).to(chain.device) for array in rules)
-        return chain.constrain(transitions=transitions, start=start, end=end)
+        device, (transitions, start, end) = flat.device, self._rules
+        return chain.constrain(
+            transitions=transitions.to(device), start=start.to(device), end=end.to(device)
+        )
 
-    @property
+    @cached_property
+    def _rules(self) -> list[Tensor]:
+        """The legal transitions, first and last tags."""
+        return [torch.from_numpy(array) for array in self.scheme.legal()]
+
+    @cached_property
     def _pairs(self) -> TagPairs:
-        legal = self.scheme.legal().transitions
-        held = self.__dict__.get("_held_pairs")
-        if held is None or held[0] is not legal:
-            held = self._held_pairs = legal, TagPairs(legal)
-        return held[1]
+        return TagPairs(self.scheme.legal().transitions)
 
     # Evidence
-
-    @abstractmethod
-    def _on_doc(self, doc: Doc) -> Evidence:
-        """Read the annotation on a doc that this component has not predicted itself."""
 
     @abstractmethod
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
@@ -614,8 +610,8 @@ class ChainLabeler(StructuredPipe):
             self.finish_update(sgd)
         return losses
 
-    def loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
-        return 1.0 if self._reduction == "sum" else super().loss_share(part, whole)
+    def _loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
+        return 1.0 if self._reduction == "sum" else super()._loss_share(part, whole)
 
     def _padded_gold(self, examples: Iterable[Example], chain: LinearChain) -> Tensor:
         """Read the gold tags of the sentences of a chain: (B, n), MISSING without annotation."""

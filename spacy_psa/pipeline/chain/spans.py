@@ -122,7 +122,7 @@ class SpanLabeler(ChainLabeler):
         lambda name, value: check_rates(**{name: value}),
         'The least probability of a span, for `decode = "threshold"`.',
     )
-    derived = ("decoder",)
+    _derived = (*ChainLabeler._derived, "_decoder")
 
     def __init__(
         self,
@@ -147,9 +147,9 @@ class SpanLabeler(ChainLabeler):
             keys = self.required_spans_key, self.forbidden_spans_key
             check_groups(*keys, written=store.spans_key)
         self._recall_cost = recall_cost
-        self._scheme = SpanScheme((), scheme)
+        self._tag_format = scheme
         self._crossing = 0
-        if self.decoder.overlapping:
+        if self._decoder.overlapping:
             register()
             # The other decoders write the same spans to both groups, the evidence included.
             if name == store.spans_key:
@@ -158,15 +158,13 @@ class SpanLabeler(ChainLabeler):
                     f'doc.spans["{name}"]: give the component another name than its spans_key'
                 )
 
-    @property
+    @cached_property
     def scheme(self) -> SpanScheme:
         """The translation between spans and tags."""
-        if self._scheme.labels != self.labels:
-            self._scheme = SpanScheme(self.labels, self._scheme.tag_format)
-        return self._scheme
+        return SpanScheme(self.labels, self._tag_format)
 
     @cached_property
-    def decoder(self) -> SpanDecoder:
+    def _decoder(self) -> SpanDecoder:
         """The object that chooses spans, by the settings `decode`, `threshold` and `confidence`."""
         entropy = self.confidence and self.store.uncertainty is not None
         return make_decoder(self.decode, self.threshold, scores=self.confidence, entropy=entropy)
@@ -188,11 +186,11 @@ class SpanLabeler(ChainLabeler):
         Raises:
             InputError: if no legal analysis of a sentence agrees with the evidence.
         """
-        return self.decoder.predict(list(docs), self._infer, self.scheme)
+        return self._decoder.predict(list(docs), self._infer, self.scheme)
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[SpanPrediction]) -> None:
         """Write the predictions of `predict`, and the evidence, to the docs."""
-        decoder = self.decoder
+        decoder = self._decoder
         for doc, predicted in zip(docs, scores, strict=True):
             spans = [Span(doc, *span) for span in predicted.spans]
             values = predicted.scores or [0.0] * len(spans)
@@ -300,7 +298,7 @@ class SpanLabeler(ChainLabeler):
         whose tags do not tell the end, a span may still end so.
         """
         space = doc.to_array("IS_SPACE").astype(bool)
-        if evidence.is_empty and not space.any():
+        if evidence is NOTHING and not space.any():
             return [Known()] * len(bounds)
         scheme = self.scheme
         inside = numpy.array([tag[0] in "OI" for tag in scheme.tags])
@@ -445,7 +443,7 @@ class SpanLabeler(ChainLabeler):
         if self.store.spans_key:
             settings["component_key"] = self.store.spans_key
         figures = dict(super().score(examples, **settings))
-        if self.decoder.overlapping:
+        if self._decoder.overlapping:
             figures |= score_group(
                 examples, self.name, lambda doc: self.store.reference(self.name, doc)
             )

@@ -1,7 +1,7 @@
 """`crf_tagger`: part-of-speech tags by a linear-chain CRF (Wei2020 Table 3)."""
 
 from collections.abc import Iterable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy
@@ -113,14 +113,11 @@ class CRFTagger(ChainLabeler):
     ):
         super().__init__(vocab, model, name, overwrite=overwrite, **settings)
         self._neg_prefix = neg_prefix
-        self._scheme = TagScheme(())
 
-    @property
+    @cached_property
     def scheme(self) -> TagScheme:
         """The tags; every sequence of them is legal."""
-        if self._scheme.tags != self.labels:
-            self._scheme = TagScheme(self.labels)
-        return self._scheme
+        return TagScheme(self.labels)
 
     def _find_labels(self, examples: Iterable[Example]) -> list[str]:
         names = {token.tag_ for eg in examples for token in eg.reference} - {""}

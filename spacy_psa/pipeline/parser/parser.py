@@ -70,7 +70,7 @@ from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.pipeline.written import bare, is_noted, note
 from spacy_psa.ragged import batches_by_size
-from spacy_psa.sentences import Bounds, split_sentences
+from spacy_psa.sentences import Bounds, SplitDocs, split_sentences
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 from spacy_psa.structs.tree_f1 import best_expected_f1
@@ -503,7 +503,7 @@ class ConstituencyParser(StructuredPipe):
                 self,
                 doc,
                 [s for s, owner in zip(sentences, plan.owners) if owner == i and s.end > s.start],
-                self._evidence(doc),
+                plan.evidence[i],
             )
             for i, doc in enumerate(plan.split.docs)
         ]
@@ -517,10 +517,10 @@ class ConstituencyParser(StructuredPipe):
 
     def _plan(self, docs: Iterable[Doc]) -> Plan:
         self._require_weights()
-        docs = list(docs)
-        evidence = [self._evidence(doc) for doc in docs]
-        check_upstream(self.name, self.model, docs)
-        plan = Plan.of(docs, evidence, self.labels, self.max_length, self._quotes)
+        split = SplitDocs(docs)
+        evidence = [self._evidence(*each) for each in zip(split.docs, split.bounds)]
+        check_upstream(self.name, self.model, split.docs)
+        plan = Plan.of(split, evidence, self.labels, self.max_length, self._quotes)
         for i in plan.too_long:
             fate = f"gets {self.labels[0]!r} over all words"
             doc = plan.split.docs[plan.owners[i]]
@@ -589,15 +589,6 @@ class ConstituencyParser(StructuredPipe):
     @property
     def _span_labels(self) -> Sequence[str]:
         return sorted(single_labels(self.labels) - {FLAT})
-
-    def _evidence(self, doc: Doc) -> Evidence:
-        """Read the constituents and the span groups on a doc that are evidence."""
-        evidence, grouped = self._on_doc(doc), self._grouped(doc)
-        if not grouped.is_empty:
-            evidence = evidence.joined(grouped)
-            bounds = [(s.start, s.end) for s in word_sentences(doc)]
-            self._check_evidence(doc, evidence, bounds)
-        return evidence
 
     def _given(self, doc: Doc) -> list[Span]:
         """List the constituents on a doc that no parser has predicted."""

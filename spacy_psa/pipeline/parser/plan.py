@@ -26,6 +26,8 @@ class Plan(NamedTuple):
     sentences: list[Sentence]
     owners: list[int]
     """The number of the doc of each sentence."""
+    evidence: Sequence[Evidence]
+    """What is known of each doc."""
     known: list[Constraints]
     """What is known of the tree of each sentence."""
     sizes: list[int]
@@ -36,7 +38,7 @@ class Plan(NamedTuple):
     @classmethod
     def of(
         cls,
-        docs: Sequence[Doc],
+        split: SplitDocs,
         evidence: Sequence[Evidence],
         labels: Sequence[str],
         max_length: int,
@@ -45,14 +47,13 @@ class Plan(NamedTuple):
         """Plan the parsing of docs.
 
         Args:
-            docs: the docs.
+            split: the docs with the bounds of their sentences.
             evidence: what is known of each doc.
             labels: the labels of the chart.
             max_length: the largest number of tokens of a sentence that is parsed.
             quotes: the quotation marks that the encoder sees.
         """
-        split = SplitDocs(docs)
-        seen = split if quotes == "as_they_are" else SplitDocs(seen_docs(docs, quotes))
+        seen = split if quotes == "as_they_are" else SplitDocs(seen_docs(split.docs, quotes))
         sentences, owners, known = [], [], []
         for i, (doc, bounds) in enumerate(zip(split.docs, split.bounds)):
             own = word_sentences(doc, bounds)
@@ -61,7 +62,7 @@ class Plan(NamedTuple):
             known += [Constraints.of(evidence[i], each, labels) for each in own]
         long = [i for i, s in enumerate(sentences) if len(s.words) and too_long(s, max_length)]
         sizes = [0 if too_long(s, max_length) else span_count(s) for s in sentences]
-        return cls(split, seen, sentences, owners, known, sizes, long)
+        return cls(split, seen, sentences, owners, evidence, known, sizes, long)
 
     def text(self, number: int) -> str:
         """Return the text of a sentence."""
