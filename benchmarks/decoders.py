@@ -42,7 +42,7 @@ def measure(nlp: Language, data: Path) -> dict[str, Any]:
     temperature = fit_temperature(Likelihood(pipe, examples["dev"]))
     found: dict[str, Any] = {"temperature": temperature}
     for name, decoder in WAYS.items():
-        pipe.decoding = decoder
+        pipe.decode = decoder
         pipe.temperature = temperature if name == "calibrated" else 1.0
         found[name] = {part: nlp.evaluate(examples[part])[METRIC] for part in PARTS}
     pipe.temperature = 1.0
@@ -64,7 +64,7 @@ class Decoding(Annotation):
 
     def docs(self) -> list[Doc]:
         pipe: Any = self.nlp.get_pipe(PIPE)
-        pipe.decoding = self.name
+        pipe.decode = self.name
         return super().docs() + [doc.copy() for doc in self.given]
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.vocab import Vocab
 
-    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
 
 
 def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
@@ -104,7 +104,7 @@ def find_pipe(
 def confident_pipe(nlp: "Language", name: str | None, option: str = "--pipe") -> "SpanLabeler":
     """Find a `crf_ner` or `crf_chunker` as `find_pipe` does, and make it write confidences."""
     from spacy_psa.pipeline.chain.extensions import register
-    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
 
     pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker", option)
     register()

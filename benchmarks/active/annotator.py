@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy
 from spacy.tokens import Doc
 
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.sentences import unannotated
 
 
@@ -91,7 +91,7 @@ class Annotator:
         return self._decided.setdefault(i, numpy.zeros(len(self.gold[i]), dtype=bool))
 
 
-def ask_unsure(annotator: Annotator, i: int, pipe: SequenceLabeler, sure: float) -> None:
+def ask_unsure(annotator: Annotator, i: int, pipe: ChainLabeler, sure: float) -> None:
     """Ask about the tokens of a sentence that the model is unsure of, the most unsure first.
 
     Each answer is evidence for the rest of the sentence.
@@ -103,7 +103,7 @@ def ask_unsure(annotator: Annotator, i: int, pipe: SequenceLabeler, sure: float)
         sure: a token whose best tag has this probability is not asked for.
     """
     doc = unannotated(annotator.gold[i], pipe.vocab, sentences=False)
-    analyses = pipe.analyses(doc)
+    (analyses,) = pipe.analyses([doc])
     asked = numpy.zeros(len(doc), dtype=bool)
     while True:
         best = analyses.marginals.max(axis=1)
@@ -120,8 +120,7 @@ def ask_unsure(annotator: Annotator, i: int, pipe: SequenceLabeler, sure: float)
         analyses = analyses.given(**known)
 
 
-def doubts(docs: Iterable[Doc], pipe: SequenceLabeler) -> list[float]:
+def doubts(docs: Iterable[Doc], pipe: ChainLabeler) -> list[float]:
     """The entropy over the analyses of each sentence, in nats a token."""
     words = [unannotated(doc, pipe.vocab, sentences=False) for doc in docs]
-    found = pipe.infer(words, lambda chain: chain.entropy.tolist())
-    return [sum(entropy for _, entropy in parts) / len(doc) for doc, parts in zip(words, found)]
+    return [each.entropy / len(each.doc) for each in pipe.analyses(words)]

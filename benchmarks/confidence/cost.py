@@ -49,7 +49,8 @@ def tasks(nlp: Language) -> dict[str, Callable[[list[Doc]], None]]:
 
     def nbest(docs: list[Doc]) -> None:
         for batch in minibatch(docs, size=nlp.batch_size):
-            pipe.kbest_batch(batch, N)
+            for analyses in pipe.analyses(batch):
+                analyses.kbest(N)
 
     return {"viterbi": annotate(False), "confidence": annotate(True), "nbest": nbest}
 

@@ -52,7 +52,7 @@ def one(given: argparse.Namespace) -> dict[str, Any]:
     parser: Any = nlp.get_pipe("parser")
     parser.max_length = max(parser.max_length, given.tokens)
     parser.confidence = given.ask == "confidence"
-    parser.decoding = "mbr" if given.ask == "mbr" else "cky"
+    parser.decode = "mbr" if given.ask == "mbr" else "cky"
 
     def ask(doc: Doc) -> int:
         if given.ask == "kbest":

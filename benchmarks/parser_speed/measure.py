@@ -33,7 +33,7 @@ from spacy_psa.laboratory.performance.timing import (
     summary,
 )
 from spacy_psa.modules.factored_transformer import FactoredTransformer
-from spacy_psa.pipeline.parser.charts import span_count, span_tree
+from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import word_sentences
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import SplitDocs

@@ -39,7 +39,7 @@ class Bare:
         self.words, self.characters = nodes[words], nodes[characters]
         self.modules = nn.ModuleList(modules[i] for i in (words, characters, encoder, head))
         self.vectors = nlp.vocab.vectors
-        legal = pipe.legal()
+        legal = pipe.scheme.legal()
         self.legal = {name: torch.from_numpy(mask) for name, mask in legal._asdict().items()}
         self.pairs = TagPairs(legal.transitions)
         self.tags = len(pipe.tags)

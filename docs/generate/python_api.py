@@ -13,17 +13,17 @@ SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
                 ["tags", "marginals", "entropy", "kbest", "kbest_batch"],
             ),
             (
-                "spacy_psa.pipeline.chain.sequence_labeler.SequenceLabeler",
+                "spacy_psa.pipeline.chain.labeler.ChainLabeler",
                 ["distribution", "analyses", "confidence"],
             ),
             (
-                "spacy_psa.pipeline.chain.span_labeler.SpanLabeler",
+                "spacy_psa.pipeline.chain.spans.SpanLabeler",
                 ["decode", "posterior", "scheme"],
             ),
             ("spacy_psa.pipeline.chain.tagger.CRFTagger", ["decode"]),
-            ("spacy_psa.pipeline.chain.doc_analyses.Decoding", ["best", "probability"]),
+            ("spacy_psa.pipeline.analyses.Decoding", ["best", "probability"]),
             (
-                "spacy_psa.pipeline.chain.doc_analyses.DocAnalyses",
+                "spacy_psa.pipeline.analyses.DocAnalyses",
                 ["given", "best", "kbest", "posterior", "marginals", "entropy"],
             ),
             ("spacy_psa.pipeline.chain.temperature.Tempered", ["temperature"]),

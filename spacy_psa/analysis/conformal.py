@@ -12,15 +12,19 @@ share its weight: the hierarchical conformal prediction of Lee, Barber and Wille
 Wasserman (2019), "Least ambiguous set-valued classifiers with bounded error levels".
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy
 from spacy.training import Example
+from spacy.util import minibatch
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.analyses import DocAnalyses
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.sentences import document_numbers
+
+BATCH = 64  # docs with probabilities in memory at a time
 
 
 def least_probability(documents: Iterable[Sequence[float]], level: float) -> float:
@@ -77,7 +81,7 @@ def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> flo
     return float(numpy.mean(shares)) if shares else None
 
 
-def truth_probabilities(pipe: SequenceLabeler, examples: Sequence[Example]) -> list[list[float]]:
+def truth_probabilities(pipe: ChainLabeler, examples: Sequence[Example]) -> list[list[float]]:
     """Compute how probable a component finds the truth: each gold span, or each gold tag.
 
     Args:
@@ -100,20 +104,27 @@ def truth_probabilities(pipe: SequenceLabeler, examples: Sequence[Example]) -> l
 
 
 def _of_spans(pipe: SpanLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
-    gold = [pipe.gold_spans(example)[0] for example in examples]
-    found = pipe.posterior_batch((example.predicted for example in examples), gold)
-    for example, values in zip(examples, found, strict=True):
-        missed = len(list(pipe.reference_spans(example.reference) or ())) - len(values)
-        yield values + [0.0] * missed
+    for example, analyses in _analysed(pipe, examples):
+        gold = pipe.store.gold(pipe.name, example)[0]
+        known = [span for span in gold if span[2] in pipe.labels]
+        every = pipe.store.reference(pipe.name, example.reference) or []
+        yield analyses.posterior(known) + [0.0] * (len(every) - len(known))
 
 
-def _of_tags(pipe: SequenceLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
+def _of_tags(pipe: ChainLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
     columns = {tag: i for i, tag in enumerate(pipe.tags)}
-    marginals = pipe.marginals_batch(example.predicted for example in examples)
-    for example, rows in zip(examples, marginals, strict=True):
+    for example, analyses in _analysed(pipe, examples):
         names = example.get_aligned("TAG", as_string=True)
         yield [
             float(row[columns[name]]) if name in columns else 0.0
-            for row, name in zip(rows, names, strict=True)
+            for row, name in zip(analyses.marginals, names, strict=True)
             if name
         ]
+
+
+def _analysed(
+    pipe: ChainLabeler, examples: Sequence[Example]
+) -> Iterator[tuple[Example, DocAnalyses]]:
+    for batch in minibatch(examples, size=BATCH):
+        analyses = pipe.analyses(example.predicted for example in batch)
+        yield from zip(batch, analyses, strict=True)

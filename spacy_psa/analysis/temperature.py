@@ -22,7 +22,7 @@ from spacy.training import Example
 from thinc.api import xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.ragged import batches_by_size
 
 LOWEST, HIGHEST = 0.05, 20.0
@@ -58,7 +58,7 @@ class Likelihood:
         True
     """
 
-    def __init__(self, pipe: SequenceLabeler, examples: Iterable[Example]):
+    def __init__(self, pipe: ChainLabeler, examples: Iterable[Example]):
         filled = [example for example in examples if len(example.predicted)]
         sizes = [len(example.predicted) for example in filled]
         self.pipe = pipe
@@ -79,9 +79,7 @@ class Likelihood:
             beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
             flat = xp2torch(self.pipe.model.ops.xp.concatenate(potentials))
             lengths = torch.tensor([len(array) for array in potentials if len(array)])
-            chain = self.pipe.legal_chain(flat * beta.to(flat), lengths)
-            gold = self.pipe.padded_gold(examples, chain)
-            nll = -self.pipe.log_likelihood(chain, gold, examples).double().sum()
+            nll = -self.pipe.log_likelihood(flat * beta.to(flat), lengths, examples).double().sum()
             nll.backward()
             total += float(nll.detach())
             assert beta.grad is not None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span
 
-    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
 
 Encode = Callable[["Doc"], Any]
 """Makes the data to write of a document; the function and the data can be pickled."""
@@ -68,15 +68,15 @@ class SpanKeys(NamedTuple):
     @classmethod
     def of(cls, nlp: "Language") -> "SpanKeys":
         """Read them from the first `constituency_parser` and the first `crf_chunker`."""
-        from spacy_psa.pipeline.chain.chunker import CRFChunker
+        from spacy_psa.pipeline.chain.spans import SpanLabeler
         from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
         keys: dict[str, str] = {}
         for _, pipe in nlp.pipeline:
             if isinstance(pipe, ConstituencyParser):
                 keys.setdefault("trees", pipe.spans_key)
-            elif isinstance(pipe, CRFChunker):
-                keys.setdefault("chunks", pipe.spans_key)
+            elif isinstance(pipe, SpanLabeler) and pipe.store.spans_key:
+                keys.setdefault("chunks", pipe.store.spans_key)
         return cls(**keys)
 
 
@@ -419,7 +419,7 @@ class ConfidenceView:
 
         self.key = pipe.name
         self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
-        self.span_renderer = SpanRenderer() if pipe.decoding == "threshold" else None
+        self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
 
     def __call__(self, doc: "Doc") -> str:
         group = doc.spans[self.key]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spacy.training import Example
 
     from spacy_psa.pipeline.chain.decoders import Decode
-    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
     from spacy_psa.scoring.calibration import Bin
 
 CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
@@ -116,8 +116,8 @@ def calibrate(
     from spacy_psa.cli.coverage import find_coverage, store_settings
     from spacy_psa.corpora.atomic import check_free
     from spacy_psa.loading import confident_pipe, find_pipe, load_pipeline
-    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
-    from spacy_psa.pipeline.chain.temperature import COLDEST, HOTTEST
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
+    from spacy_psa.pipeline.coverage import COLDEST, HOTTEST
     from spacy_psa.pipeline.upstream import with_upstream
 
     # First the checks that take no time.
@@ -155,12 +155,12 @@ def calibrate(
     }
     former, promised = component.temperature, component.coverage
     chosen = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
-    before = former, component.decoding
-    after = chosen, component.decoding if decode is None else cast("Decode", decode)
+    before = former, component.decode
+    after = chosen, component.decode if decode is None else cast("Decode", decode)
     states = []
     for name, examples in data.items():
         for when, settings in (("before", before), ("after", after)):
-            component.temperature, component.decoding = settings
+            component.temperature, component.decode = settings
             figures, diagram = _measure(nlp, component, examples, bins)
             figures["nll"] = likelihoods[name].at(component.temperature)[0]
             states.append(State(name, when, *settings, figures, diagram))
@@ -190,7 +190,8 @@ def _read(nlp: "Language", component: "SpanLabeler", path: Path) -> "list[Exampl
 
 
 def _gold(component: "SpanLabeler", examples: "list[Example]") -> int:
-    return sum(len(list(component.reference_spans(eg.reference) or ())) for eg in examples)
+    name, store = component.name, component.store
+    return sum(len(store.reference(name, example.reference) or ()) for example in examples)
 
 
 def _measure(

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.training import Example
 
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+    from spacy_psa.pipeline.chain.labeler import ChainLabeler
 
 
 def find_coverage(
     nlp: "Language", model: str, name: str | None, paths: dict[str, Path], level: float
-) -> "tuple[SequenceLabeler, dict[str, Any]]":
+) -> "tuple[ChainLabeler, dict[str, Any]]":
     """Find the threshold on development data, put it on the component, and print what is observed.
 
     Args:
@@ -42,7 +42,7 @@ def find_coverage(
         truth_probabilities,
     )
     from spacy_psa.loading import find_pipe
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+    from spacy_psa.pipeline.chain.labeler import ChainLabeler
     from spacy_psa.pipeline.coverage import Coverage
     from spacy_psa.pipeline.upstream import with_upstream
     from spacy_psa.scoring.provenance import checksums, command, commit, machine, versions
@@ -51,7 +51,7 @@ def find_coverage(
     if not 0 < level < 1:
         raise InputError(f"--coverage {level:g}: take a number between 0 and 1, such as 0.9")
     kinds = "crf_ner, crf_chunker or crf_tagger"
-    pipe: SequenceLabeler = find_pipe(nlp, name, SequenceLabeler, kinds)
+    pipe: ChainLabeler = find_pipe(nlp, name, ChainLabeler, kinds)
     data = {
         part: with_upstream(nlp, pipe.name, read_examples(nlp, path))
         for part, path in paths.items()
@@ -107,11 +107,11 @@ def _as_saved(least: float) -> float:
 
 def _set_size(pipe: Any, examples: "list[Example]") -> float | None:
     """The mean number of spans in the sets for each gold span, or of tags in the set of a token."""
-    from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+    from spacy_psa.pipeline.chain.spans import SpanLabeler
 
     sets = pipe.prediction_sets(example.predicted for example in examples)
     if isinstance(pipe, SpanLabeler):
-        gold = sum(len(list(pipe.reference_spans(eg.reference) or ())) for eg in examples)
+        gold = sum(len(pipe.store.reference(pipe.name, eg.reference) or ()) for eg in examples)
         return sum(map(len, sets)) / gold if gold else None
     sizes = [len(tags) for doc in sets for tags in doc]
     return sum(sizes) / len(sizes) if sizes else None
@@ -137,7 +137,7 @@ def _print(pipe: Any, parts: dict[str, Any]) -> None:
     )
 
 
-def store_settings(nlp: "Language", component: "SequenceLabeler", output: Path | None) -> None:
+def store_settings(nlp: "Language", component: "ChainLabeler", output: Path | None) -> None:
     """Store the settings of the component, the only part that differs from the loaded pipeline.
 
     In place, one file is replaced. A new folder is a copy, which appears complete or not at all.

@@ -61,7 +61,7 @@ def ensemble(
 def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
     from spacy.util import load_model_from_config
 
-    from spacy_psa.pipeline.chain.chain_predictor import ChainPredictor
+    from spacy_psa.pipeline.chain.labeler import ChainLabeler
 
     first = next(iter(pipelines.values()))
     for model, nlp in pipelines.items():
@@ -83,7 +83,7 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
                 target.from_bytes(found.to_bytes())
             continue
         target.from_bytes(found.to_bytes(exclude=["model"]), exclude=["model"])
-        if isinstance(target, ChainPredictor):
+        if isinstance(target, ChainLabeler):
             # Both were found for the probabilities of the first model.
             target.temperature, target.coverage = 1.0, None
         for part, nlp in zip(target.model.layers, pipelines.values()):
@@ -96,7 +96,7 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
 def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> None:
     """Check that a pipeline can be joined with the first."""
     from spacy_psa.architectures.sentencewise import listeners
-    from spacy_psa.pipeline.parser.tree_predictor import TreePredictor
+    from spacy_psa.pipeline.parser.parser import ConstituencyParser
     from spacy_psa.pipeline.upstream import annotation_read
 
     if name not in nlp.pipe_names:
@@ -110,7 +110,7 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
             f"{model}: {name} has other labels or another scheme than in the first model: join "
             "models of one task"
         )
-    if isinstance(pipe, TreePredictor) and pipe.ranks_only != other.ranks_only:
+    if isinstance(pipe, ConstituencyParser) and pipe.ranks_only != other.ranks_only:
         raise InputError(
             f"{model}: {name} has another loss than in the first model, and so scores of another "
             "kind: join parsers that one loss has trained"

@@ -26,16 +26,25 @@ Ranked = list[tuple[float, list[Any]]]
 class SentenceAnalyses(Protocol):
     """The analyses of one sentence, given what is known of it; each answer is computed once."""
 
-    start: int
-    """The first token of the sentence."""
-    end: int
-    """The token after its last one."""
-    log_partition: float
-    """The log of the sum over all analyses; -inf if there is none."""
-    entropy: float
-    """The entropy over the analyses, in nats."""
-    marginals: NDArray[numpy.float64]
-    """The probability of each label of each token, or of each span of words."""
+    @property
+    def start(self) -> int:
+        """The first token of the sentence."""
+
+    @property
+    def end(self) -> int:
+        """The token after its last one."""
+
+    @property
+    def log_partition(self) -> float:
+        """The log of the sum over all analyses; -inf if there is none."""
+
+    @property
+    def entropy(self) -> float:
+        """The entropy over the analyses, in nats."""
+
+    @property
+    def marginals(self) -> NDArray[numpy.float64]:
+        """The probability of each label of each token, or of each span of words."""
 
     def kbest(self, k: int) -> Ranked:
         """Find the k best analyses with their log probabilities, over the tokens of the doc."""
@@ -228,7 +237,8 @@ class DocAnalyses:
         return float(sum(sentence.entropy for sentence in self.sentences))
 
     def _joined(self, parts: list[list[Any]]) -> list[Any]:
-        return self.pipe._joined(self.doc, parts)  # type: ignore[no-any-return]
+        joined: list[Any] = self.pipe._joined(self.doc, parts)
+        return joined
 
 
 def best_sums(

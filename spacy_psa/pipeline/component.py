@@ -80,7 +80,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__signature__ = joined_signature(cls)  # type: ignore[attr-defined]
+        cls.__signature__ = joined_signature(cls)
 
     def __init__(
         self,
@@ -399,7 +399,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         keys = self.required_spans_key, self.forbidden_spans_key
         if keys == (None, None):
             return evidence
-        grouped = self._read_evidence(doc, *(doc.spans.get(key or "") or () for key in keys))
+        required, forbidden = (doc.spans.get(key or "") or () for key in keys)
+        grouped = self._read_evidence(doc, required, forbidden)
         if grouped.is_empty:
             return evidence
         evidence = evidence.joined(grouped)

@@ -108,7 +108,7 @@ def read_evidence(
             is not in the doc, and for a label that the component does not know.
     """
     labels = tuple(labels)
-    spans = []
+    spans: list[list[Node]] = []
     for asked in (require, forbid):
         nodes = dict.fromkeys(checked_span(name, doc, each) for each in asked)
         for start, end, label in nodes:
@@ -126,7 +126,8 @@ def read_evidence(
         for label in sorted(may):
             check_label(name, label, token_labels, f"token {i} {doc[i].text!r}")
         allowed[i] = may
-    return Evidence(*spans, allowed)
+    required, forbidden = spans
+    return Evidence(required, forbidden, allowed)
 
 
 def checked_span(name: str, doc: Doc, asked: Asked) -> Node:

@@ -106,7 +106,7 @@ def component_factory(
             given["store"] = store(**{p.name: given.pop(p.name) for p in own})
         pipe: Any = component(nlp.vocab, model, name, **given)
         pipe._check_others([other for _, other in nlp.components])
-        return pipe  # type: ignore[no-any-return]
+        return pipe
 
     positional = (("nlp", Language), ("name", str), ("model", Model))
     make.__signature__ = Signature(  # type: ignore[attr-defined]

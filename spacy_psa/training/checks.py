@@ -13,7 +13,7 @@ from spacy.util import dot_to_object, registry
 from thinc.api import Config
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.training.checkpoint import get_random_states, set_random_states
 
 ENDS = "the training ends after"
@@ -42,7 +42,7 @@ def _check(nlp: Language) -> None:
     warning = no_evaluation(nlp)
     if warning:
         warnings.warn(warning, stacklevel=2)
-    labelers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+    labelers = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, ChainLabeler)]
     config = nlp.config.interpolate()
     name = config["training"]["dev_corpus"]
     section, path = _corpus(config, "dev_corpus")

@@ -91,7 +91,7 @@ class DataParallel:
     def _shares(self, mine: list[Example], everything: list[Example]) -> dict[str, float]:
         """How much the gradients of each component count in this process."""
         own = {
-            name: pipe.loss_share(mine, everything)
+            name: pipe._loss_share(mine, everything)
             for name, pipe in self.nlp.components
             if isinstance(pipe, StructuredPipe)
         }

@@ -1,13 +1,14 @@
 """The callback that gives a component in training a trained one as its teacher."""
 
 from collections.abc import Callable
+from typing import Any
 
 import spacy
 from spacy.language import Language
 
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
-from spacy_psa.pipeline.chain.distillation import Teacher
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+from spacy_psa.pipeline.chain.distillation import Teacher, learn_from
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
 
 
 def distill(
@@ -51,15 +52,16 @@ def distill(
         if also is not None:
             also(nlp)
         try:
-            told = spacy.load(teacher)
+            trained = spacy.load(teacher)
         except Exception as error:  # each kind of file has its own errors
             raise InputError(
                 f"{teacher}: the teacher cannot be opened ({str(error).partition('. ')[0]}); give "
                 "the folder of a trained pipeline"
             ) from error
-        found = Teacher(told, labeler_name(told, pipe, teacher), cache_gb)
-        student = nlp.get_pipe(labeler_name(nlp, pipe, "the config"))
-        student.learn_from(found, weight)  # type: ignore[attr-defined]
+        student: Any = nlp.get_pipe(labeler_name(nlp, pipe, "the config"))
+        learn_from(
+            student, Teacher(trained, labeler_name(trained, pipe, teacher), cache_gb), weight
+        )
 
     return attach
 
@@ -81,9 +83,9 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
         >>> labeler_name(nlp, None, "the config")
         'crf_tagger'
     """
-    active = [own for own, pipe in nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+    active = [own for own, pipe in nlp.pipeline if isinstance(pipe, ChainLabeler)]
     # `source` disables a component while a pipeline is initialized.
-    names = active or [own for own, pipe in nlp.components if isinstance(pipe, SequenceLabeler)]
+    names = active or [own for own, pipe in nlp.components if isinstance(pipe, ChainLabeler)]
     shown = ", ".join(names) or "(none)"
     if name is not None and name not in names:
         raise InputError(f"{where}: has no crf_* component {name!r}; it has {shown}")

@@ -14,8 +14,8 @@ from spacy_psa.pipeline.chain.chunker import CRFChunker, make_crf_chunker
 from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer, make_crf_ner
 from spacy_psa.pipeline.chain.tagger import CRFTagger, make_crf_tagger
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.factory import component_factory
 from spacy_psa.pipeline.parser.parser import ConstituencyParser, make_constituency_parser
+from spacy_psa.pipeline.settings import component_factory
 from tests.helpers.parsers import chart_model
 from tests.helpers.tasks import task_model
 

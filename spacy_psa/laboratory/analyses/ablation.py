@@ -20,8 +20,8 @@ from thinc.util import to_numpy
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.scoring.token_recall import Recall, chunk_class, token_recall
 from spacy_psa.sentences import sentence_bounds
@@ -108,7 +108,7 @@ def setups(names: Sequence[str]) -> dict[str, frozenset[str]]:
 
 
 def recalls(
-    pipe: SequenceLabeler,
+    pipe: ChainLabeler,
     examples: Iterable[Example],
     project: Callable[[str], str] = chunk_class,
 ) -> dict[str, dict[str, Recall]]:
@@ -171,7 +171,7 @@ def _listeners(section: Mapping[str, Any], place: str) -> Iterator[str]:
             yield from _listeners(value, f"{place}.{key}")
 
 
-def unknown_labels(pipe: SequenceLabeler, example: Example) -> list[str]:
+def unknown_labels(pipe: ChainLabeler, example: Example) -> list[str]:
     """List the gold labels of an example that a component does not have, sorted.
 
     Args:
@@ -179,11 +179,13 @@ def unknown_labels(pipe: SequenceLabeler, example: Example) -> list[str]:
         example: a doc with its reference.
     """
     if isinstance(pipe, SpanLabeler):
-        return sorted({label for _, _, label in pipe.gold_spans(example)[0]} - {*pipe.labels})
+        return sorted(
+            {label for _, _, label in pipe.store.gold(pipe.name, example)[0]} - {*pipe.labels}
+        )
     names = {name for name in example.get_aligned("TAG", as_string=True) if name}
     known = {*pipe.tags}
-    if isinstance(pipe, CRFTagger) and pipe.neg_prefix:
-        known |= {pipe.neg_prefix + tag for tag in pipe.tags}
+    if isinstance(pipe, CRFTagger) and pipe._neg_prefix:
+        known |= {pipe._neg_prefix + tag for tag in pipe.tags}
     return sorted(names - known)
 
 
@@ -206,18 +208,17 @@ def _found(pipe: TrainablePipe) -> SelfAttentiveBiLSTM | None:
     return None
 
 
-def _gold(pipe: SequenceLabeler, example: Example) -> list[str | None]:
-    tags = numpy.concatenate(pipe.gold_tags(example, sentence_bounds(example.predicted)))
+def _gold(pipe: ChainLabeler, example: Example) -> list[str | None]:
+    tags = numpy.concatenate(pipe._gold_tags(example, sentence_bounds(example.predicted)))
     # Below 0 are tokens without a tag, and with tags that they are known not to have.
     return [None if tag < 0 else pipe.tags[tag] for tag in tags.tolist()]
 
 
-def _predict(pipe: SequenceLabeler, example: Example) -> list[str]:
+def _predict(pipe: ChainLabeler, example: Example) -> list[str]:
     doc = example.predicted
     scores = numpy.concatenate([to_numpy(array) for array in pipe.model.predict([doc])])
     if scores.shape[1] == len(pipe.tags):
         tags = scores.argmax(1).tolist()
     else:
-        (parts,) = pipe.infer([doc], lambda chain: chain.argmax)
-        tags = [tag for _, part in parts for tag in part.tolist()]
+        tags = [tag for part in pipe.distribution([doc]).argmax for tag in part.tolist()]
     return [pipe.tags[tag] for tag in tags]

@@ -191,13 +191,13 @@ def blocks(model: Model, data: Data, pipe: Pipe = None, output: Output = Path("b
     from spacy_psa.laboratory.analyses.ablation import check_encoder, recalls, unknown_labels
     from spacy_psa.laboratory.analyses.heat_maps import draw_recalls
     from spacy_psa.loading import load_pipeline
-    from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
+    from spacy_psa.pipeline.chain.labeler import ChainLabeler
     from spacy_psa.pipeline.upstream import with_upstream
     from spacy_psa.scoring.result import read_examples
     from spacy_psa.scoring.token_recall import chunk_class, type_class
 
     nlp = load_pipeline(model)
-    labelers = {name: each for name, each in nlp.pipeline if isinstance(each, SequenceLabeler)}
+    labelers = {name: each for name, each in nlp.pipeline if isinstance(each, ChainLabeler)}
     if not labelers or (pipe is not None and pipe not in labelers):
         raise InputError(
             f"{pipe or model}: is no crf_ner, crf_chunker or crf_tagger; the pipeline has "

@@ -57,7 +57,7 @@ class ChainBatch:
     @cached_property
     def posteriors(self) -> list[Posterior]:
         """For each sentence, the function from start, end and label of a span to P(span)."""
-        return self.pipe._posteriors(self.chain)  # type: ignore[no-any-return]
+        return self.pipe._posteriors(self.chain)
 
     def kbest(self, k: int) -> list[TagSequences]:
         """Find the k best tag sequences of each sentence, over the tags of the component."""

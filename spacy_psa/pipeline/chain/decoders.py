@@ -74,9 +74,10 @@ class SpanDecoder(ABC):
         posteriors = SpanPosteriors(chain, scheme) if self.scores else None
         predictions = []
         for row, (own, entropy) in enumerate(zip(spans, entropies, strict=True)):
-            scores = posteriors and [
-                float(posteriors.of(row, s, e, scheme.label_index(label))) for s, e, label in own
-            ]
+            scores = None
+            if posteriors is not None:
+                indexed = [(s, e, scheme.label_index(label)) for s, e, label in own]
+                scores = [float(posteriors.of(row, *span)) for span in indexed]
             predictions.append(SpanPrediction(own, scores, entropy))
         return predictions
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy
 import torch
@@ -131,7 +131,7 @@ class ChainLabeler(StructuredPipe):
         InputError: if a setting has a value that is not possible.
     """
 
-    _derived = ("scheme", "_outputs", "_rules", "_pairs")
+    _derived: ClassVar[tuple[str, ...]] = ("scheme", "_outputs", "_rules", "_pairs")
     _teacher: Any = None  # see `spacy_psa.pipeline.chain.distillation`
     _teacher_weight: float = 0.0
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps

@@ -122,7 +122,7 @@ class SpanLabeler(ChainLabeler):
         lambda name, value: check_rates(**{name: value}),
         'The least probability of a span, for `decode = "threshold"`.',
     )
-    _derived = (*ChainLabeler._derived, "_decoder")
+    _derived: ClassVar[tuple[str, ...]] = (*ChainLabeler._derived, "_decoder")
 
     def __init__(
         self,

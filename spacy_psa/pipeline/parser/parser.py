@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span, SpanGroup, Token
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, xp2torch
@@ -420,7 +420,7 @@ class ConstituencyParser(StructuredPipe):
                 attrs["scores"] = numpy.array([c.confidence for c in constituents])
             doc.spans[key] = SpanGroup(doc, name=key, attrs=attrs, spans=spans)
             own = [(s, c) for s, c in zip(spans, constituents) if c[:3] not in given]
-            items = [*(span for span, _ in own), *(doc[i] for i in tags)]
+            items: list[Span | Token] = [*(span for span, _ in own), *(doc[i] for i in tags)]
             sure = [*(c.confidence for _, c in own), *(1.0 for _ in tags)]
             note(key, doc, items, sure if self.confidence else None)
 
@@ -649,7 +649,8 @@ class ConstituencyParser(StructuredPipe):
                 f"{self.name}: {shown(doc, node)} is required, but it has no word, so no tree has "
                 "it: leave it out"
             )
-        return Evidence(*trimmed)
+        required, forbidden = trimmed
+        return Evidence(required, forbidden)
 
     def _check_evidence(
         self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"

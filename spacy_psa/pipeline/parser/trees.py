@@ -109,7 +109,7 @@ class TreeSentence:
     def marginals(self) -> NDArray[numpy.float64]:
         if not self.answers:
             return numpy.zeros((0, self.scores.shape[1]))
-        return self.answers.marginals[self.row]  # type: ignore[no-any-return]
+        return self.answers.marginals[self.row]
 
     def posterior(self, start: int, end: int, label: str) -> float:
         words = self.sentence.words
@@ -162,7 +162,7 @@ class TreeSentence:
     @cached_property
     def _alone(self) -> SpanTree:
         dist = self.pipe._distribution_of([self.scores], [self.sentence], [self.known])
-        return dist  # type: ignore[no-any-return]
+        return dist
 
     def _own(self) -> SpanTree:
         """Return the distribution over the trees of this sentence only."""

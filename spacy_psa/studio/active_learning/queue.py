@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
+    from spacy_psa.pipeline.analyses import DocAnalyses, SentenceAnalyses
 
 
 class Order(str, Enum):
@@ -29,19 +29,14 @@ def usefulness(analyses: "DocAnalyses", order: Order) -> float:
     if order is Order.entropy:
         tokens = sum(len(sentence.marginals) for sentence in analyses.sentences)
         return analyses.entropy / max(1, tokens)
-    return sum(
-        _expected_errors(sentence, analyses.pipe, start)
-        for sentence, start in zip(analyses.sentences, analyses.starts)
-    )
+    return sum(_expected_errors(sentence, analyses.pipe) for sentence in analyses.sentences)
 
 
-def _expected_errors(sentence: "SentenceAnalyses", pipe: Any, start: int) -> float:
+def _expected_errors(sentence: "SentenceAnalyses", pipe: Any) -> float:
     begins = sorted({*pipe.scheme.columns("B"), *pipe.scheme.columns("S")})
     expected = float(sentence.marginals[:, begins].sum())
-    posterior = sentence.posterior(pipe.scheme)
-    ((_, tags),) = sentence.kbest(1)
-    best = [posterior(s - start, e - start, label) for s, e, label in pipe.named(tags, start)]
-    return len(best) + expected - 2 * sum(best)
+    ((_, spans),) = sentence.kbest(1)
+    return len(spans) + expected - 2 * sum(sentence.posterior(*span) for span in spans)
 
 
 class TextQueue:

@@ -15,7 +15,8 @@ from thinc.api import Model
 from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.chain.ner import EntityStore
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.sentences import document_batches, unannotated
 
@@ -193,12 +194,12 @@ def _restore(nlp: Language, weights: dict[str, bytes]) -> None:
 @contextmanager
 def _with_wrong_spans(pipe: Any) -> Iterator[None]:
     """Let an entity recognizer read wrong spans while this block runs."""
-    if not isinstance(pipe, CRFEntityRecognizer):
+    if not (isinstance(pipe, SpanLabeler) and isinstance(pipe.store, EntityStore)):
         yield
         return
-    before = pipe.incorrect_spans_key
-    pipe.incorrect_spans_key = INCORRECT
+    before = pipe.store.incorrect_spans_key
+    pipe.store.incorrect_spans_key = INCORRECT
     try:
         yield
     finally:
-        pipe.incorrect_spans_key = before
+        pipe.store.incorrect_spans_key = before

@@ -10,9 +10,8 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.doc_spans import same_tokens
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import same_tokens
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_batches, unannotated
 from spacy_psa.studio.comparison.units import Component, Gold, Unit
@@ -36,7 +35,7 @@ class Answers:
         self.component = component
         self.units: list[Unit] = []
         """The predicted units of all batches so far."""
-        self.has_posteriors = isinstance(component.pipe, SequenceLabeler)
+        self.has_posteriors = isinstance(component.pipe, ChainLabeler)
         self._nlp = nlp
         self._gold = gold
         self._before = nlp.pipe_names[: nlp.pipe_names.index(component.name)]
@@ -79,14 +78,10 @@ class Answers:
             if begin <= unit[0] < end:
                 by_doc[bisect(starts, unit[0]) - 1].append(unit)
         moved = [[(s - at, e - at, label) for s, e, label in u] for u, at in zip(by_doc, starts)]
-        if isinstance(pipe, SpanLabeler):
-            values = pipe.posterior_batch(docs, moved)
-        else:
-            columns = {tag: i for i, tag in enumerate(pipe.tags)}
-            values = [
-                [float(rows[s, columns[tag]]) if tag in columns else 0.0 for s, _, tag in units]
-                for rows, units in zip(pipe.marginals_batch(docs), moved, strict=True)
-            ]
+        values = []
+        for analyses, units in zip(pipe.analyses(docs), moved, strict=True):
+            sure = iter(analyses.posterior(unit for unit in units if unit[2] in pipe.labels))
+            values.append([next(sure) if unit[2] in pipe.labels else 0.0 for unit in units])
         pairs = zip(by_doc, values, strict=True)
         return {unit: p for units, row in pairs for unit, p in zip(units, row, strict=True)}
 

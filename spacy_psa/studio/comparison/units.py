@@ -13,16 +13,14 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.chunker import CRFChunker
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.sentences import sentence_bounds
 
 Unit = tuple[int, int, str]
 """Start, end and label, over the tokens of a doc, of a sentence or of a corpus."""
-OWN = {CRFEntityRecognizer: "entities", CRFChunker: "chunks", CRFTagger: "tags"}
 ASSIGNED = {"doc.ents": "entities", "token.tag": "tags"}
 
 
@@ -123,7 +121,7 @@ def find_component(
     """
     every = [Component(key, pipe, u) for key, pipe in nlp.pipeline if (u := _units(nlp, key, pipe))]
     fitting = [each for each in every if kind in (None, each.units.kind)]
-    fitting.sort(key=lambda each: not isinstance(each.pipe, tuple(OWN)))
+    fitting.sort(key=lambda each: not isinstance(each.pipe, ChainLabeler))
     named = [each for each in fitting if each.name == name]
     if not (named or fitting) or (name is not None and not named and kind is None):
         wanted = (
@@ -134,7 +132,7 @@ def find_component(
             f"{model}: no component for {wanted}; the components that can be compared are {names}"
         )
     chosen = (named or fitting)[0]
-    if isinstance(chosen.pipe, SpanLabeler) and chosen.pipe.decoder.overlapping:
+    if isinstance(chosen.pipe, SpanLabeler) and chosen.pipe.decode == "threshold":
         raise InputError(
             f'{model}: {chosen.name} has decode = "threshold", whose spans overlap; set decode = '
             '"viterbi"'
@@ -143,9 +141,11 @@ def find_component(
 
 
 def _units(nlp: Language, name: str, pipe: Any) -> Units | None:
-    for own, kind in OWN.items():
-        if isinstance(pipe, own):
-            return Units(kind, getattr(pipe, "spans_key", ""))
+    if isinstance(pipe, SpanLabeler):
+        key = pipe.store.spans_key
+        return Units("chunks", key) if key else Units("entities")
+    if isinstance(pipe, CRFTagger):
+        return Units("tags")
     if isinstance(pipe, ConstituencyParser):  # it assigns tags only if it has a tag head
         return Units("tags") if pipe.tags else None
     assigned = nlp.get_pipe_meta(name).assigns

@@ -1,33 +1,27 @@
 """The answers of a component about a text, as plain data for the page."""
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 from spacy.tokens import Doc
 
 from spacy_psa.analysis.attention import View
-from spacy_psa.errors import InputError
-from spacy_psa.pipeline.asked_spans import checked_span
-from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses, SentenceAnalyses
-from spacy_psa.pipeline.chain.kbest import best_sums
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
-from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
-from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.analyses import DocAnalyses, best_sums
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.parser.constituents import bracketed
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
-from spacy_psa.sentences import Bounds, sentence_bounds
+from spacy_psa.pipeline.parser.trees import TreeSentence
+from spacy_psa.sentences import Bounds
 
 Row = dict[str, Any]
 Span = tuple[int, int, str]
 """The first token, the token after the last one, and the label; empty for any label."""
-Part = tuple[int, SentenceAnalyses]
-"""The first token of a sentence, and its analyses."""
 
 
 class Evidence(BaseModel):
@@ -40,62 +34,80 @@ class Evidence(BaseModel):
     required: bool = Field(True, description="Whether the span is there or not.")
 
 
-def split_evidence(evidence: Iterable[Evidence]) -> tuple[list[Span], list[Span]]:
-    """Separate the spans that must be there from those that must not."""
-    required: list[Span] = []
-    forbidden: list[Span] = []
-    for each in evidence:
-        (required if each.required else forbidden).append((each.start, each.end, each.label))
-    return required, forbidden
-
-
-def chain_rows(
-    pipe: SequenceLabeler,
+def answer(
     analyses: DocAnalyses,
-    given: DocAnalyses,
+    bounds: Bounds,
+    evidence: Sequence[Evidence],
     chosen: Iterable[int],
     k: int,
 ) -> dict[int, Row]:
-    """Answer for a component of spans or tags.
+    """Answer the questions of the page about a component.
 
     Args:
-        pipe: the component.
+        analyses: the analyses of the doc.
+        bounds: the sentences of the page, each of which may be several of the component.
+        evidence: what is known.
+        chosen: the numbers of the sentences of the page to answer for.
+        k: number of analyses of a sentence.
+
+    Raises:
+        InputError: if the evidence contradicts itself, and for labels that are not known.
+    """
+    given = analyses
+    if evidence:
+        spans: dict[bool, list[Span]] = {True: [], False: []}
+        for each in evidence:
+            spans[each.required].append((each.start, each.end, each.label))
+        given = analyses.given(require=spans[True], forbid=spans[False])
+    return rows_of(analyses, given, bounds, chosen, k)
+
+
+def rows_of(
+    analyses: DocAnalyses, given: DocAnalyses, bounds: Bounds, chosen: Iterable[int], k: int
+) -> dict[int, Row]:
+    """Read the answers for some sentences of the page.
+
+    A tree is nested: [label, probability, children], where the children are trees or the numbers of
+    tokens. The trees of several sentences are below a node without label.
+
+    Args:
         analyses: the analyses of the doc.
         given: the same, given what is known.
+        bounds: the sentences of the page.
         chosen: the numbers of the sentences to answer for.
         k: number of analyses of a sentence.
     """
-    bounds = sentence_bounds(analyses.doc)
-    rows = {}
+    pipe, rows = analyses.pipe, {}
+    starts = [sentence.start for sentence in analyses.sentences]
     for i in chosen:
-        first, last = _between(analyses.starts, *bounds[i])
-        own = list(zip(analyses.starts[first:last], given.sentences[first:last]))
-        rows[i] = _sentence(pipe, own, k)
-        # The promise is for texts of which nothing is known.
-        if own and pipe.coverage and given is analyses:
-            rows[i]["sets"] = _sets(pipe, own)
-        gain = sum(part.log_partition for _, part in own)
-        gain -= sum(part.log_partition for part in analyses.sentences[first:last])
-        rows[i]["evidence"] = math.exp(min(gain, 0.0))
+        start, end = bounds[i]
+        first, last = bisect_left(starts, start), bisect_left(starts, end)
+        own = list(zip(analyses.sentences[first:last], given.sentences[first:last]))
+        parts: list[Any] = [after for _, after in own]
+        if isinstance(pipe, ConstituencyParser):
+            trees = [_trees(analyses.doc, part, k) for part in parts]
+            row: Row = {"trees": _together(trees, k)}
+        else:
+            row = _sentence(pipe, parts, k)
+            # The promise is for texts of which nothing is known.
+            if own and pipe.coverage and given is analyses:
+                items = [each for part in parts for each in part.above(pipe.coverage.least)]
+                sets = [[s, e, label, round(p, 5)] for s, e, label, p in items]
+                row["sets"] = {"level": pipe.coverage.level, "items": sets}
+        gain = sum(after.log_partition - before.log_partition for before, after in own)
+        row["evidence"] = math.exp(min(gain, 0.0))
+        rows[i] = row
     return rows
 
 
-def _between(starts: Sequence[int], start: int, end: int) -> tuple[int, int]:
-    """Find the sentences that begin between two tokens, as the first and the one after the last."""
-    return bisect_left(starts, start), bisect_left(starts, end)
-
-
-def _sentence(pipe: SequenceLabeler, parts: Sequence[Part], k: int) -> Row:
-    """Answer for a sentence of the page, which may be several of the component."""
-    ranked = [part.kbest(k) for _, part in parts]
-    items = [
-        [_items(pipe, start, part, tags) for _, tags in own]
-        for (start, part), own in zip(parts, ranked)
-    ]
+def _sentence(pipe: ChainLabeler, parts: Sequence[Any], k: int) -> Row:
+    """Answer for a sentence of the page."""
+    ranked = [part.kbest(k) for part in parts]
+    items = [[_items(pipe, part, names) for _, names in own] for part, own in zip(parts, ranked)]
     scores = [numpy.array([log_prob for log_prob, _ in own]) for own in ranked]
-    entropies = [_entropies(part.marginals).round(4).tolist() for _, part in parts]
+    entropies = [_entropies(part.marginals).round(4).tolist() for part in parts]
     return {
-        "entropy": sum((part.entropy for _, part in parts), 0.0),
+        "entropy": sum((part.entropy for part in parts), 0.0),
         "entropies": [*chain.from_iterable(entropies)],
         "analyses": [
             {
@@ -107,102 +119,17 @@ def _sentence(pipe: SequenceLabeler, parts: Sequence[Part], k: int) -> Row:
     }
 
 
-def _items(
-    pipe: SequenceLabeler, start: int, part: SentenceAnalyses, tags: NDArray[numpy.int64]
-) -> list[Any]:
-    names = pipe.named(tags, start)
-    if isinstance(pipe, SpanLabeler):
-        posterior = part.posterior(pipe.scheme)
-        return [
-            [s, e, label, round(posterior(s - start, e - start, label), 5)] for s, e, label in names
-        ]
-    return [
-        [start + i, start + i + 1, name, round(float(part.marginals[i, tag]), 5)]
-        for i, (name, tag) in enumerate(zip(names, tags.tolist()))
-    ]
-
-
-def _sets(pipe: SequenceLabeler, parts: Sequence[Part]) -> Row:
-    """List the spans or tags that hold the true ones with the probability that was promised."""
-    coverage = pipe.coverage
-    assert coverage is not None
-    items: list[Any] = []
-    for start, part in parts:
-        if isinstance(pipe, SpanLabeler):
-            spans, values = SpanPosteriors(part.chain, pipe.scheme).above(coverage.least)
-            items += [
-                [start + s, start + e, pipe.scheme.labels[label], round(p, 5)]
-                for (_, s, e, label), p in zip(spans.tolist(), values.tolist())
-            ]
-        else:
-            assert isinstance(pipe, CRFTagger)
-            items += [
-                [start + i, start + i + 1, tag, round(p, 5)]
-                for i, row in enumerate(part.marginals.tolist())
-                for tag, p in pipe.tags_above(row, coverage.least)
-            ]
-    return {"level": coverage.level, "items": items}
+def _items(pipe: ChainLabeler, part: Any, names: list[Any]) -> list[Any]:
+    """List the spans or tags of an analysis, with the probability of each."""
+    if not isinstance(pipe, SpanLabeler):
+        names = [(i, i + 1, tag) for i, tag in enumerate(names, start=part.start)]
+    return [[*span, round(part.posterior(*span), 5)] for span in names]
 
 
 def _entropies(marginals: Any) -> Any:
     """Compute the entropy of the tag of each token, in bits."""
     logs = numpy.log2(marginals, out=numpy.zeros_like(marginals), where=marginals > 0)
     return abs(-(marginals * logs).sum(1))
-
-
-def parser_rows(
-    parser: ConstituencyParser,
-    doc: Doc,
-    bounds: Bounds,
-    evidence: Sequence[Evidence],
-    chosen: Iterable[int],
-    k: int,
-) -> dict[int, Row]:
-    """Answer for a parser: the best trees of each sentence.
-
-    A tree is nested: [label, probability, children], where the children are trees or the numbers of
-    tokens. The trees of several sentences are below a node without label.
-
-    Args:
-        parser: the component.
-        doc: the doc that the component sees in the pipeline.
-        bounds: the sentences of the page, each of which may be several of the doc.
-        evidence: the constituents that must or must not be there.
-        chosen: the numbers of the sentences to answer for.
-        k: number of trees of a sentence.
-
-    Raises:
-        InputError: if the evidence contradicts itself, and for labels that are not known.
-    """
-    own = sentence_bounds(doc)
-    starts = [start for start, _ in own]
-    _check_within(parser, doc, evidence, own)
-    parts, asked = {}, {}
-    for i in chosen:
-        start, end = bounds[i]
-        # A text without tokens has one sentence, which is empty.
-        parts[i] = range(*_between(starts, start, max(end, start + 1)))
-        asked[i] = list[Evidence]()
-    shown = [start for start, _ in bounds]
-    for each in evidence:
-        i = bisect_right(shown, each.start) - 1
-        if i in asked and each.end <= bounds[i][1]:
-            asked[i].append(each)
-    # The sentences without evidence are decoded together.
-    groups = [[i] for i, known in asked.items() if known]
-    groups.append([i for i, known in asked.items() if not known])
-    rows = {}
-    for numbers in filter(None, groups):
-        require, forbid = split_evidence(asked[numbers[0]])
-        together = [j for i in numbers for j in parts[i]]
-        decoding = parser.decode(doc, require=require, forbid=forbid, k=k, sentences=together)
-        sure = math.exp(min(decoding.log_evidence, 0.0))
-        for i in numbers:
-            trees = [
-                _trees(doc, own[j], decoding.trees[j], decoding.constituents[j]) for j in parts[i]
-            ]
-            rows[i] = {"trees": _together(trees, k), "evidence": sure}
-    return rows
 
 
 def _together(parts: list[list[Row]], k: int) -> list[Row]:
@@ -220,29 +147,15 @@ def _together(parts: list[list[Row]], k: int) -> list[Row]:
     ]
 
 
-def _trees(doc: Doc, bounds: tuple[int, int], ranked: Any, constituents: Any) -> list[Row]:
-    """Nest the trees of a sentence, with the probabilities of their constituents."""
-    words = [i for i in range(*bounds) if not doc[i].is_space]
-    rows = []
-    for (log_prob, tree), nodes in zip(ranked, constituents, strict=True):
-        sure = {(start, end, label): round(p, 5) for start, end, label, p in nodes}
-        root, _, _ = _nested(tree, iter(words), sure)
+def _trees(doc: Doc, part: TreeSentence, k: int) -> list[Row]:
+    """Nest the best trees of a sentence, with the probabilities of their constituents."""
+    words, rows = part.sentence.words, []
+    for log_prob, nodes in part.scored(k):
+        sure = {node[:3]: round(node.confidence, 5) for node in nodes}
+        tree = bracketed(doc, words, [node[:3] for node in nodes])
+        root, _, _ = _nested(tree, iter(words.tolist()), sure)
         rows.append({"probability": math.exp(log_prob), "tree": root})
     return rows
-
-
-def _check_within(
-    parser: ConstituencyParser, doc: Doc, evidence: Iterable[Evidence], bounds: Bounds
-) -> None:
-    """Check that constituents that must be there are in the doc, each within one sentence."""
-    ends = [end for _, end in bounds]
-    for each in evidence:
-        start, end, _ = checked_span(parser.name, doc, (each.start, each.end))
-        if each.required and end > ends[bisect_right(ends, start)]:
-            raise InputError(
-                f"{parser.name}: {doc[start:end].text!r} is required, but a sentence ends inside "
-                "of it, so no tree has it: leave it out"
-            )
 
 
 def _nested(tree: Any, words: Iterator[int], sure: dict[Span, float]) -> tuple[Any, int, int]:

@@ -20,8 +20,7 @@ from spacy.language import Language
 from spacy_psa.annotation.input import MalformedLine, Reading, open_source
 from spacy_psa.errors import InputError
 from spacy_psa.loading import confident_pipe
-from spacy_psa.pipeline.chain.chunker import CRFChunker
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.studio.active_learning.decisions import Decided, Decision, Verdict
 from spacy_psa.studio.active_learning.export import export
@@ -35,7 +34,7 @@ from spacy_psa.studio.active_learning.store import (
 )
 from spacy_psa.studio.active_learning.teach_process import Lesson
 from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
-from spacy_psa.studio.server.analysis import chain_rows
+from spacy_psa.studio.server.analysis import rows_of
 from spacy_psa.studio.server.app import STATIC, View, WithModel
 from spacy_psa.studio.server.models import ServedModel, shown_tokens
 from spacy_psa.studio.server.teacher import Teacher
@@ -151,12 +150,11 @@ class Annotating:
         """
         name = self.component.name
         with model.scored(text.tokens) as (doc, scores):
-            pipe = model.nlp.get_pipe(name)
             given = scores[name].given(**decided.evidence) if decided != Decided() else scores[name]
             if self.queue.order is not Order.random:
                 self.queue.put(text.number, usefulness(given, self.queue.order))
             bounds = sentence_bounds(doc)
-            rows = chain_rows(pipe, scores[name], given, range(len(bounds)), 1)  # type: ignore[arg-type]
+            rows = rows_of(scores[name], given, bounds, range(len(bounds)), 1)
             known = decided.tokens
             sentences = [
                 {
@@ -359,8 +357,7 @@ class AnnotatePlan:
 
 def component_of(pipe: SpanLabeler) -> Component:
     """Describe a component for a store and its exports."""
-    key = pipe.spans_key if isinstance(pipe, CRFChunker) else None
-    return Component(pipe.name, tuple(pipe.labels), key)
+    return Component(pipe.name, tuple(pipe.labels), pipe.store.spans_key)
 
 
 def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens, dict[str, Any]]]:

@@ -4,7 +4,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -12,21 +12,15 @@ from spacy.tokens import Doc
 from spacy_psa.annotation.rows import annotation
 from spacy_psa.errors import InputError
 from spacy_psa.memory import memory_zone
-from spacy_psa.pipeline.chain.doc_analyses import DocAnalyses
+from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.extensions import register
-from spacy_psa.pipeline.chain.sequence_labeler import SequenceLabeler
-from spacy_psa.pipeline.chain.span_labeler import SpanLabeler
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.sentences import Bounds, sentence_bounds, sentence_starts
 from spacy_psa.studio.active_learning.tokens import Tokens
-from spacy_psa.studio.server.analysis import (
-    Evidence,
-    attention_rows,
-    chain_rows,
-    parser_rows,
-    split_evidence,
-)
+from spacy_psa.studio.server.analysis import Evidence, answer, attention_rows
 
 KEPT = 8  # texts whose scores are kept
 Row = dict[str, Any]
@@ -49,7 +43,7 @@ class ServedModel:
     def replace(self, nlp: Language) -> None:
         """Serve this pipeline; its components of this package write confidences from now on."""
         for _, pipe in nlp.pipeline:
-            if isinstance(pipe, (SequenceLabeler, ConstituencyParser)):
+            if isinstance(pipe, (ChainLabeler, ConstituencyParser)):
                 register()
                 pipe.confidence = True
         self.nlp = nlp
@@ -121,13 +115,11 @@ class ServedModel:
             chosen = list(chosen)[:limit]
             self._check_sentences(chosen, bounds)
             answers = {}
-            for name, given in scores.items():
-                pipe = cast(SequenceLabeler, self.nlp.get_pipe(name))
-                if asked[name]:
-                    given = given.given(**pipe.of_spans(doc, *split_evidence(asked[name])))
-                answers[name] = chain_rows(pipe, scores[name], given, chosen, k)
+            for name, analyses in scores.items():
+                answers[name] = answer(analyses, bounds, asked[name], chosen, k)
             for name, parser, seen in self._before_parsers(text):
-                answers[name] = parser_rows(parser, seen, bounds, asked[name], chosen, k)
+                (trees,) = parser.analyses([seen])
+                answers[name] = answer(trees, bounds, asked[name], chosen, k)
             order = [name for name in self.nlp.pipe_names if name in answers]
             return {
                 "sentences": [
@@ -188,12 +180,12 @@ class ServedModel:
         doc = self.nlp.make_doc(text) if isinstance(text, str) else text.doc(self.nlp.vocab)
         analyses, starts = {}, []
         shown = [name for name, pipe in self.nlp.pipeline if _kind(pipe)]
-        labelers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, SequenceLabeler)]
+        labelers = [name for name, pipe in self.nlp.pipeline if isinstance(pipe, ChainLabeler)]
         for name, pipe in self.nlp.pipeline:
             if name in shown:
                 starts.append(sentence_starts(doc))
-            if isinstance(pipe, SequenceLabeler):
-                analyses[name] = pipe.analyses(doc)
+            if isinstance(pipe, ChainLabeler):
+                (analyses[name],) = pipe.analyses([doc])
                 labelers.remove(name)
             if name in shown[-1:]:  # The components after the last of them change nothing there.
                 break

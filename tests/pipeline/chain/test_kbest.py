@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.pipeline.chain.kbest import best_sums
+from spacy_psa.pipeline.analyses import best_sums
 
 numbers = st.lists(st.floats(-5, 0), min_size=1, max_size=5).map(sorted).map(lambda x: x[::-1])
 

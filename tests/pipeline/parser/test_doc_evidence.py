@@ -4,9 +4,9 @@ import math
 
 import pytest
 from spacy.tokens import Doc, Span
+from spacy_psa.pipeline.parser.evidence import numbers_of
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.parser.evidence import numbers_of
 from tests.helpers.parsers import chart_model, random_parser
 from tests.helpers.pipelines import parameters
 from tests.helpers.trees import constituents

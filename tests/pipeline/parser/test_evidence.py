@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from spacy.util import fix_random_seed
+from spacy_psa.pipeline.parser.evidence import Evidence, constrain
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.constituents import KEY
-from spacy_psa.pipeline.parser.evidence import Evidence, constrain
 from spacy_psa.structs.tree import SpanTree
 from tests.helpers.parsers import (
     chart_model,
