@@ -69,10 +69,8 @@ def decided_texts(
 ) -> Iterator[DecidedText]:
     """Yield the texts about which something is decided.
 
-    Args:
-        store: the file.
-        annotator: whose decisions count; None for those on which all agree.
-        counts: receives the disagreements.
+    The decisions are those of an annotator, or those on which all agree. `counts` receives the
+    disagreements.
 
     Raises:
         InputError: if nothing is decided, or not by this annotator.
@@ -138,12 +136,6 @@ def export(
     Label Studio and doccano have no form for what nobody has decided, so only texts that are
     decided completely are written for them, and the others are counted; as for a chunker, whose
     training reads no gaps.
-
-    Args:
-        store: the decisions.
-        path: the file to write.
-        form: its format.
-        annotator: as in `decided_texts`.
 
     Raises:
         InputError: if there is nothing to write, or the file cannot be written or is that of the

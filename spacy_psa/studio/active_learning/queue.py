@@ -64,8 +64,7 @@ class TextQueue:
     def stale(self, done: Callable[[int], bool] = lambda number: False) -> list[int]:
         """List the texts that the present model has not computed, the most useful first.
 
-        Args:
-            done: whether a text is left out.
+        Those for which `done` is true are left out.
         """
         return sorted((n for n in self._stale if not done(n)), key=self._rank)
 

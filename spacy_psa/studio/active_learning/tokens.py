@@ -45,11 +45,7 @@ class Tokens(NamedTuple):
 
 
 def split_into_sentences(nlp: Language, before: str, doc: Doc) -> Doc:
-    """Set the sentences that a component of a pipeline sees, unless the doc has some.
-
-    Args:
-        before: the name of the component.
-    """
+    """Set the sentences that the component named `before` sees, unless the doc has some."""
     earlier = nlp.pipeline[: nlp.pipe_names.index(before)]
     splits = any(STARTS in nlp.get_pipe_meta(name).assigns for name, _ in earlier)
     if splits and not doc.has_annotation("SENT_START"):

@@ -72,13 +72,9 @@ class Deciding(Asker):
 
 
 class Annotating:
-    """The work of annotators on a file.
+    """The work of annotators on a file, which knows its component.
 
-    Args:
-        store: the open file, which knows its component.
-        queue: the order of its texts.
-        teacher: trains the model.
-        annotator: the name that the page suggests.
+    The page suggests the name `annotator`.
     """
 
     def __init__(self, store: AnnotationStore, queue: TextQueue, teacher: Teacher, annotator: str):
@@ -318,12 +314,7 @@ class AnnotatePlan:
 
     @contextmanager
     def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Iterator[Annotating]:
-        """Import the texts, and open the work on the file.
-
-        Args:
-            store: the open file.
-            model: the model that suggests.
-            path: the folder or package of its pipeline.
+        """Import the texts, and open the work on the file with the pipeline of `path`.
 
         Raises:
             InputError: if the model has no component of spans, or none that the decisions are
@@ -363,10 +354,7 @@ def component_of(pipe: SpanLabeler) -> Component:
 def read_texts(nlp: Language, before: str, path: Path) -> Iterator[tuple[Tokens, dict[str, Any]]]:
     """Yield the tokens of each text of a file, and the other keys of its record.
 
-    Args:
-        nlp: the pipeline that makes tokens, and sentences.
-        before: the name of the component that sees them.
-        path: the file: text, JSON lines, `.spacy` or tokens.
+    The sentences are those that the component named `before` sees.
 
     Raises:
         InputError: if a line cannot be read; it is named.

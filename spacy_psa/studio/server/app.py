@@ -79,11 +79,7 @@ class AttentionRequest(BaseModel):
 def create_app(
     models: Sequence[ServedModel], settings: Settings | None = None, views: Sequence[View] = ()
 ) -> Any:
-    """Make the app of a server of some pipelines, at least one; the first is the default.
-
-    Returns:
-        An ASGI app.
-    """
+    """Make the ASGI app of a server of some pipelines, at least one; the first is the default."""
     settings = settings or Settings()
     metrics = Metrics()
     served = {model.name: model for model in models}
@@ -241,16 +237,10 @@ def create_app(
 
 
 def read_texts(body: bytes, content_type: str, settings: Settings) -> tuple[list[str], bool]:
-    """Read the texts of a request, and whether they were lines.
-
-    Args:
-        body: JSON with the key `texts`, or lines of JSON with the key `text`.
-        content_type: the header of the request.
-        settings: the limits.
+    """Read the texts of a body in one of the forms of `TEXTS`, and whether they were lines.
 
     Raises:
-        HTTPException: with the code 4xx, for a body of another form, and for too many or too long
-            texts.
+        HTTPException: for a body of another form, and for too many or too long texts.
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind in LINES:

@@ -94,8 +94,8 @@ class ServedModel:
             text: the text.
             evidence: everything that is known.
             sentences: the numbers of the sentences to answer for; None for all.
-            k: number of analyses of each sentence.
-            limit: number of sentences to answer for, from the first of `sentences`; None for all.
+            k: the number of analyses of each.
+            limit: how many of the sentences to answer for; None for all.
 
         Raises:
             InputError: if the evidence contradicts itself, or names what is not there.
@@ -164,9 +164,7 @@ class ServedModel:
     ) -> Iterator[tuple[Doc, dict[str, DocAnalyses]]]:
         """Open a text with the analyses of each chain component; they end with the block.
 
-        Args:
-            text: the text, or its tokens.
-            keep: whether the scores are kept for the next question.
+        `keep` keeps the scores for the next question.
         """
         with memory_zone(self.nlp):
             scored = self._scored_text(text, keep)
