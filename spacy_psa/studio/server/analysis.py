@@ -41,14 +41,7 @@ def answer(
     chosen: Iterable[int],
     k: int,
 ) -> dict[int, Row]:
-    """Answer the questions of the page about a component.
-
-    Args:
-        analyses: the analyses of the doc.
-        bounds: the sentences of the page, each of which may be several of the component.
-        evidence: what is known.
-        chosen: the numbers of the sentences of the page to answer for.
-        k: number of analyses of a sentence.
+    """Answer the questions of the page about a component under evidence; as `rows_of`.
 
     Raises:
         InputError: if the evidence contradicts itself, and for labels that are not known.
@@ -65,17 +58,17 @@ def answer(
 def rows_of(
     analyses: DocAnalyses, given: DocAnalyses, bounds: Bounds, chosen: Iterable[int], k: int
 ) -> dict[int, Row]:
-    """Read the answers for some sentences of the page.
+    """Read the k best analyses of some sentences of the page, and their probabilities.
 
     A tree is nested: [label, probability, children], where the children are trees or the numbers of
     tokens. The trees of several sentences are below a node without label.
 
     Args:
-        analyses: the analyses of the doc.
-        given: the same, given what is known.
-        bounds: the sentences of the page.
-        chosen: the numbers of the sentences to answer for.
-        k: number of analyses of a sentence.
+        analyses: the analyses of a doc by a component.
+        given: the same, given the evidence.
+        bounds: the sentences of the page, each of which may be several of the component.
+        chosen: the numbers of sentences of the page.
+        k: the number of analyses.
     """
     pipe, rows = analyses.pipe, {}
     starts = [sentence.start for sentence in analyses.sentences]
@@ -169,12 +162,9 @@ def _nested(tree: Any, words: Iterator[int], sure: dict[Span, float]) -> tuple[A
 
 
 def attention_rows(views: Iterable[View], start: int, end: int) -> list[Row]:
-    """Read the attention between the tokens of a sentence, one row for each layer.
+    """Read the attention between the tokens `start` to `end` (excluded), one row for each layer.
 
-    Args:
-        views: the attention over each sentence that the encoder sees, which are those of a doc.
-        start: the first token.
-        end: the token after the last one.
+    The views are those of a doc, over each sentence that the encoder sees.
 
     Raises:
         ValueError: if there is no view of these tokens.
