@@ -1,7 +1,6 @@
 """The page of the components: settings, annotation, attributes and scores."""
 
 import inspect
-from inspect import Parameter
 from typing import Any, NamedTuple
 
 from spacy.language import Language
@@ -11,7 +10,9 @@ from thinc.api import Config
 from docs.generate.docstrings import arguments, is_google, path, summary
 from docs.generate.markdown import NOTE, embedded, parameter_row, table, value
 from docs.generate.registry import names
+from spacy_psa.pipeline.chain.chunker import ChunkStore
 from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.chain.ner import EntityStore
 from spacy_psa.pipeline.parser.extensions import register_extensions
 
 GROUP = "spacy_factories"
@@ -112,7 +113,7 @@ SCORE_MEANINGS |= {
 
 def page() -> str:
     """The page of all components."""
-    classes = {name: _class(name) for name in names(GROUP)}
+    classes = {name: _described(name) for name in names(GROUP)}
     parts = [
         NOTE,
         "# Components",
@@ -121,8 +122,8 @@ def page() -> str:
         table(
             ("factory", "class", "predicts"),
             [
-                (f"[`{name}`](#{name})", f"`{component.__name__}`", summary(component))
-                for name, component in classes.items()
+                (f"[`{name}`](#{name})", f"`{_class(name).__name__}`", summary(described))
+                for name, described in classes.items()
             ],
         ),
         *(_section(name) for name in classes),
@@ -147,13 +148,22 @@ def _class(name: str) -> Any:
     return inspect.signature(names(GROUP)[name]).return_annotation
 
 
+def _described(name: str) -> Any:
+    """The class whose docstring describes a component: its store, or its own."""
+    return {"crf_ner": EntityStore, "crf_chunker": ChunkStore}.get(name, _class(name))
+
+
 def _section(name: str) -> str:
-    meta, component, about = Language.get_factory_meta(name), _class(name), entry(name)
-    meanings = arguments(component)
+    meta, component, about = Language.get_factory_meta(name), _described(name), entry(name)
+    meanings = arguments(component, _class(name))
+    own = ("nlp", "name", "model", "scorer")
     settings = [
-        parameter_row(parameter, meanings.get(parameter.name, ""))
-        for parameter in inspect.signature(component, eval_str=True).parameters.values()
-        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.name != "scorer"
+        parameter_row(
+            parameter.replace(default=meta.default_config[parameter.name]),
+            meanings.get(parameter.name, ""),
+        )
+        for parameter in inspect.signature(names(GROUP)[name]).parameters.values()
+        if parameter.name not in own
     ]
     annotation = [
         ("learns from", about.reads),

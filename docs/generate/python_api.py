@@ -5,50 +5,53 @@ from docs.generate.markdown import NOTE, embedded
 # Heading, text, and for each object its dotted name and the members to show.
 SECTIONS: list[tuple[str, str, list[tuple[str, list[str]]]]] = [
     (
-        "Questions to a component",
-        "`crf_ner`, `crf_chunker` and `crf_tagger` have these methods. All answers are exact.",
-        [
-            (
-                "spacy_psa.pipeline.chain.queries.ChainQueries",
-                ["tags", "marginals", "entropy", "kbest", "kbest_batch"],
-            ),
-            (
-                "spacy_psa.pipeline.chain.labeler.ChainLabeler",
-                ["distribution", "analyses", "confidence"],
-            ),
-            (
-                "spacy_psa.pipeline.chain.spans.SpanLabeler",
-                ["decode", "posterior", "scheme"],
-            ),
-            ("spacy_psa.pipeline.chain.tagger.CRFTagger", ["decode"]),
-            ("spacy_psa.pipeline.analyses.Decoding", ["best", "probability"]),
-            (
-                "spacy_psa.pipeline.analyses.DocAnalyses",
-                ["given", "best", "kbest", "posterior", "marginals", "entropy"],
-            ),
-            ("spacy_psa.pipeline.chain.temperature.Tempered", ["temperature"]),
-        ],
-    ),
-    (
-        "Questions to a parser",
-        "`constituency_parser` has these methods.",
-        [
-            (
-                "spacy_psa.pipeline.parser.parser.ConstituencyParser",
-                ["parse", "distribution", "labels", "tags"],
-            ),
-            ("spacy_psa.pipeline.parser.queries.TreeQueries", ["decode", "constrain", "kbest"]),
-            ("spacy_psa.pipeline.parser.evidence.TreeDecoding", ["best"]),
-        ],
-    ),
-    (
-        "Every trainable component",
-        "All four components have these methods, in addition to those of spaCy's `TrainablePipe`.",
+        "Every component",
+        "All four components have these methods, in addition to those of spaCy's `TrainablePipe`. "
+        "All answers are exact.",
         [
             (
                 "spacy_psa.pipeline.component.StructuredPipe",
-                ["labels", "label_data", "add_label", "initialize", "pipe", "update"],
+                [
+                    "analyses",
+                    "kbest",
+                    "marginals",
+                    "entropy",
+                    "posterior",
+                    "labels",
+                    "label_data",
+                    "add_label",
+                    "initialize",
+                    "pipe",
+                    "update",
+                ],
             ),
+            (
+                "spacy_psa.pipeline.analyses.DocAnalyses",
+                ["given", "best", "kbest", "posterior", "marginals", "entropy", "sample"],
+            ),
+        ],
+    ),
+    (
+        "Components of a chain",
+        "`crf_ner`, `crf_chunker` and `crf_tagger` also have these.",
+        [
+            (
+                "spacy_psa.pipeline.chain.labeler.ChainLabeler",
+                ["tags", "scheme", "distribution", "temperature", "coverage", "rehearse"],
+            ),
+            ("spacy_psa.pipeline.chain.spans.SpanLabeler", ["prediction_sets"]),
+            ("spacy_psa.pipeline.chain.tagger.CRFTagger", ["prediction_sets"]),
+        ],
+    ),
+    (
+        "The parser",
+        "`constituency_parser` also has these.",
+        [
+            (
+                "spacy_psa.pipeline.parser.parser.ConstituencyParser",
+                ["parse", "distribution", "tags"],
+            ),
+            ("spacy_psa.pipeline.parser.trees.TreeSentence", ["scored"]),
         ],
     ),
     (
