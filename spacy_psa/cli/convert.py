@@ -104,6 +104,9 @@ def columns(
     scheme: Annotated[
         SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
     ] = SchemeChoice.auto,
+    label: Annotated[
+        str, typer.Option(help="Label of entities whose tags have none, such as B and I.")
+    ] = "",
     draw: Annotated[
         float,
         typer.Option(
@@ -137,7 +140,7 @@ def columns(
 
     check_docbin_path(target)
     chosen = Columns(word, ner, tag, chunk)
-    found = resolve_schemes(source, chosen, scheme.value)
+    found = resolve_schemes(source, chosen, scheme.value, label)
     if scheme is SchemeChoice.auto and found.ner:
         typer.echo(f"{source}: entity column is {found.ner.upper()}")
     repairs: Counter[str] = Counter()

@@ -32,6 +32,9 @@ def init_corpus(
         float, typer.Option(min=0.0, max=0.5, help="Share to draw if there is no test file.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    label: Annotated[
+        str, typer.Option(help="Label of entities whose tags have none, such as B and I.")
+    ] = "",
     vectors: Annotated[
         str | None, typer.Option(help="Pipeline with word vectors, to count words without one.")
     ] = None,
@@ -58,7 +61,7 @@ def init_corpus(
     known = vector_lookup(vectors)
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; give the name of a folder")
-    corpus = read_own_corpus(folder, nlp, dev, test, seed)
+    corpus = read_own_corpus(folder, nlp, dev, test, seed, label)
     _tell(corpus)
     figures = check_corpus(corpus.parts, known)
     figures["misfits"] = {

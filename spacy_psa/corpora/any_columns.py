@@ -8,7 +8,6 @@ and does not have the columns of the file is a comment, if it is before a senten
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -16,14 +15,26 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.columns import Columns, Schemes, Sentence, column_docs, group_rows
-from spacy_psa.corpora.lines import BLANKS, marks_documents, read_lines, split_columns
-from spacy_psa.corpora.tag_schemes import TagScheme, choose_scheme
+from spacy_psa.corpora.lines import (
+    BLANKS,
+    marks_documents,
+    read_lines,
+    split_columns,
+    wrong_columns,
+)
+from spacy_psa.corpora.marked_text import Misfits
+from spacy_psa.corpora.tag_schemes import (
+    OUTSIDE,
+    TagForm,
+    TagScheme,
+    choose_scheme,
+    detect_form,
+    form_of,
+)
 from spacy_psa.errors import InputError
 
-PREFIXES = ("B-", "I-", "E-", "S-", "L-", "U-", "M-")
 COMMENTS = "comment line(s), left out"
-SENTENCES = 5000
-"""The number of sentences that decide which columns a file has."""
+MISPRINTS = "tag(s) o or 0, read as O"
 CHUNKS = {
     "NP", "VP", "PP", "ADJP", "ADVP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NPC", "NPB",
 }  # fmt: skip
@@ -55,8 +66,8 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
             return None
         if len(columns) != count:
             raise InputError(
-                f"{path}:{number}: {len(columns)} column(s) instead of {count}, as in line "
-                f"{first}; correct the line"
+                f"{path}:{number}: {wrong_columns(text, columns, count)}; line {first} has {count} "
+                "columns; correct the line"
             )
         return columns
 
@@ -65,27 +76,44 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
 
 
 def resolve_schemes(
-    path: Path, columns: Columns, scheme: TagScheme | Literal["auto"] = "auto"
+    path: Path,
+    columns: Columns,
+    scheme: TagScheme | Literal["auto"] = "auto",
+    label: str = "",
 ) -> Schemes:
-    """Find out the schemes of the columns with spans; this reads the file once.
+    """Find out the schemes of the columns with spans, and how the entities are written.
 
-    `scheme` is that of the entities; the scheme of chunks is always detected.
+    This reads the file up to three times.
+
+    Args:
+        path: the file.
+        columns: its columns.
+        scheme: that of the entities; the scheme of chunks is always detected.
+        label: the type of entities whose tags have none, such as B and I.
 
     Raises:
-        InputError: if the scheme is unknown, the file does not have a column, and as
-            `read_sentences`.
+        InputError: if the scheme is unknown, the file does not have a column, tags have no type
+            and there is no `label`, and as `read_sentences`.
     """
     check_columns(path, columns)
 
-    def choose(column: int | None, scheme: TagScheme | Literal["auto"]) -> TagScheme | None:
-        if column is None:
-            return None
-        sentences = read_sentences(path, Counter())
-        return choose_scheme(
-            scheme, ([row.columns[column] for row in rows] for _, rows in sentences)
-        )
+    def tags_of(column: int) -> Iterator[list[str]]:
+        for _, rows in read_sentences(path, Counter()):
+            yield [row.columns[column] for row in rows]
 
-    return Schemes(choose(columns.ner, scheme), choose(columns.chunk, "auto"))
+    chunk = None if columns.chunk is None else choose_scheme("auto", tags_of(columns.chunk))
+    if columns.ner is None:
+        return Schemes(None, chunk)
+    name = detect_form(Counter(tag for tags in tags_of(columns.ner) for tag in tags))
+    if name is None:
+        return Schemes(choose_scheme(scheme, tags_of(columns.ner)), chunk)
+    if name == "B" and not label:
+        raise InputError(
+            f"{path}: the entities have tags without a type, such as B and I; name it with --label"
+        )
+    form = TagForm(name, label)
+    read = ([form.read(tag) or "O" for tag in tags] for tags in tags_of(columns.ner))
+    return Schemes(choose_scheme(scheme, read), chunk, form)
 
 
 def check_columns(path: Path, columns: Columns) -> None:
@@ -114,6 +142,7 @@ def read_docs(
     columns: Columns,
     schemes: Schemes,
     repairs: Counter[str] | None = None,
+    misfits: Misfits | None = None,
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a file, plain or .gz, as `column_docs` does.
 
@@ -122,30 +151,40 @@ def read_docs(
     Raises:
         InputError: as `read_sentences`, and if a tag is not legal in its scheme.
     """
-    sentences = read_sentences(path, Counter() if repairs is None else repairs)
-    return column_docs(str(path), vocab, sentences, columns, schemes)
+    counts: Counter[str] = Counter() if repairs is None else repairs
+
+    def sentences() -> Iterator[Sentence]:
+        for sentence in read_sentences(path, counts):
+            if columns.ner is not None and schemes.form:
+                tags = Counter(row.columns[columns.ner] for row in sentence.rows)
+                misprints = sum(tags[tag] for tag in OUTSIDE[1:])
+                counts.update({MISPRINTS: misprints} if misprints else {})
+            yield sentence
+
+    return column_docs(str(path), vocab, sentences(), columns, schemes, misfits)
 
 
 def find_columns(path: Path) -> Columns:
     """Find the columns with words, entities, parts of speech and chunks, by their values.
 
-    A column whose values are all `O` or `B-TYPE` and so on has chunks if its types are those of
-    CoNLL-2000, and entities otherwise. Of several, the last has the entities. The words are the
-    first of the other columns whose values differ and are not all numbers. The parts of speech are
-    the first column after the words with few values, in capital letters.
+    The majority of its values decides whether a column has tags, see `detect_form`. It has chunks
+    if their types are those of CoNLL-2000, and entities otherwise. Of several, the last has the
+    entities. The words are the first of the other columns whose values differ and are not all
+    numbers. The parts of speech are the first column after the words with few values, in capital
+    letters.
 
     Raises:
         InputError: if no column has tags, and as `read_sentences`.
     """
     counts: list[Counter[str]] = []
-    for sentence in islice(read_sentences(path, Counter()), SENTENCES):
-        for row in sentence.rows:
-            counts = counts or [Counter() for _ in row.columns]
-            for counter, value in zip(counts, row.columns):
-                counter[value] += 1
-    spans = [i for i, values in enumerate(counts) if all(map(_is_span_tag, values))]
-    with_spans = [i for i in spans if set(counts[i]) != {"O"}]
-    chunks = [i for i in with_spans if {tag[2:] for tag in counts[i] if tag != "O"} <= CHUNKS]
+    for _, rows in read_sentences(path, Counter()):
+        counts = counts or [Counter() for _ in rows[0].columns]
+        for counter, values in zip(counts, zip(*(row.columns for row in rows))):
+            counter.update(values)
+    forms = {i: form for i, values in enumerate(counts) if (form := detect_form(values))}
+    spans = list(forms)
+    with_spans = [i for i in spans if not set(counts[i]) <= set(OUTSIDE)]
+    chunks = [i for i in with_spans if _labels(counts[i], forms[i]) <= CHUNKS]
     ents = [i for i in with_spans or spans[-1:] if i not in chunks]
     rest = [i for i in range(len(counts)) if i not in spans and len(counts[i]) > 1]
     words = [i for i in rest if not all(value.isdigit() for value in counts[i])]
@@ -160,8 +199,9 @@ def find_columns(path: Path) -> Columns:
     return Columns(words[0], *(next(iter(each), None) for each in (ents[::-1], tags, chunks)))
 
 
-def _is_span_tag(value: str) -> bool:
-    return value == "O" or (value.startswith(PREFIXES) and len(value) > 2)
+def _labels(values: Counter[str], form: str) -> set[str]:
+    tags = map(TagForm(form, "without a label").read, values)
+    return {tag.partition("-")[2] for tag in tags if tag not in (None, "O")}
 
 
 def _are_parts_of_speech(values: Counter[str]) -> bool:
@@ -174,4 +214,6 @@ def _split(text: str) -> list[str]:
 
 def _is_row(columns: list[str], count: int) -> bool:
     """Tell a row whose word is `#` from a comment with as many words."""
-    return len(columns) == count and any(_is_span_tag(value) for value in columns[1:])
+    return len(columns) == count and any(
+        value == "O" or form_of(value) == "B-TYPE" for value in columns[1:]
+    )

@@ -81,7 +81,8 @@ def read_docs(
             _mend(rows[0], FIRST, repairs)
             _mend(rows[-1], LAST, repairs)
         advice = "correct the tag or choose another --scheme"
-        ents = column_spans(str(path), rows, 1, written.scheme, "entity", advice)
+        tags = [row.columns[1] for row in rows]
+        ents = column_spans(str(path), rows, tags, written.scheme, "entity", advice)
         if join_types:
             ents = [(start, end, KIND.sub("", label)) for start, end, label in ents]
         yield make_doc(vocab, words, ents=ents, spaces=[False] * len(words))

@@ -4,15 +4,16 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.lines import DOCSTART, split_columns
+from spacy_psa.corpora.lines import DOCSTART, split_columns, wrong_columns
+from spacy_psa.corpora.marked_text import KEPT, Misfits
 from spacy_psa.corpora.readers import make_doc
-from spacy_psa.corpora.tag_schemes import Span, TagError, TagScheme, tags_to_spans
+from spacy_psa.corpora.tag_schemes import Span, TagError, TagForm, TagScheme, tags_to_spans
 from spacy_psa.errors import InputError
 
 
@@ -51,6 +52,8 @@ class Schemes(NamedTuple):
 
     ner: TagScheme | None
     chunk: TagScheme | None
+    form: TagForm | None = None
+    """How the entities are written, if not in the form that the format prescribes."""
 
 
 def group_rows(
@@ -112,7 +115,7 @@ def read_rows(
         row = split_columns(text, len(columns), repairs)
         if len(row) != len(columns):
             raise InputError(
-                f"{name}:{number}: {len(row)} column(s) instead of {len(columns)} "
+                f"{name}:{number}: {wrong_columns(text, row, len(columns))} "
                 f"({', '.join(columns)}); correct the line, or read other columns with "
                 "`spacy-psa convert columns`"
             )
@@ -122,9 +125,9 @@ def read_rows(
 
 
 def column_spans(
-    name: str, rows: list[Row], column: int, scheme: TagScheme, what: str, advice: str
+    name: str, rows: list[Row], tags: Sequence[str], scheme: TagScheme, what: str, advice: str
 ) -> list[Span]:
-    """Read the spans that the tags of a column mark in the rows of one sentence.
+    """Read the spans that the tags of the rows of one sentence mark.
 
     The names of the file and of the column (`what`) and the `advice` are for errors.
 
@@ -132,14 +135,19 @@ def column_spans(
         InputError: if a tag is not one of the scheme, or the scheme forbids its place.
     """
     try:
-        return tags_to_spans([row.columns[column] for row in rows], scheme)
+        return tags_to_spans(tags, scheme)
     except TagError as error:
         line = rows[error.index].line
         raise InputError(f"{name}:{line}: {what} column: {error.reason}; {advice}") from error
 
 
 def column_docs(
-    name: str, vocab: Vocab, sentences: Iterable[Sentence], columns: Columns, schemes: Schemes
+    name: str,
+    vocab: Vocab,
+    sentences: Iterable[Sentence],
+    columns: Columns,
+    schemes: Schemes,
+    misfits: Misfits | None = None,
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence.
 
@@ -147,21 +155,75 @@ def column_docs(
     and the number of the document, from 1, in `doc.user_data["document"]` if the file has
     `-DOCSTART-` lines.
 
+    If `misfits` is set, it collects the entity tags that are not in the form, and their tokens
+    become missing annotation, with the entities that they may belong to. Otherwise they are errors.
+
     Raises:
         InputError: if a tag is not legal in its scheme.
     """
-    advice = "correct it or choose another --scheme"
     for document, rows in sentences:
         ents: list[Span] | None = None
+        missing: set[int] = set()
         groups: dict[str, Any] = {}
         if columns.chunk is not None and schemes.chunk:
+            chunks = [row.columns[columns.chunk] for row in rows]
             groups["chunks"] = column_spans(
-                name, rows, columns.chunk, schemes.chunk, "chunk", "correct it"
+                name, rows, chunks, schemes.chunk, "chunk", "correct it"
             )
         if columns.ner is not None and schemes.ner:
-            ents = column_spans(name, rows, columns.ner, schemes.ner, "entity", advice)
+            ents, missing = _entities(name, rows, columns, schemes, misfits)
         tags = None if columns.tag is None else [row.columns[columns.tag] for row in rows]
         doc = make_doc(vocab, [row.columns[columns.word] for row in rows], tags, ents, **groups)
+        if missing:
+            doc.set_ents(list(doc.ents), missing=[doc[i : i + 1] for i in sorted(missing)])
         if document is not None:
             doc.user_data["document"] = document
         yield doc
+
+
+def _entities(
+    name: str, rows: list[Row], columns: Columns, schemes: Schemes, misfits: Misfits | None
+) -> tuple[list[Span], set[int]]:
+    """Return the entities of a sentence, and the tokens whose annotation is missing."""
+    assert columns.ner is not None and schemes.ner is not None
+    advice = "correct it or choose another --scheme"
+    given = [row.columns[columns.ner] for row in rows]
+    form = schemes.form
+    tags = given if form is None else [form.read(tag) or "" for tag in given]
+    odd = {i for i, tag in enumerate(tags) if not tag}
+    if odd and form is not None and misfits is None:
+        line, tag = rows[min(odd)].line, given[min(odd)]
+        raise InputError(
+            f"{name}:{line}: entity column: {tag!r} is not a tag such as O or {form.name}; {advice}"
+        )
+    if not odd or misfits is None:
+        ents = column_spans(name, rows, tags, schemes.ner, "entity", advice)
+        missing: set[int] = set()
+    else:
+        words = [row.columns[columns.word] for row in rows]
+        for i in sorted(odd):
+            kind = "is not a tag of the form of the others"
+            misfits.add(f"{name}:{rows[i].line}", kind, f"{words[i]!r} ({given[i]})", "")
+            misfits.count(given[i], kind)
+        ents, unclear = _between(tags, odd)
+        for start, end, label in unclear:
+            kind = "is next to such a tag"
+            what = f"{' '.join(words[start:end])!r} ({label})"
+            misfits.add(f"{name}:{rows[start].line}", kind, what, "")
+            misfits.count(label, kind)
+        missing = odd.union(*(range(start, end) for start, end, _ in unclear))
+    for _, _, label in ents if misfits is not None else ():
+        misfits.count(label, KEPT)
+    return ents, missing
+
+
+def _between(tags: list[str], odd: set[int]) -> tuple[list[Span], list[Span]]:
+    """Read the spans between odd tags, and those that may go on at an odd tag."""
+    plain = [f"{'B' if tag[0] in 'BSU' else 'I'}{tag[1:]}" if tag[1:] else "O" for tag in tags]
+    clear: list[Span] = []
+    unclear: list[Span] = []
+    for start, end, label in tags_to_spans(plain, "iob1"):
+        begins = start - 1 in odd and tags[start][0] not in "BSU"
+        goes_on = end in odd and tags[end - 1][0] not in "ESLU"
+        (unclear if begins or goes_on else clear).append((start, end, label))
+    return clear, unclear

@@ -5,7 +5,7 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +144,15 @@ def split_columns(text: str, count: int, repairs: Counter[str]) -> list[str]:
         if len(columns) == count and all(columns):
             return columns
     return BLANKS.split(text.strip(" \t"))
+
+
+def wrong_columns(text: str, columns: Sequence[str], count: int) -> str:
+    """Tell why a line that `split_columns` has split does not have `count` columns."""
+    cells = [cell.strip(" ") for cell in text.split("\t")]
+    if len(cells) == count:
+        return f"column {cells.index('')} of {count} is blank"
+    begins = ", as the line begins with a blank" if text[:1] in " \t" else ""
+    return f"{len(columns)} column(s) instead of {count}{begins}"
 
 
 def describe_repairs(path: Path, repairs: Counter[str]) -> str:

@@ -20,6 +20,7 @@ from spacy_psa.corpora.json_records import read_records
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.marked_text import MarkedText, Misfits, mark_doc
 from spacy_psa.corpora.split_parts import Source, split_off
+from spacy_psa.corpora.tag_schemes import TagForm
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import cut_out, name_of_document
 
@@ -40,6 +41,7 @@ READERS: dict[str, Any] = {
 }
 """Readers of records, in the order in which they are asked whether they accept one."""
 NAMES = "spaCy JSONL or DocBin, Prodigy, Label Studio, doccano, brat or columns"
+FORM = TagForm().name
 KEPT_WHOLE = "sentence bound(s) inside an entity, left out"
 
 
@@ -63,7 +65,12 @@ class OwnCorpus:
 
 
 def read_own_corpus(
-    folder: Path, nlp: Language, dev: float = 0.1, test: float = 0.0, seed: int = 0
+    folder: Path,
+    nlp: Language,
+    dev: float = 0.1,
+    test: float = 0.0,
+    seed: int = 0,
+    label: str = "",
 ) -> OwnCorpus:
     """Read all files of a folder.
 
@@ -76,15 +83,17 @@ def read_own_corpus(
         dev, test: the shares of the training sentences to draw where there is no such data; 0
             draws none.
         seed: the seed of the draws.
+        label: the type of entities in columns whose tags have none, such as B and I.
 
     Raises:
-        InputError: if a file cannot be read, or there is no training data.
+        InputError: if a file cannot be read, or there is no training data or nothing in it to learn
+            from.
     """
     corpus = OwnCorpus()
     files, others = own_files(folder)
     sources: dict[str, list[Source]] = {"train": [], "dev": [], "test": []}
     for file in files:
-        read = list(_read(file, file.path.relative_to(folder).as_posix(), nlp, corpus))
+        read = list(_read(file, file.path.relative_to(folder).as_posix(), nlp, corpus, label))
         sources[file.part or "train"] += read
         what = "training data, as its name names no part" if file.part is None else file.part
         corpus.messages[-1] += f", {len(read):,} sentences: {what}"
@@ -93,6 +102,7 @@ def read_own_corpus(
         raise InputError(
             f"{folder}: there is no training data; add a file without `dev` or `test` in its name"
         )
+    _check_learnable(folder, [source.doc for source in sources["train"]], corpus.misfits)
     for part, share in (("test", test), ("dev", dev)):
         if not sources[part] and share:
             split = split_off(sources["train"], share, seed)
@@ -189,13 +199,35 @@ def _may_be_columns(path: Path) -> bool:
     return True
 
 
-def _read(file: OwnFile, name: str, nlp: Language, corpus: OwnCorpus) -> Iterator[Source]:
+def _check_learnable(folder: Path, docs: list[Doc], misfits: Misfits) -> None:
+    """Raise an InputError if no marked entity is left, or nothing is annotated."""
+    entities = sum(len(doc.ents) for doc in docs)
+    if misfits.labels and not entities:
+        faults = ", ".join(f"{count:,} {kind}" for kind, count in misfits.counts.items())
+        raise InputError(
+            f"{folder}: no entity of the training data is left: {faults}; correct the files, "
+            f"beginning with {misfits.lines[0] if misfits.lines else 'the training data'}"
+        )
+    if not entities and not any(
+        doc.has_annotation("TAG") or any(doc.spans.values()) for doc in docs
+    ):
+        raise InputError(
+            f"{folder}: nothing to learn from in the training data, which has no entities, parts "
+            "of speech, chunks or trees; check that the annotation was exported"
+        )
+
+
+def _read(
+    file: OwnFile, name: str, nlp: Language, corpus: OwnCorpus, label: str
+) -> Iterator[Source]:
     repairs: Counter[str] = Counter()
     if file.format == "columns":
         columns = any_columns.find_columns(file.path)
-        schemes = any_columns.resolve_schemes(file.path, columns)
+        schemes = any_columns.resolve_schemes(file.path, columns, label=label)
         corpus.messages.append(f"{file.path}: columns: {columns}{_named(schemes)}")
-        for doc in any_columns.read_docs(file.path, nlp.vocab, columns, schemes, repairs):
+        for doc in any_columns.read_docs(
+            file.path, nlp.vocab, columns, schemes, repairs, corpus.misfits
+        ):
             number = doc.user_data.get("document", 0)
             if number:
                 doc.user_data["document"] = f"{name} {number}"
@@ -221,7 +253,9 @@ def _docs(file: OwnFile, nlp: Language, misfits: Misfits, repairs: Counter[str])
 
 
 def _named(schemes: Schemes) -> str:
-    names = [scheme.upper() for scheme in schemes if scheme]
+    names = [scheme.upper() for scheme in (schemes.ner, schemes.chunk) if scheme]
+    if schemes.form and schemes.form.name != FORM:
+        names.append(f"written as {schemes.form.name}")
     return f" ({', '.join(names)})" if names else ""
 
 

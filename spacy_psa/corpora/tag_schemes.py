@@ -5,10 +5,14 @@
 - IOB2: `B-` marks the first token of each span, `I-` the others.
 - BIOES: `B-`, `I-` and `E-` mark the first, the inner and the last tokens of a span, `S-` a span
   of one token. `L-` and `U-` (of BILUO) are read as `E-` and `S-`, `M-` (of BMES) as `I-`.
+
+A `TagForm` reads tags that are written otherwise: PER-B, B without a type, or PER without a prefix.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from spacy_psa.errors import InputError
 
@@ -18,6 +22,14 @@ Span = tuple[int, int, str]
 TagScheme = Literal["iob1", "iob2", "bioes"]
 SCHEMES: tuple[TagScheme, ...] = ("iob1", "iob2", "bioes")
 
+OUTSIDE = ("O", "o", "0")
+"""Tags of tokens outside of spans; the latter two are misprints."""
+FORMS = {
+    "B-TYPE": re.compile("(?P<prefix>[BIESLUM])[-_](?P<label>.+)"),
+    "TYPE-B": re.compile("(?P<label>.+)[-_](?P<prefix>[BIESLUM])"),
+    "B": re.compile("(?P<prefix>[BIESLUM])"),
+    "TYPE": re.compile(r"(?P<label>[^\W\d_]\S*)"),
+}
 _SYNONYMS = {"L": "E", "U": "S", "M": "I"}  # in BIOES
 _PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES"}
 
@@ -57,7 +69,7 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
         prefix, label = _split(tag)
         if scheme == "bioes":
             prefix = _SYNONYMS.get(prefix, prefix)
-        if prefix != "O" and prefix not in tuple(_PREFIXES[scheme]):
+        if label == "O" or (prefix != "O" and prefix not in tuple(_PREFIXES[scheme])):
             known = ", ".join(f"{p}-TYPE" for p in _PREFIXES[scheme])
             raise TagError(i, f"{tag!r} is not a tag of {scheme.upper()} (O, {known})")
         continues = bool(open_label) and prefix in ("I", "E") and label == open_label
@@ -133,3 +145,45 @@ def choose_scheme(
     if scheme not in SCHEMES:
         raise InputError(f"unknown scheme {scheme!r}; choose from {', '.join(SCHEMES)}, auto")
     return scheme
+
+
+class TagForm(NamedTuple):
+    """How the tags of a column are written."""
+
+    name: str = "B-TYPE"
+    """One of `FORMS`. In "TYPE", tokens that follow each other with the same type are one span."""
+    label: str = ""
+    """The type of tags without one."""
+
+    def read(self, tag: str) -> str | None:
+        """Return a tag in the form O or B-TYPE; None if it is written otherwise."""
+        if tag in OUTSIDE:
+            return "O"
+        match = FORMS[self.name].fullmatch(tag)
+        if not match or form_of(tag) not in (self.name, "TYPE-B"):
+            return None
+        parts = match.groupdict()
+        label = parts.get("label", self.label).strip()
+        return f"{parts.get('prefix', 'I')}-{label}" if label not in ("", *OUTSIDE) else None
+
+
+def form_of(tag: str) -> str | None:
+    """Return the first of `FORMS` that a tag may have."""
+    return next((name for name, form in FORMS.items() if form.fullmatch(tag)), None)
+
+
+def detect_form(tags: Counter[str]) -> str | None:
+    """Detect the form of the tags of a column by the majority; None if it has other values.
+
+    In the form "TYPE", at least half of the tokens are outside of spans, which distinguishes types
+    from parts of speech.
+    """
+    counts = dict.fromkeys(FORMS, 0)
+    for tag, count in tags.items():
+        form = form_of(tag)
+        if form and tag not in OUTSIDE:
+            counts[form] += count
+    outside = sum(tags[tag] for tag in OUTSIDE)
+    form = max(counts, key=lambda name: counts[name])
+    enough = outside if form == "TYPE" else outside + counts[form]
+    return form if 2 * enough >= tags.total() and (counts[form] or tags["O"]) else None

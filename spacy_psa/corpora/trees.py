@@ -33,7 +33,7 @@ class Parsed(NamedTuple):
 
 @lru_cache(maxsize=2**14)
 def escape(text: str) -> str:
-    """Write a word or a tag as it stands in a bracketed tree.
+    """Write a word or a tag for a bracketed tree.
 
     A bracket becomes its escape (-LRB- for an opening parenthesis), also inside a word, and white
     space inside a word becomes _: nltk and others would end the word there.

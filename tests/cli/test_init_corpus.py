@@ -80,7 +80,9 @@ def test_formats_are_mixed_and_misfits_named_one_by_one_and_counted(tmp_path):
     assert figures["misfits"]["count"] == {"begins or ends inside a token": 1}
     assert figures["misfits"]["each"] == [named.removeprefix("left out: ")]
     kind = "begins or ends inside a token"
-    assert figures["misfits"]["by label"] == {"PER": {kind: 1, "kept": 1}, "X": {"kept": 1}}
+    assert figures["misfits"]["by label"] == {
+        "PER": {kind: 1, "kept": 2}, "X": {"kept": 1}, "LOC": {"kept": 1},
+    }  # fmt: skip
 
 
 def test_docbins_are_cut_into_sentences_with_their_annotation(tmp_path):
@@ -125,6 +127,33 @@ def test_sentences_keep_the_document_that_they_are_of(tmp_path):
     assert lengths == [2, 2, 2, 2, 1, 1, 2]
 
 
+def test_a_label_names_the_entities_of_tags_without_one(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("train", "dev"):
+        (tmp_path / "in" / f"{name}.iob").write_text("Ada\tB\nLovelace\tI\nleft\tO\n")
+    result = run(tmp_path / "in", tmp_path / "out", "--label", "PER")
+    assert result.exit_code == 0, result.output
+    assert "train.iob: columns: word 0, entities 1 (IOB2, written as B)" in result.stdout
+    (doc,) = docs(tmp_path / "out" / "train.spacy")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("Ada Lovelace", "PER")]
+    one = tmp_path / "one.spacy"
+    source = tmp_path / "in" / "train.iob"
+    result = command("convert", "columns")(source, one, "--ner", 1, "--label", "PER")
+    assert result.exit_code == 0, result.output
+    assert docs(one)[0].ents[0].label_ == "PER"
+
+
+def test_one_odd_tag_does_not_make_entities_parts_of_speech(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("train", "dev"):
+        (tmp_path / "in" / f"{name}.iob").write_text("TOKEN\tNER\n\n" + COLUMNS * 20)
+    result = run(tmp_path / "in", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "train.iob: columns: word 0, entities 1 (IOB2)" in result.stdout
+    named = f"left out: {tmp_path / 'in' / 'train.iob'}:1: 'TOKEN' (NER): is not a tag of the form"
+    assert named in result.stderr
+
+
 def test_a_second_run_leaves_nothing_of_the_first(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("train", "dev", "test"):
@@ -146,6 +175,13 @@ def test_a_second_run_leaves_nothing_of_the_first(tmp_path):
         ({"train.jsonl": '{"words": []}\n'}, "is not a record of Label Studio, Prodigy"),
         ({"train.spacy": "broken"}, "is not a .spacy file"),
         ({"a.iob": "Ada\tB-PER\n"}, "too few to draw development data"),
+        ({"train.iob": "Ada\tB\nleft\tO\n"}, "name it with --label"),
+        ({"train.iob": "Ada\tO\nleft\tO\n"}, "nothing to learn from in the training data"),
+        ({"train.jsonl": '{"text": "Ada left", "ents": []}\n'}, "nothing to learn from"),
+        (
+            {"train.jsonl": record("Ada left", (0, 2, "PER")) + "\n"},
+            "no entity of the training data is left: 1 begins or ends inside a token; correct the",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_one_error_and_nothing_is_written(tmp_path, files, reason):

@@ -9,6 +9,8 @@ from spacy_psa.corpora.any_columns import find_columns, read_docs, resolve_schem
 from spacy_psa.corpora.columns import Columns
 from spacy_psa.corpora.conll import read_docs as read_four_columns
 from spacy_psa.corpora.documents import join_documents
+from spacy_psa.corpora.marked_text import KEPT, Misfits
+from spacy_psa.corpora.tag_schemes import TagForm
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import input_error_at
 from tests.helpers.pipelines import spans_of
@@ -98,15 +100,15 @@ def test_comments_before_a_sentence_are_left_out_and_counted(write, vocab):
 )
 def test_schemes_are_detected_for_entities_and_chunks(write, vocab, text, scheme):
     path = write(text)
-    assert resolve_schemes(path, Columns(ner=1)) == (scheme, None)
-    assert resolve_schemes(path, Columns(chunk=1)) == (None, scheme)
+    assert resolve_schemes(path, Columns(ner=1)) == (scheme, None, TagForm("B-TYPE"))
+    assert resolve_schemes(path, Columns(chunk=1)) == (None, scheme, None)
     (doc,), _ = read(path, vocab, ner=1)
     assert spans_of(doc.ents) == [(0, 1, "PER")]
 
 
 def test_a_line_with_other_columns_is_named(write, vocab):
     path = write("a O\n\nb c O\n")
-    with input_error_at(path, 3, "3 column(s) instead of 2, as in line 1"):
+    with input_error_at(path, 3, "3 column(s) instead of 2; line 1 has 2 columns"):
         read(path, vocab, ner=1)
 
 
@@ -119,7 +121,7 @@ def test_a_column_that_is_not_there_is_named(write, vocab, column):
 
 def test_an_illegal_tag_is_named(write, vocab):
     path = write("a B-X\nb NN\n")
-    with input_error_at(path, 2, "'NN' is not a tag of IOB2"):
+    with input_error_at(path, 2, "'NN' is not a tag such as O or B-TYPE"):
         read(path, vocab, ner=1)
 
 
@@ -191,3 +193,99 @@ def test_columns_are_found_by_their_values(write, text, columns):
 def test_a_text_without_tags_has_no_columns(write):
     with pytest.raises(InputError, match="no column of the 2 has tags"):
         find_columns(write("Ada left\nshe did\n"))
+
+
+SENTENCE = "Ada {B}\nLovelace {I}\nmet O\nBob {B}\nin O\nthe O\ntown O\n. O\n\n"
+GOOD = SENTENCE.format(B="B-PER", I="I-PER")
+ENTS = [(0, 2, "PER"), (3, 4, "PER")]
+
+
+@pytest.mark.parametrize(
+    ("begin", "inside", "form", "label"),
+    [
+        ("B-PER", "I-PER", "B-TYPE", ""),
+        ("B_PER", "I_PER", "B-TYPE", ""),
+        ("PER-B", "PER-I", "TYPE-B", ""),
+        ("PER_B", "PER_I", "TYPE-B", ""),
+        ("S-PER", "S-PER", "B-TYPE", ""),
+        ("B", "I", "B", "PER"),
+        ("PER", "PER", "TYPE", ""),
+    ],
+)
+def test_tags_of_every_form_are_found_and_read(write, vocab, begin, inside, form, label):
+    path = write(SENTENCE.format(B=begin, I=inside))
+    columns = find_columns(path)
+    assert columns == Columns(0, 1)
+    schemes = resolve_schemes(path, columns, label=label)
+    assert schemes.form == TagForm(form, label)
+    (doc,) = read_docs(path, vocab, columns, schemes)
+    wanted = [(0, 1, "PER"), (1, 2, "PER"), (3, 4, "PER")] if begin == "S-PER" else ENTS
+    assert spans_of(doc.ents) == wanted
+
+
+def test_tags_without_a_type_need_a_label(write):
+    path = write(SENTENCE.format(B="B", I="I"))
+    with pytest.raises(InputError, match="tags without a type, such as B and I; name it with --la"):
+        resolve_schemes(path, find_columns(path))
+
+
+def test_parts_of_speech_are_not_types_of_entities(write):
+    text = "Ada NNP O\nleft VBD O\n. . O\n" * 3
+    assert find_columns(write(text)) == Columns(0, 2, 1)
+
+
+@pytest.mark.parametrize("outside", ["o", "0"])
+def test_o_and_0_are_misprints_of_the_letter(write, vocab, outside):
+    path = write(GOOD.replace(" O\n", f" {outside}\n"))
+    docs, repairs = read(path, vocab, ner=1)
+    assert spans_of(docs[0].ents) == ENTS
+    assert repairs == {"tag(s) o or 0, read as O": 5}
+
+
+@pytest.mark.parametrize("odd", ["B", "PER", "X", "NER", "I-O", "B-"])
+def test_the_majority_decides_a_column_and_odd_tags_are_named(write, vocab, odd):
+    path = write(f"TOKEN {odd}\nand O\n\n" + GOOD * 5)
+    columns = find_columns(path)
+    assert columns == Columns(0, 1)
+    schemes, misfits = resolve_schemes(path, columns), Misfits()
+    first, *docs = read_docs(path, vocab, columns, schemes, misfits=misfits)
+    assert [token.ent_iob_ for token in first] == ["", "O"]
+    assert [spans_of(doc.ents) for doc in docs] == [ENTS] * 5
+    kind = "is not a tag of the form of the others"
+    assert misfits.lines == [f"{path}:1: 'TOKEN' ({odd}): {kind}"]
+    assert misfits.labels[odd][kind] == 1 and misfits.labels["PER"][KEPT] == 10
+    with input_error_at(path, 1, f"entity column: {odd!r} is not a tag"):
+        list(read_docs(path, vocab, columns, schemes))
+
+
+@pytest.mark.parametrize(
+    ("tags", "states"),
+    [
+        ("B-PER X I-PER O", "???O"),
+        ("B-PER I-PER X B-LOC", "???B"),
+        ("X I-PER I-PER O", "???O"),
+        ("B-PER O X B-LOC", "BO?B"),
+        ("S-PER X S-LOC O", "B?BO"),
+        ("B-PER E-PER X B-LOC E-LOC", "BI?BI"),
+        ("B-PER X E-PER O", "???O"),
+    ],
+)
+def test_an_entity_that_may_go_on_at_an_odd_tag_is_missing(write, vocab, tags, states):
+    text = "".join(f"w {tag}\n" for tag in tags.split())
+    path = write(f"{text}\n" + GOOD * 5)
+    columns, misfits = Columns(0, 1), Misfits()
+    doc = next(read_docs(path, vocab, columns, resolve_schemes(path, columns), misfits=misfits))
+    assert "".join(token.ent_iob_ or "?" for token in doc) == states
+    assert misfits.counts["is not a tag of the form of the others"] == 1
+
+
+def test_all_sentences_decide_and_not_the_first(write):
+    path = write("Ada NNP\n\n" + GOOD * 3)
+    assert find_columns(path) == Columns(0, 1)
+
+
+@pytest.mark.parametrize(("line", "reason"), [("\tO", "column 0 of 2 is blank"), (" O", "begins")])
+def test_a_blank_word_is_named(write, vocab, line, reason):
+    path = write(f"Ada\tB-PER\n{line}\n")
+    with input_error_at(path, 2, reason):
+        read(path, vocab, ner=1)

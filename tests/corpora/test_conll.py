@@ -119,7 +119,9 @@ def test_gzip_reads_alike(write, vocab):
     [
         ("a X O O\nb X O\n", "auto", 2, "3 column(s) instead of 4"),
         ("a X O O\n\nb X O O O\n", "auto", 3, "5 column(s) instead of 4"),
-        ("a\tX\t\tO\n", "auto", 1, "column(s) instead of 4"),
+        ("a\tX\t\tO\n", "auto", 1, "column 2 of 4 is blank"),
+        (" X O O\n", "auto", 1, "3 column(s) instead of 4, as the line begins with a blank"),
+        ("a X O I-O\n", "auto", 1, "'I-O' is not a tag of IOB1"),
         ("a X O O\nb X O I-A\n", "bioes", 2, "I-A follows O"),
         ("a X O O\nb X O I-A\n", "iob2", 2, "I-A follows O"),
         ("a X O S-A\nb X O B-A\n", "auto", 2, "still open"),
