@@ -1,7 +1,7 @@
 """Torch modules as thinc layers: Model[List[Floats2d], List[Floats2d]]."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy
 import torch
@@ -196,3 +196,25 @@ def _init_head(model: Model, X: Any = None, Y: Any = None) -> None:
 def _set_width(model: Model, X: Any) -> None:
     if X is not None:
         model.set_dim("nI", X[0].shape[1])
+
+
+def differentiate(
+    model: Model, scores: Sequence[Floats2d], function: Callable[[Tensor], Tensor]
+) -> tuple[float, list[Floats2d]]:
+    """Compute a loss of the output of a model, and its gradient.
+
+    Args:
+        model: the model.
+        scores: its output, an array for each sentence.
+        function: from the rows of all arrays to the loss, a single number.
+
+    Returns:
+        The loss, and its gradient with respect to each array.
+    """
+    flat = xp2torch(join_rows(model.ops.xp, list(scores))).requires_grad_()
+    loss = function(flat)
+    loss.backward()
+    assert flat.grad is not None
+    ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
+    gradients = model.ops.xp.split(torch2xp(flat.grad), ends)
+    return float(loss.detach()), cast(list[Floats2d], gradients)

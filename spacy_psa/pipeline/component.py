@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import numpy
 import torch
@@ -18,11 +18,9 @@ from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
-from thinc.api import Model, Optimizer, set_dropout_rate, torch2xp, xp2torch
+from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
-from torch import Tensor
 
-from spacy_psa.bridge.layers import join_rows
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, check_amounts, naming
 from spacy_psa.pipeline.analyses import DocAnalyses, Ranked
@@ -547,28 +545,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             if isinstance(error, FileNotFoundError):
                 raise
             raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
-
-
-def differentiate(
-    model: Model, scores: Sequence[Floats2d], function: Callable[[Tensor], Tensor]
-) -> tuple[float, list[Floats2d]]:
-    """Compute a loss of the output of a model, and its gradient.
-
-    Args:
-        model: the model.
-        scores: its output, an array for each sentence.
-        function: from the rows of all arrays to the loss, a single number.
-
-    Returns:
-        The loss, and its gradient with respect to each array.
-    """
-    flat = xp2torch(join_rows(model.ops.xp, list(scores))).requires_grad_()
-    loss = function(flat)
-    loss.backward()
-    assert flat.grad is not None
-    ends = numpy.cumsum([len(array) for array in scores])[:-1].tolist()
-    gradients = model.ops.xp.split(torch2xp(flat.grad), ends)
-    return float(loss.detach()), cast(list[Floats2d], gradients)
 
 
 def _sentence_count(examples: Iterable[Example]) -> int:

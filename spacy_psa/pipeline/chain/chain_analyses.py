@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import torch
@@ -14,12 +14,22 @@ from thinc.types import Floats2d
 from spacy_psa.pipeline.analyses import Ranked
 from spacy_psa.pipeline.chain.refined_chain import RefinedChain
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
+from spacy_psa.pipeline.chain.span_tags import Spans
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.structs.chain import LinearChain
 
 TagSequences = list[tuple[float, NDArray[numpy.int64]]]
 Scored = tuple[int, int, str, float]
 """A span or the tag of a token: start, end, label and probability."""
+
+
+class Known(NamedTuple):
+    """The tags and spans that are possible in a sentence of n tokens, given the evidence."""
+
+    allowed: NDArray[numpy.bool_] | None = None
+    """(n, K) bool, the tags that each token may have; None for all."""
+    forbidden: Spans = []  # noqa: RUF012
+    """(start, end, label) over the tokens of the sentence: no analysis has one of them."""
 
 
 class ChainBatch:

@@ -11,9 +11,10 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.labeler import DEFAULT_MODEL, Allowed
+from spacy_psa.pipeline.chain.labeler import Allowed
 from spacy_psa.pipeline.chain.span_tags import Spans
 from spacy_psa.pipeline.chain.spans import SpanLabeler, SpanStore, same_tokens
+from spacy_psa.pipeline.default_models import CHAIN
 from spacy_psa.pipeline.evidence import overlap, shown
 from spacy_psa.pipeline.settings import component_factory
 from spacy_psa.pipeline.written import spans_now
@@ -166,7 +167,7 @@ make_crf_chunker = component_factory(
     "crf_chunker",
     SpanLabeler,
     store=ChunkStore,
-    model=DEFAULT_MODEL,
+    model=CHAIN,
     scorer="spacy-psa.chunk_scorer.v1",
     assigns=["doc.spans"],
     score_weights={"chunks_f": 1.0, "chunks_p": 0.0, "chunks_r": 0.0, "chunks_per_type": None},

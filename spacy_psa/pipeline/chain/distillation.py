@@ -1,18 +1,26 @@
-"""Distillation: learning from the distributions of a trained component (Hinton et al. 2015)."""
+"""Distillation and rehearsal: learning from other distributions (Hinton et al. 2015)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.api import set_dropout_rate, xp2torch
 from thinc.types import Floats2d
+from torch import Tensor
 
 from spacy_psa.architectures.documentwise import sees_documents
+from spacy_psa.architectures.sentencewise import listeners
+from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
-from spacy_psa.pipeline.chain.labeler import ChainLabeler, Known
+from spacy_psa.pipeline.chain.chain_analyses import Known
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.cross_entropy import cross_entropy
 
 Potentials = list[Floats2d]
 """An array for each sentence of a doc."""
@@ -38,8 +46,8 @@ class Teacher:
 
     def __init__(self, nlp: Language, name: str, cache_gb: float = 0.0):
         pipes = dict(nlp.pipeline)
-        pipe = pipes.get(name)
-        if not isinstance(pipe, ChainLabeler):
+        pipe: Any = pipes.get(name)
+        if not isinstance(pipe, StructuredPipe) or not hasattr(pipe, "log_likelihood"):
             raise InputError(f"the teacher has no component {name!r} of a chain; take a crf_* one")
         self.pipe = pipe
         self.vocab = nlp.vocab
@@ -62,7 +70,8 @@ class Teacher:
         filled = [doc for doc in docs if len(doc)]
         by_doc = self.cache.potentials(filled, self._potentials, self._depends_on_itself)
         scores = [array for arrays in by_doc for array in arrays if len(array)]
-        return self.pipe._given(scores, [Known()] * len(scores))
+        chain: LinearChain = self.pipe._given(scores, [Known()] * len(scores))
+        return chain
 
     def _potentials(self, docs: list[Doc]) -> list[Potentials]:
         own = [self._copied(doc) for doc in docs]
@@ -85,7 +94,7 @@ class Teacher:
         return not self.sees_documents or "document" not in doc.user_data
 
 
-def learn_from(student: ChainLabeler, teacher: Teacher | None, weight: float = 0.5) -> None:
+def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> None:
     """Let a component learn from a teacher in its updates, in addition to the annotation.
 
     The loss of a sentence is then (1 - weight) times the negative log likelihood of its annotation,
@@ -94,7 +103,7 @@ def learn_from(student: ChainLabeler, teacher: Teacher | None, weight: float = 0
     part.
 
     Args:
-        student: the component that learns.
+        student: the `ChainLabeler` that learns.
         teacher: the teacher, which is not saved with the component; None for no teacher.
         weight: the weight of the teacher, from 0 to 1.
 
@@ -125,7 +134,7 @@ def learn_from(student: ChainLabeler, teacher: Teacher | None, weight: float = 0
     student._teacher, student._teacher_weight = teacher, weight
 
 
-def _difference(student: ChainLabeler, teacher: ChainLabeler) -> str:
+def _difference(student: Any, teacher: Any) -> str:
     if teacher.labels == student.labels:
         return (
             f"the teacher has the tags {', '.join(teacher.tags)}, the student "
@@ -136,6 +145,45 @@ def _difference(student: ChainLabeler, teacher: ChainLabeler) -> str:
         f"{', '.join(student.labels)}: give [initialize.components.{student.name}.labels] the "
         "teacher's, in its order"
     )
+
+
+def rehearse(pipe: Any, examples: Iterable[Example], drop: float) -> float:
+    """Learn to repeat what a component predicted when `nlp.resume_training` was called.
+
+    Args:
+        pipe: a `ChainLabeler`.
+        examples: the docs; their annotation is not used.
+        drop: dropout rate of spaCy's own layers.
+
+    Returns:
+        The cross entropy with the distributions of the copy that `nlp.resume_training` keeps; 0 if
+        there is none.
+
+    Raises:
+        InputError: if the model listens to another component, which is not trained with it.
+    """
+    docs = [example.predicted for example in examples if len(example.predicted)]
+    if pipe._rehearsal_model is None or not docs:
+        return 0.0
+    if listeners(pipe.model):
+        raise InputError(
+            f"{pipe.name}: it listens to another component, which nlp.rehearse does not run: "
+            "use nlp.replace_listeners for an encoder of its own, then call nlp.resume_training "
+            "again"
+        )
+    set_dropout_rate(pipe.model, drop)
+    kept = xp2torch(join_rows(pipe.model.ops.xp, pipe._rehearsal_model.predict(docs)))
+    scores, backprop = pipe.model.begin_update(docs)
+    lengths = torch.tensor([len(array) for array in scores if len(array)])
+
+    def distance(flat: Tensor) -> Tensor:
+        legal = flat.shape[1] != pipe._outputs
+        before, now = (pipe._chain(each, lengths, legal=legal) for each in (kept, flat))
+        return cross_entropy(before, now).mean()
+
+    loss, gradients = differentiate(pipe.model, scores, distance)
+    backprop(gradients)
+    return loss
 
 
 class PotentialsCache:

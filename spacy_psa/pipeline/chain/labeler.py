@@ -13,22 +13,29 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model, set_dropout_rate, xp2torch
+from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.crf import find_heads, score_legal_pairs
 from spacy_psa.architectures.more_labels import add_tags
-from spacy_psa.architectures.sentencewise import listeners, listens, sentence_scores
-from spacy_psa.bridge.layers import join_rows
+from spacy_psa.architectures.sentencewise import listens, sentence_scores
+from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
 from spacy_psa.pipeline.analyses import DocAnalyses
-from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, ChainSentence, Scored, exact
+from spacy_psa.pipeline.chain.chain_analyses import (
+    ChainBatch,
+    ChainSentence,
+    Known,
+    Scored,
+    exact,
+)
+from spacy_psa.pipeline.chain.distillation import rehearse
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
-from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions, Spans
-from spacy_psa.pipeline.component import StructuredPipe, differentiate
+from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Coverage, checked_coverage, checked_temperature
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.not_finite import check_scores
@@ -47,32 +54,6 @@ POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at mo
 MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these take gigabytes
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
-# The embedders are in thinc's concatenate.v1, not in ConcatEmbed.v1. spaCy merges a user's block
-# into a default block of the same function, so the default embedders would stay in a user's own
-# ConcatEmbed.v1.
-DEFAULT_MODEL = """
-[model]
-@architectures = "spacy-psa.CRF.v1"
-potentials = "label_pair"
-
-[model.tok2vec]
-@architectures = "spacy.Tok2Vec.v2"
-
-[model.tok2vec.embed]
-@layers = "concatenate.v1"
-
-[model.tok2vec.embed.*.words]
-@architectures = "spacy-psa.WordEmbed.v1"
-width = 100
-
-[model.tok2vec.embed.*.characters]
-@architectures = "spacy-psa.CharBiLSTM.v1"
-
-[model.tok2vec.encode]
-@architectures = "spacy-psa.PSABiLSTM.v1"
-"""
-"""PSA-BiLSTM-CRF over words and characters."""
-
 
 class Scheme(Protocol):
     """The meaning of the K tags of a chain."""
@@ -83,15 +64,6 @@ class Scheme(Protocol):
 
     def legal(self) -> LegalTransitions:
         """The legal transitions between tags, and the legal first and last tags."""
-
-
-class Known(NamedTuple):
-    """What is known of the tags of a sentence of n tokens."""
-
-    allowed: Allowed | None = None
-    """(n, K) bool, the tags that each token may have; None for all."""
-    forbidden: Spans = []  # noqa: RUF012
-    """(start, end, label) over the tokens of the sentence: no analysis has one of them."""
 
 
 class Batch(NamedTuple):
@@ -583,29 +555,7 @@ class ChainLabeler(StructuredPipe):
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
-        docs = [example.predicted for example in examples if len(example.predicted)]
-        if self._rehearsal_model is None or not docs:
-            return losses
-        if listeners(self.model):
-            raise InputError(
-                f"{self.name}: it listens to another component, which nlp.rehearse does not run: "
-                "give it an encoder of its own with nlp.replace_listeners, then call "
-                "nlp.resume_training again"
-            )
-        set_dropout_rate(self.model, drop)
-        before = self._rehearsal_model.predict(docs)
-        scores, backprop = self.model.begin_update(docs)
-        lengths = torch.tensor([len(array) for array in scores if len(array)])
-
-        def distance(flat: Tensor) -> Tensor:
-            legal = flat.shape[1] != self._outputs
-            kept = xp2torch(join_rows(self.model.ops.xp, before))
-            chains = (self._chain(each, lengths, legal=legal) for each in (kept, flat))
-            return cross_entropy(*chains).mean()
-
-        loss, gradients = differentiate(self.model, scores, distance)
-        backprop(gradients)
-        losses[self.name] += loss
+        losses[self.name] += rehearse(self, examples, drop)
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses

@@ -5,9 +5,10 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.training.iob_utils import tags_to_entities
 
-from spacy_psa.pipeline.chain.labeler import DEFAULT_MODEL, Allowed
+from spacy_psa.pipeline.chain.labeler import Allowed
 from spacy_psa.pipeline.chain.span_tags import Spans
 from spacy_psa.pipeline.chain.spans import SpanLabeler, SpanStore, same_tokens
+from spacy_psa.pipeline.default_models import CHAIN
 from spacy_psa.pipeline.settings import component_factory
 
 BEGIN, UNKNOWN = 3, 0  # values of Token.ent_iob
@@ -94,7 +95,7 @@ make_crf_ner = component_factory(
     "crf_ner",
     SpanLabeler,
     store=EntityStore,
-    model=DEFAULT_MODEL,
+    model=CHAIN,
     scorer="spacy.ner_scorer.v1",
     assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
     score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},

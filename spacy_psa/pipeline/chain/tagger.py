@@ -15,10 +15,11 @@ from torch import Tensor
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, Scored
-from spacy_psa.pipeline.chain.labeler import DEFAULT_MODEL, NO_TAGS, ChainLabeler, Known, Tags
+from spacy_psa.pipeline.chain.labeler import NO_TAGS, ChainLabeler, Known, Tags
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
 from spacy_psa.pipeline.chain.spans import same_tokens
+from spacy_psa.pipeline.default_models import CHAIN
 from spacy_psa.pipeline.evidence import NOTHING, Evidence, Node, check_consistent, overlap
 from spacy_psa.pipeline.settings import component_factory
 from spacy_psa.pipeline.written import is_noted, note
@@ -299,7 +300,7 @@ def _tags_and_probabilities(chain: LinearChain) -> list[TagPrediction]:
 make_crf_tagger = component_factory(
     "crf_tagger",
     CRFTagger,
-    model=DEFAULT_MODEL,
+    model=CHAIN,
     scorer="spacy.tagger_scorer.v1",
     assigns=["token.tag"],
     score_weights={"tag_acc": 1.0},

@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 from numpy.typing import NDArray
+from spacy.tokens import Doc
 from torch import Tensor
 
-from spacy_psa.pipeline.evidence import Evidence, Node
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.evidence import Evidence, Node, shown
 from spacy_psa.pipeline.parser.constituents import FLAT, JOIN, Sentence, token_nodes
+from spacy_psa.pipeline.written import bare
 from spacy_psa.structs.span_cells import Tree
 from spacy_psa.structs.tree import SpanTree
 
@@ -134,6 +137,43 @@ class Constraints(NamedTuple):
             (*_place(node, sentence), node[2]) for node in evidence.within(start, end).forbidden
         ]
         return cls(required, [node for node in forbidden if node[:2] not in kept], kept)
+
+
+def trimmed(name: str, doc: Doc, evidence: Evidence) -> Evidence:
+    """Cut white space off the ends of the constituents that a user gave.
+
+    Raises:
+        InputError: if a constituent that must be there has no word. The error begins with `name`.
+    """
+    kept: list[list[Node]] = []
+    for nodes in (evidence.required, evidence.forbidden):
+        spans = [(bare(doc[start:end]), label) for start, end, label in nodes]
+        kept.append([(s.start, s.end, label) for s, label in spans if s is not None])
+    for node in evidence.required:
+        if bare(doc[node[0] : node[1]]) is None:
+            raise InputError(
+                f"{name}: {shown(doc, node)} is required, but it has no word, so no tree has it: "
+                "leave it out"
+            )
+    required, forbidden = kept
+    return Evidence(required, forbidden)
+
+
+def check_kept(name: str, doc: Doc, evidence: Evidence, labels: Sequence[str], remedy: str) -> None:
+    """Check that nothing else is required where a chain that no label holds stays as it is.
+
+    Raises:
+        InputError: if it is; the error begins with `name` and ends with `remedy`.
+    """
+    chains = {node[:2]: node[2].split(JOIN) for node in evidence.required if node[2]}
+    kept = {place: c for place, c in chains.items() if not numbers_of(c, labels)}
+    for start, end, label in evidence.required if kept else ():
+        chain = kept.get((start, end))
+        if chain and label and label not in chain and label != JOIN.join(chain):
+            raise InputError(
+                f"{name}: {doc[start:end].text!r} is the constituent {JOIN.join(chain)!r} on the "
+                f"doc, and {label} is required there, so no tree agrees: {remedy}"
+            )
 
 
 def _place(node: Node, sentence: Sentence) -> Place:

@@ -247,6 +247,38 @@ def nested(
     return found
 
 
+def chains_of(doc: Doc, constituents: Iterable[Span], remedy: str) -> list[Node]:
+    """List the constituents of a doc over its tokens, unary chains joined.
+
+    The root of a treebank's trees over a whole sentence is left out.
+
+    Args:
+        doc: the doc.
+        constituents: the constituents, of a unary chain the outermost first; they may have no
+            label.
+        remedy: the advice for a wrong constituent, for the error.
+
+    Raises:
+        InputError: if a constituent crosses the end of its sentence or another one, or if its
+            label holds a blank or a bracket.
+    """
+    letters, sentences = letters_before(doc), word_sentences(doc)
+    bounds = [(sentence.start, sentence.end) for sentence in sentences]
+    chains: list[Node] = []
+    by_sentence = nested(doc, constituents, letters, bounds, remedy, labelled=False)
+    for sentence, nodes in zip(sentences, by_sentence):
+        words = sentence.words.tolist()
+        first = {int(letters[i]): i for i in words}
+        last = {int(letters[i + 1]): i + 1 for i in words}
+        whole = (words[0], words[-1] + 1) if words else None
+        places = [(first[start], last[end], label) for start, end, label in nodes]
+        if places and places[0][:2] == whole and places[0][2] in ROOTS:
+            places = places[1:]
+        for place, members in groupby(places, key=itemgetter(0, 1)):
+            chains.append((*place, JOIN.join(label for *_, label in members if label)))
+    return chains
+
+
 def _collapse(nodes: list[Node], post: dict[int, int]) -> list[Node]:
     """Translate the constituents of a sentence into a tree over fenceposts.
 

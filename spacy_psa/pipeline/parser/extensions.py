@@ -8,9 +8,12 @@ Trees follow when tokens are merged or split after parsing. Sentence boundaries 
 moved after parsing may cut a constituent, and spans that are put among the constituents may cross
 others. Then there is no tree, and the attributes raise a ValueError that names the constituent.
 
+The functions raise a ValueError if the doc has no trees, and a `NonConstituentException` if a span
+has several words that are not a constituent.
+
 A node of a tree is the whole sentence, a constituent together with all labels of its unary chain,
 or a word. White space is not part of a tree. At the ends of a span it makes no difference. A span
-of white space alone has no labels and no other nodes, and its tree is an empty string.
+of white space has no labels and no other nodes, and its tree is an empty string.
 """
 
 import warnings
@@ -55,7 +58,7 @@ def register_extensions() -> None:
     `.constituent_confidence` and `.head_token`, the same for tokens, and `Doc._.parse_trees` call
     the functions of this module with these names. If benepar has registered its attributes before,
     they answer for the docs that have no constituents of ours. Any other attribute with one of
-    these names stays, and a warning says so.
+    these names stays, with a warning.
 
     Examples:
         >>> register_extensions()
@@ -90,11 +93,7 @@ def remove_extensions() -> None:
 def labels(span: Span, key: str = KEY) -> tuple[str, ...]:
     """List the labels over exactly the words of a span, the outermost first.
 
-    A single word or a whole sentence that is no constituent has no labels.
-
-    Raises:
-        NonConstituentException: if the span has several words that are no constituent.
-        ValueError: if the doc has no trees.
+    A single word or a whole sentence that is not a constituent has no labels.
 
     Examples:
         >>> import spacy
@@ -113,20 +112,7 @@ def parse_string(span: Span, key: str = KEY) -> str:
     """Write the subtree of a span in brackets on one line.
 
     The tag of a token without one is X. Brackets in words are escaped (-LRB-). A sentence that is
-    no constituent is put under TOP.
-
-    Raises:
-        NonConstituentException: if the span has several words that are no constituent.
-        ValueError: if the doc has no trees.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [
-        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
-        ... ]
-        >>> parse_string(doc[1:3])
-        '(VP (X met) (NP (X Bob)))'
+    not a constituent is put under TOP.
     """
     node, tree = node_and_tree(span, key)
     if tree is None:
@@ -144,61 +130,19 @@ def parse_string(span: Span, key: str = KEY) -> str:
 
 
 def constituents(span: Span, key: str = KEY) -> Iterator[Span]:
-    """Iterate over the nodes of the subtree of a span in preorder, each once, the span first.
-
-    Raises:
-        NonConstituentException: if the span has several words that are no constituent.
-        ValueError: if the doc has no trees.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [
-        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
-        ... ]
-        >>> list(constituents(doc[1:3]))
-        [met Bob, met, Bob]
-    """
+    """Iterate over the nodes of the subtree of a span in preorder, each once, the span first."""
     node, tree = node_and_tree(span, key)
     return tree.subtree(node) if tree else iter(())
 
 
 def children(span: Span, key: str = KEY) -> Iterator[Span]:
-    """Iterate over the nodes right below a span, from left to right; a word has none.
-
-    Raises:
-        NonConstituentException: if the span has several words that are no constituent.
-        ValueError: if the doc has no trees.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [
-        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
-        ... ]
-        >>> list(children(doc[0:3]))
-        [Ada, met Bob]
-    """
+    """Iterate over the nodes right below a span, from left to right; a word has none."""
     node, tree = node_and_tree(span, key)
     return tree.right_below(node) if tree else iter(())
 
 
 def parent(span: Span, key: str = KEY) -> Span | None:
-    """Find the node right above a span; None for a sentence.
-
-    Raises:
-        NonConstituentException: if the span has several words that are no constituent.
-        ValueError: if the doc has no trees.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [
-        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
-        ... ]
-        >>> parent(doc[2:3])
-        met Bob
-    """
+    """Find the node right above a span; None for a sentence."""
     node, tree = node_and_tree(span, key)
     if tree is None or same(node, tree.sentence):
         return None
@@ -216,20 +160,6 @@ def constituent_confidence(span: Span, key: str = KEY) -> float | None:
     Returns:
         A probability; None if no constituent is over these words, or if the parser has not
         written posteriors (`confidence = true`).
-
-    Raises:
-        NonConstituentException: if the span has several words that are no constituent.
-        ValueError: if the doc has no trees.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [
-        ...     Span(doc, *node) for node in [(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP"), (2, 3, "NP")]
-        ... ]
-        >>> doc.spans["constituents"].attrs["scores"] = [0.9, 0.8, 0.7, 0.6]
-        >>> constituent_confidence(doc[1:3])
-        0.7
     """
     node, tree = node_and_tree(span, key)
     chain = tree.chain(node) if tree else []

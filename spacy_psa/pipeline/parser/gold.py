@@ -1,16 +1,22 @@
-"""Reads what a parser learns from a batch of examples: trees of the chart, and tags of tokens."""
+"""The gold trees and tags of a batch of examples, and the loss of a parser."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy
+import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor
+from torch.nn import functional as F
 
+from spacy_psa.bridge.layers import differentiate
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.parser.chart import span_count
+from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import KEY, Sentence, gold_trees, named, word_sentences
 from spacy_psa.structs.span_cells import Tree
 
@@ -155,3 +161,49 @@ def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fat
         "a sentencizer does, or raise max_length",
         stacklevel=3,
     )
+
+
+def parser_loss(
+    model: Model,
+    batch: Sequence[int],
+    gold: Gold,
+    scores: list[Floats2d],
+    *,
+    margin: bool,
+    tag_weight: float,
+) -> tuple[float, list[Floats2d]]:
+    """Compute the share of some sentences in the loss of a batch, and its gradient.
+
+    The loss of a tree is the hinge loss with Hamming cost (Kitaev2018 section 2.1) or the negative
+    log likelihood of the tree CRF, a mean over sentences. That of tags is the negative log
+    probability, a mean over tokens.
+
+    Args:
+        model: the model of the parser.
+        batch: the numbers of the sentences.
+        gold: the trees and tags of the whole batch.
+        scores: the scores of the spans of each sentence, then those of its tags.
+        margin: whether the loss of a tree is the hinge loss.
+        tag_weight: weight of the tags' loss.
+
+    Returns:
+        The share, and its gradient with respect to each array of `scores`.
+    """
+
+    def of_trees(flat: Tensor) -> Tensor:
+        dist = span_tree(flat, [gold.sentences[i] for i in batch])
+        trees = [gold.trees[i] or [] for i in batch]
+        losses = dist.hinge(trees) if margin else -dist.log_prob(trees)
+        return losses.sum() / gold.trees_known
+
+    def of_tags(flat: Tensor) -> Tensor:
+        right = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch])).to(flat.device)
+        losses = F.cross_entropy(flat, right, ignore_index=UNKNOWN, reduction="sum")
+        return losses / max(gold.tags_known, 1)
+
+    loss, gradients = differentiate(model, scores[: len(batch)], of_trees)
+    if gold.tags:
+        share, d_tags = differentiate(model, scores[len(batch) :], of_tags)
+        loss += tag_weight * share
+        gradients += [tag_weight * gradient for gradient in d_tags]
+    return loss, gradients

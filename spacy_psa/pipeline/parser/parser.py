@@ -3,8 +3,6 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy
@@ -15,38 +13,34 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
-from torch import Tensor
-from torch.nn import functional as F
 
 from spacy_psa.architectures.chart import tag_heads
 from spacy_psa.architectures.more_labels import add_span_labels
 from spacy_psa.architectures.sentencewise import listeners, listens, sentence_scores
-from spacy_psa.corpora.bracketing import unescape
-from spacy_psa.corpora.trees import ROOTS
 from spacy_psa.errors import InputError, check_amounts, check_choice, check_sizes, naming
 from spacy_psa.pipeline.analyses import DocAnalyses
-from spacy_psa.pipeline.component import StructuredPipe, differentiate
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.default_models import CHART
 from spacy_psa.pipeline.evidence import (
     NOTHING,
     Asked,
     Evidence,
     Labels,
-    Node,
     check_consistent,
     check_groups,
     cross,
-    shown,
 )
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.parser.chart import (
     Constituent,
     Constraints,
     chart_constituents,
+    check_kept,
     constrain,
     label_parts,
     label_shares,
-    numbers_of,
     span_tree,
+    trimmed,
 )
 from spacy_psa.pipeline.parser.constituents import (
     FLAT,
@@ -55,20 +49,24 @@ from spacy_psa.pipeline.parser.constituents import (
     LABEL,
     Sentence,
     bracketed,
+    chains_of,
     gold_trees,
-    letters_before,
-    nested,
     single_labels,
-    word_sentences,
 )
 from spacy_psa.pipeline.parser.extensions import parse_trees, register_extensions
-from spacy_psa.pipeline.parser.gold import UNKNOWN, Gold, find_tags, read_gold, warn_of_length
-from spacy_psa.pipeline.parser.plan import Plan, SeenQuotes, seen_docs
+from spacy_psa.pipeline.parser.gold import (
+    Gold,
+    find_tags,
+    parser_loss,
+    read_gold,
+    warn_of_length,
+)
+from spacy_psa.pipeline.parser.plan import Plan, SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
 from spacy_psa.pipeline.parser.trees import ParsedSentence, TreeBatch, TreeSentence
 from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.upstream import check_upstream
-from spacy_psa.pipeline.written import bare, is_noted, note
+from spacy_psa.pipeline.written import is_noted, note
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, SplitDocs, split_sentences
 from spacy_psa.structs.span_cells import Tree
@@ -80,35 +78,6 @@ if TYPE_CHECKING:
 
 Decode = Literal["cky", "mbr"]
 Loss = Literal["max_margin", "log_likelihood"]
-
-# A small model; configs/parser/factored.cfg has the sizes of the paper.
-DEFAULT_MODEL = """
-[model]
-@architectures = "spacy-psa.ChartParser.v1"
-hidden = 128
-
-[model.tok2vec]
-@architectures = "spacy.Tok2Vec.v2"
-
-[model.tok2vec.embed]
-@layers = "concatenate.v1"
-
-[model.tok2vec.embed.*.words]
-@architectures = "spacy-psa.WordEmbed.v1"
-width = 100
-
-[model.tok2vec.embed.*.characters]
-@architectures = "spacy-psa.CharBiLSTM.v1"
-
-[model.tok2vec.encode]
-@architectures = "spacy-psa.FactoredTransformer.v1"
-width = 256
-heads = 4
-head_width = 64
-layers = 2
-feedforward = 512
-boundaries = true
-"""
 
 
 class Parse(NamedTuple):
@@ -453,34 +422,12 @@ class ConstituencyParser(StructuredPipe):
             >>> tree.pos()
             [('Ada', 'NNP'), ('left', 'VBD')]
         """
-        if isinstance(words, str):
-            raise InputError(
-                f"{self.name}: parse needs a list of words: give {words.split()!r}, or take "
-                "nlp(text)._.parse_trees for text"
-            )
-        if not isinstance(words, Iterable):
-            raise InputError(f"{self.name}: parse needs a list of words, not {words!r}")
         if listeners(self.model):
             raise InputError(
                 f"{self.name}: it listens to another component of its pipeline: "
-                "take nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"
+                "use nlp(Doc(nlp.vocab, words=words, tags=tags))._.parse_trees[0]"
             )
-        pairs = [(word, "") if isinstance(word, str) else word for word in words]
-        for pair in pairs:
-            if not (isinstance(pair, (tuple, list)) and list(map(type, pair)) == [str, str]):
-                raise InputError(
-                    f"{self.name}: {pair!r} is not a word, or a pair of a word and its tag"
-                )
-            if not pair[0]:
-                raise InputError(f"{self.name}: a word is empty; leave it out")
-        doc = Doc(
-            self.vocab,
-            words=[unescape(word) for word, _ in pairs],
-            tags=[tag for _, tag in pairs],
-            sent_starts=[i == 0 for i in range(len(pairs))],
-        )
-        if not doc.text.strip():
-            raise InputError(f"{self.name}: there are no words to parse")
+        doc = doc_of_words(self.name, self.vocab, words)
         self.set_annotations([doc], self.predict([doc]))
         return parse_trees(doc, self.spans_key)[0]
 
@@ -607,23 +554,7 @@ class ConstituencyParser(StructuredPipe):
         given = self._given(doc)
         if not given:
             return NOTHING
-        letters, sentences = letters_before(doc), word_sentences(doc)
-        bounds = [(sentence.start, sentence.end) for sentence in sentences]
-        remedy = "remove one of them, or set overwrite = true"
-        required: list[Node] = []
-        for sentence, nodes in zip(
-            sentences, nested(doc, given, letters, bounds, remedy, labelled=False)
-        ):
-            words = sentence.words.tolist()
-            first = {int(letters[i]): i for i in words}
-            last = {int(letters[i + 1]): i + 1 for i in words}
-            whole = (words[0], words[-1] + 1) if words else None
-            places = [(first[start], last[end], label) for start, end, label in nodes]
-            if places and places[0][:2] == whole and places[0][2] in ROOTS:
-                places = places[1:]
-            for place, members in groupby(places, key=itemgetter(0, 1)):
-                required.append((*place, JOIN.join(label for *_, label in members if label)))
-        return Evidence(required)
+        return Evidence(chains_of(doc, given, "remove one of them, or set overwrite = true"))
 
     def _read_evidence(
         self,
@@ -638,33 +569,13 @@ class ConstituencyParser(StructuredPipe):
                 f"{self.name}: allow is for labels of tokens: say by require and forbid which "
                 "constituents a tree has"
             )
-        read = super()._read_evidence(doc, require, forbid)
-        trimmed: list[list[Node]] = []
-        for nodes in (read.required, read.forbidden):
-            spans = [(bare(doc[start:end]), label) for start, end, label in nodes]
-            trimmed.append([(s.start, s.end, label) for s, label in spans if s is not None])
-        if len(trimmed[0]) < len(read.required):
-            node = next(n for n in read.required if bare(doc[n[0] : n[1]]) is None)
-            raise InputError(
-                f"{self.name}: {shown(doc, node)} is required, but it has no word, so no tree has "
-                "it: leave it out"
-            )
-        required, forbidden = trimmed
-        return Evidence(required, forbidden)
+        return trimmed(self.name, doc, super()._read_evidence(doc, require, forbid))
 
     def _check_evidence(
         self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
     ) -> None:
         check_consistent(self.name, doc, evidence, bounds, cross, remedy)
-        chains = {node[:2]: node[2].split(JOIN) for node in evidence.required if node[2]}
-        kept = {place: c for place, c in chains.items() if not numbers_of(c, self.labels)}
-        for start, end, label in evidence.required if kept else ():
-            chain = kept.get((start, end))
-            if chain and label and label not in chain and label != JOIN.join(chain):
-                raise InputError(
-                    f"{self.name}: {doc[start:end].text!r} is the constituent {JOIN.join(chain)!r} "
-                    f"on the doc, and {label} is required there, so no tree agrees: {remedy}"
-                )
+        check_kept(self.name, doc, evidence, self.labels, remedy)
 
     # Training
 
@@ -677,7 +588,7 @@ class ConstituencyParser(StructuredPipe):
         loss = 0.0
         for batch in batches_by_size(gold.sizes, self.batch_spans):
             scores, backprop = self.model.begin_update(parts.chosen(batch))
-            share, d_scores = self._batch_loss(batch, gold, scores)
+            share, d_scores = self._loss_of(batch, gold, scores)
             backprop(d_scores)
             loss += share
         return loss
@@ -701,45 +612,18 @@ class ConstituencyParser(StructuredPipe):
         for batch in batches_by_size(gold.sizes, self.batch_spans):
             of_tags = [len(gold.sentences) + i for i in batch] if gold.tags else []
             places = [*batch, *of_tags]
-            share, d_scores = self._batch_loss(batch, gold, [scores[i] for i in places])
+            share, d_scores = self._loss_of(batch, gold, [scores[i] for i in places])
             loss += share
             for i, gradient in zip(places, d_scores, strict=True):
                 gradients[i] = gradient
         return loss, gradients
 
-    def _batch_loss(
+    def _loss_of(
         self, batch: list[int], gold: Gold, scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
-        """Compute the share of some sentences in the mean loss, and its gradient.
-
-        The loss of a tree is the hinge loss (Kitaev2018 section 2.1) or the negative log
-        likelihood of the tree CRF, a mean over sentences; that of tags is the negative log
-        probability, a mean over tokens.
-
-        Args:
-            batch: the numbers of the sentences.
-            gold: the trees and tags of the whole batch.
-            scores: the scores of the spans of each sentence, then those of its tags.
-        """
-
-        def of_trees(flat: Tensor) -> Tensor:
-            dist = span_tree(flat, [gold.sentences[i] for i in batch])
-            trees = [gold.trees[i] or [] for i in batch]
-            losses = dist.hinge(trees) if self.ranks_only else -dist.log_prob(trees)
-            return losses.sum() / gold.trees_known
-
-        def of_tags(flat: Tensor) -> Tensor:
-            right = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch]))
-            right = right.to(flat.device)
-            losses = F.cross_entropy(flat, right, ignore_index=UNKNOWN, reduction="sum")
-            return losses / max(gold.tags_known, 1)
-
-        loss, gradients = differentiate(self.model, scores[: len(batch)], of_trees)
-        if gold.tags:
-            share, d_tags = differentiate(self.model, scores[len(batch) :], of_tags)
-            loss += self._tag_weight * share
-            gradients += [self._tag_weight * gradient for gradient in d_tags]
-        return loss, gradients
+        return parser_loss(
+            self.model, batch, gold, scores, margin=self.ranks_only, tag_weight=self._tag_weight
+        )
 
     def _gold(self, examples: list[Example]) -> Gold:
         return read_gold(
@@ -759,7 +643,7 @@ class ConstituencyParser(StructuredPipe):
 make_constituency_parser = component_factory(
     "constituency_parser",
     ConstituencyParser,
-    model=DEFAULT_MODEL,
+    model=CHART,
     scorer="spacy-psa.parseval_scorer.v1",
     assigns=["doc.spans", "token.tag"],
     score_weights={

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
+from spacy_psa.corpora.bracketing import unescape
 from spacy_psa.corpora.quotes import treebank_quotes
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.parser.chart import Constraints, span_count
 from spacy_psa.pipeline.parser.constituents import Sentence, word_sentences
@@ -100,3 +103,38 @@ def _rewritten(doc: Doc) -> Doc:
         if word != other:
             array[i, EMBEDDED.index("NORM")] = copy[i].norm
     return copy.from_array(attributes, array)
+
+
+def doc_of_words(name: str, vocab: Vocab, words: Sequence[str | tuple[str, str]]) -> Doc:
+    """Make a doc of one sentence from words, or pairs of a word and its tag.
+
+    Args:
+        name: the name of the parser, for errors.
+        vocab: the vocabulary of the doc.
+        words: the words. They may be written as in a treebank: -LRB- is (, 1\\/2 is 1/2.
+
+    Raises:
+        InputError: if they are not a list of words or pairs, or if there are none.
+    """
+    if isinstance(words, str):
+        raise InputError(
+            f"{name}: parse needs a list of words: use {words.split()!r}, or "
+            "nlp(text)._.parse_trees for text"
+        )
+    if not isinstance(words, Iterable):
+        raise InputError(f"{name}: parse needs a list of words, not {words!r}")
+    pairs = [(word, "") if isinstance(word, str) else word for word in words]
+    for pair in pairs:
+        if not (isinstance(pair, (tuple, list)) and list(map(type, pair)) == [str, str]):
+            raise InputError(f"{name}: {pair!r} is not a word, or a pair of a word and its tag")
+        if not pair[0]:
+            raise InputError(f"{name}: a word is empty; leave it out")
+    doc = Doc(
+        vocab,
+        words=[unescape(word) for word, _ in pairs],
+        tags=[tag for _, tag in pairs],
+        sent_starts=[i == 0 for i in range(len(pairs))],
+    )
+    if not doc.text.strip():
+        raise InputError(f"{name}: there are no words to parse")
+    return doc
