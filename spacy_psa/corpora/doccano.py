@@ -14,15 +14,13 @@ OFFSETS = ("start_offset", "end_offset", "label")
 
 
 def accepts(record: Any) -> bool:
-    """Tell whether a record has this format."""
+    """Tell whether a record may have this format; an empty list may also be that of spaCy."""
     if not isinstance(record, dict) or not isinstance(_first(record, TEXT), str):
         return False
     labels = _first(record, LABELS)
-    if not isinstance(labels, list):
-        return False
-    with_entities = "label" not in record and "labels" not in record
-    return bool(labels or not with_entities) and all(
-        "start_offset" in item if isinstance(item, dict) else not with_entities for item in labels
+    entities = "label" not in record and "labels" not in record
+    return isinstance(labels, list) and all(
+        OFFSETS[0] in item if isinstance(item, dict) else not entities for item in labels
     )
 
 

@@ -3,8 +3,12 @@
 [{"data": {"text": "Ada left"}, "annotations": [{"result": [
     {"type": "labels", "value": {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}}]}]}]
 [{"text": "Ada left", "label": [{"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}]}]
+
+In JSON-MIN, `label` is the name of the labels in the project. Tasks of HTML, images and so on are
+refused.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,20 +20,20 @@ from spacy_psa.errors import InputError
 
 UNLABELLED = "task(s) without annotation, left out"
 OTHERS = "further annotation(s) of a task, left out"
+RESULTS = "result(s) that mark no text, such as a choice or a relation, left out"
+LINK = re.compile(r"(/data/|[a-z0-9]+://)\S+")
 
 
 def accepts(record: Any) -> bool:
     """Tell whether a record has this format."""
     if not isinstance(record, dict):
         return False
-    short = record.get("label")
-    if isinstance(record.get("text"), str) and isinstance(short, list) and short:
-        return isinstance(short[0], dict) and "labels" in short[0]
-    return isinstance(record.get("data"), dict) or "annotation_id" in record
+    short = any(map(_kind, _regions(record))) or "annotation_id" in record
+    return short or isinstance(record.get("data"), dict)
 
 
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
-    """Yield the text of each task with its entities.
+    """Yield the text of each task with its entities; a region with several labels has several.
 
     Of several annotations of a task, the one that is marked as the truth is read, or else the
     first that was not skipped. The others, and tasks that nobody has annotated, are left out and
@@ -42,28 +46,48 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
         if not isinstance(task, dict):
             raise InputError(f"{place}: is not a task of Label Studio; export it again as JSON")
         if isinstance(task.get("data"), dict):
-            results = _results(task, repairs)
+            values = _results(task, repairs)
             text = _text(task["data"], place)
         else:
-            results = [{"value": value} for value in task.get("label") or []]
+            values = _regions(task)
             text = take(task, "text", str, place)
-        if results is None:
+        if values is None:
             repairs[UNLABELLED] += 1
             continue
-        values = [result.get("value", {}) for result in results if isinstance(result, dict)]
-        marks = [_mark(value, text, place) for value in values if value.get("labels")]
+        marks = [mark for value in values for mark in _marks(value, text, place, repairs)]
+        if LINK.fullmatch(text.strip()):
+            raise InputError(f"{place}: has the link {text!r} instead of a text; export texts")
         yield MarkedText(place, text, marks)
 
 
+def _regions(task: dict[str, Any]) -> list[Any]:
+    """Return the regions of a task of JSON-MIN, under the names of all controls."""
+    lists = (value for value in task.values() if isinstance(value, list))
+    return [item for value in lists for item in value if _kind(item) or _is_stretch(item)]
+
+
+def _is_stretch(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(edge), int) for edge in ("start", "end")
+    )
+
+
+def _kind(value: Any) -> str | None:
+    """Return the name of the labels of a region; only `labels` are those of a text."""
+    keys = value if isinstance(value, dict) else ()
+    return next((key for key in keys if key.endswith("labels")), None)
+
+
 def _results(task: dict[str, Any], repairs: Counter[str]) -> list[Any] | None:
+    """Return the values of the chosen annotation; None if there is none."""
     given = task.get("annotations", task.get("completions")) or []
     usable = [each for each in given if isinstance(each, dict) and not each.get("was_cancelled")]
     if not usable:
         return None
     repairs.update({OTHERS: len(usable) - 1} if len(usable) > 1 else {})
     chosen = next((each for each in usable if each.get("ground_truth")), usable[0])
-    result: list[Any] = chosen.get("result") or []
-    return result
+    results = chosen.get("result") or []
+    return [result.get("value") if isinstance(result, dict) else None for result in results]
 
 
 def _text(data: dict[str, Any], place: str) -> str:
@@ -74,9 +98,17 @@ def _text(data: dict[str, Any], place: str) -> str:
     return texts[0]
 
 
-def _mark(value: Any, text: str, place: str) -> Mark:
+def _marks(value: Any, text: str, place: str, repairs: Counter[str]) -> Iterator[Mark]:
+    kind = _kind(value)
+    if kind is None and not _is_stretch(value):
+        repairs[RESULTS] += 1
+        return
+    if kind not in (None, "labels") or isinstance(value.get("start"), str):
+        raise InputError(
+            f"{place}: has {kind} of HTML, images or the like; only labels of plain text are read, "
+            "so export or convert the texts without mark-up"
+        )
     start, end = (take(value, key, int, place) for key in ("start", "end"))
-    label = value["labels"][0]
     quote = value.get("text")
     if isinstance(quote, str) and text[start:end] != quote:
         # A browser counts characters beyond U+FFFF, such as emoji, twice.
@@ -85,4 +117,5 @@ def _mark(value: Any, text: str, place: str) -> Mark:
         if inside == quote.encode("utf-16-le", "surrogatepass"):
             start = len(before.decode("utf-16-le", "surrogatepass"))
             end = start + len(quote)
-    return Mark(start, end, str(label), quote if isinstance(quote, str) else None)
+    for label in value.get("labels") or [""]:
+        yield Mark(start, end, str(label), quote if isinstance(quote, str) else None)

@@ -182,12 +182,18 @@ def _recognise(path: Path, part: str | None) -> OwnFile | None:
 
 
 def _json_format(path: Path) -> str:
-    _, record = next(read_records(path, Counter()), ("", None))
-    for name, reader in READERS.items():
-        if reader.accepts(record):
-            return name
-    start = json.dumps(record)[:60]
-    raise InputError(f"{path}:1: {start} is not a record of {', '.join(READERS)}; convert the file")
+    """Return the name of the format that most records of a file have."""
+    counts: Counter[str] = Counter()
+    start = ""
+    for _, record in read_records(path, Counter()):
+        start = start or json.dumps(record)[:60]
+        counts.update(name for name, reader in READERS.items() if reader.accepts(record))
+    if not counts:
+        raise InputError(
+            f"{path}:1: {start or 'the file'} is not a record of {', '.join(READERS)}; convert the "
+            "file"
+        )
+    return max(READERS, key=lambda name: counts[name])
 
 
 def _may_be_columns(path: Path) -> bool:

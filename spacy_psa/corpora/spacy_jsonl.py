@@ -25,7 +25,12 @@ def accepts(record: Any) -> bool:
     """Tell whether a record has this format."""
     if isinstance(record, list):
         return len(record) == 2 and isinstance(record[0], str) and isinstance(record[1], dict)
-    return isinstance(record, dict) and "text" in record and any(key in record for key in KEYS)
+    if not isinstance(record, dict) or "text" not in record:
+        return False
+    items = next((record[key] for key in KEYS if key in record), None)
+    return isinstance(items, list) and all(
+        "start" in item if isinstance(item, dict) else isinstance(item, list) for item in items
+    )
 
 
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:

@@ -62,6 +62,14 @@ RECORDS = {
         },
     ),
     "Label Studio": (label_studio, as_label_studio()),
+    "Label Studio, short, other control": (
+        label_studio,
+        {
+            "text": TEXT,
+            "ner": [r["value"] for r in as_label_studio()["annotations"][0]["result"]],
+            "annotation_id": 3,
+        },
+    ),
     "Label Studio, short": (
         label_studio,
         {
@@ -287,6 +295,71 @@ def test_of_several_annotations_one_is_taken(write):
     found, _ = docs(label_studio, write(json.dumps(tasks), "in.json"), repairs)
     assert [spans_of(doc.ents) for doc in found] == [WANTED]
     assert repairs == {label_studio.OTHERS: 1, label_studio.UNLABELLED: 2}
+
+
+def test_all_records_decide_the_format_of_a_file(write):
+    empty = {"text": "Nobody came.", "entities": []}
+    for name in ("entities", "doccano, relations"):
+        reader, record = RECORDS[name]
+        lines = "".join(json.dumps(each) + "\n" for each in (empty, empty, record))
+        path = write(lines, f"{name[:7]}/export.jsonl")
+        (file,), _ = own_files(path.parent)
+        assert file.read is reader.read_texts
+        found, _ = docs(reader, path)
+        assert [spans_of(doc.ents) for doc in found] == [[], [], WANTED]
+
+
+def test_each_label_of_a_region_counts(write):
+    task = as_label_studio()
+    task["annotations"][0]["result"][0]["value"]["labels"] = ["PER", "ORG"]
+    (doc,), misfits = docs(label_studio, write(json.dumps([task]), "in.json"))
+    assert spans_of(doc.ents) == WANTED
+    (line,) = misfits.lines
+    assert "'Ada' (ORG): overlaps another: 'Ada' (PER) is kept" in line
+
+
+def test_a_region_without_a_label_is_missing(write):
+    full = as_label_studio()
+    regions = [result["value"] for result in full["annotations"][0]["result"]]
+    del regions[0]["labels"]
+    regions[1]["labels"] = []
+    for task in (full, {"text": TEXT, "ner": regions, "annotation_id": 1}):
+        (doc,), misfits = docs(label_studio, write(json.dumps([task]), "in.json"))
+        assert [token.ent_iob_ for token in doc] == ["", "O", "", "", "O"]
+        assert misfits.counts == {"has no text in the document, or no label": 2}
+
+
+def test_results_that_mark_no_text_are_counted(write):
+    task = as_label_studio()
+    task["annotations"][0]["result"] += [
+        {"type": "choices", "value": {"choices": ["news"]}},
+        {"type": "relation", "from_id": "a", "to_id": "b"},
+    ]
+    repairs = Counter()
+    (doc,), _ = docs(label_studio, write(json.dumps([task]), "in.json"), repairs)
+    assert spans_of(doc.ents) == WANTED and repairs == {label_studio.RESULTS: 2}
+
+
+HTML = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "startOffset": 0, "endOffset": 3}
+BOX = {"x": 1, "y": 2, "width": 3, "height": 4, "rectanglelabels": ["PER"]}
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (as_label_studio() | {"data": {"image": "/data/upload/1.png"}}, "has the link '/data/up"),
+        ({"image": "/data/1.png", "text": "x", "label": [BOX], "annotation_id": 1}, "rectanglel"),
+        ({"text": "<p>Ada</p>", "ner": [HTML | {"hypertextlabels": ["PER"]}]}, "hypertextlabels"),
+        ({"text": "<p>Ada</p>", "ner": [HTML | {"labels": ["PER"]}]}, "only labels of plain text"),
+        ({"data": {"text": "x"}, "annotations": [{"result": [{"value": BOX}]}]}, "rectanglelabels"),
+    ],
+)
+def test_tasks_of_html_and_images_are_refused_by_name(write, task, reason):
+    path = write(json.dumps([task]), "in.json")
+    (file,), _ = own_files(path.parent)
+    with pytest.raises(InputError, match=r"in\.json: record 1: ") as error:
+        docs(label_studio, path)
+    assert file.read is label_studio.read_texts and reason in str(error.value)
 
 
 @pytest.mark.parametrize(
