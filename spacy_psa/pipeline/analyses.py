@@ -1,4 +1,4 @@
-"""The analyses of a doc and their probabilities, which take evidence one piece after the other."""
+"""The analyses of a doc and their probabilities, given evidence that is added piece by piece."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class DocAnalyses:
         pipe: the component.
         doc: the doc.
         sentences: the analyses of its sentences that have tokens.
-        evidence: what is known of the doc.
+        evidence: the evidence on the doc.
         log_evidence: the log probability of the evidence that was added.
 
     Examples:

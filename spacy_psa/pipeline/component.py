@@ -67,7 +67,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     """
 
     max_grad_norm = Setting(
-        lambda name, value: check_amounts("take 0 for no limit, or more", **{name: value}),
+        lambda name, value: check_amounts("it must be 0 for no limit, or more", **{name: value}),
         "The largest joint L2 norm of the gradients of an update; 0 for no limit.",
     )
     confidence = Setting(check_switch, "Whether predictions are written with their probabilities.")
@@ -214,8 +214,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Check that labels or tags for `initialize` are a list, or None."""
         if isinstance(names, (str, Mapping)):
             raise InputError(
-                f"{self.name}: {setting} is {reprlib.repr(names)}: give a list of {setting}, as "
-                "`spacy init labels` writes it for this component"
+                f"{self.name}: {setting} is {reprlib.repr(names)}: it must be a list of {setting}, "
+                "as `spacy init labels` writes it for this component"
             )
 
     def _prepare_model(self) -> None:
@@ -328,7 +328,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             return numpy.zeros(0)
         if not all(isinstance(span, Span) for span in spans):
             raise InputError(
-                f"{self.name}: posterior takes spans of a doc: for (start, end, label), use "
+                f"{self.name}: posterior needs spans of a doc: for (start, end, label), use "
                 "analyses([doc])[0].posterior"
             )
         doc = spans[0].doc
@@ -336,7 +336,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             if span.doc is not doc:
                 raise InputError(
                     f"{self.name}: {span.text!r} and {spans[0].text!r} are spans of different "
-                    "docs: give the spans of one doc"
+                    "docs: use the spans of one doc"
                 )
             if span.label_ not in self._span_labels:
                 raise InputError(
@@ -466,7 +466,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         self.model.finish_update(sgd)
 
     # Serialisation. A pipeline is made from its config before its components are loaded, so a
-    # setting that was changed after that would be lost. It is saved with the component, beside
+    # setting that was changed after that would be lost. It is saved with the component, next to
     # the value that it replaces, and is set again where the config still has that value.
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:

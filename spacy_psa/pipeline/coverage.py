@@ -38,7 +38,7 @@ def checked_temperature(name: str, value: Any) -> float:
     number = isinstance(value, (int, float, numpy.floating)) and not isinstance(value, bool)
     if not number or not COLDEST <= value <= HOTTEST:
         raise InputError(
-            f"{name}: temperature is {value!r}: take a number from {COLDEST:g} to {HOTTEST:g}"
+            f"{name}: temperature is {value!r}: it must be a number from {COLDEST:g} to {HOTTEST:g}"
         )
     return float(value)
 
@@ -56,7 +56,7 @@ def checked_coverage(name: str, value: Any) -> Coverage:
         right = False
     if not right:
         raise InputError(
-            f"{name}: coverage is {value!r}: take a level between 0 and 1, a least "
+            f"{name}: coverage is {value!r}: it must be a level between 0 and 1, a least "
             "probability from 0 to 1 and a number of documents"
         )
     return Coverage(*value)

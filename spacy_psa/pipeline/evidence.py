@@ -26,7 +26,7 @@ OUTSIDE = "O"
 
 
 class Evidence(NamedTuple):
-    """What is known of the analysis of a doc, over its tokens.
+    """Evidence on the analysis of a doc, over its tokens.
 
     Examples:
         >>> Evidence([(0, 2, "PER")], []).joined(Evidence([], [(3, 4, "")])).forbidden
@@ -120,7 +120,7 @@ def read_evidence(
         i = key.i if isinstance(key, Token) else int(key)
         if not 0 <= i < len(doc) or (isinstance(key, Token) and key.doc is not doc):
             raise InputError(
-                f"{name}: token {i} is not in the doc of {len(doc)} tokens: give its number from 0"
+                f"{name}: token {i} is not in the doc of {len(doc)} tokens: use its number, from 0"
             )
         may = {value} if isinstance(value, str) else set(value)
         for label in sorted(may):
@@ -131,7 +131,7 @@ def read_evidence(
 
 
 def checked_span(name: str, doc: Doc, asked: Asked) -> Node:
-    """Read a span that a user gives; its label is empty if it has none.
+    """Read a span of a user; its label is empty if it has none.
 
     Raises:
         InputError: for something that is not a span, and for a span of another doc, outside the
@@ -140,7 +140,7 @@ def checked_span(name: str, doc: Doc, asked: Asked) -> Node:
     if isinstance(asked, Span):
         if asked.doc is not doc:
             raise InputError(
-                f"{name}: {asked.text!r} is a span of another doc: give spans of this one"
+                f"{name}: {asked.text!r} is a span of another doc: use spans of this one"
             )
         start, end, label = asked.start, asked.end, asked.label_
     else:
@@ -149,12 +149,12 @@ def checked_span(name: str, doc: Doc, asked: Asked) -> Node:
             index(start), index(end)
         except (TypeError, ValueError):
             raise InputError(
-                f"{name}: {asked!r} is not a span: give a list of spans, or of (start, end, label) "
+                f"{name}: {asked!r} is not a span: use a list of spans, or of (start, end, label) "
                 "over tokens"
             ) from None
     if not 0 <= start < end <= len(doc):
         raise InputError(
-            f"{name}: ({start}, {end}) is not a span of a doc of {len(doc)} tokens: give the "
+            f"{name}: ({start}, {end}) is not a span of a doc of {len(doc)} tokens: use the "
             "first token and the one after the last"
         )
     return start, end, label
@@ -187,7 +187,7 @@ def check_groups(*keys: str | None, written: str | None = None) -> None:
     required, forbidden = keys
     if written is not None:
         if not written:
-            raise SettingError("spans_key", written, "give the name of a span group")
+            raise SettingError("spans_key", written, "it must be the name of a span group")
         if written in keys:
             advice = "required_spans_key and forbidden_spans_key must be other groups"
             raise SettingError("spans_key", written, advice)

@@ -1,4 +1,4 @@
-"""Scores that are no finite numbers: the error, and what it comes from."""
+"""Scores that are not finite: the error, and its cause."""
 
 import math
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def check_scores(name: str, model: Model, scores: list[Floats2d], docs: Iterable
     Args:
         name: the name of the component.
         model: its model.
-        scores: what the model gives for the docs.
+        scores: the output of the model for the docs.
         docs: the docs.
 
     Raises:
@@ -53,6 +53,6 @@ def _cause(model: Model, docs: Iterable[Doc]) -> str:
 
 def _of_weights(name: str) -> str:
     return (
-        f"as are its weights ({name}): take another checkpoint, or train again with a lower "
+        f"as are its weights ({name}): use another checkpoint, or train again with a lower "
         "learning rate"
     )

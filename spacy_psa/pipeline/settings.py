@@ -46,7 +46,7 @@ def check_switch(setting: str, value: Any) -> None:
         SettingError: if it is not.
     """
     if not isinstance(value, bool):
-        raise SettingError(setting, value, "take True or False")
+        raise SettingError(setting, value, "it must be True or False")
 
 
 def joined_signature(cls: type) -> Signature:

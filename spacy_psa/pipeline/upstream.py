@@ -1,4 +1,4 @@
-"""What a component needs from those before it: their annotation, and vectors to listen to."""
+"""The input of a component from those before it: their annotation, and their vectors."""
 
 from collections.abc import Collection, Iterable
 
@@ -41,7 +41,7 @@ def with_upstream(
     """
     examples = list(examples)
     before = nlp.pipe_names[: nlp.pipe_names.index(name)]
-    with nlp.select_pipes(enable=[one for one in before if one not in without]):
+    with nlp.select_pipes(enable=[other for other in before if other not in without]):
         docs = list(nlp.pipe(example.predicted.copy() for example in examples))
     return [Example(doc, example.reference) for doc, example in zip(docs, examples, strict=True)]
 
@@ -49,7 +49,8 @@ def with_upstream(
 def annotation_read(model: Model) -> list[str]:
     """List the attributes of tokens that a model reads and other components predict.
 
-    These are what `TagEmbed.v1` and spaCy's embedders take: TAG, POS, MORPH, LEMMA, DEP and so on.
+    These are the attributes of `TagEmbed.v1` and spaCy's embedders: TAG, POS, MORPH, LEMMA, DEP and
+    so on.
 
     Args:
         model: the model of a component.

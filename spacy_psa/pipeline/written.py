@@ -1,9 +1,9 @@
-"""What a component wrote to a doc: notes of it, and spans that follow when tokens change.
+"""Notes of the predictions on a doc, and spans that follow when tokens change.
 
-A component must not take its own predictions for evidence when it sees a doc again. So it notes
+A component must not use its own predictions as evidence when it sees a doc again. So it notes
 each span and token that it writes in the user data of the doc, in the form of a custom attribute.
 spaCy keeps these notes when it splits and joins docs. If user data is lost, as in a DocBin without
-`store_user_data`, predictions cannot be told from evidence.
+`store_user_data`, predictions cannot be distinguished from evidence.
 
 Notes and spans know their characters. So they follow when tokens are merged or split.
 """

@@ -48,7 +48,9 @@ class Teacher:
         pipes = dict(nlp.pipeline)
         pipe: Any = pipes.get(name)
         if not isinstance(pipe, StructuredPipe) or not hasattr(pipe, "log_likelihood"):
-            raise InputError(f"the teacher has no component {name!r} of a chain; take a crf_* one")
+            raise InputError(
+                f"the teacher has no component {name!r} of a chain; choose a crf_* one"
+            )
         self.pipe = pipe
         self.vocab = nlp.vocab
         self.before: list[Any] = [
@@ -142,8 +144,8 @@ def _difference(student: Any, teacher: Any) -> str:
         )
     return (
         f"the teacher has the labels {', '.join(teacher.labels)}, the student "
-        f"{', '.join(student.labels)}: give [initialize.components.{student.name}.labels] the "
-        "teacher's, in its order"
+        f"{', '.join(student.labels)}: set [initialize.components.{student.name}.labels] to "
+        "the teacher's, in its order"
     )
 
 

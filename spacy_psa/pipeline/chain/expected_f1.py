@@ -1,7 +1,7 @@
 """Minimum Bayes risk decoding: the set of spans with the highest expected F1.
 
-Let S be a set of spans that do not overlap, and T the true set, which is distributed as the chain
-says. F1(S, T) = 2 |S ∩ T| / (|S| + |T|), and 1 if both sets are empty. For a set S of k > 0 spans
+Let S be a set of spans that do not overlap, and T the true set, distributed as in the chain.
+F1(S, T) = 2 |S ∩ T| / (|S| + |T|), and 1 if both sets are empty. For a set S of k > 0 spans
 
     E[F1(S, T)] = Σ_{s in S} w_k(s),   w_k(s) = E[2 [s in T] / (k + |T|)],
 
@@ -14,7 +14,7 @@ The weights come from the integral
     1 / (k + m) = ∫₀¹ x^(k + m - 1) dx.
 
 E[[s in T] x^|T|] is a polynomial in x, so Gauss-Legendre quadrature with enough points is exact.
-`SpanCounts` gives its values. The number of points that are enough grows with the square root of
+`SpanCounts` computes its values. The number of points that are enough grows with the square root of
 k + |T|.
 
 Only spans that the best set may hold are considered. Let F be its expectation, k > 0 its size, and
@@ -27,7 +27,7 @@ w_k(s) <= 2 P(s in T) / (k + low) + 2ε / (k + 1), so that, at its least for k =
 
     P(s in T) >= (1 + low) / 2 · ((F - ε) / (1 + high) - ε).
 
-The expectation of any set is a lower bound of F. The search begins with probable spans and takes
+The expectation of any set is a lower bound of F. The search begins with probable spans and adds
 less probable ones until no span above the bound of its best set is left out. low and high come from
 Chernoff's bound, P(|T| >= m) <= x^-m E[x^|T|] for x > 1, and the same with <= for x < 1.
 """
@@ -49,7 +49,7 @@ from spacy_psa.structs.chain import LinearChain
 FLOOR = 0.1  # posterior of the spans that are considered first; later ones are down to a quarter
 TAIL = 1e-3  # ε, relative to F / (1 + tokens)
 TINY = 1e-300  # less than the expectation of some set, where the probabilities above are 0
-SLACK = 0.99  # more than these ε can take from the bounds
+SLACK = 0.99  # more than these ε can lower the bounds
 TILTS = numpy.concatenate([-numpy.geomspace(0.02, 20, 16), numpy.geomspace(0.02, 20, 16)])
 
 
@@ -97,10 +97,10 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
         if needed >= floor:
             break
         floor = max(needed, floor / 4)
-    found: list[list[tuple[int, int, int]]] = [[] for _ in chain.lengths]
+    best_sets: list[list[tuple[int, int, int]]] = [[] for _ in chain.lengths]
     for row, start, end, label in spans[chosen].tolist():
-        found[row].append((start, end, label))
-    return found
+        best_sets[row].append((start, end, label))
+    return best_sets
 
 
 def _most_probable(
@@ -108,14 +108,14 @@ def _most_probable(
 ) -> tuple[list[list[tuple[int, int, int]]], float]:
     """Find the spans of the most probable analysis, and its log probability."""
     best = chain.argmax
-    found = [
+    best_sets = [
         [
             (start, end, scheme.label_index(label))
             for start, end, label in scheme.decode(tags.tolist())
         ]
         for tags in best
     ]
-    return found, float(chain.log_prob(best).sum())
+    return best_sets, float(chain.log_prob(best).sum())
 
 
 def _probability_of_none(chain: LinearChain) -> float:

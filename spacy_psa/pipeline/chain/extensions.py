@@ -24,7 +24,7 @@ def register() -> None:
 
     Components with `confidence = true` call this function when they are made. Call it to read
     saved docs without such a component. If there is another attribute with one of these names, it
-    stays, and a warning says so.
+    stays, with a warning.
 
     Examples:
         >>> register()
@@ -98,7 +98,7 @@ def set_doc_confidence(doc: Doc, scores: dict[str, list[float]]) -> None:
         if key not in doc.spans or len(doc.spans[key]) != len(values):
             raise ValueError(
                 f'doc.spans["{key}"] does not have the {len(values)} spans of the scores: '
-                "give one score for each of its spans"
+                "there must be one score for each of its spans"
             )
         doc.spans[key].attrs["scores"] = numpy.array(values)
 

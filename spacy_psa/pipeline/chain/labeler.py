@@ -51,7 +51,7 @@ Allowed = NDArray[numpy.bool_]
 Answer = TypeVar("Answer")
 Reduction = Literal["mean", "sum"]
 POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at most in prediction
-MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these take gigabytes
+MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these need gigabytes
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
@@ -97,7 +97,7 @@ class ChainLabeler(StructuredPipe):
             analyses in the place of classes); 0 for none.
         batch_tokens: number of tokens, padding included, that go through the model together in
             prediction. With more than 89 tags (22 labels in BIOES) there are fewer, so that a batch
-            of several sentences takes no more memory than with 89.
+            of several sentences needs no more memory than with 89.
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -230,7 +230,7 @@ class ChainLabeler(StructuredPipe):
             if find_heads(self.model):
                 raise
             raise InputError(
-                f"{self.name}: its model ({self.model.name}) does not score tags: take "
+                f"{self.name}: its model ({self.model.name}) does not score tags: use "
                 f"spacy-psa.CRF.v1 or spacy-psa.Softmax.v1 in [components.{self.name}.model], over "
                 "any tok2vec"
             ) from error
@@ -261,7 +261,7 @@ class ChainLabeler(StructuredPipe):
     def distribution(self, docs: Iterable[Doc]) -> LinearChain:
         """Return the distribution over the legal tag sequences of the docs' sentences.
 
-        It takes account of the annotation that is already on the docs.
+        The annotation that is already on the docs is evidence.
 
         Args:
             docs: the docs.
@@ -277,7 +277,7 @@ class ChainLabeler(StructuredPipe):
         if not any(split.sizes):
             raise ValueError(
                 f"{self.name}: there are no tokens to make a distribution over: "
-                "give docs with tokens"
+                "use docs with tokens"
             )
         check_upstream(self.name, self.model, split.docs)
         known = self._known(split)
@@ -339,7 +339,7 @@ class ChainLabeler(StructuredPipe):
         whole = None
         if listens(self.model):
             check_upstream(self.name, self.model, split.docs)
-        if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
+        if not any(split.sizes):  # a transformer cannot run on docs without tokens
             return
         known = self._known(split)
         if listens(self.model):
@@ -551,7 +551,7 @@ class ChainLabeler(StructuredPipe):
             The losses.
 
         Raises:
-            InputError: if the model listens to another component, which does not take part.
+            InputError: if the model listens to another component, which is not trained with it.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)

@@ -21,7 +21,7 @@ class RefinedChain(LinearChain):
         scheme: the meaning of its tags.
         base: (B, K') int64, the tag of the component that each tag stands for.
         count: K, the number of tags of the component.
-        own: for each sentence, the name that `scheme` gives to spans with a (start, label).
+        own: for each sentence, the name in `scheme` of spans with a (start, label).
 
     Examples:
         >>> scheme = SpanScheme(["PER"], "BIO")
@@ -64,16 +64,16 @@ class RefinedChain(LinearChain):
         return target.scatter_add(2, self.base[:, None].expand_as(values).to(values.device), values)
 
     def name(self, row: int, start: int, label: str) -> str:
-        """Find the name that `scheme` gives to spans with this start and label in a sentence."""
+        """Find the name in `scheme` of the spans with this start and label in a sentence."""
         return self.own[row].get((start, label), label)
 
     def label(self, row: int, name: str) -> str:
         """Find the label that a name of `scheme` stands for in a sentence."""
         return next((label for (_, label), own in self.own[row].items() if own == name), name)
 
-    def spans(self, row: int, found: Spans) -> Spans:
+    def spans(self, row: int, named: Spans) -> Spans:
         """Give spans of a sentence, read by `scheme`, their labels."""
-        return [(start, end, self.label(row, name)) for start, end, name in found]
+        return [(start, end, self.label(row, name)) for start, end, name in named]
 
 
 def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) -> RefinedChain:

@@ -9,9 +9,9 @@ if y begins a span, else 1. Then
     right_t(y) = E[x^(spans that begin after t) | y_t = y]
                = Σ_y' P(y_t+1 = y' | y_t = y) w(y') right_t+1(y')
 
-All x are computed together. One forward-backward pass, for x = 1, gives the conditional
-probabilities. `DenseSpanCounts` takes any chain, and computes products of matrices.
-`PairSpanCounts` takes a `PairChain`, and sums over its pairs of tags in compiled loops.
+All x are computed together. One forward-backward pass, for x = 1, computes the
+conditional probabilities. `DenseSpanCounts` is for any chain, and computes products of matrices.
+`PairSpanCounts` is for a `PairChain`, and sums over its pairs of tags in compiled loops.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class SpanCounts(ABC):
         rows, starts, ends, labels = spans.T
         first, last = self._tags(ends - starts > 1, labels)
         begins = numpy.stack([rows, starts, first]), numpy.stack([rows, ends - 1, last])
-        found, log_totals = self._around(*begins, numpy.log(x))
+        products, log_totals = self._around(*begins, numpy.log(x))
         # Of the other sentences; a product that leaves one out never divides by 0.
         totals = numpy.exp(log_totals)
         ones = numpy.ones_like(totals[:1])
         before = numpy.concatenate([ones, totals[:-1]]).cumprod(0)
         after = numpy.concatenate([totals[1:], ones])[::-1].cumprod(0)[::-1]
-        return found * (before * after)[rows].T
+        return products * (before * after)[rows].T
 
     @abstractmethod
     def _log_totals(self, log_x: Floats) -> Floats:
@@ -109,7 +109,7 @@ class SpanCounts(ABC):
             log_x: (X,) the logarithms of the numbers x.
 
         Returns:
-            The products, (X, S); and what `_log_totals` gives.
+            The products, (X, S); and the result of `_log_totals`.
         """
 
     def _tags(self, longer: NDArray[numpy.bool_], labels: Integers) -> tuple[Integers, Integers]:
@@ -162,16 +162,18 @@ class PairSpanCounts(SpanCounts):
         from spacy_psa.kernels.span_counts import from_left, from_right
 
         weights = self._by_tag(log_x)
-        found = numpy.empty((begins.shape[1], len(log_x)))
+        products = numpy.empty((begins.shape[1], len(log_x)))
         tokens = self.first[begins[0]] + begins[1]
         order = numpy.argsort(tokens, kind="stable")
-        found[order], log_totals = from_left(*self.arrays, weights, tokens[order], begins[2, order])
+        products[order], log_totals = from_left(
+            *self.arrays, weights, tokens[order], begins[2, order]
+        )
         tokens = self.first[ends[0]] + ends[1]
         order = numpy.argsort(-tokens, kind="stable")
-        found[order] *= from_right(
+        products[order] *= from_right(
             *self.arrays, weights, self.goes_on, tokens[order], ends[2, order]
         )
-        return found.T, log_totals
+        return products.T, log_totals
 
     def _by_tag(self, log_x: Floats) -> Floats:
         """w(y) for each x, (K, X)."""
@@ -198,7 +200,7 @@ class DenseSpanCounts(SpanCounts):
         super().__init__(chain, scheme)
         self.marginals = chain.marginals.detach().cpu().double()
         self.pairs = chain.pairwise_marginals.detach().cpu()  # large: parts of it become double
-        # Longer sentences first, so that those which reach a token stand together.
+        # Longer sentences first, so that those which reach a token are neighbours.
         self.order = torch.argsort(self.lengths, descending=True, stable=True)
         self.place = torch.argsort(self.order).numpy()
 
@@ -209,7 +211,7 @@ class DenseSpanCounts(SpanCounts):
         return log_totals.numpy()
 
     def _around(self, begins: Integers, ends: Integers, log_x: Floats) -> tuple[Floats, Floats]:
-        found = torch.ones(len(log_x), begins.shape[1], dtype=torch.float64)
+        products = torch.ones(len(log_x), begins.shape[1], dtype=torch.float64)
         log_totals = torch.empty(len(self.lengths), len(log_x), dtype=torch.float64)
         by_begin, by_end = _places(begins[1]), _places(ends[1])
         for t, left, scale in self._left(log_x):
@@ -217,12 +219,12 @@ class DenseSpanCounts(SpanCounts):
             here = by_begin.get(t)
             if here is not None:
                 at = self.place[begins[0, here]]
-                found[:, here] *= (left[at, :, begins[2, here]] * scale[at].exp()).T
+                products[:, here] *= (left[at, :, begins[2, here]] * scale[at].exp()).T
         for t, right in self._right(log_x):
             here = by_end.get(t)
             if here is not None:
-                found[:, here] *= right[self.place[ends[0, here]], :, ends[2, here]].T
-        return found.numpy(), log_totals.numpy()
+                products[:, here] *= right[self.place[ends[0, here]], :, ends[2, here]].T
+        return products.numpy(), log_totals.numpy()
 
     def _sum_up(self, t: int, left: Tensor, scale: Tensor, log_totals: Tensor) -> None:
         """Set log E[x^m], for the number m of spans, of the sentences that end after token t."""

@@ -24,7 +24,7 @@ class SpanPosteriors:
     A span is in the analysis if and only if its tokens have its tags (B I ... E, or S) and, in BIO,
     the next token does not go on with it. A linear chain is a Markov chain, so the probability of
     this path is the product of P(first tag) and P(tag | tag before) along it. A single
-    forward-backward pass gives these for all spans. The result equals a constrained
+    forward-backward pass computes these for all spans. The result equals a constrained
     partition, exp(log Z of the analyses with the span - log Z); it is not a product of the tokens'
     marginals.
 
@@ -101,8 +101,8 @@ class SpanPosteriors:
             (rows,) float64, or a single number for a single sentence.
         """
         if end - start < 2:
-            found = self.single[rows, start, label]
-            return found if end > start else numpy.zeros_like(found)
+            single = self.single[rows, start, label]
+            return single if end > start else numpy.zeros_like(single)
         begin = self.begin[rows, start, label]
         if end - start == 2:
             return begin * self.last[0][rows, end - 1, label]
@@ -139,12 +139,12 @@ class SpanPosteriors:
             prefix = prefix * self.inside[step][rows, places, labels]
             places = places + 1
             after_begin = False
-        found = numpy.concatenate([numpy.stack(part, 1) for part in spans])
+        spans_found = numpy.concatenate([numpy.stack(part, 1) for part in spans])
         posteriors = numpy.concatenate(values)
         passing = (posteriors >= floor) & (posteriors > 0)
-        found, posteriors = found[passing], posteriors[passing]
-        order = numpy.lexsort(found.T[::-1])
-        return found[order], posteriors[order]
+        spans_found, posteriors = spans_found[passing], posteriors[passing]
+        order = numpy.lexsort(spans_found.T[::-1])
+        return spans_found[order], posteriors[order]
 
 
 def sentence_posteriors(chain: LinearChain, scheme: SpanScheme) -> list[Posterior]:
@@ -190,14 +190,14 @@ def posteriors_of(
         [0.5, 0.0]
     """
     starts = [start for start, _, _ in sentences]
-    found = []
+    spans_found = []
     for start, end, label in spans:
         value, place = 0.0, bisect(starts, start) - 1
         if place >= 0 and label in labels:
             first, last, posterior = sentences[place]
             value = posterior(start - first, end - first, label) if end <= last else 0.0
-        found.append(value)
-    return found
+        spans_found.append(value)
+    return spans_found
 
 
 def _array(tensor: Tensor) -> Floats:

@@ -3,7 +3,7 @@
 Spans that overlap, each with the next one, make a group. Dynamic programming finds the heaviest
 set of each size within a group. If the sums of these sets are concave in their size, each step to
 the next size is a gain of its own: among the gains of all such groups, the highest ones are taken.
-The other groups are added one by one, with every number of spans that they may give. So the time
+The other groups are added one by one, with every number of spans that they can add. So the time
 grows with the number of spans, but for these groups.
 """
 
@@ -73,15 +73,15 @@ def heaviest_set(
         numbers.append(number)
     if sums[size] == -numpy.inf:
         return -numpy.inf, []
-    total, found = float(sums[size]), list[int]()
+    total, chosen = float(sums[size]), list[int]()
     for group, number in zip(reversed(others), reversed(numbers)):
-        found += group.set_of(number[size])
+        chosen += group.set_of(number[size])
         size -= number[size]
     taken, owner = item[order[:size]], owner[order[:size]]
-    found += taken[owner < 0].tolist()
+    chosen += taken[owner < 0].tolist()
     for i, count in zip(*numpy.unique(owner[owner >= 0], return_counts=True)):
-        found += concave[i].set_of(count)
-    return total, found
+        chosen += concave[i].set_of(count)
+    return total, chosen
 
 
 class _Group(NamedTuple):
@@ -121,7 +121,7 @@ class _Group(NamedTuple):
 
     @property
     def gains(self) -> Floats:
-        """What each span more adds to the highest sum."""
+        """The gain of the highest sum by each span more."""
         return numpy.diff(self.sums)
 
     @property
@@ -131,14 +131,14 @@ class _Group(NamedTuple):
 
     def set_of(self, size: int) -> list[int]:
         """Give the places of the spans of the heaviest set of a size."""
-        found = list[int]()
+        chosen = list[int]()
         i = len(self.best) - 1
-        while len(found) < size:
-            span = self.last[i, size - len(found)]
+        while len(chosen) < size:
+            span = self.last[i, size - len(chosen)]
             if span >= 0:
-                found.append(int(self.places[span]))
+                chosen.append(int(self.places[span]))
             i = self.before[span] if span >= 0 else i - 1
-        return found
+        return chosen
 
 
 def _groups(weights: Floats, starts: Integers, ends: Integers) -> tuple[Integers, list[_Group]]:

@@ -144,9 +144,9 @@ class SpanScheme:
             >>> scheme.decode_batch([torch.tensor([0, 1, 2]), torch.tensor([1])])
             [[(1, 3, 'PER')], [(0, 1, 'PER')]]
         """
-        found: list[Spans] = [[] for _ in sequences]
-        if not found:
-            return found
+        spans_of: list[Spans] = [[] for _ in sequences]
+        if not spans_of:
+            return spans_of
         tags = torch.cat(list(sequences)).cpu().numpy()
         ends = numpy.cumsum([len(tags) for tags in sequences])
         # The tags of a label begin with B, the last one in BIOES is S.
@@ -163,8 +163,8 @@ class SpanScheme:
         for row, start, stop, label in zip(
             rows.tolist(), (starts - first).tolist(), (stops - first).tolist(), labels.tolist()
         ):
-            found[row].append((start, stop, self.labels[label]))
-        return found
+            spans_of[row].append((start, stop, self.labels[label]))
+        return spans_of
 
     def legal(self) -> LegalTransitions:
         """Return the legal transitions.

@@ -155,7 +155,7 @@ class SpanLabeler(ChainLabeler):
             if name == store.spans_key:
                 raise InputError(
                     f"{name}: decode is {decode!r}, which would replace the chunks in "
-                    f'doc.spans["{name}"]: give the component another name than its spans_key'
+                    f'doc.spans["{name}"]: the component needs another name than its spans_key'
                 )
 
     @cached_property
@@ -235,8 +235,8 @@ class SpanLabeler(ChainLabeler):
         docs = list(docs)
         decoder = make_decoder("threshold", self._promised().least, scores=True, entropy=False)
         return [
-            [(Span(doc, *span), p) for span, p in zip(found.spans, found.scores or [])]
-            for doc, found in zip(docs, decoder.predict(docs, self._infer, self.scheme))
+            [(Span(doc, *span), p) for span, p in zip(predicted.spans, predicted.scores or [])]
+            for doc, predicted in zip(docs, decoder.predict(docs, self._infer, self.scheme))
         ]
 
     def _named(self, tags: list[int], start: int) -> list[Any]:

@@ -8,7 +8,7 @@ A chart has the n words of one sentence, its fenceposts 0 … n, and one label f
 
 - A unary chain is one label in the chart: an S over a VP is "S VP". The separator is a blank, which
   no label of a treebank can hold, since a blank ends the label there.
-- The whole sentence always has a label in the chart; if it is no constituent, this label is TOP.
+- The whole sentence always has a label in the chart; if it is not a constituent, this label is TOP.
 - Tokens of white space are not words. A constituent reaches from its first to its last word, with
   the white space between them.
 """
@@ -136,7 +136,8 @@ def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
         words: (n,) the tokens that are the words of the chart.
 
     Returns:
-        The members of the chain, the outermost first; none for a sentence that is no constituent.
+        The members of the chain, the outermost first; none for a sentence that is not a
+        constituent.
 
     Examples:
         >>> token_nodes((0, 2, "S VP"), numpy.array([0, 2]))
@@ -208,7 +209,7 @@ def nested(
         constituents: the constituents, of a unary chain the outermost first.
         letters: the `letters_before` of the doc.
         bounds: its sentences.
-        remedy: what the user can do about a wrong constituent, for the error.
+        remedy: the advice for a wrong constituent, for the error.
         labelled: whether each constituent must have a label.
 
     Returns:
@@ -220,7 +221,7 @@ def nested(
     """
     before = letters.tolist()  # single items of arrays take longer
     ends = [before[end] for _, end in bounds]
-    found: list[list[Node]] = [[] for _ in bounds]
+    nodes_of: list[list[Node]] = [[] for _ in bounds]
     spans = [(before[s.start], before[s.end], s) for s in constituents]
     # The sort is stable, so the members of a chain keep their order.
     ordered = sorted(spans, key=lambda item: (item[0], -item[1]))
@@ -243,8 +244,8 @@ def nested(
             what = f"the constituent {label!r} over {span.text!r}"
             raise InputError(f"{named(doc)}: {what} {wrong}; {remedy}")
         above.append((end, label))
-        found[sentence].append((start, end, label))
-    return found
+        nodes_of[sentence].append((start, end, label))
+    return nodes_of
 
 
 def chains_of(doc: Doc, constituents: Iterable[Span], remedy: str) -> list[Node]:

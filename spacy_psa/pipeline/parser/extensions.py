@@ -118,15 +118,15 @@ def parse_string(span: Span, key: str = KEY) -> str:
     if tree is None:
         return ""
     words = [token for token in node if token.text.strip()]
-    found = [f"({escape(token.tag_ or NO_TAG)} {escape(token.text)})" for token in words]
+    brackets = [f"({escape(token.tag_ or NO_TAG)} {escape(token.text)})" for token in words]
     place = {token.i: i for i, token in enumerate(words)}
     nodes = [(c.start, c.end, c.label_) for c in tree.below(node)]
     if same(node, tree.sentence) and not tree.chain(node):
         nodes.insert(0, (node.start, node.end, FLAT))
     for start, end, label in reversed(nodes):  # from the inside out
-        found[place[start]] = f"({label} {found[place[start]]}"
-        found[place[end - 1]] += ")"
-    return " ".join(found)
+        brackets[place[start]] = f"({label} {brackets[place[start]]}"
+        brackets[place[end - 1]] += ")"
+    return " ".join(brackets)
 
 
 def constituents(span: Span, key: str = KEY) -> Iterator[Span]:
@@ -191,13 +191,13 @@ def parse_trees(doc: Doc, key: str = KEY) -> Trees:
         (S (NP (X Ada)) (VP (X met) (NP (X Bob))))
     """
     in_order(doc, key)
-    found = Trees()
+    trees = Trees()
     for sentence in word_sentences(doc):
         if len(sentence.words):
             words = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
             nodes = [(c.start, c.end, c.label_) for c in SentenceTree.around(words, key).spans]
-            found.append(bracketed(doc, sentence.words, nodes))
-    return found
+            trees.append(bracketed(doc, sentence.words, nodes))
+    return trees
 
 
 GETTERS = (

@@ -71,7 +71,7 @@ def read_gold(
     """Read the gold trees of a batch, and its gold tags if the parser predicts tags.
 
     A sentence of more than `max_length` tokens, or one that is not the same in the reference, has
-    no tree, and a warning says so.
+    no tree, with a warning.
 
     Args:
         examples: predicted docs with their references.
@@ -107,7 +107,7 @@ def read_gold(
             warnings.warn(
                 f"{name}: {without} sentence(s) of {named(doc)} differ from the sentences of its "
                 "trees and are left out of training; read the data with "
-                "spacy-psa.TreeCorpus.v1, which gives each sentence as a Doc",
+                "spacy-psa.TreeCorpus.v1, which makes a Doc of each sentence",
                 stacklevel=2,
             )
     return gold
@@ -121,7 +121,7 @@ def _tags(
     White space has no tag, and neither has a token that has several tags in the reference.
     """
     tags = eg.get_aligned("TAG", as_string=True)
-    found = []
+    by_sentence = []
     for sentence in sentences:
         numbers = numpy.full(sentence.end - sentence.start, UNKNOWN, dtype="int64")
         for i in sentence.words.tolist():
@@ -129,8 +129,8 @@ def _tags(
                 if tags[i] not in number:
                     raise _unseen(name, eg.predicted, "tag", tags[i])
                 numbers[i - sentence.start] = number[tags[i]]
-        found.append(numbers)
-    return found
+        by_sentence.append(numbers)
+    return by_sentence
 
 
 def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
@@ -153,7 +153,7 @@ def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fat
         doc: the doc of the sentence.
         sentence: the sentence.
         max_length: the largest number of tokens of a sentence.
-        fate: a phrase that says what becomes of the sentence.
+        fate: the end of the message, such as "is left out of training".
     """
     warnings.warn(
         f"{name}: {named(doc)}: a sentence of {sentence.end - sentence.start} tokens, "

@@ -25,13 +25,13 @@ def head_token(span: Span, key: str = KEY, rules: Rules | None = None) -> Token 
         span: a constituent, a sentence or a word.
         key: the span group with the constituents.
         rules: "collins" for the labels of the Penn Treebank, "universal" for others; see
-            `spacy_psa.corpora.head_rules`. None takes "collins" for English.
+            `spacy_psa.corpora.head_rules`. By default "collins" for English.
 
     Returns:
         The word; None if the span has only white space.
 
     Raises:
-        NonConstituentException: if the span has several words that are no constituent.
+        NonConstituentException: if the span has several words that are not a constituent.
         ValueError: if the doc has no trees, or there are no such rules.
 
     Examples:
@@ -73,14 +73,14 @@ def dependencies(doc: Doc, key: str = KEY, rules: Rules | None = None) -> list[T
     """
     in_order(doc, key)
     choose = _choose(doc, rules)
-    found = list(doc)
+    heads = list(doc)
     for sentence in word_sentences(doc):
         if len(sentence.words):
             around = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
             words, parsed = _parsed(around, SentenceTree.around(around, key).spans)
             for word, head in zip(words, find_heads(parsed, choose).words):
-                found[word.i] = words[head]
-    return found
+                heads[word.i] = words[head]
+    return heads
 
 
 def _choose(doc: Doc, rules: Rules | None) -> Choose:

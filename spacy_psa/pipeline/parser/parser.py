@@ -99,7 +99,7 @@ class ConstituencyParser(StructuredPipe):
 
     Constituents that are on a doc before the parser runs are evidence: the parser keeps them and
     predicts the best trees that agree with them. It also keeps constituents whose labels it does
-    not know. What a parser has predicted earlier is not evidence. Tags that are on a doc are
+    not know. Earlier predictions of a parser are not evidence. Tags that are on a doc are
     replaced, unless `overwrite_tags = false`. White space tokens keep their tags, and so do
     sentences of more than `max_length` tokens. Attributes such as
     `span._.labels` and `doc._.parse_trees` read the trees; see
@@ -114,7 +114,7 @@ class ConstituencyParser(StructuredPipe):
 
     Args:
         vocab: the vocabulary of the pipeline.
-        model: Model[List[Doc], List[Floats2d]] that gives n (n + 1) / 2 rows for a sentence of n
+        model: Model[List[Doc], List[Floats2d]] with n (n + 1) / 2 rows for a sentence of n
             tokens, as `spacy-psa.ChartParser.v1` does; its nO is the number of labels. A tag head
             is its ref "tags". The default is a small model; `configs/parser/factored.cfg` has the
             sizes of Kitaev2018.
@@ -224,7 +224,7 @@ class ConstituencyParser(StructuredPipe):
             if isinstance(other, ConstituencyParser) and other.spans_key == self.spans_key:
                 warnings.warn(
                     f"{self.name}: it replaces the trees of {other.name} in "
-                    f'doc.spans["{self.spans_key}"]: give each parser its own spans_key',
+                    f'doc.spans["{self.spans_key}"]: each parser needs its own spans_key',
                     stacklevel=2,
                 )
 
@@ -287,8 +287,8 @@ class ConstituencyParser(StructuredPipe):
         """
         if isinstance(label, str) and not all(LABEL.fullmatch(part) for part in label.split(JOIN)):
             raise InputError(
-                f"{self.name}: {label!r} is not a label: give one without brackets, or a chain of "
-                "labels with one blank between them"
+                f"{self.name}: {label!r} is not a label: it must have no brackets, or be a chain "
+                "of labels with one blank between them"
             )
         return super().add_label(label)
 
@@ -314,7 +314,7 @@ class ConstituencyParser(StructuredPipe):
     def distribution(self, docs: Iterable[Doc]) -> SpanTree:
         """Return the distribution over the trees of the docs' sentences, over their words.
 
-        It takes account of the constituents that are evidence. Sentences without words are left
+        The constituents that are evidence count. Sentences without words are left
         out, and so are sentences that are too long, with a warning.
 
         Args:
@@ -332,7 +332,7 @@ class ConstituencyParser(StructuredPipe):
         if not numbers:
             raise ValueError(
                 f"{self.name}: no sentence has words and at most max_length = {self.max_length} "
-                "tokens: give docs with such sentences, or raise max_length"
+                "tokens: use docs with such sentences, or raise max_length"
             )
         arrays = sentence_scores(self.model, plan.seen)(numbers)[: len(numbers)]
         return self._of_plan(arrays, numbers, plan)
@@ -566,8 +566,8 @@ class ConstituencyParser(StructuredPipe):
         """Read what a user knows; white space at the ends of a constituent does not count."""
         if allow:
             raise InputError(
-                f"{self.name}: allow is for labels of tokens: say by require and forbid which "
-                "constituents a tree has"
+                f"{self.name}: allow is for labels of tokens: name by require and forbid the "
+                "constituents of a tree"
             )
         return trimmed(self.name, doc, super()._read_evidence(doc, require, forbid))
 

@@ -1,4 +1,4 @@
-"""The sentences that a parser has to parse, and what is known of them."""
+"""The sentences that a parser has to parse, and the evidence on them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -30,9 +30,9 @@ class Plan(NamedTuple):
     owners: list[int]
     """The number of the doc of each sentence."""
     evidence: Sequence[Evidence]
-    """What is known of each doc."""
+    """The evidence on each doc."""
     known: list[Constraints]
-    """What is known of the tree of each sentence."""
+    """The evidence on the tree of each sentence."""
     sizes: list[int]
     """The number of spans of each sentence; 0 if it has no words or is too long."""
     too_long: list[int]
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
         Args:
             split: the docs with the bounds of their sentences.
-            evidence: what is known of each doc.
+            evidence: the evidence on each doc.
             labels: the labels of the chart.
             max_length: the largest number of tokens of a sentence that is parsed.
             quotes: the quotation marks that the encoder sees.

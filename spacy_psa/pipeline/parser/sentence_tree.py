@@ -1,7 +1,7 @@
 """The tree of one sentence, read from the constituents on its doc.
 
 Constituents know their characters, and so they follow when tokens are merged or split after
-parsing: they are found by characters and, when they stand at other tokens now, written anew. One
+parsing: they are found by characters and, when they are at other tokens now, written anew. One
 that begins or ends inside a token is left out then. White space at the ends of a constituent is cut
 off in the same way.
 """
@@ -18,7 +18,7 @@ from spacy_psa.pipeline.written import bare, follow_tokens, has_moved, is_moved,
 
 
 class NonConstituentException(ValueError):
-    """Raised for a span that is no constituent of its sentence's tree.
+    """Raised for a span that is not a constituent of its sentence's tree.
 
     Examples:
         >>> import spacy
@@ -60,8 +60,8 @@ class SentenceTree(NamedTuple):
             key: the span group with the constituents.
 
         Raises:
-            ValueError: if the doc has no such group, or if the constituents of the sentence are no
-                tree.
+            ValueError: if the doc has no such group, or if the constituents of the sentence are not
+                a tree.
         """
         doc = node.doc
         whole = node.sent if doc.has_annotation("SENT_START") else doc[:]
@@ -126,8 +126,8 @@ def node_and_tree(span: Span, key: str = KEY) -> tuple[Span, SentenceTree | None
         The span and the tree; no tree if the span has no words.
 
     Raises:
-        NonConstituentException: if the span is no node.
-        ValueError: if the doc has no trees, or if the constituents of the sentence are no tree.
+        NonConstituentException: if the span is not a node.
+        ValueError: if the doc has no trees, or if the constituents of the sentence are not a tree.
     """
     constituents_of(span.doc, key)
     node = bare(span)
@@ -152,9 +152,9 @@ def constituents_of(doc: Doc, key: str = KEY) -> SpanGroup:
     return doc.spans[key]
 
 
-def same(one: Span, other: Span) -> bool:
+def same(span: Span, other: Span) -> bool:
     """Tell whether two spans have the same tokens."""
-    return (one.start, one.end) == (other.start, other.end)
+    return (span.start, span.end) == (other.start, other.end)
 
 
 def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
@@ -167,13 +167,13 @@ def in_order(doc: Doc, key: str = KEY) -> SpanGroup:
     """
     group = constituents_of(doc, key)
     in_place = not has_moved(group) and not any(map(_ends_in_space, group))
-    if in_place and all(preorder(one) <= preorder(other) for one, other in pairwise(group)):
+    if in_place and all(preorder(a) <= preorder(b) for a, b in pairwise(group)):
         return group
     return follow_tokens(doc, key, cut=True)
 
 
 class _Moved(Exception):
-    """The constituents stand at other tokens now, at white space, or out of order."""
+    """The constituents are at other tokens now, at white space, or out of order."""
 
 
 def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
@@ -195,8 +195,8 @@ def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
     if before is not None and before.end_char > sentence.start_char:
         raise _crossing(before, f"the start of the sentence {sentence.text!r}")
     above = [sentence]
-    for one, span in zip([sentence, *spans], spans):
-        if preorder(span) < preorder(one):
+    for before_it, span in zip([sentence, *spans], spans):
+        if preorder(span) < preorder(before_it):
             raise _Moved
         if span.end_char > sentence.end_char:
             raise _crossing(span, f"the end of the sentence {sentence.text!r}")
@@ -211,7 +211,7 @@ def _read(sentence: Span, group: SpanGroup) -> tuple[int, list[Span]]:
 def _crossing(node: Span, what: str) -> ValueError:
     return ValueError(
         f"the constituent {node.text!r} (tokens {node.start} to {node.end}) crosses {what}: "
-        "set sentence boundaries before the doc is parsed, and give constituents that are nested"
+        "set sentence boundaries before the doc is parsed, and constituents must be nested"
     )
 
 
