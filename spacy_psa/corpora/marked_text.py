@@ -17,7 +17,10 @@ KEPT, MOVED = "kept", "moved to the nearest place of the text that the file quot
 
 
 class Mark(NamedTuple):
-    """A labelled stretch of a text, in characters; the end is excluded."""
+    """A labelled stretch of a text, in characters; the end is excluded.
+
+    Blanks around the text and the label do not count.
+    """
 
     start: int
     end: int
@@ -99,6 +102,7 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
         unclear.update(touched)
 
     for mark in marked.marks:
+        mark = mark._replace(label=mark.label.strip())
         start, end = _inner(text, mark)
         touched = _touched(offsets, (start, end), len(text))
         outcome = KEPT

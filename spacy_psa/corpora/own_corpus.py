@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -60,6 +60,8 @@ class OwnCorpus:
     warnings: list[str] = field(default_factory=list)
     misfits: Misfits = field(default_factory=Misfits)
     """Marks that no entity could be made of."""
+    seen: dict[str, tuple[str, list[tuple[int, int, str]]]] = field(default_factory=dict)
+    """The place and the entities of each marked text."""
     cut: bool = False
     """Whether sentences were found by rules, as the files do not mark them."""
 
@@ -102,6 +104,7 @@ def read_own_corpus(
         raise InputError(
             f"{folder}: there is no training data; add a file without `dev` or `test` in its name"
         )
+    corpus.warnings += _similar_labels(doc for found in sources.values() for _, doc in found)
     _check_learnable(folder, [source.doc for source in sources["train"]], corpus.misfits)
     for part, share in (("test", test), ("dev", dev)):
         if not sources[part] and share:
@@ -205,6 +208,19 @@ def _may_be_columns(path: Path) -> bool:
     return True
 
 
+def _similar_labels(docs: Iterable[Doc]) -> list[str]:
+    """Warn of labels of entities that differ only in upper and lower case."""
+    counts = Counter(ent.label_ for doc in docs for ent in doc.ents)
+    groups: dict[str, list[str]] = {}
+    for label in sorted(counts):
+        groups.setdefault(label.casefold(), []).append(f"{label} ({counts[label]:,})")
+    return [
+        f"the labels {', '.join(labels)} differ only in upper and lower case; use one of them"
+        for labels in groups.values()
+        if len(labels) > 1
+    ]
+
+
 def _check_learnable(folder: Path, docs: list[Doc], misfits: Misfits) -> None:
     """Raise an InputError if no marked entity is left, or nothing is annotated."""
     entities = sum(len(doc.ents) for doc in docs)
@@ -240,7 +256,7 @@ def _read(
             yield Source((name, number), doc)
     else:
         corpus.messages.append(f"{file.path}: {file.format}")
-        for number, doc in enumerate(_docs(file, nlp, corpus.misfits, repairs), start=1):
+        for number, doc in enumerate(_docs(file, nlp, corpus, repairs), start=1):
             corpus.cut |= not doc.has_annotation("SENT_START")
             given = name_of_document(doc) or {"document": f"{name} {number}"}
             for sentence in cut_sentences(doc, repairs):
@@ -250,12 +266,19 @@ def _read(
         corpus.warnings.append(describe_repairs(file.path, repairs))
 
 
-def _docs(file: OwnFile, nlp: Language, misfits: Misfits, repairs: Counter[str]) -> Iterator[Doc]:
+def _docs(file: OwnFile, nlp: Language, corpus: OwnCorpus, repairs: Counter[str]) -> Iterator[Doc]:
     if file.read is None:
         yield from read_docbin(file.path, nlp.vocab)
         return
     for marked in file.read(file.path, repairs):
-        yield mark_doc(nlp, marked, misfits)
+        doc = mark_doc(nlp, marked, corpus.misfits)
+        ents = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+        place, others = corpus.seen.setdefault(marked.text, (marked.place, ents))
+        if ents != others and marked.complete:
+            corpus.warnings.append(
+                f"{marked.place}: has the text of {place} with other entities; keep one of them"
+            )
+        yield doc
 
 
 def _named(schemes: Schemes) -> str:

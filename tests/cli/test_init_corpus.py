@@ -154,6 +154,28 @@ def test_one_odd_tag_does_not_make_entities_parts_of_speech(tmp_path):
     assert named in result.stderr
 
 
+def test_labels_are_cleaned_and_disagreement_is_named(tmp_path):
+    (tmp_path / "in").mkdir()
+    lines = [
+        record("Ada left.", (0, 3, "PER ")),
+        record("Bob left.", (0, 3, "per")),
+        record("Ada left.", (0, 3, "LOC")),
+        record("Eve came.", (0, 3, "PER")),
+        record("Eve came.", (0, 3, "PER")),
+    ]
+    path = tmp_path / "in" / "train.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    result = run(tmp_path / "in", tmp_path / "out", "--dev", 0.4)
+    assert result.exit_code == 0, result.output
+    figures = json.loads((tmp_path / "out" / "check.json").read_text())
+    assert figures["layers"]["entities"]["labels"].keys() == {"PER", "per", "LOC"}
+    warned = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+    assert warned == [
+        f"warning: {path}:3: has the text of {path}:1 with other entities; keep one of them",
+        "warning: the labels PER (3), per (1) differ only in upper and lower case; use one of them",
+    ]
+
+
 def test_a_second_run_leaves_nothing_of_the_first(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("train", "dev", "test"):
