@@ -20,8 +20,8 @@ from typer.testing import Result
 from weasel.util import load_project_config
 
 from spacy_psa.app import app
+from spacy_psa.corpora.assets import md5
 from spacy_psa.corpora.layouts import LAYOUTS
-from spacy_psa.scoring.provenance import md5
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import CONFIGS, ROOT
 from tests.helpers.pipelines import make_examples
@@ -224,9 +224,9 @@ def test_a_file_of_a_mirror_with_a_wrong_checksum_is_not_used(mirror, assets):
     [
         (["assets", "conll2004"], "unknown corpus 'conll2004'"),
         (["assets", "sample", "--mirror", "/no/such/folder"], "no such folder"),
-        (["assets", "sample", "--project", "/no/such/project.yml"], "no project file"),
+        (["assets", "sample", "--project", "/no/such/project.yml"], "is not a project file"),
         (["assets", "conll2000", "--task", "ner"], "--vars.task chunker or tagger"),
-        (["assets", "resume", "--task", "naming"], "the task 'naming'; give --vars.task ner"),
+        (["assets", "resume", "--task", "naming"], "the task 'naming'; choose --vars.task ner"),
         (["assets", "wsj", "--task", "tagger"], "conll-2012-en.tar.xz (not for download)"),
         (["prepare", "conll2004", "assets", "corpus"], "unknown corpus 'conll2004'"),
         (["merge-config", "none.cfg", "none.cfg", "out.cfg"], "no such config"),

@@ -28,7 +28,6 @@ from spacy.vocab import Vocab
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from spacy_psa.annotation.input import InputFormat
 from spacy_psa.annotation.row_annotator import RowAnnotator
 
 
@@ -49,7 +48,7 @@ def run(model: Path, source: Path, target: Path, workers: int) -> dict[str, Any]
     from spacy_psa.annotation.shards import Place, find_shards
 
     places = Place.of(str(source)), Place.of(str(target))
-    shards = find_shards(places[0], None, InputFormat.auto)
+    shards = find_shards(places[0], None, "auto")
     annotator = ShardAnnotator(*places, RowAnnotator(str(model.resolve())))
     started, processor = time.perf_counter(), time.process_time()
     reports, times = [], []

@@ -124,7 +124,7 @@ def _names(parameter: Parameter, info: OptionInfo) -> str:
 
 
 def _kind(parameter: Parameter) -> str:
-    return kind(parameter.annotation).replace(" or null", "")
+    return kind(parameter.annotation).replace(" or null", "").replace('"', "")
 
 
 def _help(function: Callable[..., Any]) -> str:

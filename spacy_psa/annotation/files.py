@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, annotated
-from spacy_psa.annotation.input import InputFormat, Reading, Source, check_source, open_source
+from spacy_psa.annotation.input import Reading, Source, check_source, open_source
 from spacy_psa.annotation.run import Run, Summary
 from spacy_psa.annotation.tree_writers import (
     GAP,
@@ -115,7 +115,7 @@ def annotate(
     form = resolve_format(target, form)
     opening: Callable[[], Language] = partial(load_pipeline, model, run.gpu_id)
     keys = USUAL_KEYS
-    if form in (OutputFormat.conll, OutputFormat.html):
+    if form in ("conll", "html"):
         nlp = opening()
         keys = SpanKeys.of(nlp)
         opening = opening if run.n_process != 1 else lambda: nlp
@@ -162,9 +162,9 @@ def parse(
     run.check(reading.text_key)
     if reading.text_key == "trees":
         raise InputError("--text-key trees: the trees have this key; rename it in the input")
-    gaps = check_source(source, reading.format) is not InputFormat.text
+    gaps = check_source(source, reading.format) != "text"
     form = resolve_tree_format(target, form)
-    scores = form is TreeFormat.jsonl
+    scores = form == "jsonl"
     opening = partial(open_parser, model, run.gpu_id, pipe, sentencizer, confidence, scores)
     nlp = opening()
     key = _parser_of(nlp, pipe).spans_key
@@ -182,7 +182,7 @@ def write_trees(source: Path, target: Path, form: TreeFormat, key: str, run: Run
     """Write the trees of the span group `key` in a `.spacy` file, as `parse` does."""
     import spacy
 
-    reading = Reading(InputFormat.spacy, keep=True)
+    reading = Reading("spacy", keep=True)
     check_source(source, reading.format)
     form = resolve_tree_format(target, form)
     return annotate_file(
@@ -196,7 +196,7 @@ def write_trees(source: Path, target: Path, form: TreeFormat, key: str, run: Run
 
 
 def _gap(form: TreeFormat, gaps: bool) -> list[str] | None:
-    return [GAP] if gaps and form in (TreeFormat.brackets, TreeFormat.indented) else None
+    return [GAP] if gaps and form in ("brackets", "indented") else None
 
 
 def _no_sentence(source: Path) -> str:

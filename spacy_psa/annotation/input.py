@@ -12,11 +12,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
 from itertools import count, groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from spacy_psa.corpora.format_by_name import format_of
 from spacy_psa.corpora.lines import BLANKS, BOM, DOCSTART
@@ -30,26 +29,19 @@ MakeDoc = Callable[["Language", Any], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""
 
 
-class InputFormat(str, Enum):
-    """The format of the input; `auto` goes by the file name."""
-
-    auto = "auto"
-    text = "text"
-    jsonl = "jsonl"
-    spacy = "spacy"
-    tokens = "tokens"
-    conll = "conll"
+InputFormat = Literal["auto", "text", "jsonl", "spacy", "tokens", "conll"]
+"""The format of the input; `auto` goes by the file name."""
 
 
-SUFFIXES = {
-    "": InputFormat.text,
-    ".txt": InputFormat.text,
-    ".text": InputFormat.text,
-    ".jsonl": InputFormat.jsonl,
-    ".ndjson": InputFormat.jsonl,
-    ".spacy": InputFormat.spacy,
-    ".tok": InputFormat.tokens,
-    ".conll": InputFormat.conll,
+SUFFIXES: dict[str, InputFormat] = {
+    "": "text",
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".spacy": "spacy",
+    ".tok": "tokens",
+    ".conll": "conll",
 }
 
 
@@ -96,7 +88,7 @@ ONLY_WORDS = Columns()
 class Reading:
     """How an input is read."""
 
-    format: InputFormat = InputFormat.auto
+    format: InputFormat = "auto"
     text_key: str = "text"
     """The key of the text in a JSON line; the other keys are kept as meta."""
     keep: bool = False
@@ -113,7 +105,7 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
         InputError: if `wanted` is auto and the file name does not show the format.
     """
     name = path.with_suffix("") if _gzipped(path) else path
-    if wanted is InputFormat.auto and name.suffix.lower() == ".parquet":
+    if wanted == "auto" and name.suffix.lower() == ".parquet":
         raise InputError(f"{path}: Parquet is only read with --engine ray; add this option")
     choices = "--input-format text, jsonl, spacy, tokens or conll"
     return format_of(path, wanted, SUFFIXES, choices, name.suffix)
@@ -164,14 +156,14 @@ def stream_source(
         reading: how it is read; the format is not auto.
     """
     form, unescaped = reading.format, reading.unescaped
-    if form is InputFormat.spacy:
+    if form == "spacy":
         return _docbin_source(stream, name, reading.keep)
     records = _lines(stream, name)
-    if form is InputFormat.text:
+    if form == "text":
         return Source(records, size, text_doc)
-    if form is InputFormat.tokens:
+    if form == "tokens":
         return Source(records, size, partial(tokens_doc, unescaped=unescaped))
-    if form is InputFormat.conll:
+    if form == "conll":
         make = partial(columns_doc, columns=reading.columns, unescaped=unescaped)
         return Source(sentence_records(records), size, make)
     filled = (record for record in records if record.content.strip())

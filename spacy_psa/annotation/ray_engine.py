@@ -25,10 +25,10 @@ from spacy_psa.errors import InputError
 
 RETRIES = 10
 """How often a shard is tried again whose worker was killed."""
-SUFFIXES = {
-    OutputFormat.auto: None,
-    OutputFormat.jsonl: ".jsonl",
-    OutputFormat.parquet: ".parquet",
+SUFFIXES: dict[str, str | None] = {
+    "auto": None,
+    "jsonl": ".jsonl",
+    "parquet": ".parquet",
 }
 
 
@@ -55,9 +55,7 @@ def annotate_folder(
     if "-" in (source, target):
         raise InputError("--engine ray: needs a file or a folder, not -")
     if form not in SUFFIXES:
-        raise InputError(
-            f"--format {form.value}: --engine ray writes jsonl and parquet; choose one"
-        )
+        raise InputError(f"--format {form}: --engine ray writes jsonl and parquet; choose one")
     places = Place.of(source), Place.of(target)
     shards = find_shards(places[0], SUFFIXES[form], reading.format)
     check_apart(*places, shards)

@@ -252,7 +252,7 @@ class ShardAnnotator:
     source: Place
     target: Place
     work: RowAnnotator
-    input_format: InputFormat = InputFormat.auto
+    input_format: InputFormat = "auto"
     skip_bad: bool = False
 
     def __call__(self, shard: Shard) -> Report:

@@ -124,7 +124,7 @@ def _shards(
         if path.suffix.lower() == PARQUET:
             yield Shard(name, str(path.with_suffix(suffix or PARQUET)), info.size)
             continue
-        if resolve_format(Path(path), wanted) is InputFormat.spacy:
+        if resolve_format(Path(path), wanted) == "spacy":
             raise InputError(f"{path}: shards are text, JSON lines or Parquet; convert this file")
         bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
         yield Shard(name, str(bare.with_suffix(suffix or ".jsonl")), info.size)

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
 from spacy_psa.annotation.writers import (
@@ -26,26 +25,19 @@ if TYPE_CHECKING:
     from spacy_psa.pipeline.parser.tree_drawing import Drawing
 
 
-class TreeFormat(str, Enum):
-    """The format of trees; `auto` goes by the file name."""
-
-    auto = "auto"
-    brackets = "brackets"
-    indented = "indented"
-    jsonl = "jsonl"
-    svg = "svg"
-    spacy = "spacy"
+TreeFormat = Literal["auto", "brackets", "indented", "jsonl", "svg", "spacy"]
+"""The format of trees; `auto` goes by the file name."""
 
 
-SUFFIXES = {
-    "": TreeFormat.brackets,
-    ".txt": TreeFormat.brackets,
-    ".brackets": TreeFormat.brackets,
-    ".parse": TreeFormat.brackets,
-    ".mrg": TreeFormat.indented,
-    ".jsonl": TreeFormat.jsonl,
-    ".svg": TreeFormat.svg,
-    ".spacy": TreeFormat.spacy,
+SUFFIXES: dict[str, TreeFormat] = {
+    "": "brackets",
+    ".txt": "brackets",
+    ".brackets": "brackets",
+    ".parse": "brackets",
+    ".mrg": "indented",
+    ".jsonl": "jsonl",
+    ".svg": "svg",
+    ".spacy": "spacy",
 }
 GAP = "(())"
 """The tree of a sentence that has none, so that lines stay aligned."""
@@ -60,7 +52,7 @@ def resolve_tree_format(path: Path, wanted: TreeFormat) -> TreeFormat:
     """
     choices = "--format brackets, indented, jsonl, svg or spacy"
     form = format_of(path, wanted, SUFFIXES, choices)
-    if form is TreeFormat.svg:
+    if form == "svg":
         _check_svgling(path, "choose another --format")
     return form
 
@@ -106,14 +98,14 @@ def open_tree_writer(
     """
     with open_output(path) as stream:
         writer: Writer
-        if form is TreeFormat.svg:
+        if form == "svg":
             writer = SvgWriter(stream, partial(svg_trees, key=key))
-        elif form is TreeFormat.spacy:
+        elif form == "spacy":
             writer = DocBinWriter(stream, _docbin_with_trees)
-        elif form is TreeFormat.jsonl:
+        elif form == "jsonl":
             writer = JsonlWriter(stream, partial(_json_with_trees, key=key, text_key=text_key))
         else:
-            indented = form is TreeFormat.indented
+            indented = form == "indented"
             writer = LineWriter(stream, partial(brackets, key=key, indented=indented, gaps=gaps))
         yield writer
         writer.finish()

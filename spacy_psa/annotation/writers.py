@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
@@ -34,28 +33,21 @@ Encode = Callable[["Doc"], Any]
 Scheme = Literal["bio", "bioes"]
 
 
-class OutputFormat(str, Enum):
-    """The format of the output; `auto` goes by the file name."""
-
-    auto = "auto"
-    jsonl = "jsonl"
-    spacy = "spacy"
-    conll = "conll"
-    html = "html"
-    parquet = "parquet"
+OutputFormat = Literal["auto", "jsonl", "spacy", "conll", "html", "parquet"]
+"""The format of the output; `auto` goes by the file name."""
 
 
-SUFFIXES = {
-    ".jsonl": OutputFormat.jsonl,
-    ".ndjson": OutputFormat.jsonl,
-    ".spacy": OutputFormat.spacy,
-    ".conll": OutputFormat.conll,
-    ".bio": OutputFormat.conll,
-    ".bioes": OutputFormat.conll,
-    ".iob": OutputFormat.conll,
-    ".html": OutputFormat.html,
-    ".htm": OutputFormat.html,
-    ".parquet": OutputFormat.parquet,
+SUFFIXES: dict[str, OutputFormat] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".spacy": "spacy",
+    ".conll": "conll",
+    ".bio": "conll",
+    ".bioes": "conll",
+    ".iob": "conll",
+    ".html": "html",
+    ".htm": "html",
+    ".parquet": "parquet",
 }
 
 
@@ -115,7 +107,7 @@ def resolve_format(path: Path, wanted: OutputFormat) -> OutputFormat:
     """
     suffix = ".jsonl" if str(path) == "-" else path.suffix
     form = format_of(path, wanted, SUFFIXES, "--format jsonl, spacy, conll or html", suffix)
-    if form is OutputFormat.parquet:
+    if form == "parquet":
         raise InputError(f"{path}: Parquet is only written with --engine ray; add this option")
     return form
 
@@ -144,11 +136,11 @@ def open_writer(
     """
     with open_output(path) as stream:
         writer: Writer
-        if form is OutputFormat.jsonl:
+        if form == "jsonl":
             writer = JsonlWriter(stream, partial(json_bytes, tokens=tokens, text_key=text_key))
-        elif form is OutputFormat.spacy:
+        elif form == "spacy":
             writer = DocBinWriter(stream, docbin_bytes)
-        elif form is OutputFormat.conll:
+        elif form == "conll":
             writer = ConllWriter(stream, partial(conll_columns, scheme=scheme, keys=keys))
         else:
             writer = HtmlWriter(stream, partial(entity_view, key=keys.trees))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from spacy_psa.annotation.input import InputFormat, Reading
+from spacy_psa.annotation.input import Reading
 from spacy_psa.annotation.writers import OutputFormat
 from spacy_psa.cli.options import (
     Address,
@@ -38,10 +38,10 @@ def annotate(
             help='File to write; "-" for stdout. With ray, a folder or address.',
         ),
     ],
-    input_format: Format = InputFormat.auto,
+    input_format: Format = "auto",
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="Format of OUTPUT; auto goes by the name.")
-    ] = OutputFormat.auto,
+    ] = "auto",
     batch_size: BatchSize = 256,
     n_process: NProcess = 1,
     gpu_id: Gpu = -1,
@@ -61,7 +61,7 @@ def annotate(
     skip_bad: SkipBad = False,
     engine: Annotated[
         Engine, typer.Option(help="local, or ray for many files, on this machine or a cluster.")
-    ] = Engine.local,
+    ] = "local",
     address: Address = None,
 ) -> None:
     """Annotate text with a trained pipeline.
@@ -90,14 +90,14 @@ def annotate(
     """
     from spacy_psa.annotation import files
 
-    if engine is Engine.local and address is not None:
+    if engine == "local" and address is not None:
         raise InputError(f"--address {address}: is for --engine ray; add this option")
     reading = Reading(input_format, text_key, keep)
     paths, form = (Path(source), Path(target)), output_format
     annotating(
         lambda run: (
             files.annotate(model, *paths, reading, form, run, scheme, tokens)
-            if engine is Engine.local
+            if engine == "local"
             else files.annotate_on_ray(model, source, target, reading, form, run, tokens, address)
         ),
         gpu_id=gpu_id,

@@ -1,32 +1,12 @@
 """`spacy-psa convert`: published corpora and vectors to the files that spaCy trains from."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from spacy_psa.cli.convert_options import (
-    Collection,
-    Documents,
-    Lang,
-    Marks,
-    QuoteChoice,
-    Sections,
-    Source,
-    Spaces,
-    Target,
-    vocab_of,
-    watched,
-    write_docs,
-)
-from spacy_psa.cli.convert_trees import brackets, ctb, export, ptb, spmrl
-from spacy_psa.errors import InputError
-
-if TYPE_CHECKING:
-    from spacy.tokens import Doc
+from spacy_psa.cli.console import tell, watched
+from spacy_psa.cli.options import Lang
 
 convert_app = typer.Typer(
     name="convert",
@@ -34,38 +14,60 @@ convert_app = typer.Typer(
     no_args_is_help=True,
 )
 
+Source = Annotated[Path, typer.Argument(metavar="IN", help="File to read, plain or .gz.")]
+Collection = Annotated[
+    Path, typer.Argument(metavar="IN", help="Folder, archive (.zip, .tar.xz) or file to read.")
+]
+Target = Annotated[Path, typer.Argument(metavar="OUT.spacy", help="File to write.")]
+Scheme = Annotated[
+    Literal["auto", "iob1", "iob2", "bioes"],
+    typer.Option(help="Tag scheme of the entity column; auto detects it."),
+]
+Documents = Annotated[
+    bool,
+    typer.Option("--documents", help="Write one Doc for each document, with its sentences."),
+]
+Sections = Annotated[
+    str,
+    typer.Option(
+        help="Sections of the Wall Street Journal to keep (02-21 or 22,24); default: all."
+    ),
+]
+Quotes = Annotated[
+    Literal["treebank", "straight", "curly", "mixed"],
+    typer.Option(help="Quotation marks: as in the treebank, as in text, or all in turn (mixed)."),
+]
+Spaces = Annotated[
+    bool, typer.Option("--spaces", help="Find out the spaces between words by rules.")
+]
+Labels = Annotated[
+    Literal["bare", "functions", "whole"],
+    typer.Option(
+        help="Parts of labels to keep: categories (NP), functions too (NP-SBJ), or all (NP-SBJ-1)."
+    ),
+]
+XOverX = Annotated[
+    bool,
+    typer.Option(
+        "--x-over-x/--merge-x-over-x",
+        help="Keep a constituent below one with the same label and words, as the files of parsing "
+        "papers do, or merge the two.",
+    ),
+]
 
-class SchemeChoice(str, Enum):
-    """The tag scheme of the entity column."""
 
-    auto = "auto"
-    iob1 = "iob1"
-    iob2 = "iob2"
-    bioes = "bioes"
+def _convert(form: str, source: Path, target: Path, lang: str, **options: Any) -> None:
+    from spacy_psa.corpora.conversion import convert
 
-
-class Part(str, Enum):
-    """The sentences to keep of a file from which a development set is drawn."""
-
-    train = "train"
-    dev = "dev"
-
-
-class DrawnPart(str, Enum):
-    """The sentences to keep of a file from which development and test data are drawn."""
-
-    train = "train"
-    dev = "dev"
-    test = "test"
+    done = convert(form, source, target, lang, watched, **options)
+    tell(done.messages, done.warnings)
 
 
 @convert_app.command()
 def conll2003(
     source: Source,
     target: Target,
-    scheme: Annotated[
-        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
-    ] = SchemeChoice.auto,
+    scheme: Scheme = "auto",
     documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
@@ -79,16 +81,7 @@ def conll2003(
     Example:
       spacy-psa convert conll2003 eng.train train.spacy
     """
-    from spacy_psa.corpora.conll import read_docs, resolve_scheme
-    from spacy_psa.corpora.docbin import check_docbin_path
-
-    check_docbin_path(target)
-    found = resolve_scheme(source, scheme.value)
-    if scheme is SchemeChoice.auto:
-        typer.echo(f"{source}: entity column is {found.upper()}")
-    repairs: Counter[str] = Counter()
-    docs = read_docs(source, vocab_of(lang), found, repairs)
-    write_docs(source, target, _whole(source, docs) if documents else docs, repairs)
+    _convert("conll2003", source, target, lang, scheme=scheme, documents=documents)
 
 
 @convert_app.command()
@@ -101,12 +94,7 @@ def columns(
         int | None, typer.Option(metavar="I", help="Column of the parts of speech.")
     ] = None,
     chunk: Annotated[int | None, typer.Option(metavar="I", help="Column of the chunks.")] = None,
-    scheme: Annotated[
-        SchemeChoice, typer.Option(help="Tag scheme of the entity column; auto detects it.")
-    ] = SchemeChoice.auto,
-    label: Annotated[
-        str, typer.Option(help="Label of entities whose tags have none, such as B and I.")
-    ] = "",
+    scheme: Scheme = "auto",
     draw: Annotated[
         float,
         typer.Option(
@@ -115,8 +103,9 @@ def columns(
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     part: Annotated[
-        DrawnPart, typer.Option(help="With --draw: a drawn part (dev, test) or the rest (train).")
-    ] = DrawnPart.train,
+        Literal["train", "dev", "test"],
+        typer.Option(help="With --draw: a drawn part (dev, test) or the rest (train)."),
+    ] = "train",
     documents: Documents = False,
     lang: Lang = "en",
 ) -> None:
@@ -133,23 +122,9 @@ def columns(
     Example:
       spacy-psa convert columns train.iob train.spacy --word 0 --ner -1
     """
-    from spacy_psa.corpora.any_columns import read_docs, resolve_schemes
-    from spacy_psa.corpora.columns import Columns
-    from spacy_psa.corpora.docbin import check_docbin_path
-    from spacy_psa.corpora.split_parts import drawn_part
-
-    check_docbin_path(target)
-    chosen = Columns(word, ner, tag, chunk)
-    found = resolve_schemes(source, chosen, scheme.value, label)
-    if scheme is SchemeChoice.auto and found.ner:
-        typer.echo(f"{source}: entity column is {found.ner.upper()}")
-    repairs: Counter[str] = Counter()
-    docs: Iterable[Doc] = read_docs(source, vocab_of(lang), chosen, found, repairs)
-    if draw:
-        docs = drawn_part(docs, draw, seed, part.value)
-    elif part is not DrawnPart.train:
-        raise InputError(f"--part {part.value} needs a share to draw: give --draw 0.1")
-    write_docs(source, target, _whole(source, docs) if documents else docs, repairs)
+    places = {"word": word, "ner": ner, "tag": tag, "chunk": chunk}
+    drawn = {"draw": draw, "seed": seed, "part": part}
+    _convert("columns", source, target, lang, scheme=scheme, documents=documents, **places, **drawn)
 
 
 @convert_app.command()
@@ -164,8 +139,9 @@ def conll2000(
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     part: Annotated[
-        Part, typer.Option(help="With --dev: the drawn sentences (dev) or the others (train).")
-    ] = Part.train,
+        Literal["train", "dev"],
+        typer.Option(help="With --dev: the drawn sentences (dev) or the others (train)."),
+    ] = "train",
     lang: Lang = "en",
 ) -> None:
     """Convert CoNLL-2000 columns to a .spacy file.
@@ -178,13 +154,7 @@ def conll2000(
       spacy-psa convert conll2000 conll2000.zip train.spacy \\
           --member train.txt --dev 1000 --part train
     """
-    from spacy_psa.corpora.conll2000 import read_docs
-    from spacy_psa.corpora.docbin import check_docbin_path
-
-    check_docbin_path(target)
-    repairs: Counter[str] = Counter()
-    docs = read_docs(source, vocab_of(lang), repairs, member, dev, seed, part.value)
-    write_docs(source, target, docs, repairs)
+    _convert("conll2000", source, target, lang, member=member, dev=dev, seed=seed, part=part)
 
 
 @convert_app.command()
@@ -199,7 +169,7 @@ def ontonotes(
         bool, typer.Option("--new-testament", help="Keep the New Testament, which has no names.")
     ] = False,
     documents: Documents = False,
-    quotes: Marks = QuoteChoice.treebank,
+    quotes: Quotes = "treebank",
     spaces: Spaces = False,
     lang: Lang = "en",
 ) -> None:
@@ -213,26 +183,16 @@ def ontonotes(
       spacy-psa convert ontonotes conll-2012-en.tar.xz dev.spacy \\
           --folder v4/data/development
     """
-    from spacy_psa.corpora.docbin import check_docbin_path
-    from spacy_psa.corpora.ontonotes import read_docs
-    from spacy_psa.corpora.quotes import as_text
-    from spacy_psa.corpora.treebanks import parse_sections
-
-    check_docbin_path(target)
-    chosen = parse_sections(sections) if sections else None
-    repairs: Counter[str] = Counter()
-    docs = read_docs(source, vocab_of(lang), repairs, folder, chosen, new_testament)
-    docs = as_text(docs, quotes.value, spaces)
-    write_docs(source, target, _whole(source, docs) if documents else docs, repairs)
+    files = {"folder": folder, "sections": sections, "new_testament": new_testament}
+    text = {"documents": documents, "quotes": quotes, "spaces": spaces}
+    _convert("ontonotes", source, target, lang, **files, **text)
 
 
 @convert_app.command()
 def bmes(
     source: Source,
     target: Target,
-    scheme: Annotated[
-        SchemeChoice, typer.Option(help="Tag scheme of the file; BMES is bioes, auto detects it.")
-    ] = SchemeChoice.auto,
+    scheme: Scheme = "auto",
     join_types: Annotated[
         bool,
         typer.Option("--join-types", help="Join PER.NAM and PER.NOM to the type PER, and so on."),
@@ -241,23 +201,14 @@ def bmes(
 ) -> None:
     """Convert Chinese names by character to a .spacy file.
 
-    IN has one character and its tag on each line, as Resume and Weibo do. OUT.spacy gets one
-    document for each sentence, with entities; each character is a token.
+    IN has one character and its tag on each line, as Resume and Weibo do; BMES is the scheme bioes.
+    OUT.spacy gets one document for each sentence, with entities; each character is a token.
 
     \b
     Example:
       spacy-psa convert bmes train.char.bmes train.spacy
     """
-    from spacy_psa.corpora.bmes import read_docs, resolve_format
-    from spacy_psa.corpora.docbin import check_docbin_path
-
-    check_docbin_path(target)
-    written = resolve_format(source, scheme.value)
-    if scheme is SchemeChoice.auto:
-        typer.echo(f"{source}: entity column is {written.scheme.upper()}")
-    repairs: Counter[str] = Counter()
-    docs = read_docs(source, vocab_of(lang), written, repairs, join_types)
-    write_docs(source, target, docs, repairs)
+    _convert("bmes", source, target, lang, scheme=scheme, join_types=join_types)
 
 
 @convert_app.command()
@@ -271,12 +222,7 @@ def sample(source: Source, target: Target, lang: Lang = "en") -> None:
     Example:
       spacy-psa convert sample assets/sample/train.jsonl train.spacy
     """
-    from spacy_psa.corpora.docbin import check_docbin_path
-    from spacy_psa.corpora.jsonl import read_docs
-
-    check_docbin_path(target)
-    repairs: Counter[str] = Counter()
-    write_docs(source, target, read_docs(source, vocab_of(lang), repairs), repairs)
+    _convert("sample", source, target, lang)
 
 
 @convert_app.command()
@@ -299,31 +245,132 @@ def glove(
       spacy-psa convert glove glove.6B.zip vectors.txt --dim 100
       python -m spacy init vectors en vectors.txt vectors
     """
-    from spacy_psa.corpora.glove import prepare_vectors
+    from spacy_psa.corpora.conversion import convert_glove
 
-    rows = prepare_vectors(source, target, dim, member, watch=watched)
-    typer.echo(f"{source} -> {target}: {rows:,} vectors of {dim} numbers")
-
-
-for command in (ptb, brackets, spmrl, ctb, export):
-    convert_app.command()(command)
+    typer.echo(convert_glove(source, target, dim, member, watch=watched))
 
 
-def _whole(source: Path, docs: Iterable["Doc"]) -> Iterator["Doc"]:
-    """Join the sentences of each document; warn of a file that names none."""
-    from spacy_psa.corpora.documents import join_documents
-    from spacy_psa.sentences import name_of_document
+@convert_app.command()
+def ptb(
+    source: Collection,
+    target: Target,
+    sections: Sections = "",
+    labels: Labels = "bare",
+    x_over_x: XOverX = False,
+    quotes: Quotes = "treebank",
+    spaces: Spaces = False,
+    lang: Lang = "en",
+) -> None:
+    """Convert Penn Treebank .mrg files to a .spacy file.
 
-    named = False
+    OUT.spacy gets one document for each tree, with parts of speech and constituents. Empty elements
+    and function tags are removed. A single file may have any name.
 
-    def seen() -> Iterator["Doc"]:
-        nonlocal named
-        for doc in docs:
-            named = named or bool(name_of_document(doc))
-            yield doc
+    \b
+    Example:
+      spacy-psa convert ptb treebank/combined train.spacy --sections 02-21
+    """
+    text = {"quotes": quotes, "spaces": spaces}
+    trees = {"numbers": sections, "labels": labels, "x_over_x": x_over_x}
+    _convert("ptb", source, target, lang, **trees, **text)
 
-    yield from join_documents(seen())
-    if not named:
-        typer.echo(
-            f"warning: {source}: has no -DOCSTART- lines, so each sentence is a document", err=True
-        )
+
+@convert_app.command()
+def brackets(
+    source: Source,
+    target: Target,
+    labels: Labels = "whole",
+    x_over_x: XOverX = True,
+    indented: Annotated[
+        bool, typer.Option("--indented", help="Also read trees with several lines.")
+    ] = False,
+    quotes: Quotes = "treebank",
+    spaces: Spaces = False,
+    lang: Lang = "en",
+) -> None:
+    """Convert bracketed trees to a .spacy file.
+
+    IN has one tree on each line. OUT.spacy gets one document for each tree, with parts of speech
+    and constituents; the labels are kept as they are.
+
+    \b
+    Example:
+      spacy-psa convert brackets trees.txt trees.spacy
+    """
+    text = {"quotes": quotes, "spaces": spaces}
+    trees = {"labels": labels, "x_over_x": x_over_x, "indented": indented}
+    _convert("brackets", source, target, lang, **trees, **text)
+
+
+@convert_app.command()
+def spmrl(
+    source: Collection,
+    target: Target,
+    labels: Labels = "bare",
+    x_over_x: XOverX = True,
+    lang: Lang = "de",
+) -> None:
+    """Convert treebanks of the SPMRL shared tasks to a .spacy file.
+
+    IN has .ptb or .mrg files. OUT.spacy gets one document for each tree, with parts of speech and
+    constituents. Features (NN##case=nom##) and the root VROOT are left out. The shared tasks score
+    punctuation too: evaluate-trees --keep-punctuation.
+
+    \b
+    Example:
+      spacy-psa convert spmrl train.German.gold.ptb train.spacy --lang de
+    """
+    _convert("spmrl", source, target, lang, labels=labels, x_over_x=x_over_x)
+
+
+@convert_app.command()
+def ctb(
+    source: Collection,
+    target: Target,
+    files: Annotated[
+        str, typer.Option(help="Numbers of the files to keep (1-270,440-1151); default: all.")
+    ] = "",
+    labels: Labels = "bare",
+    x_over_x: XOverX = False,
+    lang: Lang = "zh",
+) -> None:
+    """Convert the Penn Chinese Treebank to a .spacy file.
+
+    IN has bracketed files, such as chtb_0001.fid or chtb_0001.nw, with or without mark-up.
+    OUT.spacy gets one document for each tree, with parts of speech and constituents. Empty elements
+    and function tags are removed.
+
+    \b
+    Example:
+      spacy-psa convert ctb ctb9.0/data/bracketed train.spacy --files 1-270,440-1151
+    """
+    _convert("ctb", source, target, lang, numbers=files, labels=labels, x_over_x=x_over_x)
+
+
+@convert_app.command()
+def export(
+    source: Collection,
+    target: Target,
+    sentences: Annotated[
+        str, typer.Option(help="Numbers of the sentences to keep (1-40000); default: all.")
+    ] = "",
+    labels: Labels = "bare",
+    discontinuous: Annotated[
+        Literal["skip", "raise"],
+        typer.Option(help="Leave discontinuous trees out, or raise the parts next to the gap."),
+    ] = "skip",
+    lang: Lang = "de",
+) -> None:
+    """Convert TIGER or NEGRA in export format to a .spacy file.
+
+    IN has .export or .negra files. OUT.spacy gets one document for each tree, with parts of speech
+    and constituents. Punctuation that hangs at the root is put into the lowest constituent around
+    it. Trees that are still discontinuous are left out, or made continuous with --discontinuous
+    raise; a warning counts them.
+
+    \b
+    Example:
+      spacy-psa convert export tiger_release_aug07.export train.spacy --sentences 1-40474
+    """
+    options = {"labels": labels, "discontinuous": discontinuous}
+    _convert("export", source, target, lang, sentences=sentences, **options)

@@ -1,21 +1,14 @@
 """Arguments and options that several commands have."""
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from spacy_psa.annotation.input import InputFormat
 
-
-class Engine(str, Enum):
-    """The place of the processes."""
-
-    local = "local"
-    ray = "ray"
-
-
+Engine = Literal["local", "ray"]
+"""The place of the processes."""
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
 ]
@@ -28,6 +21,9 @@ Address = Annotated[
     ),
 ]
 Lang = Annotated[str, typer.Option(help="Language code, as for spacy.blank.")]
+Label = Annotated[
+    str, typer.Option(help="Label of entities whose tags have none, such as B and I.")
+]
 Vectors = Annotated[
     str | None, typer.Option(help="Pipeline with word vectors, of `spacy init vectors`.")
 ]

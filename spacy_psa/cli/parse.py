@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_psa.annotation.input import Columns, InputFormat, Reading
+from spacy_psa.annotation.input import Columns, Reading
 from spacy_psa.annotation.tree_writers import TreeFormat
 from spacy_psa.cli.options import BatchSize, Format, Gpu, Model, NProcess, SkipBad, Source, TextKey
 from spacy_psa.cli.progress import annotating
@@ -22,8 +22,8 @@ def parse(
     model: Model,
     source: Source,
     target: Target = Path("-"),
-    input_format: Format = InputFormat.auto,
-    output_format: OutputFormat = TreeFormat.auto,
+    input_format: Format = "auto",
+    output_format: OutputFormat = "auto",
     word_column: Annotated[
         int, typer.Option(help="Column of the word in conll, from 0; -1 is the last.")
     ] = 0,
@@ -85,7 +85,7 @@ def trees(
         Path, typer.Argument(metavar="IN.spacy", help='File with trees to read; "-" for stdin.')
     ],
     target: Target = Path("-"),
-    output_format: OutputFormat = TreeFormat.auto,
+    output_format: OutputFormat = "auto",
     key: Annotated[str, typer.Option(help="Span group with the constituents.")] = "constituents",
 ) -> None:
     """Write the trees of a .spacy file in brackets, or as `parse` writes them.

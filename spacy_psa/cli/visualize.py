@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_psa.annotation.input import InputFormat, Reading
+from spacy_psa.annotation.input import Reading
 from spacy_psa.cli.options import BatchSize, Format, Gpu, Model, SkipBad, Source, TextKey
 from spacy_psa.cli.progress import annotating
 
@@ -26,7 +26,7 @@ def ents(
     pipe: Annotated[
         str | None, typer.Option(help="Name of the crf_ner or crf_chunker, if there are several.")
     ] = None,
-    input_format: Format = InputFormat.auto,
+    input_format: Format = "auto",
     batch_size: BatchSize = 256,
     text_key: TextKey = "text",
     skip_bad: SkipBad = False,
@@ -69,7 +69,7 @@ def trees(
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Put its probability behind each label.")
     ] = False,
-    input_format: Format = InputFormat.auto,
+    input_format: Format = "auto",
     batch_size: BatchSize = 256,
     text_key: TextKey = "text",
     skip_bad: SkipBad = False,

@@ -1,11 +1,13 @@
 """Files and folders that appear complete or not at all."""
 
+import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from spacy_psa.errors import InputError
@@ -36,6 +38,17 @@ def atomic_path(path: Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file with `atomic_path`."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf8")
+
+
+def write_json(path: Path, value: Any, indent: int | None = 2) -> None:
+    """Write a JSON file with `atomic_path`."""
+    write_text(path, json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
 
 
 @contextmanager

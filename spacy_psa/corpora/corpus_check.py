@@ -1,15 +1,23 @@
 """Figures of a corpus that show mistakes before a training does."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora.docbin import read_docbin
 
 RARE = 10
 """A label with fewer training examples is rare."""
 EXAMPLES = 5
 """The number of examples of a mistake."""
+LONG = 8
+"""Spans of this length and longer share a row of a table."""
+MOST_ROWS = 60
+"""The number of labels in a table; the JSON has all."""
 Layer = tuple[int, int, str]
 
 
@@ -41,6 +49,15 @@ def check_corpus(
         if has_vector is None
         else {part: _share_without(docs, has_vector) for part, docs in parts.items()},
     }
+
+
+def check_files(
+    files: Mapping[str, Path | None], has_vector: Callable[[str], bool] | None = None
+) -> dict[str, Any]:
+    """Check the parts of a corpus in `.spacy` files, as `check_corpus`; None for a missing part."""
+    vocab = Vocab()
+    parts = {part: read_docbin(path, vocab) for part, path in files.items() if path}
+    return check_corpus(parts, has_vector)
 
 
 def _ents(doc: Doc) -> list[Layer] | None:
@@ -158,3 +175,71 @@ def _share_without(docs: Sequence[Doc], has_vector: Callable[[str], bool]) -> fl
             missing += not known[token.text]
             total += 1
     return missing / total if total else 0.0
+
+
+def check_tables(figures: dict[str, Any]) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Yield the heads and the rows of tables of the figures."""
+    sizes, duplicates = figures["parts"], figures["duplicates"]
+    parts = list(sizes)
+    rows = [[name, *(f"{sizes[part][name]:,}" for part in parts)] for name in sizes[parts[0]]]
+    for name in dict.fromkeys(name for part in parts for name in duplicates[part]):
+        cells = (duplicates[part].get(name) for part in parts)
+        rows.append([f"duplicates {name}", *("" if n is None else f"{n:,}" for n in cells)])
+    if (shares := figures["without_vector"]) is not None:
+        rows.append(["words without vector", *(f"{100 * shares[part]:.1f}%" for part in parts)])
+    yield ["", *parts], rows
+    for name, layer in figures["layers"].items():
+        labels = layer["labels"]
+        rows = [[label, *(f"{labels[label][part]:,}" for part in parts)] for label in labels]
+        if len(rows) > MOST_ROWS:
+            rows = [*rows[:MOST_ROWS], [f"and {len(rows) - MOST_ROWS:,} more", *[""] * len(parts)]]
+        yield [name, *parts], rows
+        if "lengths" in layer and name != "constituents":
+            yield ["tokens", name], list(_lengths(layer["lengths"]))
+
+
+def _lengths(counts: dict[str, int]) -> Iterator[list[str]]:
+    for length in range(1, LONG):
+        if str(length) in counts:
+            yield [str(length), f"{counts[str(length)]:,}"]
+    long = sum(count for length, count in counts.items() if int(length) >= LONG)
+    if long:
+        yield [f"{LONG} or more, up to {max(map(int, counts))}", f"{long:,}"]
+
+
+def possible_mistakes(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each possible mistake, with its effect on a training."""
+    first, *others = figures["parts"]
+    for name, layer in figures["layers"].items():
+        if layer["rare"]:
+            yield f"{name}: fewer than 10 in {first}, hard to learn: {', '.join(layer['rare'])}"
+        if unseen := layer[f"not in {first}"]:
+            yield f"{name}: not in {first}, cannot be learned: {', '.join(unseen)}"
+        across = layer.get("across_sentences", {})
+        for part in figures["parts"]:
+            if across.get(part):
+                trees = name == "constituents"
+                then = "is not possible before they are corrected" if trees else "leaves them out"
+                examples = [text for text in across["examples"] if text.startswith(f"{part}: ")]
+                yield (
+                    f"{name}: {across[part]:,} in {part} go over the bounds of sentences; training "
+                    f"{then}: {'; '.join(examples)}"
+                )
+        for part, count in layer["without_annotation"].items():
+            if count:
+                yield f"{name}: {count:,} document(s) of {part} without annotation"
+    for part in others:
+        if count := figures["duplicates"][part][f"in {first}"]:
+            share = 100 * count / figures["parts"][part]["documents"]
+            yield (
+                f"{part}: {count:,} sentences ({share:.1f}%) are also in {first}; scores on them "
+                "mean little for new text"
+            )
+
+
+def task_of(figures: dict[str, Any]) -> str:
+    """Return the task that a corpus is annotated for, the first of several."""
+    order = {"entities": "ner", "chunks": "chunker", "constituents": "parser"}
+    layers = figures["layers"]
+    tasks = (task for name, task in order.items() if name in layers and layers[name]["labels"])
+    return next(tasks, "tagger")

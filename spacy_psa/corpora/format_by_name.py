@@ -1,13 +1,12 @@
 """The format of a file, which the user chooses or the end of its name shows."""
 
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
 from spacy_psa.errors import InputError
 
-Format = TypeVar("Format", bound=Enum)
+Format = TypeVar("Format", bound=str)
 
 
 def format_of(
@@ -25,7 +24,7 @@ def format_of(
     Raises:
         InputError: if `wanted` is auto and the name does not show the format.
     """
-    if wanted.value != "auto":
+    if wanted != "auto":
         return wanted
     known = suffixes.get((path.suffix if suffix is None else suffix).lower())
     if known is None:

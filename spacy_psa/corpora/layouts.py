@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from spacy_psa.errors import InputError
 
 
-@dataclass(frozen=True)
 class Part:
-    """One part of a corpus: train, dev or test."""
+    """One part of a corpus: train, dev or test.
 
-    file: str
-    """Its path in the project's folder `assets`."""
-    options: tuple[str, ...] = ()
-    """Options of `spacy-psa convert`."""
+    Args:
+        file: its path in the project's folder `assets`.
+        options: the options of its conversion; see `corpora.conversion`.
+    """
+
+    def __init__(self, file: str, **options: Any) -> None:
+        self.file = file
+        self.options = options
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,8 @@ class Layout:
     train: Part
     dev: Part
     test: Part
+    lang: str = "en"
+    """The language of the documents, as for spacy.blank."""
     vectors: str | None = None
     """An archive of GloVe vectors to train with, in the project's folder `assets`."""
 
@@ -63,51 +69,51 @@ LAYOUTS = {
     "conll2000": Layout(
         "conll2000",
         ("chunker", "tagger"),
-        Part(CONLL2000, ("--member", "train.txt", "--dev", "1000", "--part", "train")),
-        Part(CONLL2000, ("--member", "train.txt", "--dev", "1000", "--part", "dev")),
-        Part(CONLL2000, ("--member", "test.txt")),
+        Part(CONLL2000, member="train.txt", dev=1000, part="train"),
+        Part(CONLL2000, member="train.txt", dev=1000, part="dev"),
+        Part(CONLL2000, member="test.txt"),
         vectors=GLOVE,
     ),
     "ontonotes": Layout(
         "ontonotes",
         ("ner", "tagger", "parser"),
-        Part(ONTONOTES, ("--folder", "v4/data/train")),
-        Part(ONTONOTES, ("--folder", "v4/data/development")),
-        Part(ONTONOTES, ("--folder", "v4/data/test")),
+        Part(ONTONOTES, folder="v4/data/train"),
+        Part(ONTONOTES, folder="v4/data/development"),
+        Part(ONTONOTES, folder="v4/data/test"),
         vectors=GLOVE,
     ),
     # The sections that are usual for part-of-speech tagging.
     "wsj": Layout(
         "ontonotes",
         ("tagger", "ner", "parser"),
-        Part(WSJ, ("--sections", "00-18")),
-        Part(WSJ, ("--sections", "19-21")),
-        Part(WSJ, ("--sections", "22-24")),
+        Part(WSJ, sections="00-18"),
+        Part(WSJ, sections="19-21"),
+        Part(WSJ, sections="22-24"),
         vectors=GLOVE,
     ),
     # The sections that are usual for parsing.
     "wsj_trees": Layout(
         "ontonotes",
         ("parser",),
-        Part(WSJ_TREES, ("--sections", "02-21")),
-        Part(WSJ_TREES, ("--sections", "22")),
-        Part(WSJ_TREES, ("--sections", "23")),
+        Part(WSJ_TREES, sections="02-21"),
+        Part(WSJ_TREES, sections="22"),
+        Part(WSJ_TREES, sections="23"),
     ),
     "wnut17": Layout(
         "columns",
         ("ner",),
-        Part("wnut17/wnut17train.conll", ("--ner", "1")),
-        Part("wnut17/emerging.dev.conll", ("--ner", "1")),
-        Part("wnut17/emerging.test.annotated", ("--ner", "1")),
+        Part("wnut17/wnut17train.conll", ner=1),
+        Part("wnut17/emerging.dev.conll", ner=1),
+        Part("wnut17/emerging.test.annotated", ner=1),
         vectors=GLOVE,
     ),
     # One file of 145 documents; a tenth of them is drawn for development and for test.
     "wikigold": Layout(
         "columns",
         ("ner",),
-        Part(WIKIGOLD, ("--ner", "1", "--draw", "0.1", "--part", "train")),
-        Part(WIKIGOLD, ("--ner", "1", "--draw", "0.1", "--part", "dev")),
-        Part(WIKIGOLD, ("--ner", "1", "--draw", "0.1", "--part", "test")),
+        Part(WIKIGOLD, ner=1, draw=0.1, part="train"),
+        Part(WIKIGOLD, ner=1, draw=0.1, part="dev"),
+        Part(WIKIGOLD, ner=1, draw=0.1, part="test"),
         vectors=GLOVE,
     ),
     "resume": Layout(
@@ -116,6 +122,7 @@ LAYOUTS = {
         Part("resume/train.char.bmes"),
         Part("resume/dev.char.bmes"),
         Part("resume/test.char.bmes"),
+        lang="zh",
     ),
     "weibo": Layout(
         "bmes",
@@ -123,6 +130,7 @@ LAYOUTS = {
         Part("weibo/weiboNER_2nd_conll.train"),
         Part("weibo/weiboNER_2nd_conll.dev"),
         Part("weibo/weiboNER_2nd_conll.test"),
+        lang="zh",
     ),
 }
 

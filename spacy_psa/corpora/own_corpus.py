@@ -14,8 +14,10 @@ from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
 from spacy_psa.corpora import any_columns, brat, doccano, label_studio, prodigy, spacy_jsonl
+from spacy_psa.corpora.atomic import unwritable_as_input_error, write_json
 from spacy_psa.corpora.columns import Schemes
-from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.corpora.corpus_check import check_corpus
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.corpora.json_records import read_records
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.marked_text import MarkedText, Misfits, mark_doc
@@ -116,6 +118,51 @@ def read_own_corpus(
             )
     corpus.parts = {part: [s.doc for s in drawn] for part, drawn in sources.items() if drawn}
     return corpus
+
+
+CHECK = "check.json"
+"""The file with the figures of a corpus."""
+
+
+def make_own_corpus(
+    folder: Path,
+    output: Path,
+    nlp: Language,
+    dev: float = 0.1,
+    test: float = 0.0,
+    seed: int = 0,
+    has_vector: Callable[[str], bool] | None = None,
+) -> tuple[OwnCorpus, dict[str, Any]]:
+    """Write the parts of a folder as `.spacy` files, and the figures of a check.
+
+    Args:
+        folder, nlp, dev, test, seed: as in `read_own_corpus`.
+        output: the folder to write.
+        has_vector: as in `check_corpus`.
+
+    Returns:
+        The corpus, and the figures.
+
+    Raises:
+        InputError: as `read_own_corpus`, and if the output cannot be written.
+    """
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output}: is a file; choose the name of a folder")
+    corpus = read_own_corpus(folder, nlp, dev, test, seed)
+    figures = check_corpus(corpus.parts, has_vector)
+    figures["misfits"] = {"count": dict(corpus.misfits.counts), "each": corpus.misfits.lines}
+    figures["source"] = {
+        "folder": str(folder),
+        "seed": seed,
+        "sentences found by rules": corpus.cut,
+    }
+    for part, docs in corpus.parts.items():
+        write_docbin(docs, output / f"{part}.spacy")
+    write_json(output / CHECK, figures)
+    for part in PARTS.keys() - corpus.parts.keys():  # those of an earlier corpus
+        with unwritable_as_input_error(output):
+            (output / f"{part}.spacy").unlink(missing_ok=True)
+    return corpus, figures
 
 
 @dataclass(frozen=True)

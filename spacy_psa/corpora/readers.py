@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -13,9 +14,22 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes as schemes
 from spacy_psa.corpora.lines import describe_repairs
+from spacy_psa.errors import InputError
 from spacy_psa.sentences import unannotated
 
 Reader = Callable[[Language], Iterable[Example]]
+
+
+def blank(lang: str) -> Language:
+    """Make an empty pipeline of a language.
+
+    Raises:
+        InputError: if spaCy cannot make it.
+    """
+    try:
+        return spacy.blank(lang)
+    except ImportError as error:
+        raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error
 
 
 def make_doc(

@@ -1,6 +1,5 @@
 """The provenance of a figure: the machine, the versions, the commit and the data."""
 
-import hashlib
 import os
 import platform
 import shlex
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import spacy_psa
+from spacy_psa.corpora.assets import md5
 from spacy_psa.errors import InputError
 
 PACKAGES = ("spacy", "thinc", "torch", "numpy", "numba", "cupy")
@@ -103,15 +103,6 @@ def checksums(paths: Iterable[Path]) -> dict[str, str]:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         sums.update({file.as_posix(): md5(file) for file in files if file.is_file()})
     return sums
-
-
-def md5(path: Path) -> str:
-    """Compute the MD5 checksum of a file, in hexadecimal, as spaCy projects do."""
-    digest = hashlib.md5(usedforsecurity=False)
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _version(package: str) -> str | None:

@@ -9,7 +9,6 @@ import pytest
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyarrow import parquet  # noqa: E402
 
-from spacy_psa.annotation.input import InputFormat  # noqa: E402
 from spacy_psa.annotation.row_annotator import RowAnnotator  # noqa: E402
 from spacy_psa.annotation.shard_annotator import (  # noqa: E402
     MESSAGES,
@@ -48,9 +47,9 @@ class Worker:
     def __call__(self, suffix=None, skip_bad=False, **settings):
         places = Place.of(str(self.source)), Place.of(str(self.target))
         work = RowAnnotator(self.model, **settings)
-        annotator = ShardAnnotator(*places, work, InputFormat.auto, skip_bad)
+        annotator = ShardAnnotator(*places, work, "auto", skip_bad)
         annotator = pickle.loads(pickle.dumps(annotator))
-        return [annotator(shard) for shard in find_shards(places[0], suffix, InputFormat.auto)]
+        return [annotator(shard) for shard in find_shards(places[0], suffix, "auto")]
 
     def names(self):
         return sorted(path.name for path in self.target.rglob("*") if path.is_file())

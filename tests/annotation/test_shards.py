@@ -7,7 +7,6 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem, _MockFileSystem
 
-from spacy_psa.annotation.input import InputFormat
 from spacy_psa.annotation.row_annotator import RowAnnotator
 from spacy_psa.annotation.shard_annotator import ShardAnnotator
 from spacy_psa.annotation.shards import Place, check_apart, find_shards, finished, whole_file
@@ -21,7 +20,7 @@ def fill(folder, *names):
         path.write_text("x\n")
 
 
-def named(folder, suffix=None, wanted=InputFormat.auto):
+def named(folder, suffix=None, wanted="auto"):
     shards = find_shards(Place.of(str(folder)), suffix, wanted)
     return {shard.source: shard.target for shard in shards}
 
@@ -49,7 +48,7 @@ def test_each_file_of_a_folder_is_a_shard_with_an_output(tmp_path):
 
 def test_one_file_is_one_shard(tmp_path):
     fill(tmp_path, "a.txt")
-    (shard,) = find_shards(Place.of(str(tmp_path / "a.txt")), None, InputFormat.auto)
+    (shard,) = find_shards(Place.of(str(tmp_path / "a.txt")), None, "auto")
     assert (shard.source, shard.target, shard.size) == ("", "a.jsonl", 2)
 
 
@@ -77,14 +76,14 @@ def test_a_place_that_is_not_there_is_an_error(tmp_path):
 
 def test_names_without_a_format_are_taken_for_the_format_that_is_given(tmp_path):
     fill(tmp_path, "a.csv")
-    assert named(tmp_path, wanted=InputFormat.text) == {"a.csv": "a.jsonl"}
+    assert named(tmp_path, wanted="text") == {"a.csv": "a.jsonl"}
 
 
 @pytest.mark.parametrize("target", [".", "out", "deep/out"])
 def test_an_output_inside_the_input_is_an_error(tmp_path, target):
     fill(tmp_path, "a.jsonl")
     source = Place.of(str(tmp_path))
-    shards = find_shards(source, None, InputFormat.auto)
+    shards = find_shards(source, None, "auto")
     with pytest.raises(InputError, match="choose another folder for the output"):
         check_apart(source, Place.of(str(tmp_path / target)), shards)
     check_apart(source, Place.of(f"{tmp_path}-out"), shards)
@@ -94,7 +93,7 @@ def test_an_output_that_would_replace_its_input_is_an_error(tmp_path):
     fill(tmp_path, "a.jsonl", "b.txt")
     for name, clash in (("a.jsonl", True), ("b.txt", False)):
         source = Place.of(str(tmp_path / name))
-        shards = find_shards(source, None, InputFormat.auto)
+        shards = find_shards(source, None, "auto")
         if clash:
             with pytest.raises(InputError, match="choose another folder"):
                 check_apart(source, Place.of(str(tmp_path)), shards)
@@ -173,7 +172,7 @@ def test_shards_of_an_object_store_are_annotated_and_appear_whole(model, bucket)
     for name, content in (("a.jsonl", b'{"text": "in London"}\n'), ("b.jsonl", b"no\n")):
         with whole_file(source.below(name)) as stream:
             stream.write(content)
-    shards = find_shards(source, None, InputFormat.auto)
+    shards = find_shards(source, None, "auto")
     check_apart(source, target, shards)
     annotator = ShardAnnotator(source, target, RowAnnotator(model))
     first, second = map(pickle.loads(pickle.dumps(annotator)), shards)

@@ -126,7 +126,7 @@ def test_columns_that_do_not_fit_leave_no_file(tmp_path):
         convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--ner", 3)
     with pytest.raises(InputError, match=r"choose --ner, --tag or --chunk"):
         convert("columns", tmp_path / "in", tmp_path / "out.spacy")
-    with pytest.raises(InputError, match=r"give --draw 0.1"):
+    with pytest.raises(InputError, match=r"add --draw 0.1"):
         convert("columns", tmp_path / "in", tmp_path / "out.spacy", "--ner", 1, "--part", "dev")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 

@@ -38,7 +38,7 @@ def test_columns_become_the_parts_that_their_names_say(tmp_path):
     figures = json.loads((tmp_path / "out" / "check.json").read_text())
     assert figures["layers"]["entities"]["labels"]["PER"] == {"train": 1, "dev": 1, "test": 1}
     assert figures["duplicates"]["dev"]["in train"] == 2
-    assert "dev: 2 sentences (100.0%) are in train, too" in result.stdout
+    assert "dev: 2 sentences (100.0%) are also in train" in result.stdout
     assert "--task ner" in result.stdout and "--sentencizer" not in result.stdout
 
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_read_is_one_error_and_nothing_is_written(tmp_path, files
 def test_bad_arguments_are_one_error(tmp_path):
     assert_one_error(run(tmp_path / "none", tmp_path / "out"), "there is no such folder")
     (tmp_path / "out").write_text("")
-    assert_one_error(run(tmp_path, tmp_path / "out"), "is a file; give the name of a folder")
+    assert_one_error(run(tmp_path, tmp_path / "out"), "is a file; choose the name of a folder")
     assert_one_error(run(tmp_path, tmp_path / "o", "--lang", "zz"), "--lang zz")
     assert_one_error(run(tmp_path, tmp_path / "o", "--vectors", "no/such"), "no/such")
 

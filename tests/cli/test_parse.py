@@ -329,7 +329,7 @@ def test_a_pipeline_without_a_parser_is_one_error(tmp_path):
 
 def test_an_unknown_output_format_is_one_error(model, tmp_path):
     source = written(tmp_path / "in.txt", "Ada\n")
-    assert_one_error(run(model, source, tmp_path / "out.xyz"), "give --format brackets, indented")
+    assert_one_error(run(model, source, tmp_path / "out.xyz"), "choose --format brackets, indented")
 
 
 # .spacy to brackets

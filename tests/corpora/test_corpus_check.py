@@ -3,8 +3,7 @@ import json
 import spacy
 from spacy.tokens import Doc, Span
 
-from spacy_psa.cli.corpus_table import findings
-from spacy_psa.corpora.corpus_check import check_corpus
+from spacy_psa.corpora.corpus_check import check_corpus, possible_mistakes
 from spacy_psa.corpora.readers import make_doc
 
 VOCAB = spacy.blank("en").vocab
@@ -45,7 +44,7 @@ def test_examples_of_each_part_are_told():
     two.set_ents([Span(two, 1, 3, "LOC")])
     two.spans["constituents"] = [Span(two, 1, 3, "NP")]
     found = check_corpus({"train": [two] * 20, "dev": [two]})
-    lines = [line for line in findings(found) if "go over the bounds" in line]
+    lines = [line for line in possible_mistakes(found) if "go over the bounds" in line]
     assert "dev: 1 in" not in lines[0] and "dev: 'New York' (LOC)" in lines[1]
     assert all("training leaves them out" in line for line in lines if "entities" in line)
     trees = [line for line in lines if line.startswith("constituents")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.cli.options import Address, Engine
+from spacy_psa.cli.options import Address
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cli.options import Jobs, TrainingEngine
 
@@ -41,7 +41,7 @@ def run(
         Path | None, typer.Option(help="Folder for all results; default: experiments/PLAN.")
     ] = None,
     jobs: Jobs = 1,
-    engine: TrainingEngine = Engine.local,
+    engine: TrainingEngine = "local",
     address: Address = None,
     save_every: Annotated[
         int, typer.Option(min=0, help="Steps between further checkpoints; 0: only at evaluations.")
@@ -69,7 +69,7 @@ def run(
     from spacy_psa.laboratory.experiments.plan import read_plan
     from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
 
-    starter = make_engine(engine is Engine.ray, jobs, address, [str(gpu_id), str(save_every)])
+    starter = make_engine(engine == "ray", jobs, address, [str(gpu_id), str(save_every)])
     read = read_plan(plan)
     folder = out or Path("experiments", read.name)
     found = make_jobs(read, folder)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spacy_psa.cli.options import Address, Engine
+from spacy_psa.cli.options import Address
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cli.options import Jobs, TrainingEngine
 
@@ -49,7 +49,7 @@ def search(
     ] = 5,
     gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
     jobs: Jobs = 1,
-    engine: TrainingEngine = Engine.local,
+    engine: TrainingEngine = "local",
     address: Address = None,
 ) -> None:
     """Search for the settings with the best dev score.
@@ -81,7 +81,7 @@ def search(
             "spacy-psa search needs Optuna: pip install 'spacy-psa[search]'"
         ) from error
 
-    files, ray = (str(config), ctx.args, str(space), str(output)), engine is Engine.ray
+    files, ray = (str(config), ctx.args, str(space), str(output)), engine == "ray"
     plan = run.SearchPlan(*files, trials, storage, sampler.value, seed, startup, gpu_id)
     with _progress(trials) as (advance, watch):
         run.search(plan, typer.echo, ray, jobs, address, advance, watch)

@@ -94,10 +94,10 @@ def search(
         printed = {trial.number for trial in run.ended}
         with closing(engine(_folders(output, left if most < 0 else min(most, left)))) as rounds:
             for _ in rounds:
-                for trial in run.ended:
-                    if trial.number not in printed:
-                        printed.add(trial.number)
-                        tell(describe(trial))
+                for ended in run.ended:
+                    if ended.number not in printed:
+                        printed.add(ended.number)
+                        tell(describe(ended))
                 advance(run.done)
     # Trials of processes that were killed are trained here.
     while (trial := run.step(watch, limit=plan.trials)) is not None:

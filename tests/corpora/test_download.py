@@ -10,8 +10,8 @@ from threading import Event, Thread
 
 import pytest
 
-from spacy_psa.cli import download as module
-from spacy_psa.cli.download import BLOCK, TRIES, download
+from spacy_psa.corpora import assets as module
+from spacy_psa.corpora.assets import BLOCK, TRIES, download
 from spacy_psa.errors import InputError
 from tests.helpers.patience import PATIENCE
 
@@ -229,7 +229,7 @@ def refused(url: str, path: Path, message: str, **expected: object) -> None:
 
 def test_a_missing_file_is_an_error_at_once(serve, path):
     url, asked = serve(lambda handler: handler.head(404, Content_Length=0))
-    refused(url, path, "the server says 404 Not Found", checksum=MD5)
+    refused(url, path, "the server answers 404 Not Found", checksum=MD5)
     assert len(asked) == 1
     assert left(path) == ["eng.train"]
 
@@ -276,7 +276,7 @@ def test_an_endless_answer_is_cut_at_the_size(serve, path):
 
 def test_an_answer_of_unknown_length_needs_a_size(serve, path):
     url, _ = serve(endless)
-    refused(url, path, "does not say how large")
+    refused(url, path, "does not send the size")
 
 
 def test_another_range_than_the_one_asked_for_is_not_taken(serve, path):

@@ -1,0 +1,186 @@
+"""Commands on whole corpora: `init corpus`, `debug data`, `assets` and `prepare`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spacy_psa.cli.console import print_table, tell, watched
+from spacy_psa.cli.options import Lang, Vectors
+
+TEST = 0.1
+"""The share of own files that `prepare` draws for test data, if there are none."""
+
+Corpus = Annotated[
+    str, typer.Argument(metavar="CORPUS", help="Name of a corpus, or folder with own files.")
+]
+
+
+def init_corpus(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder with your files.")],
+    output: Annotated[Path, typer.Argument(metavar="[OUT]", help="Folder to write.")] = Path(
+        "corpus"
+    ),
+    lang: Lang = "en",
+    dev: Annotated[
+        float, typer.Option(min=0.01, max=0.5, help="Share to draw if there is no dev file.")
+    ] = 0.1,
+    test: Annotated[
+        float, typer.Option(min=0.0, max=0.5, help="Share to draw if there is no test file.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    vectors: Vectors = None,
+) -> None:
+    """Make a corpus of your own files.
+
+    FOLDER has columns in any order, spaCy's JSONL or DocBin, or exports of Prodigy, Label Studio,
+    doccano or brat. Files and folders with train, dev or test in their names are these parts. OUT
+    gets train.spacy, dev.spacy and, if there is test data, test.spacy, one sentence in each
+    document.
+
+    Entities that do not fit the tokens are named one by one, and counted. A check of the data is
+    printed, and written to OUT/check.json. With --vectors, it counts the words without a vector.
+
+    \b
+    Example:
+      spacy-psa init corpus my_files corpus
+      spacy-psa init config config.cfg --train corpus/train.spacy --dev corpus/dev.spacy
+    """
+    _make_corpus(folder, output, lang, dev, test, seed, vectors)
+
+
+def _make_corpus(
+    folder: Path,
+    output: Path,
+    lang: str = "en",
+    dev: float = 0.1,
+    test: float = 0.0,
+    seed: int = 0,
+    vectors: str | None = None,
+) -> None:
+    from spacy_psa.corpora.corpus_check import task_of
+    from spacy_psa.corpora.own_corpus import CHECK, make_own_corpus
+    from spacy_psa.corpora.readers import blank
+    from spacy_psa.loading import vocab_with_vectors
+
+    has_vector = vocab_with_vectors(vectors).has_vector if vectors else None
+    corpus, figures = make_own_corpus(folder, output, blank(lang), dev, test, seed, has_vector)
+    tell(corpus.messages, corpus.warnings)
+    for line in corpus.misfits.lines:
+        typer.echo(f"left out: {line}", err=True)
+    counts = corpus.misfits.counts.items()
+    tell([], [f"{count:,} mark(s) left out: {kind}" for kind, count in counts])
+    _print_check(figures)
+    files = ", ".join(f"{part}.spacy" for part in figures["parts"])
+    typer.echo(f"Written to {output}: {files}, {CHECK}")
+    typer.echo(
+        f"Next: spacy-psa init config config.cfg --task {task_of(figures)} "
+        f"--train {output / 'train.spacy'} --dev {output / 'dev.spacy'}"
+        + " --sentencizer"
+        * corpus.cut
+    )
+
+
+def debug_data(
+    train: Annotated[Path, typer.Argument(metavar="TRAIN.spacy", help="Training data.")],
+    dev: Annotated[Path, typer.Argument(metavar="DEV.spacy", help="Development data.")],
+    test: Annotated[Path | None, typer.Option(help="Test data.")] = None,
+    vectors: Vectors = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="JSON file for the figures.")
+    ] = None,
+) -> None:
+    """Check training and development data.
+
+    Shows labels, lengths of spans, spans over sentence bounds, rare labels, sentences that are in
+    two parts and, with --vectors, words without a vector. `spacy debug data` only shows the same
+    for spaCy's own components, since it asks for the names of their factories.
+
+    \b
+    Example:
+      spacy-psa debug data corpus/train.spacy corpus/dev.spacy --vectors vectors
+    """
+    from spacy_psa.corpora.atomic import write_json
+    from spacy_psa.corpora.corpus_check import check_files
+    from spacy_psa.loading import vocab_with_vectors
+
+    has_vector = vocab_with_vectors(vectors).has_vector if vectors else None
+    figures = check_files({"train": train, "dev": dev, "test": test}, has_vector)
+    _print_check(figures)
+    if output:
+        write_json(output, figures)
+        typer.echo(f"Written: {output}")
+
+
+def _print_check(figures: dict[str, Any]) -> None:
+    from spacy_psa.corpora.corpus_check import check_tables, possible_mistakes
+
+    for heads, rows in check_tables(figures):
+        print_table(heads, rows, lines=False)
+    tell(possible_mistakes(figures))
+
+
+def assets(
+    corpus: Corpus,
+    mirror: Annotated[
+        str, typer.Option(help="Folder, or folder of folders, from which files are copied.")
+    ] = "",
+    task: Annotated[str, typer.Option(help="Task to train for, as in --vars.task.")] = "",
+    fetch: Annotated[
+        bool, typer.Option("--download", help="Download missing and damaged files.")
+    ] = False,
+    project: Annotated[
+        Path, typer.Option(help="Project file, which lists assets and checksums.")
+    ] = Path("project.yml"),
+    record: Annotated[
+        Path | None, typer.Option(help="JSON file for the checksums of the files.")
+    ] = None,
+) -> None:
+    """Check, copy or download the files that a corpus needs.
+
+    The files are in `assets/` next to the project file. Missing and damaged files are copied from
+    --mirror, or else downloaded with --download. A download that was cut continues where it was. A
+    file is replaced when size and checksum are right.
+
+    \b
+    Examples:
+      spacy-psa assets conll2003 --download
+      spacy-psa assets conll2003 --mirror /path/to/files
+    """
+    from spacy_psa.corpora.assets import fetch_assets, record_files
+    from spacy_psa.corpora.layouts import is_own
+
+    paths = fetch_assets(corpus, project, mirror, task, fetch, typer.echo)
+    if record is not None:
+        record_files(paths, record)
+    state = " of your own" if is_own(corpus) else ", all there and undamaged"
+    typer.echo(f"{corpus}: {len(paths)} files{state}")
+
+
+def prepare(
+    corpus: Corpus,
+    source: Annotated[
+        Path, typer.Argument(metavar="ASSETS", help="Folder with the files of the corpus.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+) -> None:
+    """Convert a whole corpus and its word vectors.
+
+    Reads the files of the corpus in ASSETS. Writes train.spacy, dev.spacy and test.spacy, and, if
+    the corpus is trained with word vectors, the pipeline `vectors` in OUT. This is the same as
+    `spacy-psa convert` for each file, and then `spacy init vectors`. A folder with own files is
+    read as `spacy-psa init corpus` does, and a tenth of it is drawn for each part that it lacks.
+
+    \b
+    Example:
+      spacy-psa prepare conll2003 assets corpus/conll2003
+    """
+    from spacy_psa.corpora.layouts import is_own, layout
+
+    if is_own(corpus):
+        _make_corpus(Path(corpus), target, test=TEST)
+        return
+    from spacy_psa.corpora.conversion import convert_project
+
+    for done in convert_project(layout(corpus), source, target, watched):
+        tell(done.messages, done.warnings)
