@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from spacy_psa.cli.init_config import TaskChoice, make_config, write_config
-
-
 from spacy_psa.cli.merge_config import merge_config
 
 CHECK = "check.json"

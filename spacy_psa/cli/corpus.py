@@ -68,8 +68,7 @@ def _make_corpus(
     tell(corpus.messages, corpus.warnings)
     for line in corpus.misfits.lines:
         typer.echo(f"left out: {line}", err=True)
-    counts = corpus.misfits.counts.items()
-    tell([], [f"{count:,} mark(s) left out: {kind}" for kind, count in counts])
+    tell([], corpus.misfits.warnings)
     _print_check(figures)
     files = ", ".join(f"{part}.spacy" for part in figures["parts"])
     typer.echo(f"Written to {output}: {files}, {CHECK}")

@@ -76,6 +76,12 @@ class Misfits:
         """The number of marks that were moved to the place of their quote."""
         return sum(outcomes[MOVED] for outcomes in self.labels.values())
 
+    @property
+    def warnings(self) -> list[str]:
+        """The numbers of marks that were moved or left out, in words."""
+        moved = [f"{self.moved:,} mark(s) {MOVED}"] if self.moved else []
+        return moved + [f"{n:,} mark(s) left out: {kind}" for kind, n in self.counts.items()]
+
 
 def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     """Make a `Doc` of a text, with an entity for each mark that meets the bounds of tokens.

@@ -150,7 +150,11 @@ def make_own_corpus(
         raise InputError(f"{output}: is a file; choose the name of a folder")
     corpus = read_own_corpus(folder, nlp, dev, test, seed)
     figures = check_corpus(corpus.parts, has_vector)
-    figures["misfits"] = {"count": dict(corpus.misfits.counts), "each": corpus.misfits.lines}
+    figures["misfits"] = {
+        "count": dict(corpus.misfits.counts),
+        "each": corpus.misfits.lines,
+        "by label": {label: dict(each) for label, each in corpus.misfits.labels.items()},
+    }
     figures["source"] = {
         "folder": str(folder),
         "seed": seed,
