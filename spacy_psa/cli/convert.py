@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from spacy_psa.cli.console import tell, watched
-from spacy_psa.cli.options import Lang
+from spacy_psa.cli.options import Label, Lang
 
 convert_app = typer.Typer(
     name="convert",
@@ -95,6 +95,7 @@ def columns(
     ] = None,
     chunk: Annotated[int | None, typer.Option(metavar="I", help="Column of the chunks.")] = None,
     scheme: Scheme = "auto",
+    label: Label = "",
     draw: Annotated[
         float,
         typer.Option(
@@ -124,7 +125,8 @@ def columns(
     """
     places = {"word": word, "ner": ner, "tag": tag, "chunk": chunk}
     drawn = {"draw": draw, "seed": seed, "part": part}
-    _convert("columns", source, target, lang, scheme=scheme, documents=documents, **places, **drawn)
+    tags = {"scheme": scheme, "label": label}
+    _convert("columns", source, target, lang, documents=documents, **places, **tags, **drawn)
 
 
 @convert_app.command()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from spacy_psa.cli.console import print_table, tell, watched
-from spacy_psa.cli.options import Lang, Vectors
+from spacy_psa.cli.options import Label, Lang, Vectors
 
 TEST = 0.1
 """The share of own files that `prepare` draws for test data, if there are none."""
@@ -29,6 +29,7 @@ def init_corpus(
         float, typer.Option(min=0.0, max=0.5, help="Share to draw if there is no test file.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    label: Label = "",
     vectors: Vectors = None,
 ) -> None:
     """Make a corpus of your own files.
@@ -46,7 +47,7 @@ def init_corpus(
       spacy-psa init corpus my_files corpus
       spacy-psa init config config.cfg --train corpus/train.spacy --dev corpus/dev.spacy
     """
-    _make_corpus(folder, output, lang, dev, test, seed, vectors)
+    _make_corpus(folder, output, lang, dev, test, seed, label, vectors)
 
 
 def _make_corpus(
@@ -56,6 +57,7 @@ def _make_corpus(
     dev: float = 0.1,
     test: float = 0.0,
     seed: int = 0,
+    label: str = "",
     vectors: str | None = None,
 ) -> None:
     from spacy_psa.corpora.corpus_check import task_of
@@ -64,7 +66,9 @@ def _make_corpus(
     from spacy_psa.loading import vocab_with_vectors
 
     has_vector = vocab_with_vectors(vectors).has_vector if vectors else None
-    corpus, figures = make_own_corpus(folder, output, blank(lang), dev, test, seed, has_vector)
+    corpus, figures = make_own_corpus(
+        folder, output, blank(lang), dev, test, seed, label, has_vector
+    )
     tell(corpus.messages, corpus.warnings)
     for line in corpus.misfits.lines:
         typer.echo(f"left out: {line}", err=True)

@@ -117,13 +117,14 @@ def _columns(
     tag: int | None = None,
     chunk: int | None = None,
     scheme: Scheme = "auto",
+    label: str = "",
     draw: float = 0.0,
     seed: int = 0,
     part: Literal["train", "dev", "test"] = "train",
     documents: bool = False,
 ) -> Iterable[Doc]:
     columns = any_columns.Columns(word, ner, tag, chunk)
-    schemes = any_columns.resolve_schemes(job.source, columns, scheme)
+    schemes = any_columns.resolve_schemes(job.source, columns, scheme, label)
     if schemes.ner:
         _name_scheme(job, scheme, schemes.ner)
     docs: Iterable[Doc] = any_columns.read_docs(

@@ -131,12 +131,13 @@ def make_own_corpus(
     dev: float = 0.1,
     test: float = 0.0,
     seed: int = 0,
+    label: str = "",
     has_vector: Callable[[str], bool] | None = None,
 ) -> tuple[OwnCorpus, dict[str, Any]]:
     """Write the parts of a folder as `.spacy` files, and the figures of a check.
 
     Args:
-        folder, nlp, dev, test, seed: as in `read_own_corpus`.
+        folder, nlp, dev, test, seed, label: as in `read_own_corpus`.
         output: the folder to write.
         has_vector: as in `check_corpus`.
 
@@ -148,7 +149,7 @@ def make_own_corpus(
     """
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file; choose the name of a folder")
-    corpus = read_own_corpus(folder, nlp, dev, test, seed)
+    corpus = read_own_corpus(folder, nlp, dev, test, seed, label)
     figures = check_corpus(corpus.parts, has_vector)
     figures["misfits"] = {
         "count": dict(corpus.misfits.counts),
