@@ -1,4 +1,4 @@
-"""Stand-ins for what the pages take for granted: small models, corpora and texts."""
+"""Stand-ins for the models, corpora and texts that the pages need."""
 
 import os
 import shutil
@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import spacy
+from spacy.tokens import DocBin
+from spacy.training import Example
+from spacy.util import fix_random_seed, minibatch
 
-ROOT = Path(__file__).parents[2]
+from spacy_psa.corpora.jsonl import read_docs
+from tests.helpers.paths import ROOT, SAMPLE
+
 TEXTS = [
     "Ingrid Bush left Reading for the Bank of Kenya.",
     "Orange Rovers drew against Leeds in May.",
@@ -36,85 +42,61 @@ SMALL = {
 }
 
 
+COUNTS = {"train": 120, "dev": 60, "test": 60}
+COMPONENTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "ner": ("ner", "crf_ner", {}),
+    "threshold": ("ner", "crf_ner", {"decode": "threshold"}),
+    "parser": (
+        "parser",
+        "constituency_parser",
+        {
+            "loss": "log_likelihood",
+            "confidence": True,
+            "model": {"@architectures": "spacy-psa.ChartParser.v1", "hidden": 16, "tok2vec": SMALL},
+        },
+    ),
+}
+
+
 class StandIns:
-    """Makes each kind of stand-in once and copies it where a page wants it."""
+    """Makes each kind of stand-in once and copies it to the paths of a page."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.made: dict[str, Path] = {}
 
     def put(self, kind: str, path: Path) -> None:
         """Put a stand-in of a kind at a path."""
-        source = self._get(kind)
+        source = self._made(kind)
         path.parent.mkdir(parents=True, exist_ok=True)
         copy: Callable[..., Any] = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, path)
 
-    def _get(self, kind: str) -> Path:
-        if kind not in self.made:
-            path = self.folder / kind
-            getattr(self, f"_make_{kind}")(path)
-            self.made[kind] = path
-        return self.made[kind]
+    def _made(self, kind: str) -> Path:
+        path = self.folder / kind
+        if path.exists():
+            return path
+        if kind == "texts":
+            path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+        elif kind in COUNTS:
+            sample = read_docs(SAMPLE / f"{kind}.jsonl", spacy.blank("en").vocab)
+            docs = [doc for doc, _ in zip(sample, range(COUNTS[kind]))]
+            path.write_bytes(DocBin(docs=docs).to_bytes())
+        else:
+            self._train(path, *COMPONENTS[kind])
+        return path
 
-    def _make_texts(self, path: Path) -> None:
-        path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
-
-    def _make_train(self, path: Path) -> None:
-        self._convert("train", path, 120)
-
-    def _make_dev(self, path: Path) -> None:
-        self._convert("dev", path, 60)
-
-    def _make_test(self, path: Path) -> None:
-        self._convert("test", path, 60)
-
-    def _convert(self, part: str, path: Path, count: int) -> None:
-        """The first sentences of a part of the sample corpus."""
-        import spacy
-        from spacy.tokens import DocBin
-
-        from spacy_psa.corpora.jsonl import read_docs
-
-        docs = read_docs(ROOT / "assets/sample" / f"{part}.jsonl", spacy.blank("en").vocab)
-        found = DocBin(docs=[doc for doc, _ in zip(docs, range(count))])
-        path.write_bytes(found.to_bytes())
-
-    def _make_ner(self, path: Path) -> None:
-        self._train(path, "ner", "crf_ner")
-
-    def _make_threshold(self, path: Path) -> None:
-        self._train(path, "ner", "crf_ner", decode="threshold")
-
-    def _make_tagger(self, path: Path) -> None:
-        self._train(path, "tagger", "crf_tagger")
-
-    def _make_chunker(self, path: Path) -> None:
-        self._train(path, "chunker", "crf_chunker")
-
-    def _make_parser(self, path: Path) -> None:
-        model = {"@architectures": "spacy-psa.ChartParser.v1", "hidden": 16, "tok2vec": SMALL}
-        settings = {"loss": "log_likelihood", "confidence": True, "model": model}
-        self._train(path, "parser", "constituency_parser", **settings)
-
-    def _train(self, path: Path, name: str, factory: str, **settings: Any) -> None:
-        import spacy
-        from spacy.tokens import DocBin
-        from spacy.training import Example
-        from spacy.util import fix_random_seed, minibatch
-
+    def _train(self, path: Path, name: str, factory: str, settings: dict[str, Any]) -> None:
         fix_random_seed(0)
         nlp = spacy.blank("en")
         model = {"@architectures": "spacy-psa.CRF.v1", "potentials": "transition", "tok2vec": SMALL}
         nlp.add_pipe(factory, name=name, config={"model": model, **settings})
-        docs = DocBin().from_disk(self._get("train")).get_docs(nlp.vocab)
+        docs = DocBin().from_disk(self._made("train")).get_docs(nlp.vocab)
         examples = [Example(nlp.make_doc(doc.text), doc) for doc in docs]
         examples = [eg for eg in examples if [t.text for t in eg.x] == [t.text for t in eg.y]]
         optimizer = nlp.initialize(lambda: examples)
         optimizer.learn_rate = 0.01
-        for _ in range(3):
-            for batch in minibatch(examples, 10):
-                nlp.update(batch, sgd=optimizer)
+        for batch in (batch for _ in range(3) for batch in minibatch(examples, 10)):
+            nlp.update(batch, sgd=optimizer)
         nlp.to_disk(path)
 
 

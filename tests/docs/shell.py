@@ -1,27 +1,25 @@
-"""The commands of the documentation: checked without running, or run in this process."""
+"""The commands of the documentation: checked without running them, or run in this process."""
 
 import importlib.util
 import re
 import runpy
 import shlex
 import sys
-from collections.abc import Callable
-from inspect import Parameter
+from functools import cache
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
+import srsly
 import typer
-from typer.models import ArgumentInfo
 
-from docs.generate.commands import Command, _names, _parameters, commands
+from tests.helpers.paths import ROOT
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[2]
 # Commands that prepare the reader's terminal.
 UNCHECKED = ("python -m venv", ". ", "git clone", "cd ")
 
@@ -31,35 +29,17 @@ class BadCommand(AssertionError):
 
 
 def check(line: str) -> None:
-    """Check a command line: the command, its options, and the settings and extras it names.
+    """Check a command line: the command, its options, and the settings and extras in it.
 
     Raises:
-        BadCommand: with what is wrong.
+        BadCommand: with the reason.
     """
     if line.startswith(UNCHECKED):
         return
-    words = _without_variables(shlex.split(line, comments=True))
-    if words[0] == "torchrun":
-        _check_torchrun(words[: words.index("-m")], line)
-        words = ["python", *words[words.index("-m") :]]
-    if words[0] == "pip":
-        _check_pip(words, line)
-    elif words[0] == "spacy-psa" or words[:3] == ["python", "-m", "spacy_psa"]:
-        _check_ours(words[1 if words[0] == "spacy-psa" else 3 :], line)
-    elif words[:4] == ["python", "-m", "spacy", "project"]:
-        _check_project(words[4:], line)
-    elif words[:3] == ["python", "-m", "spacy"]:
-        _check_spacy(words[3:], line)
-    elif words[:2] == ["python", "-m"]:
-        if importlib.util.find_spec(words[2]) is None:
-            raise BadCommand(f"{line}: there is no module {words[2]}")
-    elif words[0] == "python" and words[1].endswith(".py"):
-        if not Path(words[1]).is_file() and not (ROOT / words[1]).is_file():
-            raise BadCommand(f"{line}: there is no file {words[1]}")
-    elif words[0] == "zensical":
-        return
-    else:
-        raise BadCommand(f"{line}: a command that the test does not know")
+    try:
+        _check(_without_variables(shlex.split(line, comments=True)))
+    except BadCommand as error:
+        raise BadCommand(f"{line}: {error}") from error
 
 
 def run(line: str) -> None:
@@ -72,40 +52,33 @@ def run(line: str) -> None:
     words = shlex.split(line, comments=True)
     if line.startswith(UNCHECKED) or words[0] in ("pip", "zensical") or "--help" in words:
         return
-    if words[0] == "spacy-psa" or words[:3] == ["python", "-m", "spacy_psa"]:
-        from spacy_psa.app import app
-
-        _invoke(app, words[1 if words[0] == "spacy-psa" else 3 :], line)
-    elif words[:3] == ["python", "-m", "spacy"]:
-        import spacy.cli  # noqa: F401 - it adds the commands
-        from spacy.cli._util import app as spacy_app
-
-        _invoke(spacy_app, words[3:], line)
+    if words[0] == "spacy-psa":
+        words = ["python", "-m", "spacy_psa", *words[1:]]
+    if words[1] == "-m" and words[2] in ("spacy", "spacy_psa"):
+        try:
+            code = group(words[2]).main(words[3:], standalone_mode=False)
+        except SystemExit as end:
+            code = end.code
+        if code not in (None, 0):
+            raise BadCommand(f"{line}: exit code {code}")
     else:
         _run_python(words[1:])
+
+
+@cache
+def group(module: str) -> Any:
+    """The commands of `python -m spacy` or `python -m spacy_psa`."""
+    if module == "spacy":
+        import spacy.cli  # noqa: F401 - it adds the commands
+        from spacy.cli._util import app
+    else:
+        from spacy_psa.app import app
+    return typer.main.get_command(app)
 
 
 def _without_variables(words: list[str]) -> list[str]:
     """Leave out NAME=VALUE before a command."""
     return list(dropwhile(re.compile(r"[A-Z_]+=").match, words))
-
-
-def _check_torchrun(words: list[str], line: str) -> None:
-    from torch.distributed.run import get_args_parser
-
-    try:
-        get_args_parser().parse_args([*words[1:], "script"])
-    except SystemExit as end:
-        raise BadCommand(f"{line}: an option that torchrun does not know") from end
-
-
-def _invoke(app: typer.Typer, words: list[str], line: str) -> None:
-    try:
-        code = typer.main.get_command(app).main(words, standalone_mode=False)
-    except SystemExit as end:
-        code = end.code
-    if code not in (None, 0):
-        raise BadCommand(f"{line}: exit code {code}")
 
 
 def _run_python(words: list[str]) -> None:
@@ -121,106 +94,90 @@ def _run_python(words: list[str]) -> None:
         sys.argv = before
 
 
-def _check_pip(words: list[str], line: str) -> None:
-    if words[1] != "install":
-        raise BadCommand(f"{line}: pip only installs here")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))
-    known = project["project"]["optional-dependencies"]
+def _check(words: list[str]) -> None:
+    if words[0] == "torchrun":
+        _check_torchrun(words[: words.index("-m")])
+        words = ["python", *words[words.index("-m") :]]
+    if words[0] == "spacy-psa":
+        words = ["python", "-m", "spacy_psa", *words[1:]]
+    if words[:2] == ["pip", "install"]:
+        _check_extras(words)
+    elif words[:3] == ["python", "-m", "spacy_psa"]:
+        _check_ours(words[3:])
+    elif words[:4] == ["python", "-m", "spacy", "project"]:
+        _check_project(words[4:])
+    elif words[:3] == ["python", "-m", "spacy"]:
+        _check_spacy(words[3:])
+    elif words[:2] == ["python", "-m"]:
+        if importlib.util.find_spec(words[2]) is None:
+            raise BadCommand(f"there is no module {words[2]}")
+    elif words[0] == "python" and words[1].endswith(".py"):
+        if not Path(words[1]).is_file() and not (ROOT / words[1]).is_file():
+            raise BadCommand(f"there is no file {words[1]}")
+    elif words[0] != "zensical":
+        raise BadCommand("a command that the test does not know")
+
+
+def _check_torchrun(words: list[str]) -> None:
+    from torch.distributed.run import get_args_parser
+
+    try:
+        get_args_parser().parse_args([*words[1:], "script"])
+    except SystemExit as end:
+        raise BadCommand("an option that torchrun does not know") from end
+
+
+def _check_extras(words: list[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
     for word in words[2:]:
         for extras in re.findall(r"^(?:\.|spacy-psa)\[(.+)\]$", word):
-            for extra in extras.split(","):
-                if extra not in known:
-                    raise BadCommand(f"{line}: there is no extra {extra}")
+            if unknown := {*extras.split(",")} - {*project["optional-dependencies"]}:
+                raise BadCommand(f"there is no extra {unknown}")
 
 
-def _check_ours(words: list[str], line: str) -> None:
-    if words == ["--help"]:
-        return
-    found = _command(words)
-    if found is None:
-        raise BadCommand(f"{line}: there is no such command of spacy-psa")
-    rest = words[len(found.name.split()) :]
-    if "--help" in rest:
-        return
-    names: dict[str, Parameter] = {}
-    required = optional = 0
-    for parameter, info in _parameters(found.function):
-        if isinstance(info, ArgumentInfo):
-            many = "list" in str(parameter.annotation)
-            required += parameter.default is Parameter.empty
-            optional += 99 if many else parameter.default is not Parameter.empty
-        else:
-            for name in re.findall(r"`(-[^`]+)`", _names(parameter, info)):
-                names[name] = parameter
-    given = _positional(rest, names, found, line)
-    if not required <= given <= required + optional:
-        raise BadCommand(f"{line}: {given} arguments, not {required}")
+def _command(module: str, words: list[str]) -> tuple[Any, list[str]]:
+    """The command that some words begin with, and the other words."""
+    command, rest = group(module), list(words)
+    while hasattr(command, "commands") and rest[0] != "--help":
+        if rest[0] not in command.commands:
+            raise BadCommand(f"{module} has no command {rest[0]}")
+        command = command.commands[rest.pop(0)]
+    return command, rest
 
 
-def _positional(words: list[str], names: dict[str, Parameter], command: Command, line: str) -> int:
-    """The number of arguments that are no options."""
-    count, position = 0, 0
-    while position < len(words):
-        word = words[position]
-        position += 1
-        if not word.startswith("-") or word == "-":
-            count += 1
-            continue
-        name = word.split("=")[0]
-        if name not in names:
-            if not command.extra:
-                raise BadCommand(f"{line}: there is no option {name}")
-            position += "=" not in word
-        elif names[name].annotation is not bool:
-            position += "=" not in word
-    return count
+def _check_ours(words: list[str]) -> None:
+    command, rest = _command("spacy_psa", words)
+    if "--help" not in rest:
+        try:
+            command.make_context(command.name, rest)
+        except Exception as error:
+            raise BadCommand(str(error) or repr(error)) from error
 
 
-def _command(words: list[str]) -> Command | None:
-    for command in commands():
-        parts = command.name.split()
-        if words[: len(parts)] == parts:
-            return command
-    return None
-
-
-def _check_project(words: list[str], line: str) -> None:
-    import srsly
-
+def _check_project(words: list[str]) -> None:
     project: dict[str, Any] = srsly.read_yaml(ROOT / "project.yml")
     if words[0] not in ("run", "assets"):
-        raise BadCommand(f"{line}: a project has no {words[0]}")
+        raise BadCommand(f"a project has no {words[0]}")
     if words[0] == "run":
         known = {*project["workflows"], *(command["name"] for command in project["commands"])}
         if words[1] not in known:
-            raise BadCommand(f"{line}: there is no workflow or command {words[1]}")
+            raise BadCommand(f"there is no workflow or command {words[1]}")
     for word in words:
-        name = word.partition(".")[2].partition("=")[0]
-        if word.startswith("--vars.") and name not in project["vars"]:
-            raise BadCommand(f"{line}: there is no variable {word}")
+        if word.startswith("--vars.") and re.split("[.=]", word)[1] not in project["vars"]:
+            raise BadCommand(f"there is no variable {word}")
 
 
-def _check_spacy(words: list[str], line: str) -> None:
-    known: dict[str, Callable[[list[str], str], None]] = {"train": _check_train}
-    import spacy.cli  # noqa: F401 - it adds the commands
-    from spacy.cli._util import app as spacy_app
-
-    command: Any = typer.main.get_command(spacy_app)
-    for depth, word in enumerate(words):
-        if not hasattr(command, "commands"):
-            break
-        if word not in command.commands:
-            raise BadCommand(f"{line}: spaCy has no command {' '.join(words[: depth + 1])}")
-        command = command.commands[word]
+def _check_spacy(words: list[str]) -> None:
+    command, rest = _command("spacy", words)
     options = {name for parameter in command.params for name in parameter.opts}
-    for word in words:
+    for word in rest:
         if word.startswith("--") and "." not in word and word.split("=")[0] not in options:
-            raise BadCommand(f"{line}: {words[0]} has no option {word}")
-    if words[0] in known:
-        known[words[0]](words[1:], line)
+            raise BadCommand(f"{words[0]} has no option {word}")
+    if words[0] == "train":
+        _check_overrides(rest)
 
 
-def _check_train(words: list[str], line: str) -> None:
+def _check_overrides(words: list[str]) -> None:
     from spacy.cli._util import parse_config_overrides
     from spacy.util import dot_to_object, load_config
 
@@ -231,4 +188,4 @@ def _check_train(words: list[str], line: str) -> None:
         try:
             dot_to_object(config, name)
         except KeyError as error:
-            raise BadCommand(f"{line}: the config has no setting {name}") from error
+            raise BadCommand(f"the config has no setting {name}") from error
