@@ -14,12 +14,7 @@ COLDEST, HOTTEST = 0.01, 100.0
 
 
 class Coverage(NamedTuple):
-    """The promise of the prediction sets of a component.
-
-    Examples:
-        >>> Coverage(0.9, 0.02, 215).least
-        0.02
-    """
+    """The promise of the prediction sets of a component."""
 
     level: float
     """The promised probability that the truth is in the set, from 0 to 1."""

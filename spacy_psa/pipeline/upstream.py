@@ -29,15 +29,6 @@ def with_upstream(
         name: the name of the component.
         examples: the examples; they stay as they are.
         without: names of components that are left out.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> _ = nlp.add_pipe("sentencizer"), nlp.add_pipe("crf_ner")
-        >>> doc = nlp.make_doc("Go. Stop.")
-        >>> (example,) = with_upstream(nlp, "crf_ner", [Example(doc, doc)])
-        >>> len(list(example.predicted.sents)), doc.has_annotation("SENT_START")
-        (2, False)
     """
     examples = list(examples)
     before = nlp.pipe_names[: nlp.pipe_names.index(name)]
@@ -54,13 +45,6 @@ def annotation_read(model: Model) -> list[str]:
 
     Args:
         model: the model of a component.
-
-    Examples:
-        >>> from spacy_psa.architectures.embed_attributes import tag_embed
-        >>> annotation_read(tag_embed(attribute="POS"))
-        ['POS']
-        >>> annotation_read(tag_embed(attribute="NORM"))
-        []
     """
     read: set[str] = set()
     for node in model.walk():

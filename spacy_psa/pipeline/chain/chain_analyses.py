@@ -161,12 +161,6 @@ def best_tags(chain: LinearChain, k: int) -> list[TagSequences]:
 
     Raises:
         ValueError: if a sentence has no tag sequence.
-
-    Examples:
-        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 2), torch.tensor([2]))
-        >>> (ranked,) = best_tags(chain, k=10)
-        >>> [tags.tolist() for _, tags in ranked]
-        [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
     # Time and memory grow with k, so ask for no more sequences than there are.
     possible = torch.where(chain.potentials > -torch.inf, 0.0, -torch.inf)

@@ -63,15 +63,6 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
 
     Returns:
         The spans of each sentence in order, as (start, end, index of the label).
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
-        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
-        >>> emissions = torch.tensor([[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]])
-        >>> chain = LinearChain.from_emissions(emissions.double(), torch.tensor([2]))
-        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> best_expected_f1(chain, scheme)
-        [[(0, 1, 0)]]
     """
     best, log_prob = _most_probable(chain, scheme)
     count = sum(map(len, best))
@@ -129,15 +120,6 @@ class NumberOfSpans:
 
     Args:
         counts: its generating functions.
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
-        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
-        >>> emissions = torch.tensor([[[0.0, 20.0, 0.0], [30.0, 0.0, 0.0]]])
-        >>> chain = LinearChain.from_emissions(emissions, torch.tensor([2]))
-        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> NumberOfSpans(SpanCounts.of(chain, scheme)).bounds(0.5)
-        (0, 2)
     """
 
     def __init__(self, counts: SpanCounts):

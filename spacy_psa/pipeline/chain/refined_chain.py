@@ -22,18 +22,6 @@ class RefinedChain(LinearChain):
         base: (B, K') int64, the tag of the component that each tag stands for.
         count: K, the number of tags of the component.
         own: for each sentence, the name in `scheme` of spans with a (start, label).
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")
-        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
-        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
-        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> refined = without_spans(chain, scheme, [[(0, 2, "PER")]])
-        >>> refined.fold(refined.marginals)[0]  # of the tags O, B and I
-        tensor([[0.5000, 0.5000, 0.0000],
-                [0.5000, 0.5000, 0.0000]])
-        >>> refined.label(0, refined.name(0, 0, "PER"))
-        'PER'
     """
 
     def __init__(
@@ -94,16 +82,6 @@ def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) ->
 
     Raises:
         ValueError: if a span is not within its sentence.
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")
-        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
-        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
-        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> chain.log_partition.exp()  # the analyses of two tokens
-        tensor([5.])
-        >>> without_spans(chain, scheme, [[(0, 2, "PER")]]).log_partition.exp()
-        tensor([4.])
     """
     batch, longest, k, _ = chain.potentials.shape
     for row, length in enumerate(chain.lengths.tolist()):

@@ -37,17 +37,6 @@ class SpanCounts(ABC):
     Args:
         chain: the distribution over legal tag sequences of the doc's B sentences.
         scheme: the meaning of the tags.
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
-        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
-        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
-        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> counts = SpanCounts.of(chain, scheme)  # five analyses, with 0, 1, 1, 1 and 2 spans
-        >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 3 / 2 + 1 / 4) / 5
-        array([0.55])
-        >>> counts.given(numpy.array([[0, 0, 1, 0]]), numpy.array([0.5]))  # (1 / 2 + 1 / 4) / 2
-        array([[0.375]])
     """
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
@@ -130,16 +119,6 @@ class PairSpanCounts(SpanCounts):
     Args:
         chain: the distribution, over the tags of the scheme.
         scheme: the meaning of the tags.
-
-    Examples:
-        >>> from spacy_psa.structs.pair_chain import TagPairs
-        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
-        >>> pairs = TagPairs(scheme.legal().transitions)
-        >>> chain = PairChain(torch.zeros(1, len(pairs)), torch.tensor([1]), pairs)
-        >>> chain = chain.constrain(start=torch.from_numpy(scheme.legal().start))
-        >>> counts = PairSpanCounts(chain, scheme)  # O and B-PER
-        >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 1 / 2) / 2
-        array([0.75])
     """
 
     def __init__(self, chain: PairChain, scheme: SpanScheme):
@@ -186,14 +165,6 @@ class DenseSpanCounts(SpanCounts):
     Args:
         chain: the distribution, over the tags of the scheme.
         scheme: the meaning of the tags.
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
-        >>> chain = LinearChain.from_emissions(torch.zeros(1, 1, 3), torch.tensor([1]))
-        >>> chain = chain.constrain(start=torch.from_numpy(scheme.legal().start))
-        >>> counts = DenseSpanCounts(chain, scheme)  # O and B-PER
-        >>> numpy.exp(counts.log_means(numpy.log([0.5]))).round(6)  # (1 + 1 / 2) / 2
-        array([0.75])
     """
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):

@@ -35,18 +35,6 @@ class SpanPosteriors:
 
     Raises:
         ValueError: if a sentence has no analysis.
-
-    Examples:
-        >>> scheme = SpanScheme(["PER"], "BIO")
-        >>> transitions, start, end = map(torch.from_numpy, scheme.legal())
-        >>> chain = LinearChain.from_emissions(torch.zeros(1, 2, 3), torch.tensor([2]))
-        >>> chain = chain.constrain(transitions=transitions, start=start, end=end)
-        >>> posteriors = SpanPosteriors(chain, scheme)
-        >>> posteriors.of(0, 0, 2, 0).round(6).item()  # one of five analyses
-        0.2
-        >>> spans, probabilities = posteriors.above(0.3)
-        >>> spans.tolist(), probabilities.round(6).tolist()
-        ([[0, 0, 1, 0], [0, 1, 2, 0]], [0.4, 0.4])
     """
 
     def __init__(self, chain: LinearChain, scheme: SpanScheme):
@@ -184,10 +172,6 @@ def posteriors_of(
     Returns:
         The probability of each span; 0 if it crosses the bounds of a sentence, or has no such
         label.
-
-    Examples:
-        >>> posteriors_of([(0, 2, lambda *span: 0.5)], [(0, 2, "PER"), (1, 3, "PER")], ["PER"])
-        [0.5, 0.0]
     """
     starts = [start for start, _, _ in sentences]
     spans_found = []

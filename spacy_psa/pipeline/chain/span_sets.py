@@ -21,10 +21,6 @@ def most_apart(starts: Integers, ends: Integers) -> int:
     Args:
         starts: (S,) the first token of each span.
         ends: (S,) the token after its last one.
-
-    Examples:
-        >>> most_apart(numpy.array([0, 0, 2]), numpy.array([3, 1, 4]))
-        2
     """
     count, after = 0, 0
     for i in numpy.argsort(ends, kind="stable"):

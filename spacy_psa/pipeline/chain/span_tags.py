@@ -16,12 +16,7 @@ MISSING = -1
 
 
 class LegalTransitions(NamedTuple):
-    """The transitions, first tags and last tags that are legal, over K tags.
-
-    Examples:
-        >>> SpanScheme(["PER"], "BIO").legal().start  # O, B-PER and I-PER
-        array([ True,  True, False])
-    """
+    """The transitions, first tags and last tags that are legal, over K tags."""
 
     transitions: NDArray[numpy.bool_]
     """(K, K) bool, from the tag of the row to the tag of the column."""
@@ -138,11 +133,6 @@ class SpanScheme:
 
         Returns:
             The spans of each sentence.
-
-        Examples:
-            >>> scheme = SpanScheme(["PER"], "BIO")  # the tags O, B-PER and I-PER
-            >>> scheme.decode_batch([torch.tensor([0, 1, 2]), torch.tensor([1])])
-            [[(1, 3, 'PER')], [(0, 1, 'PER')]]
         """
         spans_of: list[Spans] = [[] for _ in sequences]
         if not spans_of:

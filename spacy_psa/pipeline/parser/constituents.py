@@ -45,12 +45,7 @@ Node = tuple[int, int, str]
 
 
 class Sentence(NamedTuple):
-    """A sentence of a doc.
-
-    Examples:
-        >>> len(Sentence(start=0, end=4, words=numpy.array([0, 2, 3])).words)
-        3
-    """
+    """A sentence of a doc."""
 
     start: int
     """The first token."""
@@ -66,12 +61,6 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
     Args:
         doc: the doc.
         bounds: the `sentence_bounds` of the doc, if they are known.
-
-    Examples:
-        >>> import spacy
-        >>> (sentence,) = word_sentences(spacy.blank("en")("Ada  met Bob"))
-        >>> sentence.words  # token 1 is white space
-        array([0, 2, 3])
     """
     words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
     bounds = sentence_bounds(doc) if bounds is None else bounds
@@ -119,12 +108,7 @@ def gold_trees(reference: Doc, predicted: Doc, key: str = KEY) -> list[list[Node
 
 
 def single_labels(labels: Iterable[str]) -> set[str]:
-    """Collect the labels of constituents that the chains of a chart are made of.
-
-    Examples:
-        >>> sorted(single_labels(["TOP", "S VP", "VP"]))
-        ['S', 'TOP', 'VP']
-    """
+    """Collect the labels of constituents that the chains of a chart are made of."""
     return {label for chain in labels for label in chain.split(JOIN)}
 
 
@@ -138,12 +122,6 @@ def token_nodes(node: Node, words: NDArray[numpy.int64]) -> list[Node]:
     Returns:
         The members of the chain, the outermost first; none for a sentence that is not a
         constituent.
-
-    Examples:
-        >>> token_nodes((0, 2, "S VP"), numpy.array([0, 2]))
-        [(0, 3, 'S'), (0, 3, 'VP')]
-        >>> token_nodes((0, 2, "TOP"), numpy.array([0, 2]))
-        []
     """
     start, end, chain = node
     if chain == FLAT and (start, end) == (0, len(words)):
@@ -183,13 +161,7 @@ def named(doc: Doc) -> str:
 
 
 def letters_before(doc: Doc) -> NDArray[numpy.int64]:
-    """Count the characters that are not white space, before each token and in all: (n + 1,) int64.
-
-    Examples:
-        >>> import spacy
-        >>> letters_before(spacy.blank("en")("Ada met"))
-        array([0, 3, 6])
-    """
+    """Count the characters that are not white space before each token, and in all: (n + 1,)."""
     words, _ = words_and_spaces(doc)
     return numpy.cumsum([0, *(len("".join(word.split())) for word in words)])
 

@@ -59,11 +59,6 @@ def register_extensions() -> None:
     the functions of this module with these names. If benepar has registered its attributes before,
     they answer for the docs that have no constituents of ours. Any other attribute with one of
     these names stays, with a warning.
-
-    Examples:
-        >>> register_extensions()
-        >>> Span.has_extension("labels"), Doc.has_extension("parse_trees")
-        (True, True)
     """
     for getter in GETTERS:
         _register(Span, getter.__name__, getter)
@@ -76,13 +71,6 @@ def remove_extensions() -> None:
 
     benepar cannot be imported while there are attributes of its names. So call this function,
     import benepar, and call `register_extensions` again.
-
-    Examples:
-        >>> register_extensions()
-        >>> remove_extensions()
-        >>> Span.has_extension("labels")
-        False
-        >>> register_extensions()
     """
     for kind in (Span, Token):
         for getter in GETTERS:

@@ -25,12 +25,7 @@ Numbers = NDArray[numpy.int64]
 
 
 class Gold(NamedTuple):
-    """The trees and tags of the sentences of a batch's predicted docs.
-
-    Examples:
-        >>> Gold(sentences=[], trees=[], sizes=[], tags=[]).trees
-        []
-    """
+    """The trees and tags of the sentences of a batch's predicted docs."""
 
     sentences: list[Sentence]
     """The sentences of the predicted docs."""

@@ -406,21 +406,6 @@ class ConstituencyParser(StructuredPipe):
         Raises:
             InputError: if the words are not a list of words or pairs, if there are none, or if the
                 parser listens to another component, whose vectors this method does not have.
-
-        Examples:
-            >>> import spacy
-            >>> from spacy.tokens import Span
-            >>> from spacy.training import Example
-            >>> nlp = spacy.blank("en")
-            >>> parser = nlp.add_pipe(
-            ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
-            ... )
-            >>> reference = nlp.make_doc("Ada left")
-            >>> reference.spans["constituents"] = [Span(reference, 0, 2, "S")]
-            >>> _ = nlp.initialize(lambda: [Example(nlp.make_doc("Ada left"), reference)])
-            >>> tree = parser.parse([("Ada", "NNP"), ("left", "VBD")])
-            >>> tree.pos()
-            [('Ada', 'NNP'), ('left', 'VBD')]
         """
         if listeners(self.model):
             raise InputError(

@@ -18,31 +18,11 @@ from spacy_psa.pipeline.written import bare, follow_tokens, has_moved, is_moved,
 
 
 class NonConstituentException(ValueError):
-    """Raised for a span that is not a constituent of its sentence's tree.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [Span(doc, 0, 3, "S")]
-        >>> try:
-        ...     SentenceTree.around(doc[1:3]).check_node(doc[1:3])
-        ... except NonConstituentException as error:
-        ...     print(error)
-        'met Bob' (tokens 1 to 3) is not a constituent of its tree
-    """
+    """Raised for a span that is not a constituent of its sentence's tree."""
 
 
 class SentenceTree(NamedTuple):
-    """The constituents of one sentence, which are nested and within it.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["constituents"] = [Span(doc, 0, 3, "S"), Span(doc, 1, 3, "VP")]
-        >>> tree = SentenceTree.around(doc[1:2])
-        >>> tree.spans, list(tree.right_below(tree.sentence))
-        ([Ada met Bob, met Bob], [Ada, met Bob])
-    """
+    """The constituents of one sentence, which are nested and within it."""
 
     sentence: Span
     """The sentence without the white space at its ends."""

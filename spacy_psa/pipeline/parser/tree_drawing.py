@@ -15,12 +15,7 @@ NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Drawing(NamedTuple):
-    """A drawing in SVG; its width and height are in pixels.
-
-    Examples:
-        >>> Drawing(80, 40, "<svg></svg>").width
-        80
-    """
+    """A drawing in SVG; its width and height are in pixels."""
 
     width: int
     height: int
@@ -28,14 +23,7 @@ class Drawing(NamedTuple):
 
 
 class Trees(list["Tree"]):
-    """A list of nltk trees that a notebook shows as a drawing.
-
-    Examples:
-        >>> from nltk import Tree
-        >>> trees = Trees([Tree.fromstring("(S (UH Yes))")])
-        >>> trees._repr_svg_().startswith("<svg")
-        True
-    """
+    """A list of nltk trees that a notebook shows as a drawing."""
 
     def _repr_svg_(self) -> str | None:
         if not can_draw() or not self:
@@ -56,12 +44,6 @@ def draw(trees: "Iterable[Tree | str]") -> list[Drawing]:
 
     Raises:
         RecursionError: if a tree is too deep.
-
-    Examples:
-        >>> from nltk import Tree
-        >>> (drawing,) = draw([Tree.fromstring("(S (UH Yes))")])
-        >>> drawing.height > 0
-        True
     """
     from svgling import draw_tree
 
