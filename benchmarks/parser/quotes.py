@@ -36,7 +36,7 @@ def scores(model: str, test: Path) -> dict[str, float]:
     parser: Any = nlp.get_pipe("parser")
     docs = [doc for doc in read_docbin(test, nlp.vocab) if quoted(doc)]
     found = {}
-    for name, (marks, parser.quotes) in WAYS.items():
+    for name, (marks, parser._quotes) in WAYS.items():
         gold = list(as_text(docs, marks, spaces=False))
         bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold]
         examples = [Example(doc, ref) for doc, ref in zip(nlp.pipe(bare), gold, strict=True)]

@@ -105,7 +105,7 @@ def measure(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Any], dict[st
     parser: Any = nlp.get_pipe("parser")
     rows: dict[str, Any] = {}
     counts: dict[str, Any] = {}
-    for name, (marks, parser.quotes) in WAYS.items():
+    for name, (marks, parser._quotes) in WAYS.items():
         gold = texts(docs, marks)
         known = list(nlp.pipe(gold_tokens(nlp, gold)))
         own = list(nlp.pipe(own_tokens(nlp, gold)))

@@ -57,7 +57,7 @@ def _check(nlp: Language) -> None:
     resolved = registry.resolve({"corpus": section})
     examples: Iterable[Example] = list(resolved["corpus"](nlp))
     for pipe in labelers:
-        unseen = sorted(set(pipe.find_labels(examples)) - set(pipe.labels))
+        unseen = sorted(set(pipe._find_labels(examples)) - set(pipe.labels))
         if unseen:
             raise InputError(
                 f"{path or name}: the training data lacks {len(unseen)} label(s) that "

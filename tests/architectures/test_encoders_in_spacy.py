@@ -219,7 +219,7 @@ def test_sentence_boundaries_bound_the_crf_and_not_the_shared_encoder():
         [nlp.get_pipe("tok2vec")(nlp.get_pipe("sentencizer")(nlp.make_doc(text)))]
     )
     assert chain.lengths.tolist() == [len(sentence) for sentence in doc.sents]
-    closes = ner.legal().end
+    closes = ner.scheme.legal().end
     for sentence, row in zip(doc.sents, chain.argmax, strict=True):
         assert closes[row[len(sentence) - 1]]
 

@@ -18,7 +18,7 @@ def test_the_scores_are_those_of_the_decoders(tmp_path):
     ner, temperature = nlp.get_pipe("ner"), found.pop("temperature")
     assert list(found) == list(WAYS) and temperature != ner.temperature == 1.0
     for name, scores in found.items():
-        ner.decoding = WAYS[name]
+        ner.decode = WAYS[name]
         ner.temperature = temperature if name == "calibrated" else 1.0
         for part in PARTS:
             assert scores[part] == pytest.approx(nlp.evaluate(cut[part])["ents_f"])

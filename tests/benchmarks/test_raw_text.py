@@ -60,7 +60,7 @@ def test_a_parser_that_is_right_loses_only_what_tokens_cannot_reach(docs):
     }
 
     class Knowing:
-        quotes = "as_they_are"
+        _quotes = "as_they_are"
 
         def __call__(self, doc):
             place = {border: i for i, border in enumerate(borders(doc))}

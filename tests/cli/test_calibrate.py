@@ -106,10 +106,10 @@ def test_the_decoder_is_stored_with_the_temperature(model, dev, tmp_path):
     for path, when in ((model, "before"), (new, "after")):
         nlp = spacy.load(path)
         ner, scores = nlp.get_pipe("ner"), nlp.evaluate(read_examples(nlp, dev))
-        assert (ner.decoding, ner.confidence) == (found["decode"][when], False)
+        assert (ner.decode, ner.confidence) == (found["decode"][when], False)
         assert found["data"]["dev"][when]["f1"] == pytest.approx(scores["ents_f"])
     assert run(new, dev).exit_code == 0  # without the option, the decoder stays
-    assert spacy.load(new).get_pipe("ner").decoding == "mbr"
+    assert spacy.load(new).get_pipe("ner").decode == "mbr"
 
 
 def test_the_diagram_is_an_image(model, dev, tmp_path):

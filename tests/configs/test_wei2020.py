@@ -165,7 +165,7 @@ def test_a_tagger_and_a_chunker_are_built_and_trained(task):
     assert [layer.inner.in_features for layer in layers] == [300, 600]
     assert sorted(lstm.hidden_size for lstm in modules_of(pipe.model, nn.LSTM)) == [100, 300]
     head = module_of(pipe.model.get_ref("head"))
-    assert head.pair.weight.shape == (int(pipe.legal()[0].sum()), 600)
+    assert head.pair.weight.shape == (int(pipe.scheme.legal()[0].sum()), 600)
     assert len(pipe.tags) == {"tagger": 3, "chunker": 4 * 3 + 1}[task]
     losses = [nlp.update(examples, sgd=optimizer)[task] for _ in range(8)]
     assert min(losses[-3:]) < losses[0]

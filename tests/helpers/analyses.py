@@ -90,7 +90,7 @@ def enumerate_doc(pipe: Any, doc: Any) -> Truth:
     if scores.shape[1] == k:
         scores = numpy.repeat(scores[:, None], k, 1)
     elif scores.shape[1] < k * k:  # of the legal pairs alone, by tag
-        legal = pipe.legal()[0]
+        legal = pipe.scheme.legal()[0]
         every = numpy.full((len(scores), k, k), -numpy.inf)
         every.transpose(0, 2, 1)[:, legal.T] = scores
         firsts = numpy.searchsorted(numpy.nonzero(legal.T)[0], numpy.arange(k))

@@ -136,7 +136,7 @@ def train(nlp: Any, steps: int = 40, optimizer: Any = None, examples: Any = None
 def summed_loss(nlp: Any, examples: list[Any]) -> tuple[float, list[Any]]:
     """The summed loss of the recognizer, and its gradient."""
     ner = nlp.get_pipe("ner")
-    ner.reduction = "sum"
+    ner._reduction = "sum"
     scores = ner.model.predict([eg.predicted for eg in examples])
     loss, gradients = ner.get_loss(examples, scores)
     return loss, gradients

@@ -168,7 +168,7 @@ def test_missing_annotation_is_summed_out():
     ner = nlp.get_pipe("ner")
     k, n = len(ner.tags), 4
     potentials = numpy.random.default_rng(3).normal(size=(n, k * k))
-    transitions, start, end = ner.legal()
+    transitions, start, end = ner.scheme.legal()
     legal = [
         tags
         for tags in itertools.product(range(k), repeat=n)

@@ -78,7 +78,8 @@ def counts_by_length(
 def _key(pipe: Any, scorer: partial) -> str:
     """Find the span group that a scorer reads."""
     given = scorer.keywords["spans_key"]
-    key: str = pipe.spans_key if given is None else given
+    store = getattr(pipe, "store", pipe)  # a parser is its own
+    key: str = store.spans_key if given is None else given
     return key
 
 

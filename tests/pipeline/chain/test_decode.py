@@ -50,6 +50,11 @@ def agreeing(truth: Truth, require=(), forbid=(), allow=None) -> Truth | None:
     return truth.where(keep) if truth.share(keep) > 0 else None
 
 
+def given_evidence(pipe, doc, **evidence):
+    (analyses,) = pipe.analyses([doc])
+    return analyses.given(**evidence)
+
+
 def triples(spans):
     return tuple((span.start, span.end, span.label_) for span in spans)
 
@@ -68,19 +73,20 @@ def test_analyses_under_evidence_are_those_of_enumeration(trained, require, forb
     expected = agreeing(truth, require, forbid, allow)
     if expected is None:
         with pytest.raises(InputError, match="ner: "):
-            ner.decode(doc, require=require, forbid=forbid, allow=allow)
+            given_evidence(ner, doc, require=require, forbid=forbid, allow=allow)
         return
-    decoding = ner.decode(doc, require=require, forbid=forbid, allow=allow, k=6)
+    analyses = given_evidence(ner, doc, require=require, forbid=forbid, allow=allow)
+    ranked = analyses.kbest(6)
     order = numpy.argsort(-expected.probabilities, kind="stable")[:6]
-    got = [math.exp(log_prob) for log_prob, _ in decoding.analyses]
+    got = [math.exp(log_prob) for log_prob, _ in ranked]
     numpy.testing.assert_allclose(got, expected.probabilities[order], rtol=1e-5)
-    for log_prob, spans in decoding.analyses:
+    for log_prob, spans in ranked:
         probability = expected.share(lambda analysis, spans=spans: analysis == triples(spans))
         assert probability == pytest.approx(math.exp(log_prob), rel=1e-5)
-    assert len({triples(spans) for _, spans in decoding.analyses}) == len(got)
-    assert decoding.probability == got[0]
+    assert len({triples(spans) for _, spans in ranked}) == len(got)
+    assert triples(analyses.best) == triples(ranked[0][1])
     share = truth.share(lambda analysis: analysis in set(expected.values))
-    assert decoding.log_evidence == pytest.approx(math.log(share), abs=1e-5)
+    assert analyses.log_evidence == pytest.approx(math.log(share), abs=1e-5)
 
 
 @settings(max_examples=20)
@@ -89,7 +95,7 @@ def test_all_answers_take_account_of_forbidden_spans(trained, forbid):
     nlp, doc, truth = trained
     ner = nlp.get_pipe("ner")
     expected = agreeing(truth, forbid=forbid)
-    analyses = ner.analyses(doc).given(forbid=forbid)
+    analyses = given_evidence(ner, doc, forbid=forbid)
     spans = [span for span in SPANS if span[2]]
     values = analyses.posterior(spans)
     numpy.testing.assert_allclose(values, [expected.of(span) for span in spans], atol=1e-6)
@@ -114,7 +120,7 @@ def test_spans_begin_and_end_with_words(scheme, head):
     assert any((span.start, span.end) == (1, 4) for _, spans in rows for span in spans)
     assert ner.posterior([Span(doc, 0, 2, "PER")]).tolist() == [0.0]
     with pytest.raises(InputError, match="begins or ends with white space"):
-        ner.decode(doc, require=[(0, 2, "PER")])
+        given_evidence(ner, doc, require=[(0, 2, "PER")])
 
 
 def test_a_span_on_the_doc_keeps_its_white_space():
@@ -190,7 +196,7 @@ def test_only_the_sentences_that_the_evidence_is_about_are_computed_anew(trained
     nlp, _, truth = trained
     ner = nlp.get_pipe("ner")
     doc = Doc(nlp.vocab, words=WORDS * 3, sent_starts=[1, 0, 0, 0] * 3)
-    analyses = ner.analyses(doc)
+    (analyses,) = ner.analyses([doc])
     more = analyses.given(forbid=[(4, 6, "PER")], allow={5: "O"})
     same = [one is other for one, other in zip(analyses.sentences, more.sentences)]
     assert same == [True, False, True]
@@ -201,16 +207,17 @@ def test_only_the_sentences_that_the_evidence_is_about_are_computed_anew(trained
     assert analyses.log_evidence == 0.0
 
 
-def test_the_evidence_on_a_doc_counts_beside_what_decode_is_given(trained):
+def test_the_evidence_on_a_doc_counts_beside_what_is_asked(trained):
     nlp, _, truth = trained
     ner = nlp.get_pipe("ner")
     doc = Doc(nlp.vocab, words=WORDS)
     doc.set_ents([Span(doc, 0, 1, "ORG")], blocked=[doc[1:2]], default="missing")
     expected = agreeing(truth, [(0, 1, "ORG")], [(2, 4, "PER")], {1: "O"})
-    assert triples(ner.decode(doc, forbid=[Span(doc, 2, 4, "PER")]).best) == expected.best
-    for span, why in (((0, 2, "PER"), "overlap"), ((1, 3, "PER"), "token 1 is blocked")):
+    more = given_evidence(ner, doc, forbid=[Span(doc, 2, 4, "PER")])
+    assert triples(more.best) == expected.best
+    for span, why in (((0, 2, "PER"), "overlap"), ((1, 3, "PER"), "token 1 may not have this")):
         with pytest.raises(InputError, match=why):
-            ner.decode(doc, require=[span])
+            given_evidence(ner, doc, require=[span])
 
 
 @pytest.mark.parametrize(
@@ -230,21 +237,20 @@ def test_the_evidence_on_a_doc_counts_beside_what_decode_is_given(trained):
         ({"allow": {0: []}}, "token 0 'Ada' has neither a label nor 'O' allowed"),
         (
             {"allow": {0: LABELS}, "forbid": [(0, e) for e in (1, 2, 3, 4)]},
-            "no legal analysis of the sentence 'Ada met Evans Bath'",
+            "no analysis of the sentence 'Ada met Evans Bath' agrees",
         ),
-        ({"require": [(0, 1, "ART")]}, "'Ada' is given the label 'ART', which is not among"),
+        ({"require": [(0, 1, "ART")]}, "'Ada' has the label 'ART', which is not among"),
         ({"forbid": [(0, 1, "ART")]}, "label 'ART'"),
-        ({"allow": {2: "ART"}}, "token 2 'Evans' is given the label 'ART'"),
+        ({"allow": {2: "ART"}}, "token 2 'Evans' has the label 'ART'"),
         ({"allow": {4: "O"}}, "token 4 is not in the doc of 4 tokens"),
-        ({"require": [(2, 2, "PER")]}, r"\(2, 2\) is no span of a doc of 4 tokens"),
-        ({"forbid": [(0, 9, "PER")]}, "is no span"),
-        ({"k": 0}, "k is 0"),
+        ({"require": [(2, 2, "PER")]}, r"\(2, 2\) is not a span of a doc of 4 tokens"),
+        ({"forbid": [(0, 9, "PER")]}, "is not a span"),
     ],
 )
 def test_a_contradiction_is_named(trained, evidence, why):
     nlp, doc, _ = trained
     with pytest.raises(InputError, match=why):
-        nlp.get_pipe("ner").decode(doc, **evidence)
+        given_evidence(nlp.get_pipe("ner"), doc, **evidence)
 
 
 def test_a_required_span_across_sentences_is_named_and_a_forbidden_one_is_no_news(trained):
@@ -252,21 +258,24 @@ def test_a_required_span_across_sentences_is_named_and_a_forbidden_one_is_no_new
     ner = nlp.get_pipe("ner")
     doc = Doc(nlp.vocab, words=WORDS, sent_starts=[1, 0, 1, 0])
     with pytest.raises(InputError, match="a sentence ends inside"):
-        ner.decode(doc, require=[(1, 3, "PER")])
-    assert ner.decode(doc, forbid=[(1, 3, "PER")]).log_evidence == 0.0
+        given_evidence(ner, doc, require=[(1, 3, "PER")])
+    assert given_evidence(ner, doc, forbid=[(1, 3, "PER")]).log_evidence == 0.0
     other = Doc(nlp.vocab, words=WORDS)
     with pytest.raises(InputError, match="of another doc"):
-        ner.decode(doc, require=[Span(other, 0, 1, "PER")])
+        given_evidence(ner, doc, require=[Span(other, 0, 1, "PER")])
 
 
 @pytest.mark.parametrize(
     ("ask", "why"),
     [
         (lambda ner, doc: ner.kbest(doc, 1.5), "k is 1.5: it must be a whole number"),
-        (lambda ner, doc: ner.decode(doc, k=True), "k is True: it must be a whole number"),
-        (lambda ner, doc: ner.decode(doc, require=(0, 1, "PER")), "0 is no span: give a list"),
-        (lambda ner, doc: ner.decode(doc, forbid=["PER"]), "'PER' is no span: give a list"),
-        (lambda ner, doc: ner.posterior([(0, 1, "PER")]), r"take analyses\(doc\).posterior"),
+        (lambda ner, doc: ner.kbest(doc, True), "k is True: it must be a whole number"),
+        (lambda ner, doc: ner.kbest(doc, 0), "k is 0"),
+        (lambda ner, doc: ner.analyses([doc])[0].sample(0), "n is 0"),
+        (lambda ner, doc: given_evidence(ner, doc, require=(0, 1, "PER")), "0 is not a span: give"),
+        (lambda ner, doc: given_evidence(ner, doc, forbid=["PER"]), "'PER' is not a span: give"),
+        (lambda ner, doc: ner.analyses([doc])[0].posterior([(0, 1)]), "'Ada' has the label ''"),
+        (lambda ner, doc: ner.posterior([(0, 1, "PER")]), r"use analyses\(\[doc\]\)\[0"),
         (lambda ner, doc: ner.kbest("Ada", 1), "'Ada' is not a Doc: use nlp.make_doc"),
     ],
 )
@@ -278,8 +287,8 @@ def test_what_is_asked_wrongly_is_one_error(trained, ask, why):
 
 def test_a_doc_without_tokens_has_one_analysis(trained):
     nlp, *_ = trained
-    decoding = nlp.get_pipe("ner").decode(Doc(nlp.vocab), k=3)
-    assert decoding.analyses == [(0.0, [])]
+    (analyses,) = nlp.get_pipe("ner").analyses([Doc(nlp.vocab)])
+    assert analyses.kbest(3) == [(0.0, [])] and analyses.sample(2) == [[], []]
 
 
 def test_tags_under_evidence_are_those_of_enumeration():
@@ -294,27 +303,28 @@ def test_tags_under_evidence_are_those_of_enumeration():
     rows = tagger.kbest(doc, 81)
     truth = {tuple(found): math.exp(log_prob) for log_prob, found in rows}
     assert set(truth) == set(itertools.product(tags, repeat=4))
-    allow, forbid = {0: ["A", "B"], doc[2]: "C"}, {0: "A", 1: ["B", "C"]}
+    allow, forbid = {0: ["A", "B"], doc[2]: "C"}, [(0, 1, "A"), (1, 2, "B"), (1, 2, "C")]
     kept = {key: p for key, p in truth.items() if key[0] == "B" and key[1:3] == ("A", "C")}
-    decoding = tagger.decode(doc, allow=allow, forbid=forbid, k=9)
-    assert [tuple(found) for _, found in decoding.analyses] == sorted(kept, key=lambda x: -kept[x])
+    analyses = given_evidence(tagger, doc, allow=allow, forbid=forbid)
+    ranked = analyses.kbest(9)
+    assert [tuple(found) for _, found in ranked] == sorted(kept, key=lambda x: -kept[x])
     total = sum(kept.values())
-    assert decoding.probability == pytest.approx(max(kept.values()) / total)
-    assert math.exp(decoding.log_evidence) == pytest.approx(total)
+    assert math.exp(ranked[0][0]) == pytest.approx(max(kept.values()) / total)
+    assert math.exp(analyses.log_evidence) == pytest.approx(total)
     doc.spans["yes"] = [Span(doc, 2, 3, "C")]
     doc.spans["no"] = [Span(doc, 0, 1, "A"), Span(doc, 0, 2, "C"), Span(doc, 1, 2, "B")]
-    assert [token.tag_ for token in tagger(doc)] == decoding.best
+    assert [token.tag_ for token in tagger(doc)] == analyses.best
     other = Doc(nlp.vocab, words=WORDS)
     other.spans["yes"] = [Span(other, 1, 3, "C"), Span(other, 2, 4, "B")]
-    with pytest.raises(InputError, match=r"token 2 .* is required to have the tags 'C' and 'B'"):
+    with pytest.raises(InputError, match=r"'met Evans' \(C\) and 'Evans Bath' .* are both"):
         tagger(other)
     with pytest.raises(InputError, match="no tag is left for token 1 'met'"):
-        tagger.decode(doc, forbid={1: tags})
+        given_evidence(tagger, doc, forbid=[(1, 2)])
     with pytest.raises(InputError, match="label 'D'"):
-        tagger.decode(doc, allow={1: "D"})
+        given_evidence(tagger, doc, allow={1: "D"})
 
 
 def test_a_name_assigned_to_decode_sets_the_way_to_choose_spans():
     ner = make_nlp(small_model()).get_pipe("ner")
-    ner.decoding = "mbr"
-    assert (ner.decoding, type(ner.decoder).__name__) == ("mbr", "ExpectedF1Decoder")
+    ner.decode = "mbr"
+    assert (ner.decode, type(ner._decoder).__name__) == ("mbr", "ExpectedF1Decoder")

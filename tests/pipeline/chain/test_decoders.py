@@ -7,13 +7,11 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_psa.errors import InputError, SettingError
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import (
     ExpectedF1Decoder,
-    SpanPrediction,
     ThresholdDecoder,
     ViterbiDecoder,
-    joined,
     make_decoder,
 )
 from spacy_psa.pipeline.chain.expected_f1 import best_expected_f1
@@ -47,31 +45,11 @@ def test_decoder_is_found_by_its_name(name):
     assert getattr(decoder, "threshold", 0.25) == 0.25
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
-def test_threshold_that_is_no_probability_is_an_error(threshold):
-    with pytest.raises(SettingError, match="threshold is"):
-        make_decoder("threshold", threshold, scores=True, entropy=False)
-
-
-def test_unknown_decoder_is_an_error_that_names_the_choices():
-    with pytest.raises(SettingError, match=r"decode is 'beam'.*viterbi.*mbr.*threshold"):
-        make_decoder("beam", 0.5, scores=True, entropy=False)
-
-
 @pytest.mark.parametrize(("setting", "value"), [("threshold", 1.5), ("decode", "beam")])
 def test_component_names_itself_in_an_error_about_its_decoder(setting, value):
     ner = make_nlp().get_pipe("ner")
     with pytest.raises(InputError, match=f"^x: {setting} is {value!r}"):
-        type(ner)(ner.vocab, ner.model, "x", **{setting: value})
-
-
-@pytest.mark.parametrize(("setting", "value"), [("threshold", 7), ("decode", "Threshold")])
-def test_a_decoder_that_is_set_later_is_checked_at_once(setting, value):
-    nlp = random_nlp()
-    before = [ent.label_ for ent in nlp("Ada met Bob .").ents]
-    with pytest.raises(InputError, match=f"^ner: {setting} is {value!r}"):
-        setattr(nlp.get_pipe("ner"), setting, value)
-    assert [ent.label_ for ent in nlp("Ada met Bob .").ents] == before
+        type(ner)(ner.vocab, ner.model, "x", store=ner.store, **{setting: value})
 
 
 # Sentences of a chain
@@ -101,16 +79,6 @@ def test_nothing_is_computed_that_was_not_asked_for():
     scheme, chain = random_chain("BIO", LENGTHS, seed=3, scale=1.0, labels=LABELS)
     for predicted in ViterbiDecoder(scores=False, entropy=False).read(chain, scheme):
         assert predicted.scores is None and predicted.entropy is None
-
-
-def test_sentences_of_a_doc_are_joined():
-    one = SpanPrediction([(0, 1, "A")], [0.5], 0.25)
-    two = SpanPrediction([(1, 3, "B")], [0.75], 1.0)
-    expected = SpanPrediction([(0, 1, "A"), (5, 7, "B")], [0.5, 0.75], 1.25)
-    assert joined([(0, one), (4, two)]) == expected
-    bare = SpanPrediction([(1, 3, "B")])
-    assert joined([(0, bare), (4, bare)]) == SpanPrediction([(1, 3, "B"), (5, 7, "B")])
-    assert joined([]).spans == [] and not joined([]).scores and not joined([]).entropy
 
 
 # Docs

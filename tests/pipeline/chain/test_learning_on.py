@@ -239,7 +239,6 @@ def test_a_tag_of_the_component_is_what_it_is():
 def test_a_setting_that_was_changed_is_saved(tmp_path, setting, value):
     nlp, ner, _ = trained("crf_ner", "label_pair", updates=1)
     setattr(ner, setting, value)
-    setting = {"decode": "decoding"}.get(setting, setting)  # the attribute of the setting
     nlp.to_disk(tmp_path / "model")
     assert getattr(spacy.load(tmp_path / "model").get_pipe("it"), setting) == value
     again = spacy.load(tmp_path / "model").from_bytes(nlp.to_bytes()).get_pipe("it")
@@ -263,6 +262,7 @@ def test_a_config_that_says_something_else_wins(tmp_path):
         ("decode", "Threshold"),
         ("threshold", 7),
         ("threshold", -0.1),
+        ("threshold", float("nan")),
         ("overwrite", "yes"),
         ("confidence", 1),
     ],
@@ -295,8 +295,8 @@ def test_a_gold_span_over_a_bound_is_summed_out_counted_and_told_of_once(factory
     nlp.initialize(lambda: [eg])
     with pytest.warns(UserWarning, match=r"'New York' \(LOC\) goes over the bounds") as caught:
         for _ in range(2):
-            tags = pipe.gold_tags(eg, [(0, 2), (2, 4)])
-    assert len(caught) == 1 and pipe.crossing == 2
+            tags = pipe._gold_tags(eg, [(0, 2), (2, 4)])
+    assert len(caught) == 1 and pipe._crossing == 2
     (first, second) = tags
     assert pipe.tags[first[0]] == "S-PER" and pipe.tags[second[1]] == "O"
     assert first[1] == second[0] == -1

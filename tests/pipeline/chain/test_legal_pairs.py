@@ -6,7 +6,7 @@ import spacy
 import torch
 from spacy.tokens import Span
 
-from spacy_psa.pipeline.chain import sequence_labeler
+from spacy_psa.pipeline.chain import labeler
 from spacy_psa.structs.pair_chain import PairChain
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_model, train
 
@@ -14,7 +14,7 @@ from tests.helpers.pipelines import entities, make_examples, make_nlp, small_mod
 def trained(monkeypatch, legal_alone, head):
     """A pipeline after a few steps; with all pairs, or with the legal ones alone."""
     if not legal_alone:
-        monkeypatch.setattr(sequence_labeler, "score_legal_pairs", lambda model, legal: None)
+        monkeypatch.setattr(labeler, "score_legal_pairs", lambda model, legal: None)
     nlp = make_nlp(small_model(head))
     train(nlp, steps=5)
     return nlp
@@ -58,7 +58,7 @@ def test_a_saved_model_keeps_its_pairs(both, tmp_path):
     some.to_disk(tmp_path)
     loaded = spacy.load(tmp_path)
     head = loaded.get_pipe("ner").model.get_ref("head").shims[0]
-    assert len(head.cfg["pairs"]) == int(loaded.get_pipe("ner").legal()[0].sum())
+    assert len(head.cfg["pairs"]) == int(loaded.get_pipe("ner").scheme.legal()[0].sum())
     before, after = answers(some), answers(loaded)
     for name in before:
         numpy.testing.assert_array_equal(before[name], after[name])

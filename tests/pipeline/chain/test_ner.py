@@ -52,7 +52,7 @@ def test_default_model_is_that_of_the_paper():
     ner = spacy.blank("en").add_pipe("crf_ner")
     names = [node.name for node in ner.model.walk()]
     assert {"label_pair", "PSABiLSTM", "word_embed", "CharBiLSTM"} <= set(names)
-    assert ner.max_grad_norm == 5.0 and ner.reduction == "mean" and ner.scheme.tag_format == "BIOES"
+    assert (ner.max_grad_norm, ner._reduction, ner.scheme.tag_format) == (5.0, "mean", "BIOES")
 
 
 def test_embedders_of_a_config_are_the_only_ones():
@@ -89,9 +89,9 @@ def test_unknown_setting_is_an_error_from_python_too():
     ner = make_nlp().get_pipe("ner")
     make = type(ner)
     with pytest.raises(InputError, match="IOB1"):
-        make(ner.vocab, ner.model, "x", scheme="IOB1")
+        make(ner.vocab, ner.model, "x", store=ner.store, scheme="IOB1")
     with pytest.raises(InputError, match="max"):
-        make(ner.vocab, ner.model, "x", scheme="BIO", reduction="max")
+        make(ner.vocab, ner.model, "x", store=ner.store, reduction="max")
     with pytest.raises(InputError, match="pairs"):
         registry.architectures.get("spacy-psa.CRF.v1")(ner.model.layers[0], potentials="pairs")
 
@@ -218,7 +218,7 @@ def test_other_tokens_than_those_of_the_annotation_are_trained_on():
     example = Example(predicted, reference)
     train(nlp, 40, Adam(0.03), [example])
     ner = nlp.get_pipe("ner")
-    (gold,) = ner.gold_tags(example, sentence_bounds(predicted))
+    (gold,) = ner._gold_tags(example, sentence_bounds(predicted))
     names = [ner.tags[tag] for tag in gold]
     assert names == ["B-PER", "I-PER", "E-PER", "O", "O", "B-LOC", "E-LOC"]
     doc = ner(Doc(nlp.vocab, words=words, spaces=spaces))
@@ -230,7 +230,7 @@ def test_entity_that_splits_a_token_is_left_open():
     reference = Doc(nlp.vocab, words=["pro", "-", "Leeds", "."], spaces=[False, False, True, False])
     reference.set_ents([Span(reference, 2, 3, "LOC")])
     example = Example(Doc(nlp.vocab, words=["pro-Leeds", "."]), reference)
-    (gold,) = nlp.get_pipe("ner").gold_tags(example, [(0, 2)])
+    (gold,) = nlp.get_pipe("ner")._gold_tags(example, [(0, 2)])
     assert gold.tolist() == [MISSING, 0]
     assert nlp.update([example], sgd=Adam(0.01))["ner"] > 0
 
@@ -244,7 +244,7 @@ def test_gold_entity_across_a_sentence_boundary_is_summed_out():
     reference.set_ents([Span(reference, 1, 5, "ORG")])
     example = Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
     with pytest.warns(UserWarning, match="goes over the bounds of a sentence"):
-        gold = ner.gold_tags(example, sentence_bounds(example.predicted))
+        gold = ner._gold_tags(example, sentence_bounds(example.predicted))
     outside = ner.tags.index("O")
     assert [tags.tolist() for tags in gold] == [
         [outside, MISSING, MISSING],

@@ -19,7 +19,6 @@ from tests.helpers.pipelines import (
     random_nlp,
     small_model,
     spans_of,
-    text_docs,
     train,
 )
 
@@ -78,8 +77,6 @@ def test_wrong_questions_are_one_error_each(unsure):
     for k in (0, -1):
         with pytest.raises(InputError, match=f"k is {k}"):
             ner.kbest(doc, k)
-        with pytest.raises(InputError, match=f"k is {k}"):
-            ner.kbest_batch([doc], k)
 
 
 @pytest.mark.parametrize("head", ["label_pair", "softmax"])
@@ -136,7 +133,7 @@ def test_kbest_of_many_docs_is_that_of_each():
     nlp = random_nlp()
     ner = nlp.get_pipe("ner")
     docs = [nlp.make_doc(text) for text in ["", *TEXTS[:4]]]
-    together = ner.kbest_batch(docs, 3)
+    together = [analyses.kbest(3) for analyses in ner.analyses(docs)]
     assert together[0] == [(0.0, [])]
     for doc, found in zip(docs, together, strict=True):
         alone = ner.kbest(doc, 3)
@@ -154,7 +151,7 @@ def test_impossible_sentence_is_named_and_the_other_docs_go_on(way):
     nlp = make_nlp(**way)
     train(nlp, steps=0)
     ner = nlp.get_pipe("ner")
-    predict = ner._potentials
+    predict = ner._scores
 
     def excluding(docs):
         return [
@@ -162,7 +159,7 @@ def test_impossible_sentence_is_named_and_the_other_docs_go_on(way):
             for doc, array in zip(docs, predict(docs))
         ]
 
-    ner._potentials = excluding
+    ner._scores = excluding
     bad = nlp.make_doc("Bad luck")
     asked = [ner, ner.marginals, ner.entropy, lambda doc: ner.kbest(doc, 2)]
     asked.append(lambda doc: ner.posterior([Span(doc, 0, 1, "PER")]))
@@ -176,28 +173,6 @@ def test_impossible_sentence_is_named_and_the_other_docs_go_on(way):
     assert [doc.text for doc in failed] == ["Bad luck"]
 
 
-# The names of version 0.1
-
-
-def test_nbest_is_kbest_with_a_warning(unsure):
-    ner = unsure().get_pipe("ner")
-    doc = unsure().make_doc(TEXTS[0])
-    with pytest.warns(DeprecationWarning, match=r"\bnbest\b.*\bkbest\b") as caught:
-        found = ner.nbest(doc, 4)
-    assert found == ner.kbest(doc, 4) and len(found) == 4
-    assert [warning.filename for warning in caught] == [__file__]  # where it is called
-
-
-def test_nbest_batch_is_kbest_batch_with_a_warning(unsure):
-    nlp = unsure()
-    ner = nlp.get_pipe("ner")
-    docs = text_docs(nlp, TEXTS[:2])
-    with pytest.warns(DeprecationWarning, match=r"nbest_batch.*kbest_batch") as caught:
-        found = ner.nbest_batch(docs, 3)
-    assert found == ner.kbest_batch(docs, 3) and [len(ranked) for ranked in found] == [3, 3]
-    assert [warning.filename for warning in caught] == [__file__]
-
-
 def test_a_doc_that_the_upstream_has_not_seen_is_an_error():
     nlp = spacy.blank("en")
     nlp.add_pipe("tok2vec")
@@ -206,7 +181,8 @@ def test_a_doc_that_the_upstream_has_not_seen_is_an_error():
     ner = nlp.add_pipe("crf_ner", name="ner", config={"model": model})
     nlp.initialize(lambda: make_examples(nlp))
     unseen = nlp.make_doc("Ann left")
-    for ask in (ner.analyses, ner.marginals, ner.entropy, ner, lambda doc: ner.distribution([doc])):
+    asked = [ner, lambda doc: ner.analyses([doc]), lambda doc: ner.distribution([doc])]
+    for ask in (ner.marginals, ner.entropy, *asked):
         with pytest.raises(InputError, match="ner: it listens to tok2vec, which has not seen"):
             ask(unseen)
     assert ner.marginals(nlp("Ann left")).shape == (2, len(ner.tags))

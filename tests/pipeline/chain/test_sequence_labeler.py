@@ -8,7 +8,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_psa.pipeline.chain import chain_predictor
+from spacy_psa.pipeline.chain import labeler
 from spacy_psa.sentences import sentence_bounds
 from tests.helpers.pipelines import (
     MARKED,
@@ -119,7 +119,7 @@ def test_predictions_of_random_weights_are_legal(head, scheme):
     words = [word for text in TEXTS for word in text.split()]
     sizes = rng.integers(1, 25, 20)
     docs = [Doc(nlp.vocab, words=rng.choice(words, size).tolist()) for size in sizes]
-    transitions, start, end = ner.legal()
+    transitions, start, end = ner.scheme.legal()
     seen = set()
     for seed in range(8):
         randomize(ner, seed)
@@ -154,15 +154,15 @@ def test_batches_have_a_bound_and_long_docs_do_not_pad_short_ones(tight, monkeyp
     if tight == "tokens":
         ner.batch_tokens = 50
     else:  # with many tags a token has many potentials
-        monkeypatch.setattr(chain_predictor, "POTENTIALS", 50 * len(ner.tags) ** 2)
+        monkeypatch.setattr(labeler, "POTENTIALS", 50 * len(ner.tags) ** 2)
     given = []
-    potentials = ner._potentials
+    scores = ner._scores
 
     def spy(docs):
         given.append([len(doc) for doc in docs])
-        return potentials(docs)
+        return scores(docs)
 
-    monkeypatch.setattr(ner, "_potentials", spy)
+    monkeypatch.setattr(ner, "_scores", spy)
     sizes = [3, 80, 0, 20, 4, 19, 5]
     ner.predict([Doc(nlp.vocab, words=["a"] * n) for n in sizes])
     assert sorted(n for batch in given for n in batch) == [3, 4, 5, 19, 20, 80]
@@ -226,14 +226,14 @@ def test_sentence_boundaries_serve_embedders_of_spacy():
 
 def test_only_the_doc_that_fails_goes_to_the_error_handler(trained, monkeypatch):
     ner = trained.get_pipe("ner")
-    known_tags = ner.known_tags
+    evidence = ner._evidence
 
     def fail_on_leeds(doc, bounds):
         if doc[0].text == "Leeds":
             raise RuntimeError("bad doc")
-        return known_tags(doc, bounds)
+        return evidence(doc, bounds)
 
-    monkeypatch.setattr(ner, "known_tags", fail_on_leeds)
+    monkeypatch.setattr(ner, "_evidence", fail_on_leeds)
     with pytest.raises(RuntimeError, match="bad doc"):
         list(trained.pipe(TEXTS))
     failed = []

@@ -188,7 +188,7 @@ def test_predicted_spans_have_the_probability_of_enumeration(scheme, head):
 def test_settings_of_confidence_are_saved(unsure, tmp_path):
     unsure(confidence=True, decode="mbr", threshold=0.25, overwrite=True).to_disk(tmp_path / "m")
     ner = spacy.load(tmp_path / "m").get_pipe("ner")
-    assert (ner.confidence, ner.decoding, ner.threshold, ner.overwrite) == (True, "mbr", 0.25, True)
+    assert (ner.confidence, ner.decode, ner.threshold, ner.overwrite) == (True, "mbr", 0.25, True)
 
 
 def test_docs_without_spans_or_tokens_have_an_empty_group(unsure):

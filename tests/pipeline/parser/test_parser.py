@@ -302,7 +302,7 @@ def test_minimum_bayes_risk_trees_are_not_worse_in_expected_f1_and_know_chains()
     docs = [Doc(nlp.vocab, words=parse_tree(text).words) for text in BRACKETS]
     found = {}
     for decode in ("cky", "mbr"):
-        parser.decoding = decode
+        parser.decode = decode
         parses = parser.predict(docs)
         right = [sum(c.confidence for c in parse.constituents) for parse in parses]
         found[decode] = [(sum_, len(parse.constituents)) for sum_, parse in zip(right, parses)]
@@ -337,7 +337,7 @@ def test_a_way_to_choose_trees_that_does_not_exist_is_refused_at_once():
     parser = random_parser().get_pipe("parser")
     with pytest.raises(InputError, match="parser: decode is 'MBR'"):
         parser.decode = "MBR"
-    assert parser.decoding == "cky"
+    assert parser.decode == "cky"
 
 
 @pytest.mark.parametrize("ask", ["confidence", "kbest", "mbr"])

@@ -51,7 +51,7 @@ def test_a_component_that_is_not_there_is_an_error_that_names_the_others(nlp, na
 
 
 def test_overlapping_spans_are_refused(trained):
-    trained.get_pipe("ner").decoding = "threshold"
+    trained.get_pipe("ner").decode = "threshold"
     with pytest.raises(InputError, match='decode = "threshold"'):
         find_component("m", trained, None)
 
