@@ -24,8 +24,8 @@ from typing import Any
 from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
+from spacy_psa.laboratory.experiments.plan import read_toml
 from spacy_psa.scoring.provenance import machine, versions
-from spacy_psa.training.toml_files import read_toml
 
 KEPT = ("*.json", "*.jsonl", "*.md", "*.txt")
 """The files in WORK that are figures; models stay there."""

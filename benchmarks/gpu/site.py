@@ -19,7 +19,7 @@ from packaging.utils import parse_wheel_filename
 
 from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
-from spacy_psa.training.toml_files import read_toml
+from spacy_psa.laboratory.experiments.plan import read_toml
 
 ROOT = Path(__file__).parents[2]
 THERE = ("torch", "numpy", "numba")

@@ -18,7 +18,7 @@ from benchmarks.gpu.pack import unpack
 from benchmarks.script import script_parser
 from spacy_psa import __version__
 from spacy_psa.corpora.atomic import atomic_folder
-from spacy_psa.training.toml_files import read_toml
+from spacy_psa.laboratory.experiments.plan import read_toml
 
 ROOT = Path(__file__).parents[2]
 SITE = Path("gpu-site")

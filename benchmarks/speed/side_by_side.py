@@ -28,7 +28,6 @@ from benchmarks.wrap import wrap
 from spacy_psa.analysis.figures import check_matplotlib
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance import sections
-from spacy_psa.laboratory.performance.figures import draw
 from spacy_psa.laboratory.performance.pipelines import (
     Annotation,
     Training,
@@ -36,7 +35,7 @@ from spacy_psa.laboratory.performance.pipelines import (
     open_pipelines,
     read_words,
 )
-from spacy_psa.laboratory.performance.tables import markdown
+from spacy_psa.laboratory.performance.tables import draw, markdown
 from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads
 from spacy_psa.scoring.provenance import command
 

@@ -1,4 +1,4 @@
-"""The callback that gives a component in training a trained one as its teacher."""
+"""The callback that makes a trained component the teacher of one in training."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,19 +23,19 @@ def distill(
     It is for [initialize.after_init]; `spacy-psa distill` writes it there. The loss of a sentence
     is (1 - weight) times the negative log likelihood of its annotation, plus weight times the cross
     entropy of the teacher's and the student's distributions over analyses (Hinton et al. 2015).
-    Text without annotation has the second part alone; see `WithUnlabelled.v1`.
+    Text without annotation only has the second part; see `WithUnlabelled.v1`.
 
-    The teacher is needed in training alone: the trained pipeline does not hold it.
+    The teacher is only needed in training: the trained pipeline does not hold it.
 
     Args:
         teacher: the folder of a trained pipeline, such as `spacy-psa ensemble` writes, or the name
             of a package. Its component must have the labels and the scheme of the student.
-        weight: how much the teacher counts beside the annotation, from 0 to 1.
+        weight: share of the teacher in the loss, from 0 to 1; the rest is that of the annotation.
         pipe: the name of the component in both pipelines; None if each has one `crf_*` component.
         also: a further callback, called before; such as `check_dev_labels.v1`.
         cache_gb: the gigabytes of the teacher's potentials that are kept on its device, so that it
-            scores a text in the first pass alone. A training that is killed and resumed
-            computes them again, beside other texts. Rounding then differs, and so may the weights
+            only scores a text in the first pass. A training that is killed and resumed
+            computes them again, in other batches. Rounding then differs, and so may the weights
             at the end.
 
     Returns:
@@ -52,16 +52,15 @@ def distill(
         if also is not None:
             also(nlp)
         try:
-            trained = spacy.load(teacher)
+            teaching = spacy.load(teacher)
         except Exception as error:  # each kind of file has its own errors
             raise InputError(
-                f"{teacher}: the teacher cannot be opened ({str(error).partition('. ')[0]}); give "
+                f"{teacher}: the teacher cannot be opened ({str(error).partition('. ')[0]}); name "
                 "the folder of a trained pipeline"
             ) from error
+        loaded = Teacher(teaching, labeler_name(teaching, pipe, teacher), cache_gb)
         student: Any = nlp.get_pipe(labeler_name(nlp, pipe, "the config"))
-        learn_from(
-            student, Teacher(trained, labeler_name(trained, pipe, teacher), cache_gb), weight
-        )
+        learn_from(student, loaded, weight)
 
     return attach
 
@@ -71,17 +70,11 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
 
     Args:
         nlp: the pipeline.
-        name: the name that the user gives; None to take the only one.
+        name: its name; None for the only one.
         where: where the pipeline is from, for errors.
 
     Raises:
         InputError: if there is no such component, or if there are several and `name` is None.
-
-    Examples:
-        >>> nlp = spacy.blank("en")
-        >>> _ = nlp.add_pipe("crf_tagger")
-        >>> labeler_name(nlp, None, "the config")
-        'crf_tagger'
     """
     active = [own for own, pipe in nlp.pipeline if isinstance(pipe, ChainLabeler)]
     # `source` disables a component while a pipeline is initialized.

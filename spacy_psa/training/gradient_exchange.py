@@ -178,7 +178,7 @@ def _in_buckets(gradients: Iterable[_Gradient]) -> Iterator[_Bucket]:
 
 def _whole(parameter: nn.Parameter, weight: float) -> _Gradient:
     def take() -> Tensor | None:
-        value, parameter.grad = parameter.grad, None  # what is added later is sent at the end
+        value, parameter.grad = parameter.grad, None  # later additions are sent at the end
         return value
 
     def put(value: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""By what a training is told from another one: its config and the files that it reads."""
+"""The identity of a training: its config and the files that it reads."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         `config`, the blocks of the config that bear on the weights, and `data`, {path: MD5} of
-        the `named_files`. In the paths, a package stands under its name.
+        the `named_files`; the paths of a package begin with its name.
     """
     blocks = {block: config[block] for block in BLOCKS}
     data = {}
@@ -34,44 +34,36 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def named_files(config: dict[str, Any]) -> dict[str, Path]:
-    """The files and folders that a training reads and that are there.
+    """The files and folders that a training reads, if they exist.
 
-    They are what [corpora] and [initialize] name, pipelines whose components are taken over, and
+    They are those of [corpora] and [initialize], pipelines that components are copied from, and
     pretrained transformers.
 
     Args:
         config: the config, with its variables filled in.
 
     Returns:
-        {path or package as in the config: path}, sorted. That of a package is the folder of its
+        {path or package as in the config: path}, sorted. The path of a package is the folder of its
         pipeline.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for block in (config["corpora"], config["initialize"], config["components"]):
-        found.update(_files(block))
-    return {name: found[name] for name in sorted(found) if found[name].exists()}
+        files.update(_files(block))
+    return {name: files[name] for name in sorted(files) if files[name].exists()}
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """The settings and files in which two trainings differ.
-
-    Examples:
-        >>> def made(size):
-        ...     blocks = dict.fromkeys(BLOCKS, {}) | {"training": {"seed": 0, "batcher": size}}
-        ...     return identity(blocks)
-        >>> differences(made({"size": 3}), made({"size": 4}))
-        ['[training.batcher]']
-    """
-    found = []
+    """The settings and files in which the `identity` of two trainings differs."""
+    changed = []
     for block in BLOCKS:
         old, new = before["config"][block], now["config"][block]
         for key in sorted(old.keys() | new.keys()):
             if old.get(key) != new.get(key):
                 is_block = isinstance(new.get(key, old.get(key)), dict)
-                found.append(f"[{block}.{key}]" if is_block else f"{key} of [{block}]")
+                changed.append(f"[{block}.{key}]" if is_block else f"{key} of [{block}]")
     old, new = before["data"], now["data"]
     paths = sorted(old.keys() | new.keys())
-    return found + [path for path in paths if old.get(path) != new.get(path)]
+    return changed + [path for path in paths if old.get(path) != new.get(path)]
 
 
 def _files(block: dict[str, Any]) -> Iterator[tuple[str, Path]]:
@@ -95,8 +87,8 @@ def _pipeline(name: str) -> Path | None:
 
     if not is_package(name):  # a package has precedence
         return Path(name)
-    found = find_spec(name)
-    folder = Path(found.origin).parent if found and found.origin else None
+    spec = find_spec(name)
+    folder = Path(spec.origin).parent if spec and spec.origin else None
     if folder is None or not (folder / "meta.json").exists():
         return None
     meta = get_model_meta(folder)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thinc.api import Config
 
 USAGE = (
-    "give a setting and its value, as training.max_epochs=3, or a section and its settings, "
+    "write a setting and its value, as training.max_epochs=3, or a section and its settings, "
     'as training.optimizer={"@optimizers":"spacy-psa.Adam.v1"}'
 )
 
@@ -23,7 +23,7 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
 
     A layer may have a section [corpus] with the number of training `sentences`, and of their
     `words`. Then the steps of the base are converted to the same numbers of epochs of that corpus,
-    and those of the whole training to `max_epochs` if a layer or a setting gives it; the base must
+    and those of the whole training to `max_epochs` if a layer or a setting has it; the base must
     evaluate once in each epoch.
 
     Args:
@@ -33,8 +33,9 @@ def layered(base: Path, layers: Sequence[Path], values: Mapping[str, Any]) -> "C
             read as JSON.
 
     Raises:
-        InputError: if a file is no config, if a layer or a path names what the base does not have,
-            or if [corpus] lacks the unit in which the batches of the base are counted.
+        InputError: if a file is not a config, if a layer or a path names something that the base
+            does not have, or if [corpus] lacks the unit in which the batches of the base are
+            counted.
     """
     from thinc.api import Config
 
@@ -69,7 +70,7 @@ def read_config(path: Path) -> "Config":
     """Read a config; its variables stay variables.
 
     Raises:
-        InputError: if there is no such file, or it is no config.
+        InputError: if there is no such file, or it is not a config.
     """
     from configparser import Error
 
@@ -98,34 +99,27 @@ def _check(
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Read settings of a command line.
+    """Read settings of a command line, SETTING=VALUE.
 
     Raises:
         InputError: for a text without "=".
-
-    Examples:
-        >>> assignments(["training.max_epochs=3"])
-        {'training.max_epochs': '3'}
     """
-    found = {}
+    values = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"{text}: has no '='; {USAGE}")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "Config":
     """Replace single settings of a config, one after the other, so that a later one wins.
 
     Args:
-        config: the config, which must have these settings.
+        config: the config, which must have these settings. It stays as it is.
         values: settings by dotted path; a string that is JSON is read as JSON.
         base: its file, for errors.
-
-    Returns:
-        A new config.
 
     Raises:
         InputError: if the config has no such setting, or a section gets a single value.
@@ -136,7 +130,7 @@ def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "C
     for key, value in values.items():
         held = _held(key, config, base)
         if isinstance(value, str):
-            with suppress(ValueError):  # a text that is no JSON stays one
+            with suppress(ValueError):  # other text stays as it is
                 value = srsly.json_loads(value)
         if isinstance(held, dict) and not isinstance(value, dict):
             raise InputError(f"{key} is a section; {USAGE}")
@@ -145,7 +139,7 @@ def with_settings(config: "Config", values: Mapping[str, Any], base: Path) -> "C
 
 
 def _held(key: str, config: dict[str, Any], base: Path) -> Any:
-    """What the config has at a path; None for a setting that it leaves to its default."""
+    """The setting or section at a path; None for a setting that is left to its default."""
     at: Any = config
     names = key.split(".")
     for place, name in enumerate(names, 1):
@@ -160,7 +154,7 @@ def _held(key: str, config: dict[str, Any], base: Path) -> Any:
 
 
 def _arguments(section: Mapping[str, Any]) -> Iterable[str]:
-    """The settings that the function or the component of a section takes."""
+    """The settings of the function or the component of a section."""
     from inspect import signature
 
     import spacy
@@ -181,18 +175,13 @@ def _checked_sizes(corpus: Mapping[str, Any], settings: Path) -> Mapping[str, in
     for name, count in corpus.items():
         if not isinstance(count, int) or count < 1:
             raise InputError(
-                f"{settings}: [corpus]: {name} is {count!r}: take a whole number of 1 or more"
+                f"{settings}: [corpus]: {name} is {count!r}: write a whole number, 1 or more"
             )
     return corpus
 
 
 def batch_unit(batcher: Mapping[str, Any]) -> str:
-    """Tell what the size of a batch counts: "words" or "sentences".
-
-    Examples:
-        >>> batch_unit({"@batchers": "spacy.batch_by_words.v1", "size": 250})
-        'words'
-    """
+    """Find out whether the size of a batch counts "words" or "sentences"."""
     name = batcher.get("@batchers", "")
     return "words" if "words" in name or "padded" in name else "sentences"
 
@@ -217,16 +206,6 @@ def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[st
         training: the section [training], which is changed.
         base: the section as it was, which evaluates once in each epoch.
         sizes: the number of training `sentences`, or of their `words` if `batch_unit` is that.
-
-    Examples:
-        >>> base = {
-        ...     "batcher": {"size": 10}, "eval_frequency": 800, "patience": 0, "max_epochs": 0,
-        ...     "max_steps": 8000, "optimizer": {},
-        ... }  # fmt: skip
-        >>> training = {**base, "max_epochs": 30}
-        >>> fit_epochs(training, base, {"sentences": 1000})
-        >>> training["max_steps"]
-        3000
     """
     size, unit = training["batcher"].get("size"), batch_unit(training["batcher"])
     if not isinstance(size, int):
@@ -241,7 +220,7 @@ def fit_epochs(training: dict[str, Any], base: dict[str, Any], sizes: Mapping[st
 
     training["eval_frequency"] = steps
     training["patience"] = training["patience"] * steps // epoch
-    most = base.get("max_steps", 0)  # 0 is no limit; a variable stands for the steps of the rate
+    most = base.get("max_steps", 0)  # 0 for no limit; a variable stands for the steps of the rate
     if isinstance(most, int) and most and training["max_steps"] == most:
         training["max_steps"] = whole(most)
     rate = training["optimizer"].get("learn_rate")

@@ -82,8 +82,8 @@ def test_tables_and_pictures_of_records(folder):
     ("words", "reason"),
     [
         (["none.toml"], "none.toml: there is no such plan"),
-        (["plan.toml", "--jobs", 0], "--jobs 0: give a number of trainings"),
-        (["plan.toml", "--address", "auto"], "--address auto: give --engine ray, too"),
+        (["plan.toml", "--jobs", 0], "--jobs 0: set a number of trainings"),
+        (["plan.toml", "--address", "auto"], "--address auto: needs --engine ray"),
         (["tiny.cfg"], "tiny.cfg: is not a TOML file"),
         (
             ["plan.toml", "--engine", "ray", "--address", "127.0.0.1:1"],
@@ -109,7 +109,7 @@ def test_tables_of_nothing_are_one_error(folder):
     assert_one_error(plot(".", "a.svg"), "has no record.json in it")
     write_record(make_record(), folder / "out" / FILE)
     assert_one_error(
-        table("out", "--compare", "a", "c"), "--compare c: there is no such run; take a"
+        table("out", "--compare", "a", "c"), "--compare c: there is no such run; name one of a"
     )
     assert_one_error(
         table("out", "--compare", "a", "a", "--format", "csv"), "goes with --format markdown"

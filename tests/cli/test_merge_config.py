@@ -12,7 +12,7 @@ run = command("merge-config")
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("foo", "foo: has no '='; give a setting and its value"),
+        ("foo", "foo: has no '='; write a setting and its value"),
         ("training.max_epochs", "training.max_epochs: has no '='"),
         ("training.none=3", "has no setting 'training.none'"),
         ("training.optimizer=3", "training.optimizer is a section"),

@@ -96,7 +96,7 @@ def test_what_killed_processes_leave_is_trained_by_the_command(
 ):
     """The starter has run no process: it is as if all had been killed at once."""
     monkeypatch.setattr(
-        "spacy_psa.laboratory.experiments.engines.run_locally", lambda *_, **__: (i for i in [[]])
+        "spacy_psa.laboratory.experiments.processes.run_locally", lambda *_, **__: (i for i in [[]])
     )
     words = ["--output", tmp_path / "best.cfg", "--sampler", "random", "--seed", 3, "--jobs", 2]
     result = run(BASE, folder / "space.toml", "--trials", 3, *words, *override_words(folder))
@@ -146,8 +146,8 @@ def test_a_file_that_is_no_search_is_an_error(folder, tmp_path):
             "an override names a setting that it does not have",
         ),
         (["base.cfg", "space.toml", "--gpu-id", "99"], "--gpu-id 99"),
-        (["base.cfg", "space.toml", "--jobs", "0"], "--jobs 0: give a number of trainings"),
-        (["base.cfg", "space.toml", "--address", "auto"], "give --engine ray, too"),
+        (["base.cfg", "space.toml", "--jobs", "0"], "--jobs 0: set a number of trainings"),
+        (["base.cfg", "space.toml", "--address", "auto"], "--address auto: needs --engine ray"),
         (["base.cfg", "space.toml", "--output", "."], "--output .: is a folder; give the name"),
         (
             ["base.cfg", "space.toml", "--engine", "ray", "--storage", "best.db"],

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import srsly
 
-from spacy_psa.laboratory.experiments.fingerprint import Contents, fingerprint
+from spacy_psa.laboratory.experiments.runner import Contents, fingerprint
 from spacy_psa.training.identity import differences, identity, named_files
 
 EMPTY = {"nlp": {}, "components": {}, "corpora": {}, "initialize": {}, "training": {}}

@@ -144,8 +144,7 @@ def write(record: dict[str, Any], output: Path) -> None:
     from rich.markdown import Markdown
 
     from spacy_psa.corpora.atomic import atomic_path
-    from spacy_psa.laboratory.performance.figures import draw
-    from spacy_psa.laboratory.performance.tables import markdown
+    from spacy_psa.laboratory.performance.tables import draw, markdown
 
     tables = markdown(record)
     content = {".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n", ".md": tables}

@@ -65,8 +65,8 @@ def run(
       spacy-psa experiment run configs/experiments/sample.toml --jobs 2
       spacy-psa experiment table experiments/sample
     """
-    from spacy_psa.laboratory.experiments.engines import make_engine
     from spacy_psa.laboratory.experiments.plan import read_plan
+    from spacy_psa.laboratory.experiments.processes import make_engine
     from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
 
     starter = make_engine(engine == "ray", jobs, address, [str(gpu_id), str(save_every)])
@@ -151,8 +151,8 @@ def plot(
     Example:
       spacy-psa experiment plot experiments/sample dev.svg
     """
-    from spacy_psa.laboratory.experiments.curves import draw
     from spacy_psa.laboratory.experiments.record import by_run, find_records
+    from spacy_psa.laboratory.experiments.tables import draw
 
     draw(by_run(find_records(folders)), target)
     typer.echo(f"Written: {target}")

@@ -2,7 +2,7 @@
 
     python -m spacy_psa.laboratory.experiments.job FOLDER GPU SAVE_EVERY
 
-FOLDER has the config of the training in `config.cfg` and its record, which says "running". The
+FOLDER has the config of the training in `config.cfg` and its record, whose state is "running". The
 process trains, goes on from a checkpoint if there is one, scores the best model and writes the
 record. It ends at once when its standard input is closed, as it is when the process that started it
 has ended.
@@ -38,7 +38,7 @@ def run_job(folder: Path, gpu_id: int = -1, save_every: int = 0) -> Record:
     Args:
         folder: the folder of the run, with its config and its record.
         gpu_id: the number of the GPU; -1 for the CPU.
-        save_every: steps between checkpoints, beside those at evaluations; 0 for none.
+        save_every: steps between further checkpoints than those at evaluations; 0 for none.
 
     Returns:
         The record that was written.
@@ -51,17 +51,17 @@ def run_job(folder: Path, gpu_id: int = -1, save_every: int = 0) -> Record:
     record = read_record(folder / FILE)
     record = record.model_copy(update={"machine": machine(), "versions": versions()})
     try:
-        found = _train_and_score(record, folder, gpu_id, save_every)
-        record = record.model_copy(update={**found, "state": "finished", "reason": None})
+        results = _train_and_score(record, folder, gpu_id, save_every)
+        record = record.model_copy(update={**results, "state": "finished", "reason": None})
     except Exception as error:  # whatever a training raises is the reason of this run
+        reason = " ".join(str(error).split()) or "no message"
         if not isinstance(error, InputError):
             traceback.print_exc()
-        said = " ".join(str(error).split()) or "no message"
-        name = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        changes = {"state": "failed", "reason": f"{name}{said}"}
-        if record.state == "finished":  # what was found before stays
-            told = f"it cannot be scored on test data ({name}{said})"
-            changes = {"reason": f"{told}; to train it again, remove {folder}"}
+            reason = f"{type(error).__name__}: {reason}"
+        changes = {"state": "failed", "reason": reason}
+        if record.state == "finished":  # its scores on development data stay
+            advice = f"to train it again, remove {folder}"
+            changes = {"reason": f"it cannot be scored on test data ({reason}); {advice}"}
         record = record.model_copy(update=changes)
     write_record(record, folder / FILE)
     return record
@@ -105,8 +105,8 @@ def _dev_corpus(nlp: "Language") -> dict[str, Any]:
     from spacy.util import dot_to_object
 
     config = nlp.config.interpolate()
-    found: dict[str, Any] = dot_to_object(config, config["training"]["dev_corpus"])
-    return found
+    section: dict[str, Any] = dot_to_object(config, config["training"]["dev_corpus"])
+    return section
 
 
 def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
@@ -127,7 +127,7 @@ def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
     examples = list(registry.resolve({"corpus": corpus})["corpus"](nlp))
     path = str(corpus.get("path"))
     if not examples:
-        raise InputError(f"{path}: no documents in it; give annotated documents")
+        raise InputError(f"{path}: no documents in it; use annotated documents")
     docs = nlp.pipe(example.predicted for example in examples)
     for example, doc in zip(examples, docs, strict=True):
         example.predicted = doc
@@ -137,12 +137,12 @@ def score(nlp: "Language", corpus: dict[str, Any]) -> Scored:
     return Scored(
         path=path,
         scores=kept,
-        sentences={name: [(*each,) for each in found] for name, found in counts.items()},
+        sentences={name: [(*each,) for each in counted] for name, counted in counts.items()},
     )
 
 
 def main(folder: str, gpu_id: str, save_every: str) -> None:
-    """Run the job of a folder; what it prints goes to standard output."""
+    """Run the job of a folder, and print its reason or "finished"."""
     import torch
 
     end_with_starter()

@@ -19,7 +19,9 @@ The grid stands for a run for each combination of its values.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
@@ -27,7 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.toml_files import read_toml, said_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 EXAMPLES = "configs/experiments"
 SHARED = ("paths", "seeds", "layers", "overrides")
@@ -36,60 +42,81 @@ RUN = ("config", *SHARED, "grid", "final")
 SEEDS = ("system.seed", "training.seed")
 LOG = re.compile(r"training\.logger\.(logger\.)*output_file")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.=+-]*")
+LONGEST = 200
+"""The most characters in the name of a run; files next to its folder have longer names."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A config with its settings, which is trained once with each seed.
-
-    Attributes:
-        name: the name of the run, and of its folder.
-        config: the training config.
-        layers: configs that are laid over it, in this order.
-        settings: single settings that replace those of all configs, by dotted path.
-        seeds: the seeds.
-        test: the test corpus, if the run is final; else None.
-    """
+    """A config with its settings, which is trained once with each seed."""
 
     name: str
+    """The name of the run, and of its folder."""
     config: Path
     layers: tuple[Path, ...]
+    """Configs that are laid over it, in this order."""
     settings: Mapping[str, Any]
+    """Single settings that replace those of all configs, by dotted path."""
     seeds: tuple[int, ...]
     test: Path | None = None
+    """The test corpus, if the run is final."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a plan.
-
-    Attributes:
-        name: the name of its file, without ".toml".
-        runs: its runs.
-        file: its file.
-    """
+    """The runs of a plan; its name is that of its file, without ".toml"."""
 
     name: str
     runs: tuple[Run, ...]
     file: Path
 
 
-LONGEST = 200
-"""The most characters in the name of a run; files beside its folder have longer names."""
+def read_toml(path: Path, kind: str, examples: str) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Args:
+        path: the file.
+        kind: the kind of file, for errors, such as "search space".
+        examples: the folder with some that are right, for errors.
+
+    Raises:
+        InputError: if there is no such file, or it is not TOML.
+    """
+    with naming_file(path, examples):
+        try:
+            return tomllib.loads(path.read_text(encoding="utf8"))
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: there is no such {kind}; check the path") from error
+
+
+@contextmanager
+def naming_file(path: Path, examples: str) -> Iterator[None]:
+    """Name the TOML file in errors about its text or its content; see `read_toml`.
+
+    Raises:
+        InputError: if it is not TOML, nested too deeply, or has a number of too many digits.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except RecursionError as error:
+        raise InputError(
+            f"{path}: is nested too deeply; write it as those in {examples}"
+        ) from error
+    except (OSError, ValueError) as error:  # not TOML, not UTF-8, a number of too many digits
+        raise InputError(f"{path}: is not a TOML file ({error}); correct the file") from error
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; the configs and corpora that it names are not read, and need not be there.
-
-    Args:
-        path: the TOML file.
+    """Read a plan; the configs and corpora that it names are not read, and need not exist.
 
     Raises:
         InputError: if it is not TOML, has no run, a key that is not known or a value of the wrong
             kind, a seed twice, or two runs of one name.
     """
     content = read_toml(path, "plan", EXAMPLES)
-    with said_of(path, EXAMPLES):
+    with naming_file(path, EXAMPLES):
         return Plan(path.stem, _runs_of(content, path), path)
 
 
@@ -106,7 +133,7 @@ def _runs_of(content: Mapping[str, Any], path: Path) -> tuple[Run, ...]:
         if other is not run:
             raise InputError(
                 f"{path}: two runs, {other.name!r} and {run.name!r}, write one result; rename "
-                "one, as capital letters and signs such as $ do not tell them apart"
+                "one, as capital letters and signs such as $ do not make a difference"
             )
     return tuple(runs)
 
@@ -114,7 +141,7 @@ def _runs_of(content: Mapping[str, Any], path: Path) -> tuple[Run, ...]:
 def _read_runs(
     name: str, tables: Mapping[str, Any], shared: Mapping[str, Any], path: Path
 ) -> Iterator[Run]:
-    """The run of a table; with a grid, one for each combination."""
+    """Yield the run of a table; with a grid, one for each combination."""
     place = f"{path}: [runs.{name}]"
     table = _table(tables, name, f"{path}: [runs]")
     _check_keys(table, RUN, place)
@@ -133,17 +160,16 @@ def _read_runs(
     if final and test is None:
         raise InputError(f"{place}: is final, but [paths] has no test; add the test corpus")
     settings = {f"paths.{key}": value for key, value in paths.items()}
-    given = own["overrides"]
-    # Those of the run come last, since a later setting may be a part of an earlier one.
-    settings |= {key: value for key, value in shared["overrides"].items() if key not in given}
-    settings |= given
+    last = own["overrides"]  # since a later setting may be a part of an earlier one
+    settings |= {key: value for key, value in shared["overrides"].items() if key not in last}
+    settings |= last
     grid = _flat(_table(table, "grid", place))
     for key, values in grid.items():
         if not isinstance(values, list) or not values:
-            raise InputError(f"{place}: grid: {key} is {values!r}: give a list of values")
-        said = [*map(repr, values)]
-        for value in said:
-            if said.count(value) > 1:
+            raise InputError(f"{place}: grid: {key} is {values!r}: write a list of values")
+        texts = [*map(repr, values)]
+        for value in texts:
+            if texts.count(value) > 1:
                 raise InputError(f"{place}: grid: {key} has {value} twice; leave one out")
     for values in product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
@@ -152,7 +178,7 @@ def _read_runs(
         if len(whole) > LONGEST:
             raise InputError(
                 f"{place}: {whole[:40]}… is too long for the name of a folder; shorten the name of "
-                "the run, or give the values of the grid as runs of their own"
+                "the run, or make the values of the grid runs of their own"
             )
         yield Run(
             name=whole,
@@ -165,7 +191,7 @@ def _read_runs(
 
 
 def _read_shared(table: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """What a plan and a run may both have."""
+    """Read the keys that a plan and a run may both have."""
     seeds = _value(table, "seeds", list, place)
     if seeds is not None:
         _check_seeds(seeds, place)
@@ -173,7 +199,7 @@ def _read_shared(table: Mapping[str, Any], place: str) -> dict[str, Any]:
     paths = _table(table, "paths", place)
     for key, values in (("layers", layers), ("paths", paths.values())):
         if not all(isinstance(value, str) for value in values):
-            raise InputError(f"{place}: {key}: give strings, the paths of files")
+            raise InputError(f"{place}: {key}: write strings, the paths of files")
     overrides = _flat(_table(table, "overrides", place))
     for key, value in overrides.items():
         if value == {}:
@@ -183,11 +209,11 @@ def _read_shared(table: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _check_seeds(seeds: list[Any], place: str) -> None:
     if not seeds:
-        raise InputError(f"{place}: seeds: give at least one seed, or leave seeds out")
+        raise InputError(f"{place}: seeds: write at least one seed, or leave seeds out")
     for seed in seeds:
         if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
             raise InputError(
-                f"{place}: seeds: {seed!r} is no seed; give whole numbers from 0 on, below 2**32"
+                f"{place}: seeds: {seed!r} is not a whole number from 0 on, below 2**32; correct it"
             )
         if seeds.count(seed) > 1:
             raise InputError(f"{place}: seeds: {seed} is there twice; leave one out")
@@ -200,7 +226,7 @@ def _check_settings(settings: Mapping[str, Any], place: str) -> None:
         if LOG.fullmatch(key):
             raise InputError(f"{place}: {key} is the log of each training; leave it out")
         if not _is_finite(value):
-            raise InputError(f"{place}: {key} is {value!r}: give numbers that are finite")
+            raise InputError(f"{place}: {key} is {value!r}: write numbers that are finite")
 
 
 def _is_finite(value: Any) -> bool:
@@ -213,7 +239,7 @@ def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: str) ->
     for key in table:
         if key not in known:
             near = get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"take {', '.join(known)}"
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
             raise InputError(f"{place}: {key!r} is not a key of it; {hint}")
 
 
@@ -226,29 +252,25 @@ def _value(table: Mapping[str, Any], key: str, kind: type, place: str) -> Any:
     value = table.get(key)
     if value is not None and not isinstance(value, kind):
         kinds = {str: "a string", bool: "true or false", list: "a list", dict: "a table"}
-        raise InputError(f"{place}: {key} is {value!r}: give {kinds[kind]}")
+        raise InputError(f"{place}: {key} is {value!r}: write {kinds[kind]}")
     return value
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
     """{"a": {"b": 1}} as {"a.b": 1}; a table that names a registered function is one value.
 
-    An empty table is one, too.
+    So is an empty table.
     """
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict) and value and not any(name.startswith("@") for name in value):
-            found |= {f"{key}.{name}": inner for name, inner in _flat(value).items()}
+            flat |= {f"{key}.{name}": inner for name, inner in _flat(value).items()}
         else:
-            found[key] = value
-    return found
+            flat[key] = value
+    return flat
 
 
 def _part(key: str, value: Any) -> str:
-    """The part of the name of a run that says its place in a grid."""
-    said = "".join(_letters(value))
-    return f"{key.rpartition('.')[2]}={said}"
-
-
-def _letters(value: Any) -> Iterable[str]:
-    return re.findall(r"[A-Za-z0-9_.+-]+", str(value))
+    """The part of the name of a run for its place in a grid."""
+    letters = "".join(re.findall(r"[A-Za-z0-9_.+-]+", str(value)))
+    return f"{key.rpartition('.')[2]}={letters}"

@@ -114,17 +114,17 @@ class Record(BaseModel):
             for part in (self.dev, self.tested):
                 score = part and part.scores.get(self.metric)
                 if score is not None and not isinstance(score, int | float):
-                    raise ValueError(f"the score {self.metric} is no number")
+                    raise ValueError(f"the score {self.metric} is not a number")
         return self
 
     @property
     def name(self) -> str:
-        """What to call the training."""
+        """The name of the training."""
         return f"{self.run}, seed {self.seed}"
 
     @property
     def lacking(self) -> str | None:
-        """Say what a result that was asked for is missing, and why; None if nothing is."""
+        """The reason why a result is missing; None if none is."""
         if self.state == "finished":
             return self.reason
         return f"failed: {self.reason}" if self.reason else "is not finished"
@@ -142,10 +142,10 @@ def read_record(path: Path) -> Record:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is damaged ({error}); remove it") from error
-    found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
+    written = content.get("format") if isinstance(content, dict) else None
+    if written != FORMAT:
         raise InputError(
-            f"{path}: has the format {found!r}, but this version reads {FORMAT!r}; take the "
+            f"{path}: has the format {written!r}, but this version reads {FORMAT!r}; use the "
             "version that wrote it, or remove the file"
         )
     try:
@@ -153,8 +153,8 @@ def read_record(path: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        told = f"{place}: {first['msg']}" if place else first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{path}: is damaged ({told}); remove it") from error
+        fault = f"{place}: {first['msg']}" if place else first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{path}: is damaged ({fault}); remove it") from error
 
 
 def write_record(record: Record, path: Path) -> None:
@@ -164,7 +164,10 @@ def write_record(record: Record, path: Path) -> None:
         InputError: if it cannot be written.
     """
     content = record.model_dump(mode="json")
-    lines = (f" {json.dumps(key)}: {_json(value)}" for key, value in content.items())
+    lines = (
+        f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in content.items()
+    )
     with atomic_path(path) as temporary:
         temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf8")
 
@@ -172,29 +175,29 @@ def write_record(record: Record, path: Path) -> None:
 def find_records(folders: Sequence[Path]) -> list[Record]:
     """Read all records below some folders, sorted by plan, run and seed.
 
-    Numbers in the name of a run are sorted by their value: window=2 stands before window=10.
+    Numbers in the name of a run are sorted by their value: window=2 comes before window=10.
 
     Raises:
         InputError: if a folder is missing or has no record; if two records are of one run and seed;
             or if the trainings of a run differ in more than the seed, as after a change of the
             plan.
     """
-    found: dict[tuple[str, str, int], Path] = {}
+    paths_by_key: dict[tuple[str, str, int], Path] = {}
     records, runs = [], dict[tuple[str, str], tuple[Record, Path]]()
     for folder in folders:
         if not folder.is_dir():
-            raise InputError(f"{folder}: there is no such folder; give one of `experiment run`")
+            raise InputError(f"{folder}: there is no such folder; name one of `experiment run`")
         paths = sorted(folder.rglob(FILE))
         if not paths:
-            raise InputError(f"{folder}: has no {FILE} in it; give a folder of `experiment run`")
+            raise InputError(f"{folder}: has no {FILE} in it; name a folder of `experiment run`")
         for path in paths:
             record = read_record(path)
             key = record.plan, record.run, record.seed
-            first = found.setdefault(key, path)
+            first = paths_by_key.setdefault(key, path)
             if first.resolve() != path.resolve():
                 raise InputError(
                     f"{first} and {path}: are two results of run {record.run!r}, seed "
-                    f"{record.seed}, of the plan {record.plan!r}; give one of them"
+                    f"{record.seed}, of the plan {record.plan!r}; name only one of them"
                 )
             _check_same_run(record, path, runs.setdefault(key[:2], (record, path)))
             records.append(record)
@@ -213,16 +216,16 @@ def by_run(records: Iterable[Record]) -> dict[str, list[Record]]:
     records = list(records)
     plans = {(record.run, record.plan) for record in records}
     shared = {run for run, _ in plans if sum(name == run for name, _ in plans) > 1}
-    found: dict[str, list[Record]] = {}
+    runs_by_name: dict[str, list[Record]] = {}
     for record in records:
         name = f"{record.plan}/{record.run}" if record.run in shared else record.run
-        found.setdefault(name, []).append(record)
-    return found
+        runs_by_name.setdefault(name, []).append(record)
+    return runs_by_name
 
 
 def _check_same_run(record: Record, path: Path, first: tuple[Record, Path]) -> None:
     def plain(value: Any) -> Any:
-        """A config without what differs from seed to seed."""
+        """A config without the settings that differ from seed to seed."""
         if isinstance(value, dict):
             return {k: plain(v) for k, v in value.items() if k not in ("seed", "output_file")}
         return value
@@ -234,7 +237,3 @@ def _check_same_run(record: Record, path: Path, first: tuple[Record, Path]) -> N
             f"{place} and {path}: are of the run {record.run!r}, but their configs or data differ; "
             "remove the folder of the older one, or run the plan again"
         )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,9 @@
 """Runs a plan: every training of it that has no result yet, each in a folder of its own."""
 
+import hashlib
 import json
 import signal
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from configparser import Error
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,52 +14,91 @@ from thinc.api import Config, ConfigValidationError
 
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments.fingerprint import Contents, fingerprint
 from spacy_psa.laboratory.experiments.job import CONFIG, LOG
 from spacy_psa.laboratory.experiments.plan import Plan, Run
-from spacy_psa.laboratory.experiments.processes import OUTPUT, Ended
+from spacy_psa.laboratory.experiments.processes import OUTPUT, Ended, Engine
 from spacy_psa.laboratory.experiments.record import FILE, Record, read_record, write_record
-from spacy_psa.scoring.provenance import provenance
+from spacy_psa.scoring.provenance import checksums, provenance
 from spacy_psa.training.checkpoint import Checkpoints
 from spacy_psa.training.config import check_corpora, check_values, reason
-from spacy_psa.training.identity import named_files
+from spacy_psa.training.identity import BLOCKS, named_files
 from spacy_psa.training.layers import layered, set_log
 from spacy_psa.training.model_folders import ModelFolders, locked
 
 NOT_TESTED = "it is not scored on test data yet"
 
-Engine = Callable[[Sequence[Path]], Generator[list[Ended], None, None]]
-"""Starts the runs of folders; see `run_locally`."""
+Sums = dict[str, str]
+"""{path of a file: MD5 of its content}"""
+
+
+class Contents:
+    """The checksums of files, each of which is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, Sums] = {}
+
+    def sums(self, paths: Iterable[Path]) -> Sums:
+        """The checksums of files, and of all files in folders."""
+        sums: Sums = {}
+        for path in paths:
+            if path not in self._read:
+                self._read[path] = checksums([path])
+            sums |= self._read[path]
+        return sums
+
+    def digest(self, path: Path) -> str:
+        """A checksum of the content of a file or folder, whatever its path is."""
+        sums = self.sums([path]).items()
+        return _digest(sorted((str(Path(name).relative_to(path)), md5) for name, md5 in sums))
+
+
+def fingerprint(config: Mapping[str, Any], contents: Contents) -> str:
+    """A checksum of a training: of its config, with its seed, and of the content of its files.
+
+    It stays the same when files are moved; the variables of the config must be filled in.
+    """
+    files = named_files(dict(config))
+    digests = {str(Path(name)): contents.digest(path) for name, path in files.items()}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(each) for key, each in value.items() if key != "output_file"}
+        if isinstance(value, str) and value:
+            return digests.get(str(Path(value)), value)
+        return value
+
+    return _digest({block: plain(config[block]) for block in BLOCKS})
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
 class Job:
-    """One training of a plan.
-
-    Attributes:
-        folder: its folder.
-        config: its config; variables stay variables.
-        record: its record as it is before the training.
-        earlier: the record that is there from before; None if there is none.
-    """
+    """One training of a plan."""
 
     folder: Path
     config: Config
+    """Its config; variables stay variables."""
     record: Record
+    """Its record as it is before the training."""
     earlier: Record | None
+    """The record that is already in the folder; None if there is none."""
 
     @property
     def same(self) -> bool:
-        """Whether what is in the folder is of this training: its config, seed and data."""
+        """Whether the folder has files of this training, with its config, seed and data."""
         return self.earlier is not None and self.earlier.hash == self.record.hash
 
     @property
     def done(self) -> bool:
         """Whether there is nothing left to do."""
-        found = self.trained
-        if found is None or self.record.test is None:
-            return found is not None
-        return found.tested is not None and found.test_hash == self.record.test_hash
+        trained = self.trained
+        if trained is None or self.record.test is None:
+            return trained is not None
+        return trained.tested is not None and trained.test_hash == self.record.test_hash
 
     @property
     def trained(self) -> Record | None:
@@ -84,10 +124,10 @@ class Job:
         """The last evaluation of the training so far; None before there is one."""
         try:
             lines = (self.folder / LOG).read_text(encoding="utf8").splitlines()
-            found: dict[str, Any] = json.loads(lines[-1])
+            evaluation: dict[str, Any] = json.loads(lines[-1])
         except (OSError, ValueError, IndexError):
             return None
-        return found
+        return evaluation
 
 
 def make_jobs(plan: Plan, out: Path) -> list[Job]:
@@ -95,14 +135,14 @@ def make_jobs(plan: Plan, out: Path) -> list[Job]:
 
     Args:
         plan: the plan.
-        out: the folder for all results.
+        out: the folder of all results.
 
     Raises:
         InputError: if a config cannot be made, a setting has a value of the wrong kind, a corpus is
             not there, or a folder has the result of another plan.
     """
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: is a file; give a folder")
+        raise InputError(f"{out}: is a file; name a folder")
     contents, source = Contents(), provenance()
     jobs = []
     for run in plan.runs:
@@ -127,11 +167,6 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, out: Path) -> Generator[list[R
 
     A run that fails or is killed is recorded as failed. Close the iterator to end all runs; the
     next time they go on from their checkpoints.
-
-    Args:
-        jobs: the trainings.
-        engine: where they are started.
-        out: the folder of all results.
 
     Raises:
         InputError: if a folder cannot be written, or another process runs a plan in `out`.
@@ -180,7 +215,7 @@ def _make_job(
     if earlier is not None and _other_plan(earlier, plan):
         raise InputError(
             f"{path}: is a result of the plan {earlier.plan_file or earlier.plan!r}, and the plan "
-            f"{plan.file} would write it, too; give another --out, or rename the run"
+            f"{plan.file} would overwrite it; choose another --out, or rename the run"
         )
     return Job(folder, config, record, earlier)
 
@@ -195,7 +230,7 @@ def _other_plan(earlier: Record, plan: Plan) -> bool:
 
 @contextmanager
 def _naming(plan: Plan, run: Run) -> Iterator[None]:
-    """Say of which run an error is."""
+    """Name the run in an error."""
     try:
         yield
     except (InputError, ConfigValidationError, Error, ValueError, KeyError) as error:
@@ -219,8 +254,8 @@ def _prepare(job: Job) -> None:
     if job.earlier is not None and job.same:
         kept["seconds"] = job.earlier.seconds
     if job.trained is not None:
-        found = ("state", "evaluations", "best", "dev")
-        kept |= {"reason": NOT_TESTED, **{key: getattr(job.trained, key) for key in found}}
+        results = ("state", "evaluations", "best", "dev")
+        kept |= {"reason": NOT_TESTED, **{key: getattr(job.trained, key) for key in results}}
     write_record(job.record.model_copy(update=kept), job.folder / FILE)
 
 

@@ -1,4 +1,4 @@
-"""Tables of records: mean and deviation over seeds, intervals, tests of a difference."""
+"""Tables and pictures of records: mean and deviation over seeds, intervals, tests, curves."""
 
 import csv
 import io
@@ -10,8 +10,10 @@ from typing import Literal, NamedTuple
 
 import numpy
 
+from spacy_psa.analysis.figures import colours, new_figure, save_figure
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments.record import Record, Scored
+from spacy_psa.laboratory.analyses.convergence import epochs
+from spacy_psa.laboratory.experiments.record import Evaluation, Record, Scored
 from spacy_psa.scoring.statistics import (
     RESAMPLES,
     Table,
@@ -53,12 +55,7 @@ class Row(NamedTuple):
 
 
 def rows(runs: Runs, resamples: int = RESAMPLES) -> list[Row]:
-    """Give the row of each run; records that are not finished do not count.
-
-    Args:
-        runs: the records of each run.
-        resamples: the number of draws of an interval.
-    """
+    """Make the row of each run; records that are not finished do not count."""
     return [_row(name, _finished(records), resamples) for name, records in runs.items()]
 
 
@@ -92,7 +89,7 @@ def csv_text(table: Sequence[Row]) -> str:
 
 
 def unfinished(runs: Runs) -> list[str]:
-    """Say which trainings have no score, and why."""
+    """List the trainings without a score, and the reasons."""
     return [
         f"{record.name}: {record.lacking}"
         for records in runs.values()
@@ -101,42 +98,38 @@ def unfinished(runs: Runs) -> list[str]:
     ]
 
 
-def comparison(runs: Runs, one: str, other: str, resamples: int = RESAMPLES) -> str:
-    """Say how large and how sure the difference of two runs is.
-
-    Args:
-        runs: the records of each run.
-        one: the name of the first run.
-        other: the name of the second, whose score is taken off.
-        resamples: the number of draws.
+def comparison(runs: Runs, first: str, second: str, resamples: int = RESAMPLES) -> str:
+    """Describe how large and how sure the difference of two runs is, in favour of the first.
 
     Raises:
         InputError: if there is no such run, or the two were not scored on the same data.
     """
-    for name in (one, other):
+    for name in (first, second):
         if name not in runs:
-            raise InputError(f"--compare {name}: there is no such run; take {', '.join(runs)}")
+            raise InputError(
+                f"--compare {name}: there is no such run; name one of {', '.join(runs)}"
+            )
         if not _finished(runs[name]):
             raise InputError(f"--compare {name}: none of its trainings is finished; run it first")
-    a, b = _finished(runs[one]), _finished(runs[other])
+    a, b = _finished(runs[first]), _finished(runs[second])
     metric, part = a[0].metric, _part([*a, *b])
-    first, second = _tables(a, part), _tables(b, part)
-    if metric != b[0].metric or first is None or second is None:
+    left, right = _tables(a, part), _tables(b, part)
+    if metric != b[0].metric or left is None or right is None:
         raise InputError(
-            f"--compare {one} {other}: they have no score in common that is counted by sentence"
+            f"--compare {first} {second}: they have no score in common that is counted by sentence"
         )
-    if first.shape[1] != second.shape[1] or _data(a, part) != _data(b, part):
-        raise InputError(f"--compare {one} {other}: they were scored on different data")
-    gap = mean_f1(first) - mean_f1(second)
-    low, high = paired_interval(first, second, resamples)
-    sentences = first.shape[1]
+    if left.shape[1] != right.shape[1] or _data(a, part) != _data(b, part):
+        raise InputError(f"--compare {first} {second}: they were scored on different data")
+    gap = mean_f1(left) - mean_f1(right)
+    low, high = paired_interval(left, right, resamples)
+    sentences = left.shape[1]
     by_seed = seed_p_value(_scores(a, part), _scores(b, part))
     seeds = "" if by_seed is None else f"; permutation over seeds, p = {by_seed:.3f}"
     return (
-        f"{one} less {other}: {100 * gap:+.2f} {part} {metric} ({len(a)} and {len(b)} seeds). "
+        f"{first} less {second}: {100 * gap:+.2f} {part} {metric} ({len(a)} and {len(b)} seeds). "
         f"95% interval by a paired bootstrap over {sentences:,} sentences: {100 * low:+.2f} to "
         f"{100 * high:+.2f}; paired permutation over sentences, "
-        f"p = {sentence_p_value(first, second, resamples):.4f}{seeds}."
+        f"p = {sentence_p_value(left, right, resamples):.4f}{seeds}."
     )
 
 
@@ -171,9 +164,11 @@ def _scored(record: Record, part: Part) -> Scored | None:
 
 
 def _scores(records: Sequence[Record], part: Part) -> list[float]:
-    found = [_scored(record, part) for record in records]
+    scored = [_scored(record, part) for record in records]
     return [
-        each.scores[r.metric] for each, r in zip(found, records) if each and r.metric in each.scores
+        each.scores[r.metric]
+        for each, r in zip(scored, records)
+        if each and r.metric in each.scores
     ]
 
 
@@ -187,8 +182,8 @@ def _spread(records: Sequence[Record], part: Part) -> Spread | None:
 
 def _tables(records: Sequence[Record], part: Part) -> Table | None:
     """The counts of all seeds; None if they are not there, or of different data."""
-    found = [_scored(record, part) for record in records]
-    counts = [each.sentences.get(r.metric, []) for each, r in zip(found, records) if each]
+    scored = [_scored(record, part) for record in records]
+    counts = [each.sentences.get(r.metric, []) for each, r in zip(scored, records) if each]
     if len(counts) < len(records) or len({len(each) for each in counts}) > 1 or not counts[0]:
         return None
     return numpy.array(counts, dtype=numpy.float64)
@@ -196,15 +191,57 @@ def _tables(records: Sequence[Record], part: Part) -> Table | None:
 
 def _data(records: Sequence[Record], part: Part) -> set[tuple[str, ...]]:
     """The checksums of the data on which records were scored; without any, the path."""
-    found = set()
+    data = set()
     for record in records:
         scored = _scored(record, part)
         assert scored is not None
         whole = _normal(scored.path)
         sums = [md5 for path, md5 in record.data.items() if _normal(path).is_relative_to(whole)]
-        found.add(tuple(sums or [str(whole)]))
-    return found
+        data.add(tuple(sums or [str(whole)]))
+    return data
 
 
 def _normal(path: str) -> Path:
     return Path(os.path.normpath(path))
+
+
+def curve(evaluations: Sequence[Evaluation]) -> tuple[list[float], list[float]]:
+    """The epochs, with fractions, and the scores of the evaluations of a training."""
+    places = epochs([(each.epoch, each.step) for each in evaluations])
+    return places, [each.score for each in evaluations]
+
+
+def draw(runs: Mapping[str, Sequence[Record]], path: Path) -> None:
+    """Draw the mean development score of each run, the spread over seeds, and each seed.
+
+    The ending of the path names the format.
+
+    Raises:
+        InputError: if there is no finished training, matplotlib is not installed, or the picture
+            cannot be written.
+    """
+    known = {
+        name: [curve(record.evaluations) for record in records if record.evaluations]
+        for name, records in runs.items()
+    }
+    known = {name: seeds for name, seeds in known.items() if seeds}
+    if not known:
+        raise InputError("no training is finished, so there is nothing to draw; run the plan first")
+    figure = new_figure(7.0, 4.2)
+    axes = figure.subplots()
+    for (name, seeds), colour in zip(known.items(), colours(len(known))):
+        label = f"{name} ({len(seeds)} seed{'s' if len(seeds) > 1 else ''})"
+        for places, scores in seeds:
+            axes.plot(places, 100 * numpy.array(scores), color=colour, linewidth=0.6, alpha=0.5)
+        shared = min(len(places) for places, _ in seeds)
+        together = 100 * numpy.array([each[:shared] for _, each in seeds])
+        places, mean = numpy.mean([each[:shared] for each, _ in seeds], 0), together.mean(0)
+        axes.plot(places, mean, color=colour, linewidth=1.8, label=label)
+        if len(seeds) > 1:
+            spread = together.std(0, ddof=1)
+            axes.fill_between(places, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0)
+    metrics = {record.metric for records in runs.values() for record in records}
+    axes.set(xlabel="epoch", ylabel=f"development {' or '.join(sorted(metrics))}, %")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    save_figure(figure, path)

@@ -12,15 +12,7 @@ LEAST = 0.5  # narrower rectangles are left out
 
 
 class Node:
-    """A function with the functions that it calls.
-
-    Examples:
-        >>> root = Node()
-        >>> root.add(["a", "b"], 2.0)
-        >>> root.add(["a"], 1.0)
-        >>> root.seconds, root.calls["a"].seconds, root.calls["a"].calls["b"].seconds
-        (3.0, 3.0, 2.0)
-    """
+    """A function with the functions that it calls."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -40,10 +32,6 @@ def flame_graph(title: str, profile: Profile) -> str:
 
     The widths are processor time. Below a room are the functions that run in it, each below the one
     that calls it. The text of a rectangle is shown in full where the pointer rests on it.
-
-    Args:
-        title: the heading.
-        profile: the profile.
     """
     root = Node()
     for place, seconds in profile.seconds.items():
@@ -99,15 +87,9 @@ def _rectangle(
 
 
 def folded(profile: Profile) -> str:
-    """Write the stacks as lines "outer;inner MICROSECONDS", which flame graph tools read.
+    """Write the stacks as lines "outer;inner MICROSECONDS".
 
-    speedscope, inferno and flamegraph.pl take this format.
-
-    Examples:
-        >>> from collections import Counter
-        >>> from spacy_psa.laboratory.performance.rooms import Place
-        >>> folded(Profile(1, "step", Counter({Place("encoder", ("a", "b")): 0.002})))
-        'encoder;a;b 2000\\n'
+    speedscope, inferno and flamegraph.pl read this format.
     """
     stacks: Any = sorted(profile.seconds.items())
     return "".join(

@@ -27,7 +27,7 @@ def read_words(path: Path, words: int) -> Sentences:
 
     Args:
         path: the file.
-        words: the number of words to give.
+        words: the number of words.
 
     Returns:
         The words of each doc; the last doc may be cut.
@@ -36,17 +36,17 @@ def read_words(path: Path, words: int) -> Sentences:
         InputError: if the file is not a `.spacy` file or has no words.
     """
     docs = read_docbin(path, Vocab())
-    found: Sentences = [[token.text for token in doc] for doc in docs if len(doc)]
-    if not found:
-        raise InputError(f"{path}: there are no words in it; give a .spacy file with docs")
-    taken: Sentences = []
+    known: Sentences = [[token.text for token in doc] for doc in docs if len(doc)]
+    if not known:
+        raise InputError(f"{path}: there are no words in it; use a .spacy file with docs")
+    sentences: Sentences = []
     count = 0
-    for sentence in cycle(found):
+    for sentence in cycle(known):
         if count >= words:
-            return taken
-        taken.append(sentence[: words - count])
-        count += len(taken[-1])
-    return taken
+            break
+        sentences.append(sentence[: words - count])
+        count += len(sentences[-1])
+    return sentences
 
 
 def open_pipeline(path: str, train: Path | None, vectors: str | None) -> Language:
@@ -83,7 +83,7 @@ def open_pipelines(
 
 def _check_config(path: str, train: Path | None) -> None:
     if train is None:
-        raise InputError(f"{path}: a config needs training data to be initialized; give --train")
+        raise InputError(f"{path}: a config needs training data to be initialized; add --train")
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such config; check the path")
 
@@ -98,11 +98,6 @@ class Annotation:
         name: the name of the row.
         nlp: the pipeline.
         sentences: the words of each doc.
-
-    Examples:
-        >>> import spacy
-        >>> Annotation("blank", spacy.blank("en"), [["I", "came"], ["Go"]]).run().amount
-        3
     """
 
     def __init__(self, name: str, nlp: Language, sentences: Sentences):
@@ -111,7 +106,7 @@ class Annotation:
         self.sentences = sentences
 
     def docs(self) -> list[Doc]:
-        """Make new docs of the words, and drop the caches."""
+        """Make new docs of the words, without caches from before."""
         for _, pipe in self.nlp.pipeline:
             for cache in caches(pipe.model) if hasattr(pipe, "model") else ():
                 cache.forget()
@@ -131,14 +126,14 @@ class Annotation:
 
 
 class Training:
-    """Takes the same training steps in each run, in the same way as `spacy train`.
+    """Makes the same training steps in each run, in the same way as `spacy train`.
 
     The weights are not reset between runs.
 
     Args:
         name: the name of the row.
         nlp: the pipeline.
-        train: the `.spacy` file with the training docs; the steps take them from its start.
+        train: the `.spacy` file with the training docs; the steps begin at its start.
         steps: the number of batches in a run.
         batch: the number of docs in a batch.
     """
@@ -161,19 +156,19 @@ class Training:
         return [examples[i : i + self.batch] for i in range(0, len(examples), self.batch)]
 
     def run(self) -> Timing:
-        """Take the steps once."""
+        """Make the steps once."""
         batches = self.batches()
         with stopwatch(len(batches)) as timings:
-            self.take(batches)
+            self.make_steps(batches)
         return timings[0]
 
-    def take(self, batches: list[list[Example]]) -> None:
-        """Take a training step with each batch."""
+    def make_steps(self, batches: list[list[Example]]) -> None:
+        """Make a training step with each batch."""
         for batch in batches:
             self.step(batch)
 
     def step(self, batch: list[Example]) -> None:
-        """Take one training step with a batch of examples."""
+        """Make one training step with a batch of examples."""
         losses: dict[str, Any] = {}
         self.nlp.update(batch, drop=self.dropout, losses=losses, sgd=False)  # type: ignore[arg-type]  # as in spaCy's own loop
         for _, pipe in self.nlp.pipeline:
@@ -183,41 +178,27 @@ class Training:
 
 
 def long_text(sentences: Sentences, words: int) -> list[str]:
-    """Join the words of sentences to one text of `words` words, again from the start if needed.
-
-    Examples:
-        >>> long_text([["I", "came"], ["Go"]], 4)
-        ['I', 'came', 'Go', 'I']
-    """
+    """Join the words of sentences to one text of `words` words, again from the start if needed."""
     return list(islice(cycle(list(chain.from_iterable(sentences))), words))
 
 
 def of_length(sentences: Sentences, length: int, words: int) -> Sentences:
-    """Cut the words of sentences into pieces of `length` words, about `words` words in all.
-
-    Examples:
-        >>> of_length([["I", "came"], ["Go"]], length=2, words=5)
-        [['I', 'came'], ['Go', 'I']]
-    """
+    """Cut the words of sentences into pieces of `length` words, about `words` words in all."""
     text = long_text(sentences, max(words // length, 1) * length)
     return [text[i : i + length] for i in range(0, len(text), length)]
 
 
 def named_rows(models: Sequence[str]) -> dict[str, str]:
-    """Give the paths by name, from arguments [NAME=]PATH; without a name, the path is the name.
+    """The paths by name, from arguments [NAME=]PATH; without a name, the path is the name.
 
     Raises:
         InputError: if two rows have the same name.
-
-    Examples:
-        >>> named_rows(["psa=training/psa/model-best", "en_core_web_sm"])
-        {'psa': 'training/psa/model-best', 'en_core_web_sm': 'en_core_web_sm'}
     """
     rows: dict[str, str] = {}
     for argument in models:
         name, equals, path = argument.partition("=")
         name, path = (name, path) if equals else (argument, argument)
         if name in rows:
-            raise InputError(f"{name}: two rows have this name; give another name with NAME={path}")
+            raise InputError(f"{name}: two rows have this name; choose another with NAME={path}")
         rows[name] = path
     return rows

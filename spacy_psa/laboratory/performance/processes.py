@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from spacy_psa.child_processes import child_command, child_environment
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance.timing import Timing
 
@@ -21,12 +22,7 @@ BATCH_WORDS = 100_000
 
 
 class Loading:
-    """Runs `import spacy` and `spacy.load` in a new process each time.
-
-    Args:
-        name: the name of the row.
-        path: the folder or package of the pipeline.
-    """
+    """Runs `import spacy` and `spacy.load` in a new process each time."""
 
     def __init__(self, name: str, path: str):
         self.name = name
@@ -34,8 +30,8 @@ class Loading:
 
     def run(self) -> Timing:
         """Open the pipeline once."""
-        found = elsewhere("load", self.path)
-        return Timing(1, found["seconds"], found["cpu_seconds"])
+        seconds = elsewhere("load", self.path)
+        return Timing(1, seconds["seconds"], seconds["cpu_seconds"])
 
 
 def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dict[str, Any]:
@@ -50,9 +46,6 @@ def measure_memory(path: str, data: Path, words: int, long: bool = False) -> dic
     Returns:
         `words`; `seconds`; `loaded_bytes`, the peak memory after the pipeline is opened and has
         annotated one sentence; and `peak_bytes`, the peak memory at the end.
-
-    Raises:
-        InputError: if the process fails.
     """
     return elsewhere("memory", path, str(data), str(words), *(["long"] if long else []))
 
@@ -63,16 +56,13 @@ def elsewhere(*arguments: str) -> dict[str, Any]:
     Raises:
         InputError: if the process fails.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "spacy_psa.laboratory.performance.processes", *arguments],
-        capture_output=True,
-        text=True,
-    )
+    command = child_command("spacy_psa.laboratory.performance.processes", *arguments)
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["killed, perhaps for lack of memory"]
         raise InputError(f"{' '.join(arguments)}: {lines[-1]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
 def _load(path: str) -> dict[str, Any]:

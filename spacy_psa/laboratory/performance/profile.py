@@ -1,29 +1,31 @@
 """Where the time of a pipeline goes, in annotation and in training."""
 
+import signal
+import sys
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from spacy.language import Language
 
+from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance.pipelines import Annotation, Sentences, Training
 from spacy_psa.laboratory.performance.rooms import ROOMS, Place, Rooms
-from spacy_psa.laboratory.performance.sampling import INTERVAL, sampled
 
+INTERVAL = 0.002
+"""Seconds between two samples."""
 MOST_FUNCTIONS = 25
 Material = TypeVar("Material")
+Key = TypeVar("Key")
 
 
 class Profile(NamedTuple):
-    """Where the time went.
-
-    Examples:
-        >>> place = Place("encoder", ("lstm.forward", "lstm.step"))
-        >>> found = Profile(10, "word", Counter({place: 2e-6}))
-        >>> found.rooms()["encoder"], found.functions()
-        (2e-06, [('lstm.step', 'encoder', 2e-06)])
-    """
+    """Where the time went."""
 
     amount: int
     """The number of units of work."""
@@ -39,10 +41,10 @@ class Profile(NamedTuple):
 
     def rooms(self) -> dict[str, float]:
         """Sum the seconds of each room, in the order of `ROOMS`."""
-        found = dict.fromkeys(ROOMS, 0.0)
+        rooms = dict.fromkeys(ROOMS, 0.0)
         for place, seconds in self.seconds.items():
-            found[place.room] += seconds
-        return found
+            rooms[place.room] += seconds
+        return rooms
 
     def functions(self) -> list[tuple[str, str, float]]:
         """List functions with their rooms and their own seconds, without what they call.
@@ -55,7 +57,7 @@ class Profile(NamedTuple):
         return [(name, room, seconds) for (name, room), seconds in own.most_common()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the profile as an object for a JSON file, with the functions that take most."""
+        """The profile as an object for a JSON file, with the slowest functions."""
         return {
             "unit": self.unit,
             "amount": self.amount,
@@ -82,17 +84,14 @@ def profile_annotation(nlp: Language, sentences: Sentences, repeats: int) -> Pro
 
 
 def profile_training(nlp: Language, train: Path, steps: int, batch: int, repeats: int) -> Profile:
-    """Profile steps of training, as `Training` takes them; they change the weights.
+    """Profile the steps of `Training`, which change the weights.
 
     Args:
-        nlp: the pipeline.
-        train: the `.spacy` file with the training docs.
-        steps: the number of batches in a run.
-        batch: the number of docs in a batch.
-        repeats: the number of runs that count, after a first one that does not.
+        nlp, train, steps, batch: as in `Training`.
+        repeats: as in `profile_annotation`.
     """
     row = Training("", nlp, train, steps, batch)
-    return Profile(repeats * steps, "step", _sample(nlp, row.batches, row.take, repeats))
+    return Profile(repeats * steps, "step", _sample(nlp, row.batches, row.make_steps, repeats))
 
 
 def _sample(
@@ -109,12 +108,50 @@ def _sample(
     return total
 
 
-def markdown(profiles: dict[str, Profile]) -> str:
-    """Write tables of the rooms and of the functions that take most.
+@contextmanager
+def sampled(read: Callable[[FrameType | None], Key]) -> Iterator[Counter[Key]]:
+    """Count the processor time of the block by the code that the main thread runs in it.
+
+    A timer interrupts the block every `INTERVAL`. Each time, the processor time of the process
+    since the interrupt before counts for the code that runs then. Python answers an interrupt at
+    the end of a call into C, so a long matrix product counts in full, and for the function that
+    called it. The time of the samples themselves does not count.
 
     Args:
-        profiles: {title: profile}.
+        read: called with the frame that runs; returns the key for which its time counts.
+
+    Yields:
+        {key: seconds of processor time}, which is complete after the block.
+
+    Raises:
+        InputError: outside of the main thread, and on a system without such timers (Windows).
     """
+    if not hasattr(signal, "setitimer"):
+        raise InputError("a profile needs the timers of Linux or macOS: use one of these systems")
+    if threading.current_thread() is not threading.main_thread():
+        raise InputError("a profile is made in the main thread of a program: call it there")
+    seconds: Counter[Key] = Counter()
+    last = time.process_time()
+
+    def sample(number: int, frame: FrameType | None) -> None:
+        nonlocal last
+        now = time.process_time()
+        seconds[read(frame)] += now - last  # type: ignore[assignment]  # a float
+        signal.setitimer(signal.ITIMER_REAL, INTERVAL)  # only now, so samples never nest
+        last = time.process_time()
+
+    before = signal.signal(signal.SIGALRM, sample)
+    signal.setitimer(signal.ITIMER_REAL, INTERVAL)
+    try:
+        yield seconds
+    finally:
+        sample(signal.SIGALRM, sys._getframe(2))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def markdown(profiles: dict[str, Profile]) -> str:
+    """Write tables of the rooms and of the slowest functions of profiles, by title."""
     return "\n\n".join(_table(title, profile) for title, profile in profiles.items()) + "\n"
 
 

@@ -24,7 +24,7 @@ ROOMS = {
     "optimizer": "limits of gradients, new weights",
     REST: "everything else: batches, tokens, other components",
 }
-"""What each room is."""
+"""The rooms, with their content."""
 
 _METHODS = {
     "predict": "inference",
@@ -35,17 +35,12 @@ _METHODS = {
     "finish_update": "optimizer",
 }
 _FUNCTIONS = (SplitDocs.__init__, split_sentences, sentence_bounds)
-_OUTSIDE = "spacy_psa.laboratory.performance."  # what makes the profile is not in it
-_WRAPPERS = ("thinc.model", "torch.nn.modules.module")  # they stand around each layer
+_OUTSIDE = "spacy_psa.laboratory.performance."  # the profiler is not a part of the profile
+_WRAPPERS = ("thinc.model", "torch.nn.modules.module")  # they wrap each layer
 
 
 class Place(NamedTuple):
-    """Where a program is.
-
-    Examples:
-        >>> Place("encoder", ("spacy_psa.modules.lstm.BiLSTM.forward",)).room
-        'encoder'
-    """
+    """Where a program is."""
 
     room: str
     """A key of `ROOMS`."""
@@ -54,19 +49,10 @@ class Place(NamedTuple):
 
 
 class Rooms:
-    """Tells in which room a frame is.
+    """Finds the room of a frame, in a pipeline.
 
     A room begins where a marked layer of a model, or a method of a component, is called. The
     innermost room counts. Layers are marked only inside `marked`.
-
-    Args:
-        nlp: the pipeline.
-
-    Examples:
-        >>> import spacy, sys
-        >>> rooms = Rooms(spacy.blank("en"))
-        >>> rooms.place(sys._getframe()).room
-        'spaCy'
     """
 
     def __init__(self, nlp: Language):
@@ -132,7 +118,7 @@ class Rooms:
 
 
 def _name(frame: FrameType) -> str:
-    """Name the function of a frame; "" for the functions that stand around each layer."""
+    """Name the function of a frame; "" for the functions that wrap each layer."""
     module = str(frame.f_globals.get("__name__", "?"))
     if module in _WRAPPERS or frame.f_code is _forward.__code__:
         return ""

@@ -7,7 +7,7 @@ Keys of the file, format 1: `format`, `date`, `command`, `settings`, `data` {pat
 - `annotation`: `words`, `rows` {name: summary}, in words per second
 - `training`: `batch`, `steps`, `rows` {name: summary}, in steps per second
 - `loading`: `rows` {name: summary}, in loads per second, with `import spacy`
-- `memory`: `rows` {name: {`stream`: [...], `long`: [...]}}, each as `measure_memory` gives
+- `memory`: `rows` {name: {`stream`: [...], `long`: [...]}}, each of `measure_memory`
 - `lengths`: `words`, `rows` {name: {length: summary}}
 - `labels`: `words`, `rows` {name: {number of tags: summary}}
 
@@ -34,27 +34,16 @@ Tell = Callable[[str, int], None]
 
 
 def timed(rows: Sequence[Row], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
-    """Time rows in turn.
-
-    Args:
-        rows: the rows.
-        repeats: the number of runs of each row that count.
-        tell: called before each run, see `alternate`.
+    """Time rows in turn; see `alternate`.
 
     Returns:
         {name: summary}.
     """
-    return {name: summary(found) for name, found in alternate(rows, repeats, tell).items()}
+    return {name: summary(timings) for name, timings in alternate(rows, repeats, tell).items()}
 
 
 def loading(paths: Mapping[str, str], repeats: int, tell: Tell | None = None) -> dict[str, Any]:
-    """Measure how long pipelines take to open.
-
-    Args:
-        paths: {name: folder or package of a pipeline}.
-        repeats: as for `timed`.
-        tell: as for `timed`.
-    """
+    """Measure the time in which pipelines open, from {name: folder or package}."""
     return {"rows": timed([Loading(name, path) for name, path in paths.items()], repeats, tell)}
 
 
@@ -87,23 +76,13 @@ def lengths(
     repeats: int,
     tell: Tell | None = None,
 ) -> dict[str, Any]:
-    """Measure the words per second of docs of each length in `LENGTHS`.
-
-    Args:
-        nlps: {name: pipeline}.
-        sentences: the words of sentences.
-        words: the number of words in each run.
-        repeats: as for `timed`.
-        tell: as for `timed`.
-    """
+    """Measure the words per second of docs of each length in `LENGTHS`, `words` in each run."""
     rows = [
         Annotation(f"{name} {length}", nlp, of_length(sentences, length, words))
         for name, nlp in nlps.items()
         for length in LENGTHS
     ]
-    found = timed(rows, repeats, tell)
-    by_name = {name: {str(n): found[f"{name} {n}"] for n in LENGTHS} for name in nlps}
-    return {"words": words, "rows": by_name}
+    return {"words": words, "rows": _by_name(timed(rows, repeats, tell))}
 
 
 def labels(
@@ -116,13 +95,6 @@ def labels(
     """Measure the words per second of the `crf_ner` of each pipeline, with 2 to 18 labels.
 
     The weights are random. Pipelines without a `crf_ner` are left out.
-
-    Args:
-        nlps: {name: pipeline}.
-        sentences: the words of sentences.
-        words: the number of words in each run.
-        repeats: as for `timed`.
-        tell: as for `timed`.
     """
     rows = [
         _Untrained(f"{name} {4 * count + 1}", nlp, count, of_length(sentences, 20, words))
@@ -130,12 +102,16 @@ def labels(
         if "crf_ner" in nlp.pipe_factories.values()
         for count in LABELS
     ]
-    found = timed(rows, repeats, tell)
-    by_name: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        name, _, tags = row.name.rpartition(" ")
-        by_name.setdefault(name, {})[tags] = found[row.name]
-    return {"words": words, "rows": by_name}
+    return {"words": words, "rows": _by_name(timed(rows, repeats, tell))}
+
+
+def _by_name(summaries: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """{"psa 10": …} as {"psa": {"10": …}}."""
+    rows: dict[str, dict[str, Any]] = {}
+    for title, each in summaries.items():
+        name, _, number = title.rpartition(" ")
+        rows.setdefault(name, {})[number] = each
+    return rows
 
 
 class _Untrained:
@@ -170,8 +146,7 @@ def record(
     """Make the object for the JSON file: the sections and their provenance, see the module.
 
     Args:
-        command: the command line.
-        settings: its settings.
+        command: the command line, which has the `settings`.
         rows: {name: path of the pipeline}.
         data: the data files.
         sections: {name of the section: section}.

@@ -33,29 +33,17 @@ class Row(Protocol):
 
 @contextmanager
 def stopwatch(amount: float) -> Iterator[list[Timing]]:
-    """Time the block; afterwards the list contains its timing.
-
-    Args:
-        amount: the amount of work in the block.
-
-    Examples:
-        >>> with stopwatch(100) as timings:
-        ...     total = sum(range(100))
-        >>> timings[0].amount
-        100
-    """
-    found: list[Timing] = []
+    """Time the block with this amount of work; afterwards the list contains its timing."""
+    timings: list[Timing] = []
     wall, processor = time.perf_counter(), time.process_time()
-    yield found
-    found.append(Timing(amount, time.perf_counter() - wall, time.process_time() - processor))
+    yield timings
+    timings.append(Timing(amount, time.perf_counter() - wall, time.process_time() - processor))
 
 
 def alternate(
     rows: Sequence[Row], repeats: int, tell: Callable[[str, int], None] | None = None
 ) -> dict[str, list[Timing]]:
-    """Time rows in turn.
-
-    Every second round takes the rows in the opposite order. A first round does not count.
+    """Time rows in turn; every second round in the opposite order. A first round does not count.
 
     Args:
         rows: the rows.
@@ -64,14 +52,6 @@ def alternate(
 
     Returns:
         {name: timings of the row}.
-
-    Examples:
-        >>> class Fixed:
-        ...     name = "fixed"
-        ...     def run(self):
-        ...         return Timing(100, 2.0, 1.0)
-        >>> alternate([Fixed()], repeats=2)["fixed"][0]
-        Timing(amount=100, seconds=2.0, cpu_seconds=1.0)
     """
     timings: dict[str, list[Timing]] = {row.name: [] for row in rows}
     for number in range(repeats + 1):
@@ -89,12 +69,7 @@ def summary(timings: Sequence[Timing]) -> dict[str, Any]:
 
     Returns:
         `runs`, with `amount`, `seconds` and `cpu_seconds` of each run; and the rates `per_second`,
-        in wall-clock time, and `per_cpu_second`, in processor time, each as `spread` gives it.
-
-    Examples:
-        >>> found = summary([Timing(100, 2.0, 1.0), Timing(100, 4.0, 1.0)])
-        >>> found["per_second"]["median"], found["per_cpu_second"]["median"]
-        (37.5, 100.0)
+        in wall-clock time, and `per_cpu_second`, in processor time, each a `spread`.
     """
     return {
         "per_second": spread([t.amount / t.seconds for t in timings]),
@@ -106,23 +81,19 @@ def summary(timings: Sequence[Timing]) -> dict[str, Any]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Give `median`, the quartiles `lower` and `upper`, and the extremes `least` and `most`.
+    """The `median`, the quartiles `lower` and `upper`, and the extremes `least` and `most`.
 
     The numbers are rounded to 4 digits.
-
-    Examples:
-        >>> spread([1, 2, 4])
-        {'median': 2.0, 'lower': 1.5, 'upper': 3.0, 'least': 1.0, 'most': 4.0}
     """
     lower, _, upper = quantiles(values, method="inclusive") if len(values) > 1 else [values[0]] * 3
-    found = {
+    numbers = {
         "median": median(values),
         "lower": lower,
         "upper": upper,
         "least": min(values),
         "most": max(values),
     }
-    return {name: float(f"{value:.4g}") for name, value in found.items()}
+    return {name: float(f"{value:.4g}") for name, value in numbers.items()}
 
 
 def pin_threads(threads: int) -> None:

@@ -16,8 +16,7 @@ from optuna.trial import FrozenTrial
 
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments.engines import at_a_time, make_engine
-from spacy_psa.laboratory.experiments.processes import end_with_starter
+from spacy_psa.laboratory.experiments.processes import at_a_time, end_with_starter, make_engine
 from spacy_psa.laboratory.search.space import check_names, read_space
 from spacy_psa.laboratory.search.study import Sampler, Search
 from spacy_psa.laboratory.search.trial_logger import Report
@@ -100,15 +99,15 @@ def search(
                         tell(describe(ended))
                 advance(run.done)
     # Trials of processes that were killed are trained here.
-    while (trial := run.step(watch, limit=plan.trials)) is not None:
+    while (own := run.step(watch, limit=plan.trials)) is not None:
         advance(run.done)
-        tell(describe(trial))
+        tell(describe(own))
         if run.best is not None and run.best != before:
             _write_best(run, output)
         before = run.best
     under_way = run.begun - run.done
     if run.best is None and not under_way:
-        raise InputError(f"{storage}: no training was completed; give more --trials")
+        raise InputError(f"{storage}: no training was completed; set more --trials")
     if under_way:
         tell(f"{under_way} training(s) of other processes are still under way")
     if run.best is not None:

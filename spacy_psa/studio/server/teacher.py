@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from spacy.language import Language
 
+from spacy_psa.child_processes import child_command, child_environment
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
 from spacy_psa.studio.active_learning.teach_process import Lesson
@@ -81,10 +80,10 @@ class Teacher:
     async def _lines(self) -> dict[str, Any]:
         """Run the process, follow its progress, and return the last line that it wrote."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", PROGRAM),
+            *child_command(PROGRAM),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=child_environment(),
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         last: dict[str, Any] = {}

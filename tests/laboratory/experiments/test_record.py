@@ -34,7 +34,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         ({"dev": None}, "it is finished, but has no scores"),
         (
             {"dev": {"path": "a", "scores": {"ents_f": "abc"}, "sentences": {}}},
-            "the score ents_f is no number",
+            "the score ents_f is not a number",
         ),
     ],
 )

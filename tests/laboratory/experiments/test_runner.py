@@ -357,7 +357,7 @@ def test_two_commands_in_one_folder_are_an_error(folder):
 
 
 def test_results_that_would_go_to_a_file_are_refused_at_once(folder):
-    with pytest.raises(InputError, match=r"^train.spacy: is a file; give a folder$"):
+    with pytest.raises(InputError, match=r"^train.spacy: is a file; name a folder$"):
         jobs_of(plan_text(run_table("a")), out="train.spacy")
 
 

@@ -7,10 +7,17 @@ import re
 import pytest
 
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.experiments import curves
-from spacy_psa.laboratory.experiments.curves import curve, draw
+from spacy_psa.laboratory.experiments import tables
 from spacy_psa.laboratory.experiments.record import Scored
-from spacy_psa.laboratory.experiments.tables import comparison, csv_text, markdown, rows, unfinished
+from spacy_psa.laboratory.experiments.tables import (
+    comparison,
+    csv_text,
+    curve,
+    draw,
+    markdown,
+    rows,
+    unfinished,
+)
 from tests.helpers.experiments import make_record
 
 GOOD = [(2, 2, 2)] * 30 + [(0, 1, 1)] * 10
@@ -77,7 +84,7 @@ def test_two_runs_are_compared_over_sentences_and_over_seeds():
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        ({"run": "c"}, "--compare b: there is no such run; take a, c"),
+        ({"run": "c"}, "--compare b: there is no such run; name one of a, c"),
         ({"state": "failed", "reason": "x"}, "none of its trainings is finished"),
         ({"counts": [(1, 1, 1)] * 3}, "they were scored on different data"),
         ({"data": {"dev.spacy": "1" * 32}}, "they were scored on different data"),
@@ -118,7 +125,7 @@ def test_the_data_of_two_runs_are_told_apart_however_their_paths_are_written():
 
 def test_the_mean_curve_is_at_the_mean_of_the_seeds_epochs(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(curves, "save_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(tables, "save_figure", lambda figure, path: drawn.append(figure))
     seeds = [make_record(seed=n, scores=(0.0, 0.5, 0.6)) for n in (1, 2)]
     for each in seeds[1].evaluations:
         each.epoch *= 2

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.performance.sampling import sampled
+from spacy_psa.laboratory.performance.profile import sampled
 
 
 def name_of(frame):
