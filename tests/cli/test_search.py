@@ -148,10 +148,10 @@ def test_a_file_that_is_no_search_is_an_error(folder, tmp_path):
         (["base.cfg", "space.toml", "--gpu-id", "99"], "--gpu-id 99"),
         (["base.cfg", "space.toml", "--jobs", "0"], "--jobs 0: set a number of trainings"),
         (["base.cfg", "space.toml", "--address", "auto"], "--address auto: needs --engine ray"),
-        (["base.cfg", "space.toml", "--output", "."], "--output .: is a folder; give the name"),
+        (["base.cfg", "space.toml", "--output", "."], "--output .: is a folder; use the name"),
         (
             ["base.cfg", "space.toml", "--engine", "ray", "--storage", "best.db"],
-            "--storage best.db: machines cannot share it; give NAME.journal",
+            "--storage best.db: machines cannot share it; use NAME.journal",
         ),
     ],
 )

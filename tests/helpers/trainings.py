@@ -19,7 +19,7 @@ from spacy.util import load_config
 from thinc.api import Config
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.training import loop
 from spacy_psa.training.checkpoint import Checkpoints
 from spacy_psa.training.data_parallel import DataParallel
@@ -163,13 +163,13 @@ def killed_in(step: int) -> None:
 
 def not_a_number_in(step: int) -> None:
     """Let the loss of a step of this process be no number."""
-    get_loss, numbers = CRFEntityRecognizer.get_loss, count()
+    get_loss, numbers = SpanLabeler.get_loss, count()
 
-    def get_bad_loss(self: CRFEntityRecognizer, examples: Any, scores: Any) -> Any:
+    def get_bad_loss(self: SpanLabeler, examples: Any, scores: Any) -> Any:
         loss, gradients = get_loss(self, examples, scores)
         return float("nan") if next(numbers) == step else loss, gradients
 
-    CRFEntityRecognizer.get_loss = get_bad_loss  # type: ignore[method-assign]
+    SpanLabeler.get_loss = get_bad_loss  # type: ignore[method-assign]
 
 
 def _run_one(

@@ -11,7 +11,7 @@ from spacy.training import Example
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.training.checkpoint import Checkpoints
 from spacy_psa.training.finite_losses import IN_A_ROW, FiniteLosses
 from tests.helpers.pipelines import hash_embed, make_examples, make_nlp, small_model, train
@@ -23,7 +23,7 @@ NAN, INFINITE = float("nan"), float("inf")
 @pytest.fixture
 def explode(monkeypatch):
     """Let the loss of some batches, counted from 0, be infinite or not a number."""
-    get_loss = CRFEntityRecognizer.get_loss
+    get_loss = SpanLabeler.get_loss
     count = -1
 
     def begin_at(batch, *values):
@@ -39,7 +39,7 @@ def explode(monkeypatch):
             return loss, gradients
 
         chosen = dict(values)
-        monkeypatch.setattr(CRFEntityRecognizer, "get_loss", bad)
+        monkeypatch.setattr(SpanLabeler, "get_loss", bad)
 
     return begin_at
 

@@ -29,8 +29,8 @@ ROOMS = {
 _METHODS = {
     "predict": "inference",
     "get_loss": "inference",
-    "known": "reading docs",
-    "gold_tags": "reading docs",
+    "_known": "reading docs",
+    "_gold_tags": "reading docs",
     "set_annotations": "writing docs",
     "finish_update": "optimizer",
 }

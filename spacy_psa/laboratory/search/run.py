@@ -71,12 +71,12 @@ def search(
     """
     output, several = Path(plan.output), ray or jobs != 1
     if output.is_dir():
-        raise InputError(f"--output {output}: is a folder; give the name of a file")
+        raise InputError(f"--output {output}: is a folder; use the name of a file")
     beside = output.with_name(f"{output.name}.{'journal' if several else 'db'}")
     storage = plan.storage or str(beside)
     if ray and not ("://" in storage or storage.endswith(".journal")):
         raise InputError(
-            f"--storage {storage}: machines cannot share it; give NAME.journal, or the URL of a "
+            f"--storage {storage}: machines cannot share it; use NAME.journal, or the URL of a "
             "database"
         )
     plan = replace(plan, storage=storage)

@@ -1,4 +1,4 @@
-"""Search spaces: settings of a config and the values that they may take, as TOML.
+"""Search spaces: settings of a config and their possible values, as TOML.
 
     [training.optimizer.learn_rate.max_rate]
     type = "float"
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.errors import InputError
-from spacy_psa.training.toml_files import read_toml, said_of
+from spacy_psa.laboratory.experiments.plan import naming_file, read_toml
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -40,15 +40,12 @@ ENTRY = {"type"}.union(*OPTIONS.values())
 def read_space(path: Path) -> Space:
     """Read and check a search space.
 
-    Args:
-        path: the TOML file.
-
     Raises:
         InputError: if the file is not TOML or has no setting; or if a setting has an unknown type,
             lacks its bounds, or has bounds that contain no value.
     """
     content = read_toml(path, "search space", "configs/search")
-    with said_of(path, "configs/search"):
+    with naming_file(path, "configs/search"):
         space = dict(_entries(content, path))
     if not space:
         raise InputError(f"{path}: no setting to search; add one as in configs/search")
@@ -60,22 +57,10 @@ def read_space(path: Path) -> Space:
 
 
 def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
-    """Check that the config has every setting of a search space.
-
-    Args:
-        space: the search space.
-        config: the config.
-        path: the file of the search space, for errors.
+    """Check that the config has every setting of a search space, whose file is at `path`.
 
     Raises:
         InputError: if the config does not have a setting, or has a section of its name.
-
-    Examples:
-        >>> space = {"training.droput": {"type": "float", "low": 0.0, "high": 0.5}}
-        >>> config = {"training": {"dropout": 0.1}}
-        >>> check_names(space, config, Path("space.toml"))  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        spacy_psa.errors.InputError: ... the config has no 'droput' in [training]; did you mean ...
     """
     for name in space:
         at: Any = config
@@ -95,15 +80,7 @@ def check_names(space: Space, config: Mapping[str, Any], path: Path) -> None:
 
 
 def suggest(trial: "Trial", space: Space) -> dict[str, Any]:
-    """Draw a value for each setting.
-
-    Args:
-        trial: the trial of Optuna that draws.
-        space: the search space.
-
-    Returns:
-        {dotted path of the setting: value}.
-    """
+    """Draw a value for each setting, {dotted path: value}."""
     return {name: _suggest(trial, name, entry) for name, entry in space.items()}
 
 
@@ -134,23 +111,23 @@ def _entries(
 
 
 def _wrong(entry: dict[str, Any]) -> str | None:
-    """Tell what is wrong with the range of a setting; None if nothing is."""
+    """The fault in the range of a setting; None if there is none."""
     kind = entry.get("type")
     if not isinstance(kind, str) or kind not in OPTIONS:
-        return f"type is {kind!r}: take one of {', '.join(OPTIONS)}"
+        return f"type is {kind!r}: choose from {', '.join(OPTIONS)}"
     unknown = entry.keys() - OPTIONS[kind] - {"type"}
     if unknown:
         known = ", ".join(sorted(OPTIONS[kind]))
-        return f"{min(unknown)!r} is not an option of the type {kind}: take {known}"
+        return f"{min(unknown)!r} is not an option of the type {kind}: choose from {known}"
     if kind == "categorical":
         choices = entry.get("choices")
         plain = bool | int | float | str
         if not isinstance(choices, list) or not choices:
-            return "choices: give a list of at least one value"
+            return "choices: write a list of at least one value"
         if not all(isinstance(choice, plain) for choice in choices):
-            return "choices: give numbers, strings, true or false only"
+            return "choices: write numbers, strings, true or false only"
         if not all(isinstance(choice, str) or _fits(choice) for choice in choices):
-            return "choices: give numbers from -2**53 to 2**53"
+            return "choices: write numbers from -2**53 to 2**53"
         return None
     return _wrong_bounds(kind, entry)
 
@@ -159,18 +136,18 @@ def _wrong_bounds(kind: str, entry: dict[str, Any]) -> str | None:
     number = int if kind == "int" else int | float
     for key in ("low", "high", *({"step"} & entry.keys())):
         if not isinstance(entry.get(key), number) or isinstance(entry[key], bool):
-            return f"{key} is {entry.get(key)!r}: give a number ({kind})"
+            return f"{key} is {entry.get(key)!r}: write a number ({kind})"
         if not _fits(entry[key]):
-            return f"{key} is out of range: give a number from -2**53 to 2**53"
+            return f"{key} is out of range: write a number from -2**53 to 2**53"
     log = entry.get("log", False)
     if not isinstance(log, bool):
-        return f"log is {log!r}: give true or false"
+        return f"log is {log!r}: write true or false"
     if not entry["low"] <= entry["high"]:
-        return f"low is {entry['low']} and high {entry['high']}: give them in this order"
+        return f"low is {entry['low']} and high {entry['high']}: write them in this order"
     if log and (entry["low"] <= 0 or "step" in entry):
         return "log needs a low above 0 and no step"
     if entry.get("step", 1) <= 0:
-        return f"step is {entry['step']}: give one above 0"
+        return f"step is {entry['step']}: write a number above 0"
     return None
 
 

@@ -3,25 +3,31 @@
 import hashlib
 import io
 import json
+import os
+import socket
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Literal
 
 import optuna
 from optuna.exceptions import ExperimentalWarning
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import dot_to_dict
+from sqlalchemy import URL
+from sqlalchemy.exc import DBAPIError
 from thinc.api import Config
 
 from spacy_psa.corpora.docbin import codecs_known
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.search.presence import PRESENT, is_interrupted, present, sign_of_life
 from spacy_psa.laboratory.search.space import Space, suggest
-from spacy_psa.laboratory.search.storage import open_storage
 from spacy_psa.laboratory.search.trial_logger import Report, reporting
 from spacy_psa.training.config import reason
 from spacy_psa.training.identity import BLOCKS, identity
@@ -29,10 +35,20 @@ from spacy_psa.training.identity import BLOCKS, identity
 Sampler = Literal["tpe", "random"]
 NAME = "spacy-psa"
 """The name of the search in its file."""
+JOURNAL = ".journal"
+"""The end of the name of a file that several processes may use."""
 AGAIN = "again"
 """Marks a trial that replaces one that was interrupted."""
 SURPLUS = "surplus"
 """Marks a trial that was one too many, since another process began the last one."""
+PRESENT = "present"
+"""The attribute of a trial with the process that trains it, and its last sign of life."""
+EVERY = 30.0
+"""Seconds between two signs of life."""
+SILENCE = 300.0
+"""Seconds without a sign of life after which a process on another machine is considered dead."""
+PAUSE = 1.0
+"""Seconds until a database that cannot be opened is tried again."""
 
 
 class Search:
@@ -44,7 +60,7 @@ class Search:
     ended is trained again by another.
 
     Args:
-        config: the config as in its file; variables are not filled in.
+        config: the config as in its file, with variables.
         space: the settings and their ranges.
         storage: where the search is kept; see `open_storage`.
         sampler: "tpe", Optuna's sampler, or "random" (Yan2019 section 4.1).
@@ -109,7 +125,7 @@ class Search:
         return max(complete, key=lambda trial: (trial.value, -trial.number), default=None)
 
     def settled(self, values: dict[str, Any]) -> Config:
-        """Give the config with these values; its variables stay variables."""
+        """The config with these values; its variables stay variables."""
         return Config(self.config).merge(dot_to_dict(values))
 
     def step(self, watch: Report | None = None, limit: int | None = None) -> FrozenTrial | None:
@@ -166,12 +182,12 @@ class Search:
         except optuna.TrialPruned:
             return self.study.tell(trial, state=TrialState.PRUNED)
         except Exception as error:
-            told_why = " ".join(reason(error).split()) or type(error).__name__
-            trial.set_user_attr("error", told_why)
+            fault = " ".join(reason(error).split()) or type(error).__name__
+            trial.set_user_attr("error", fault)
             failed = self.study.tell(trial, state=TrialState.FAIL)
             if self.best is None:
-                told = ", ".join(f"{name} = {value}" for name, value in trial.params.items())
-                raise InputError(f"cannot be trained with {told}: {told_why}") from error
+                drawn = ", ".join(f"{name} = {value}" for name, value in trial.params.items())
+                raise InputError(f"cannot be trained with {drawn}: {fault}") from error
             return failed
         return self.study.tell(trial, best)
 
@@ -209,13 +225,13 @@ class Search:
                 self._enqueue(trial.params, **{AGAIN: trial.number})
 
     def _enqueue(self, values: dict[str, Any], **attributes: int) -> None:
-        """Queue a trial. It has a sign of life, so no process takes it for interrupted."""
+        """Queue a trial, with a sign of life, so that it does not count as interrupted."""
         signed = {PRESENT: sign_of_life(), **attributes}
         self.study.enqueue_trial(values, user_attrs=signed)
 
 
 def _uncounted(trials: Iterable[FrozenTrial]) -> int:
-    """Count the trials that stand for others, or were one too many."""
+    """Count the trials that replace others, or were one too many."""
     return sum(AGAIN in trial.user_attrs or SURPLUS in trial.user_attrs for trial in trials)
 
 
@@ -239,12 +255,12 @@ def _open(
             study.set_user_attr("data", data)
             return study
     raise InputError(
-        f"{storage}: belongs to a search with {differs}; give another --storage, or delete it"
+        f"{storage}: belongs to a search with {differs}; choose another --storage, or delete it"
     )
 
 
 def _difference(study: optuna.Study, fingerprint: str, data: dict[str, str]) -> str | None:
-    """Tell what a search in a file has that this one has not; None if there is nothing."""
+    """How a search in a file differs from this one; None if it does not."""
     held = study.user_attrs
     if held.get("fingerprint", fingerprint) != fingerprint:
         return "another config, space or overrides"
@@ -272,10 +288,89 @@ def _unopened_as_input_error(storage: str) -> Iterator[None]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"{storage}: cannot be opened as the storage of a search ({reason}); "
-            "give another --storage"
+            "choose another --storage"
         ) from error
 
 
 def _fingerprint(config: Config, space: Space) -> str:
     text = config.to_str(interpolate=False) + json.dumps(space, sort_keys=True)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def open_storage(place: str) -> BaseStorage:
+    """Open the storage of a search; it is made if it does not exist.
+
+    Args:
+        place: the path of an SQLite file; or of a journal, whose name ends in `.journal`, for
+            processes that share a folder; or the URL of a database, such as
+            `postgresql://user@host/name`.
+    """
+    if "://" in place:
+        return _database(place)
+    path = Path(place).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == JOURNAL:
+        if path.is_file() and path.read_bytes()[:1] not in (b"", b"{"):
+            raise InputError("it is not a journal")
+        return JournalStorage(JournalFileBackend(str(path)))
+    name = path.as_uri()  # escapes "?" and the like, as not all of SQLAlchemy 2 does
+    url = URL.create("sqlite", database=name, query={"uri": "true"})
+    return _database(url.render_as_string())
+
+
+def _database(url: str) -> RDBStorage:
+    try:
+        return RDBStorage(url)
+    except DBAPIError:
+        time.sleep(PAUSE)  # another process may be making the tables
+        return RDBStorage(url)
+
+
+@contextmanager
+def present(trial: optuna.Trial) -> Iterator[None]:
+    """Send signs of life of the process that trains a trial, inside of this block."""
+    ended = Event()
+
+    def tell() -> None:
+        while not ended.wait(EVERY):
+            trial.set_user_attr(PRESENT, sign_of_life())
+
+    trial.set_user_attr(PRESENT, sign_of_life())
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def is_interrupted(trial: FrozenTrial) -> bool:
+    """Whether the process that trains an unfinished trial has ended.
+
+    On this machine that is known at once, on another one after some minutes of silence.
+    """
+    sign: dict[str, Any] | None = trial.user_attrs.get(PRESENT)
+    if sign is None:  # of an earlier version
+        return True
+    if sign["host"] == socket.gethostname():
+        return not _runs_elsewhere(sign["process"])
+    return time.time() - sign["time"] > SILENCE
+
+
+def sign_of_life() -> dict[str, Any]:
+    """The machine and number of this process, and the time."""
+    return {"host": socket.gethostname(), "process": os.getpid(), "time": time.time()}
+
+
+def _runs_elsewhere(process: int) -> bool:
+    """Whether a process of this machine runs and is not this one, which is between trials."""
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True

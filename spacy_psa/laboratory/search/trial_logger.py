@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 Report = Callable[[int, float], None]
-"""Takes the number of an evaluation, from 0, and its score; may raise to end the training."""
+"""A function of the number of an evaluation, from 0, and its score; it may raise to end the
+training."""
 Setup = Callable[..., tuple[Callable, Callable]]
 """A logger of spaCy: (nlp, stdout, stderr) -> (log_step, finalize)."""
 
@@ -40,14 +41,6 @@ def trial_logger(logger: Setup) -> Setup:
 
     Raises:
         InputError: when the training starts, if it was not started by a search.
-
-    Examples:
-        >>> def quiet(nlp, stdout, stderr):
-        ...     return lambda info: None, lambda: None
-        >>> with reporting(lambda evaluation, score: print(evaluation, score)):
-        ...     log_step, finish = trial_logger(quiet)(None, None, None)
-        ...     log_step({"score": 0.5})
-        0 0.5
     """
 
     def setup(nlp: "Language", stdout: IO, stderr: IO) -> tuple[Callable, Callable]:
@@ -56,7 +49,7 @@ def trial_logger(logger: Setup) -> Setup:
         except LookupError as error:
             raise InputError(
                 "[training.logger]: spacy-psa.trial_logger.v1 is for `spacy-psa search`; "
-                "take spacy.ConsoleLogger.v3"
+                "use spacy.ConsoleLogger.v3"
             ) from error
         log_own, finish = logger(nlp, stdout, stderr)
         evaluations = 0

@@ -10,7 +10,8 @@ from spacy_psa.modules.chain_potentials import LabelPair
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.psa_bilstm import PSABiLSTM
 from spacy_psa.pipeline.chain.decoders import ViterbiDecoder
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.ner import EntityStore
 from spacy_psa.pipeline.component import StructuredPipe
 from tests.helpers.pipelines import TEXTS, make_examples
 
@@ -39,9 +40,9 @@ def noted(trained, monkeypatch):
     for module in (LabelPair, CharBiLSTM, PSABiLSTM):
         watch(module, "forward")
     watch(ViterbiDecoder, "read")
-    watch(CRFEntityRecognizer, "write")
-    watch(CRFEntityRecognizer, "gold_spans")
-    watch(CRFEntityRecognizer, "log_likelihood")
+    watch(EntityStore, "write")
+    watch(EntityStore, "gold")
+    watch(ChainLabeler, "_log_prob_of_gold")
     watch(StructuredPipe, "pipe")
     return rooms, found
 
@@ -55,7 +56,7 @@ def test_annotation_has_rooms(trained, noted):
         "PSABiLSTM.forward": {"encoder"},
         "LabelPair.forward": {"potentials"},
         "ViterbiDecoder.read": {"inference"},
-        "CRFEntityRecognizer.write": {"writing docs"},
+        "EntityStore.write": {"writing docs"},
         "StructuredPipe.pipe": {REST},
     }
 
@@ -71,9 +72,9 @@ def test_training_has_rooms_forward_and_backward(trained, noted):
         "PSABiLSTM.forward backward": {"encoder"},
         "LabelPair.forward": {"potentials"},
         "LabelPair.forward backward": {"potentials"},
-        "CRFEntityRecognizer.gold_spans": {"reading docs"},
-        "CRFEntityRecognizer.log_likelihood": {"inference"},
-        "CRFEntityRecognizer.log_likelihood backward": {"inference"},
+        "EntityStore.gold": {"reading docs"},
+        "ChainLabeler._log_prob_of_gold": {"inference"},
+        "ChainLabeler._log_prob_of_gold backward": {"inference"},
     }
 
 
@@ -86,13 +87,13 @@ def test_a_model_is_as_before_afterwards(trained):
 
 def test_functions_are_listed_from_the_room_inwards(trained, monkeypatch):
     rooms, places = Rooms(trained), []
-    write = CRFEntityRecognizer.write
+    write = EntityStore.write
 
     def noting(self, *arguments):
         places.append(rooms.place(sys._getframe()))
         write(self, *arguments)
 
-    monkeypatch.setattr(CRFEntityRecognizer, "write", noting)
+    monkeypatch.setattr(EntityStore, "write", noting)
     trained(TEXTS[0])
     first, *_, last = places[0].functions
     assert first.endswith("SpanLabeler.set_annotations") and last.endswith("inwards.noting")

@@ -22,8 +22,7 @@ from tests.helpers.trainings import start_process
 pytest.importorskip("optuna", reason="needs the extra `search`")
 from optuna.trial import TrialState
 
-from spacy_psa.laboratory.search import presence
-from spacy_psa.laboratory.search.study import Search
+from spacy_psa.laboratory.search.study import SILENCE, Search, present
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +198,7 @@ def test_a_trial_that_has_just_begun_is_not_begun_again(folder, tmp_path, monkey
         with monkeypatch.context() as elsewhere:
             elsewhere.setattr("os.getpid", lambda: starter)
             assert other.step(limit=1) is None
-        with presence.present(trial):
+        with present(trial):
             yield
 
     monkeypatch.setattr("spacy_psa.laboratory.search.study.present", looked_at)
@@ -218,7 +217,7 @@ def test_a_trial_of_another_machine_is_waited_for(folder, tmp_path, monkeypatch)
         searched(folder, storage).step(interrupt)
     search = searched(folder, storage)
     assert search.begun == 1 and search.step(limit=1) is None
-    later = time.time() + presence.SILENCE + 1
+    later = time.time() + SILENCE + 1
     monkeypatch.setattr("time.time", lambda: later)
     assert search.step(limit=1).state == TrialState.COMPLETE
     assert search.done == 1
