@@ -10,7 +10,7 @@ import re
 import sys
 import tokenize
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -138,7 +138,7 @@ def findings(path: Path) -> Iterator[Finding]:
                 yield Finding(path, number, name, "a name of its own", f"the name {name}")
 
 
-def files(places: list[str]) -> Iterator[Path]:
+def files(places: Sequence[str | Path]) -> Iterator[Path]:
     """Yield the files in some places, without this lint."""
     for place in map(Path, places):
         for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
@@ -149,7 +149,7 @@ def files(places: list[str]) -> Iterator[Path]:
 def main() -> int:
     """Print the findings in the places that the command line names."""
     count = 0
-    for path in files(sys.argv[1:] or [str(ROOT / place) for place in PLACES]):
+    for path in files(sys.argv[1:] or [ROOT / place for place in PLACES]):
         for each in findings(path):
             print(f"{path}:{each.line}: {each.word!r} ({each.advice}): {each.text}")
             count += 1
