@@ -43,12 +43,11 @@ from benchmarks.active.train import KEYS
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import read_record, write_record
 from benchmarks.script import script_parser
-from spacy_psa.cli.init_config import TaskChoice, make_config
-from spacy_psa.cli.recipes import FEW_WORDS
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.result import read_examples
+from spacy_psa.training.recipes import FEW_WORDS, make_config
 
 RESULTS = Path(__file__).parent / "results"
 COSTS = {"cost": 3.0, "no_cost": 0.0}
@@ -77,7 +76,7 @@ def config_of(
         every: the steps from one evaluation of spaCy's systems to the next.
     """
     if system in OURS:
-        config, _ = make_config(TaskChoice.ner, train, dev, str(vectors) if vectors else None)
+        config, _ = make_config("ner", train, dev, str(vectors) if vectors else None)
         if system in COSTS:
             config["components"]["ner"]["recall_cost"] = COSTS[system]
     else:

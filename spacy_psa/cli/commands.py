@@ -4,7 +4,7 @@ import typer
 
 from spacy_psa.cli.annotate import annotate
 from spacy_psa.cli.calibrate import calibrate
-from spacy_psa.cli.configure import configure
+from spacy_psa.cli.configs import configure, init_config, merge_config
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.corpus import assets, debug_data, init_corpus, prepare
 from spacy_psa.cli.describe import describe
@@ -12,8 +12,6 @@ from spacy_psa.cli.distill import distill
 from spacy_psa.cli.ensemble import ensemble
 from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.groups import USE, YOUR_DATA, Commands
-from spacy_psa.cli.init_config import init_config
-from spacy_psa.cli.merge_config import merge_config
 from spacy_psa.cli.parse import parse, trees
 from spacy_psa.cli.push import push
 from spacy_psa.cli.quantize import quantize

@@ -170,6 +170,15 @@ def make_own_corpus(
     return corpus, figures
 
 
+def was_cut(check: Path) -> bool:
+    """Tell from the figures of a corpus whether its sentences were found by rules."""
+    try:
+        figures = json.loads(check.read_text(encoding="utf8"))
+        return bool(figures["source"]["sentences found by rules"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 @dataclass(frozen=True)
 class OwnFile:
     """A file of a corpus."""

@@ -16,7 +16,7 @@ from spacy.util import load_config
 
 from benchmarks.record import FOLDER
 from spacy_psa.app import app
-from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.configs import merge_config
 from tests.helpers.paths import CONFIGS, ROOT
 
 SCRIPTS = sorted(

@@ -3,7 +3,7 @@
 from thinc.api import Config
 
 from benchmarks.systems.train import RESULTS, read_systems
-from spacy_psa.cli.merge_config import merge_config
+from spacy_psa.cli.configs import merge_config
 from tests.helpers.paths import CONFIGS
 
 SYSTEMS = read_systems()

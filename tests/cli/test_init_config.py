@@ -8,9 +8,8 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from thinc.api import Config
 
-from spacy_psa.cli import recipes
-from spacy_psa.cli.init_config import LEAST, count_steps
-from spacy_psa.cli.recipes import CONFIGS, RECIPES
+from spacy_psa.training import recipes
+from spacy_psa.training.recipes import CONFIGS, LEAST, RECIPES, count_steps
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import SAMPLE
 
