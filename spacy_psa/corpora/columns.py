@@ -212,8 +212,9 @@ def _entities(
             misfits.add(f"{name}:{rows[start].line}", kind, what, "")
             misfits.count(label, kind)
         missing = odd.union(*(range(start, end) for start, end, _ in unclear))
-    for _, _, label in ents if misfits is not None else ():
-        misfits.count(label, KEPT)
+    if misfits is not None:
+        for _, _, label in ents:
+            misfits.count(label, KEPT)
     return ents, missing
 
 

@@ -106,7 +106,7 @@ def read_own_corpus(
         raise InputError(
             f"{folder}: there is no training data; add a file without `dev` or `test` in its name"
         )
-    corpus.warnings += _similar_labels(doc for found in sources.values() for _, doc in found)
+    corpus.warnings += _similar_labels(doc for each in sources.values() for _, doc in each)
     _check_learnable(folder, [source.doc for source in sources["train"]], corpus.misfits)
     for part, share in (("test", test), ("dev", dev)):
         if not sources[part] and share:
