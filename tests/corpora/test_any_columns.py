@@ -8,7 +8,6 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.any_columns import find_columns, read_docs, resolve_schemes
 from spacy_psa.corpora.columns import Columns
 from spacy_psa.corpora.conll import read_docs as read_four_columns
-from spacy_psa.corpora.documents import join_documents
 from spacy_psa.corpora.marked_text import KEPT, Misfits
 from spacy_psa.corpora.tag_schemes import TagForm
 from spacy_psa.errors import InputError
@@ -71,17 +70,6 @@ def test_documents_are_numbered_by_docstart(write, vocab):
     assert [len(list(doc.sents)) for doc in docs] == [1, 1, 1]
 
 
-def test_documents_may_also_end_with_docstart(write, vocab):
-    docs, _ = read(write("a O\n\nb B-X\n\n-DOCSTART- O\n\nc O\n\n-DOCSTART- O\n"), vocab, ner=1)
-    assert [doc.user_data["document"] for doc in docs] == [1, 1, 2]
-
-
-def test_sentences_of_a_file_without_docstart_are_of_no_document(write, vocab):
-    docs, _ = read(write("a O\n\nb B-X\n"), vocab, ner=1)
-    assert [doc.user_data for doc in docs] == [{}, {}]
-    assert [len(doc) for doc in join_documents(docs)] == [1, 1]
-
-
 def test_comments_before_a_sentence_are_left_out_and_counted(write, vocab):
     text = "# id 5239d808 domain=en\nAda _ _ B-PER\n\n# text = # 1\n# _ _ O\n1 _ _ O\n"
     docs, repairs = read(write(text), vocab, ner=-1)
@@ -130,14 +118,6 @@ def test_words_alone_and_files_without_sentences_are_refused(write, vocab):
         read(write("a\n"), vocab)
     with pytest.raises(InputError, match="no sentences"):
         read(write("\n \n-DOCSTART-\n"), vocab, ner=1)
-
-
-def test_four_columns_give_what_the_reader_of_conll2003_gives(write, vocab):
-    path = write("-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nsaid VBD I-VP O\n\nAda NNP I-NP I-PER\n")
-    ours, _ = read(path, vocab, tag=1, chunk=2, ner=3)
-    theirs = list(read_four_columns(path, vocab, "iob1"))
-    assert [doc.to_json() for doc in ours] == [doc.to_json() for doc in theirs]
-    assert [doc.user_data["document"] for doc in ours] == [1, 1]
 
 
 def test_the_reader_of_four_columns_names_this_one(write, vocab):

@@ -102,25 +102,3 @@ def test_the_reader_resolves_from_a_config(write):
     (example,) = spacy.registry.resolve(config)["train"](spacy.blank("zh"))
     assert example.predicted.text == example.reference.text == "科技3男人"
     assert ents(example.reference) == [("科技", "ORG"), ("男人", "PER")]
-
-
-@pytest.mark.parametrize(
-    ("name", "sentences", "tokens", "entities", "types"),
-    [
-        ("resume-ner/train.char.bmes", 3821, 124099, 13440, 8),
-        ("resume-ner/dev.char.bmes", 463, 13890, 1497, 8),
-        ("resume-ner/test.char.bmes", 477, 15100, 1630, 8),
-        ("weibo-ner/weiboNER_2nd_conll.train", 1350, 73778, 1895, 8),
-        ("weibo-ner/weiboNER_2nd_conll.dev", 270, 14509, 389, 8),
-        ("weibo-ner/weiboNER_2nd_conll.test", 270, 14842, 418, 8),
-    ],
-)
-def test_counts_equal_the_published_ones(corpora, vocab, name, sentences, tokens, entities, types):
-    path = corpora / name
-    counts, seen = Counter(), set()
-    for doc in read(path, vocab)[0]:
-        counts.update(sentences=1, tokens=len(doc), entities=len(doc.ents))
-        seen.update(ent.label_ for ent in doc.ents)
-        assert all(len(token) == 1 for token in doc)
-    assert counts == {"sentences": sentences, "tokens": tokens, "entities": entities}
-    assert len(seen) == types

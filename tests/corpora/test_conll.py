@@ -5,7 +5,7 @@ import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.conll import read_conll2003, read_docs, resolve_scheme
@@ -202,29 +202,3 @@ def test_the_reader_warns_once_of_repairs(write):
     with pytest.warns(UserWarning, match=r"repaired: 2 line\(s\) with CRLF") as record:
         list(read_conll2003(write("a X O O\r\nb X O O\r\n"))(spacy.blank("en")))
     assert len(record) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "sentences", "tokens", "entities", "documents"),
-    [
-        ("eng.train", 14041, 203621, 23499, 946),
-        ("eng.testa", 3250, 51362, 5942, 216),
-        ("eng.testb", 3453, 46435, 5648, 231),
-    ],
-)
-def test_counts_equal_the_published_ones(
-    corpora, vocab, name, sentences, tokens, entities, documents
-):
-    path = corpora / "conll2003" / name
-    assert resolve_scheme(path, "auto") == "iob1"
-    counts = Counter()
-    doc: Doc
-    for doc in read_docs(path, vocab, "iob1"):
-        counts.update(sentences=1, tokens=len(doc), entities=len(doc.ents))
-        counts["documents"] = doc.user_data["document"]
-    assert counts == {
-        "sentences": sentences,
-        "tokens": tokens,
-        "entities": entities,
-        "documents": documents,
-    }

@@ -131,20 +131,6 @@ def test_the_reader_resolves_from_a_config(write):
     assert "chunks" in example.reference.spans and "chunks" not in example.predicted.spans
 
 
-@pytest.mark.parametrize(
-    ("member", "sentences", "tokens", "chunks"),
-    [("train.txt", 8936, 211727, 106978), ("test.txt", 2012, 47377, 23852)],
-)
-def test_counts_equal_the_published_ones(corpora, vocab, member, sentences, tokens, chunks):
-    path = corpora / "conll2000" / "conll2000.zip"
-    counts, types = Counter(), set()
-    for doc in read_docs(path, vocab, member=member):
-        counts.update(sentences=1, tokens=len(doc), chunks=len(doc.spans["chunks"]))
-        types.update(span.label_ for span in doc.spans["chunks"])
-    assert counts == {"sentences": sentences, "tokens": tokens, "chunks": chunks}
-    assert len(types) == (11 if member == "train.txt" else 10)  # the test set lacks UCP
-
-
 @pytest.mark.parametrize("text, count", [(TEXT, 0), (TEXT.rstrip("\n"), 1)])
 def test_a_last_line_that_may_be_cut_is_told(write, vocab, text, count):
     repairs = Counter()

@@ -1,0 +1,69 @@
+"""The real corpora: as many sentences, tokens, spans and types as their papers count."""
+
+from collections import Counter
+
+import pytest
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora import bmes, conll, conll2000, ontonotes
+
+VOCAB = Vocab()
+
+
+def read_bmes(path, _, repairs):
+    return bmes.read_docs(path, VOCAB, bmes.resolve_format(path), repairs)
+
+
+def read_conll2003(path, _, repairs):
+    assert conll.resolve_scheme(path, "auto") == "iob1"
+    return conll.read_docs(path, VOCAB, "iob1", repairs)
+
+
+def read_conll2000(path, member, repairs):
+    return conll2000.read_docs(path, VOCAB, repairs, member)
+
+
+def read_ontonotes(path, split, repairs):
+    return ontonotes.read_docs(path, VOCAB, repairs, f"v4/data/{split}")
+
+
+ONTONOTES = "ontonotes5/conll-2012-en.tar.xz"
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "part", "counts", "types"),
+    [
+        (read_conll2003, "conll2003/eng.train", None, (14041, 203621, 23499, 946), 4),
+        (read_conll2003, "conll2003/eng.testa", None, (3250, 51362, 5942, 216), 4),
+        (read_conll2003, "conll2003/eng.testb", None, (3453, 46435, 5648, 231), 4),
+        (read_conll2000, "conll2000/conll2000.zip", "train.txt", (8936, 211727, 106978, 0), 11),
+        # The test set lacks UCP.
+        (read_conll2000, "conll2000/conll2000.zip", "test.txt", (2012, 47377, 23852, 0), 10),
+        (read_bmes, "resume-ner/train.char.bmes", None, (3821, 124099, 13440, 0), 8),
+        (read_bmes, "resume-ner/dev.char.bmes", None, (463, 13890, 1497, 0), 8),
+        (read_bmes, "resume-ner/test.char.bmes", None, (477, 15100, 1630, 0), 8),
+        (read_bmes, "weibo-ner/weiboNER_2nd_conll.train", None, (1350, 73778, 1895, 0), 8),
+        (read_bmes, "weibo-ner/weiboNER_2nd_conll.dev", None, (270, 14509, 389, 0), 8),
+        (read_bmes, "weibo-ner/weiboNER_2nd_conll.test", None, (270, 14842, 418, 0), 8),
+        # The papers have 63 and 3 sentences more for training and development.
+        (read_ontonotes, ONTONOTES, "train", (59861, 1087332, 81654, 0), 18),
+        (read_ontonotes, ONTONOTES, "development", (8525, 147669, 11062, 0), 18),
+        (read_ontonotes, ONTONOTES, "test", (8262, 152728, 11257, 0), 18),
+    ],
+)
+def test_counts_equal_the_published_ones(corpora, read, name, part, counts, types):
+    """Sentences, tokens, entities or chunks, and documents that -DOCSTART- numbers."""
+    repairs: Counter[str] = Counter()
+    sentences = tokens = spans = documents = 0
+    labels = set()
+    for doc in read(corpora / name, part, repairs):
+        group = doc.spans["chunks"] if read is read_conll2000 else doc.ents
+        sentences, tokens, spans = sentences + 1, tokens + len(doc), spans + len(group)
+        labels.update(span.label_ for span in group)
+        if read is read_conll2003:
+            documents = doc.user_data["document"]
+        elif read is read_bmes:
+            assert all(len(token) == 1 for token in doc)
+    assert (sentences, tokens, spans, documents) == counts
+    assert len(labels) == types
+    assert not repairs or read is not read_ontonotes
