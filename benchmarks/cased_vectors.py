@@ -1,7 +1,7 @@
-"""Word vectors as spaCy's own components need them.
+"""Word vectors for spaCy's own components.
 
-spaCy looks a vector up by the exact text of a token. GloVe's words are in lower case, so that a
-name would have no vector. Our word embedder looks for the lower-cased word: it needs none of this.
+spaCy looks up a vector by the exact text of a token. The words of GloVe are in lower case, so names
+would not have a vector. Our word embedder also looks up the lower-cased word.
 """
 
 from pathlib import Path
@@ -14,9 +14,7 @@ from spacy_psa.corpora.atomic import atomic_folder
 def cased_vectors(uncased: Path, target: Path) -> Path:
     """Write a pipeline of vectors in which "london" also is the vector of "London" and "LONDON".
 
-    Args:
-        uncased: a pipeline with vectors of lower-cased words.
-        target: the folder to write. If it is there, it stays as it is.
+    A folder that exists already stays as it is.
 
     Returns:
         `target`.

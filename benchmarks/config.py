@@ -1,6 +1,6 @@
-"""Write the training config of a record as a file, to train the same again.
+"""Write the training config of a record to a file, to repeat the training.
 
-`python -m spacy train CONFIG.cfg --output FOLDER` takes the file. The paths in it are those of the
+`python -m spacy train CONFIG.cfg --output FOLDER` reads the file. Its paths are those of the
 recorded run.
 """
 
@@ -17,12 +17,8 @@ from spacy_psa.errors import InputError
 def write_config(record: Path, target: Path) -> None:
     """Write the config of a record.
 
-    Args:
-        record: a result file.
-        target: the config to write.
-
     Raises:
-        InputError: if the record has no config.
+        InputError: if the record does not have a config.
     """
     config = read_record(record)["config"]
     if config is None:
@@ -32,11 +28,9 @@ def write_config(record: Path, target: Path) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.config", __doc__, "RECORD.json")
-    options.add_argument("target", type=Path, metavar="CONFIG.cfg")
-    given = options.parse_args()
-    write_config(given.record, given.target)
-    print(f"Written: {given.target}")
+    given = script_parser(globals(), "RECORD.json", "CONFIG.cfg").parse_args()
+    write_config(given.record, given.config)
+    print(f"Written: {given.config}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""Score the most probable entities of models, and those of the highest expected F1, and record it.
+"""Score the most probable entities of models and those with the highest expected F1.
 
     python -m benchmarks.decoders documents corpus/conll2003 \\
         training/documents/best-1/model-best training/documents/best-2/model-best --rounds 5
 
 The record benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`: for each model its
-`path`, and for the decoders `viterbi` and `mbr` of its entity recogniser the F1 on `dev` and
-`test` data, as a fraction of 1; and likewise for `calibrated`, which is `mbr` at the `temperature`
-that `spacy-psa calibrate` fits to the development data. With --rounds, each decoder also annotates
-the test data in turn, in one thread, and the model has its `rates`: the words a second of processor
-time in each round.
+`path`, and the F1 on `dev` and `test` data with the decoders `viterbi` and `mbr` of its entity
+recogniser, as fractions of 1. `calibrated` is `mbr` at the `temperature` that `spacy-psa calibrate`
+fits to the development data. With --rounds, the decoders also annotate the test data in turn, in
+one thread; then the model has `rates`, the words per second of processor time in each round.
 """
 
 from pathlib import Path
@@ -40,23 +39,17 @@ def measure(nlp: Language, data: Path) -> dict[str, Any]:
     with codecs_known():
         examples = {part: read_examples(nlp, data / f"{part}.spacy") for part in PARTS}
     temperature = fit_temperature(Likelihood(pipe, examples["dev"]))
-    found: dict[str, Any] = {"temperature": temperature}
+    scores: dict[str, Any] = {"temperature": temperature}
     for name, decoder in WAYS.items():
         pipe.decode = decoder
         pipe.temperature = temperature if name == "calibrated" else 1.0
-        found[name] = {part: nlp.evaluate(examples[part])[METRIC] for part in PARTS}
+        scores[name] = {part: nlp.evaluate(examples[part])[METRIC] for part in PARTS}
     pipe.temperature = 1.0
-    return found
+    return scores
 
 
 class Decoding(Annotation):
-    """Annotates docs with a decoder, for `alternate`; see `Annotation`.
-
-    Args:
-        nlp: the pipeline.
-        decoder: the name of the decoder, which becomes that of the row.
-        given: the docs; copies of them, which name their documents, are annotated.
-    """
+    """Annotates copies of docs, which name their documents, with a decoder."""
 
     def __init__(self, nlp: Language, decoder: str, given: list[Doc]):
         super().__init__(decoder, nlp, [])
@@ -78,7 +71,7 @@ def rates(nlp: Language, data: Path, rounds: int) -> dict[str, list[int]]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.decoders", __doc__)
+    options = script_parser(globals())
     options.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
     options.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
     options.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")

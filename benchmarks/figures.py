@@ -57,23 +57,23 @@ BUILTINS = {each.__name__: each for each in (abs, all, int, len, max, min, range
 
 def pages() -> list[Path]:
     """The pages with figures: README.md, and those of docs/ and benchmarks/."""
-    found = [*(ROOT / "docs").rglob("*.md"), *FOLDER.rglob("README.md")]
-    return [ROOT / "README.md", *sorted(path for path in found if GENERATED not in path.parents)]
+    below = [*(ROOT / "docs").rglob("*.md"), *FOLDER.rglob("README.md")]
+    return [ROOT / "README.md", *sorted(path for path in below if GENERATED not in path.parents)]
 
 
 @cache
 def names(experiment: str) -> dict[str, Any]:
-    """What the expressions on a page of an experiment can name."""
+    """All names that expressions on a page of an experiment can use."""
     reader = lookup.Lookup(experiment)
-    found = {name: getattr(reader, name) for name in dir(reader) if not name.startswith("_")}
-    found |= {"__builtins__": BUILTINS, "mean": numpy.mean, "median": numpy.median}
-    found |= {each.__name__: each for each in (lookup.around, lookup.gap, lookup.p_value)}
+    known = {name: getattr(reader, name) for name in dir(reader) if not name.startswith("_")}
+    known |= {"__builtins__": BUILTINS, "mean": numpy.mean, "median": numpy.median}
+    known |= {each.__name__: each for each in (lookup.around, lookup.gap, lookup.p_value)}
     for path in FOLDER.glob("*/figures.py"):
         name = path.parent.name
-        module = found[name] = import_module(f"benchmarks.{name}.figures")
+        module = known[name] = import_module(f"benchmarks.{name}.figures")
         if name == experiment:
-            found |= {key: value for key, value in vars(module).items() if key[0] != "_"}
-    return found
+            known |= {key: value for key, value in vars(module).items() if key[0] != "_"}
+    return known
 
 
 def value_of(expression: str, place: str, experiment: str, **variables: str) -> Any:
@@ -208,7 +208,7 @@ def stale_pages(change: bool) -> list[Path]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.figures", __doc__)
+    options = script_parser(globals())
     options.add_argument(
         "--check", action="store_true", help="change nothing; fail if a page is not up to date"
     )

@@ -1,12 +1,12 @@
-"""Join the models of several seeds, score them together, and record it.
+"""Join the models of several seeds, score the joined pipeline, and record its scores.
 
     python -m benchmarks.joined documents corpus/conll2003 \\
         training/documents/memory-1/model-best training/documents/memory-2/model-best
 
 The joined pipeline is in training/EXPERIMENT/NAME. The record
-benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has `models`, how many there are, and the
-scores `dev` and `test` of the joined pipeline. The score is the one that chose the evaluation in
-the trainings.
+benchmarks/EXPERIMENT/results/NAME.json (kind "figures") has the number of `models` and the scores
+`dev` and `test` of the joined pipeline. The metric is the one that chose the evaluations of the
+trainings.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ PARTS = ("dev", "test")
 
 
 def measure(models: list[Path], joined: Path, data: Path) -> dict[str, float]:
-    """Join models, unless it is done, and score the joined pipeline on dev and test data."""
+    """Join models, if that is not done yet, and score them together on dev and test data."""
     if not joined.exists():
         run("spacy_psa", "ensemble", *models, "--output", joined)
     nlp = load_pipeline(str(joined))
@@ -32,7 +32,7 @@ def measure(models: list[Path], joined: Path, data: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.joined", __doc__)
+    options = script_parser(globals())
     options.add_argument("experiment", metavar="EXPERIMENT", help="folder of benchmarks/")
     options.add_argument("data", type=Path, metavar="DATA", help="folder with dev and test data")
     options.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="trained pipeline")

@@ -46,7 +46,7 @@ class Lookup:
         Raises:
             InputError: if a name has no record.
         """
-        found, experiment = [], self.experiment
+        selected, experiment = [], self.experiment
         for pattern in names.split(","):
             place, _, name = pattern.strip().rpartition("/")
             experiment = place or experiment
@@ -54,11 +54,11 @@ class Lookup:
             matching = [record for key, record in records.items() if fnmatchcase(key, name)]
             if not matching:
                 raise InputError(f"no record is named {pattern!r}")
-            found += matching
-        return found
+            selected += matching
+        return selected
 
     def raw(self, address: str) -> list[Any]:
-        """What the records have at an address, "NAMES:KEY:KEY…".
+        """The values at an address, "NAMES:KEY:KEY…", in each record.
 
         The keys lead into `results`, or else into the record. A key with "*" leads to all items of
         a list, or to the items of an object whose keys match.
@@ -67,13 +67,13 @@ class Lookup:
             InputError: if a name has no record, or a record has no such key.
         """
         names, *keys = address.split(":")
-        found: list[Any] = [{**record, **record["results"]} for record in self.records(names)]
+        values: list[Any] = [{**record, **record["results"]} for record in self.records(names)]
         for key in keys:
             try:
-                found = [each for value in found for each in _step(value, key)]
+                values = [each for value in values for each in _step(value, key)]
             except (KeyError, IndexError, TypeError, ValueError) as error:
                 raise InputError(f"{address!r}: there is no {key!r}") from error
-        return found
+        return values
 
     def get(self, address: str) -> Values:
         """The numbers at an address; see `raw`. A list of numbers counts as its numbers."""
@@ -125,13 +125,12 @@ class Lookup:
 
     def _evaluations(self, names: str, first: int, last: int) -> Values:
         """Score and loss of each evaluation in some epochs, but for that before the first step."""
-        found = [
+        rows = [
             (100 * row["score"], sum(row["losses"].values()))
-            for rows in self.raw(f"{names}:dev")
-            for row in rows
+            for row in self.raw(f"{names}:dev:*")
             if row["step"] and first <= row["epoch"] <= last
         ]
-        return numpy.array(found)
+        return numpy.array(rows)
 
 
 def _step(value: Any, key: str) -> list[Any]:
@@ -167,7 +166,7 @@ def around(values: Values) -> tuple[float, float, float]:
 
 def p_value(values: Values, others: Values) -> float:
     """The p-value of a difference in means, by permutation over seeds."""
-    found = seed_p_value(list(values), list(others))
-    if found is None:
+    value = seed_p_value(list(values), list(others))
+    if value is None:
         raise InputError("a p-value needs several seeds of both systems")
-    return found
+    return value

@@ -1,7 +1,7 @@
 """The pictures of the experiments: a light grid and a command line."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.record import FOLDER
 from benchmarks.script import script_parser
@@ -18,9 +18,9 @@ def lighten(axes: "Axes") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def picture_path(module: str, doc: str | None, default: str) -> Path:
+def picture_path(script: dict[str, Any], default: str) -> Path:
     """The file that the command line of a script names, or else a file in docs/pictures."""
-    options = script_parser(module, doc)
+    options = script_parser(script)
     options.add_argument("target", nargs="?", type=Path, default=PICTURES / default)
     target: Path = options.parse_args().target
     return target

@@ -1,4 +1,4 @@
-"""Rows that were timed in turn, beside each other."""
+"""Ratios of rows that were timed in turn."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -7,9 +7,9 @@ from spacy_psa.laboratory.performance.timing import Timing
 
 
 def faster(row: Sequence[Timing], other: Sequence[Timing]) -> float:
-    """How many times as fast as another row a row is: the median over neighbouring runs.
+    """How many times as fast as another row a row is: the median over pairs of runs.
 
-    It compares processor time, which other processes change least.
+    It compares processor time, which other processes hardly change.
 
     Examples:
         >>> faster([Timing(1, 2.0, 1.0)], [Timing(1, 2.0, 1.5)])

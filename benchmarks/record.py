@@ -313,8 +313,8 @@ class Record(Strict):
 
 def explained(note: str) -> list[str]:
     """The keys that a note calls not recorded or not applicable."""
-    found = re.findall(rf"(?:{MISSING}|{IDLE}): ([a-z, ]+)\.", note)
-    return [key for keys in found for key in keys.split(", ")]
+    lists = re.findall(rf"(?:{MISSING}|{IDLE}): ([a-z, ]+)\.", note)
+    return [key for keys in lists for key in keys.split(", ")]
 
 
 def explain(note: str, missing: Iterable[str] = (), idle: Iterable[str] = ()) -> str:

@@ -2,19 +2,23 @@
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
+from typing import Any
 
 
-def script_parser(module: str, doc: str | None, *paths: str) -> ArgumentParser:
+def script_parser(script: dict[str, Any], *arguments: str) -> ArgumentParser:
     """The parser of a script, whose help shows the docstring of its module.
 
     Args:
-        module: the script.
-        doc: the docstring.
-        paths: the first arguments, such as "DATA.spacy", which becomes the path `data`.
+        script: the `globals()` of the module.
+        arguments: the first arguments, such as "DATA.spacy", which becomes the path `data`. "MODEL"
+            is a string, for `spacy.load`.
     """
     parser = ArgumentParser(
-        prog=f"python -m {module}", description=doc, formatter_class=RawDescriptionHelpFormatter
+        prog=f"python -m {script['__spec__'].name}",
+        description=script["__doc__"],
+        formatter_class=RawDescriptionHelpFormatter,
     )
-    for path in paths:
-        parser.add_argument(path.partition(".")[0].lower(), type=Path, metavar=path)
+    for name in arguments:
+        kind = str if name == "MODEL" else Path
+        parser.add_argument(name.partition(".")[0].lower(), type=kind, metavar=name)
     return parser

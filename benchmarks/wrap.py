@@ -1,7 +1,7 @@
-"""Make a record of the JSON file that a command of spacy-psa has written.
+"""Turn a JSON file of spacy-psa into a record.
 
-`spacy-psa report`, `calibrate --json` and `benchmark speed` keep a JSON format of their own.
-This script puts their figures into the envelope of `benchmarks.record` and writes
+`spacy-psa report`, `calibrate --json` and `benchmark speed` write JSON formats of their own. This
+script puts their figures into the envelope of `benchmarks.record` and writes
 benchmarks/EXPERIMENT/results/NAME.json.
 """
 
@@ -23,8 +23,8 @@ def training_results(
     """The results of a training.
 
     Args:
-        product: what `spacy-psa report` writes, or the `dev` and `best` of it alone.
-        setup: what the experiment says of its data.
+        product: the JSON of `spacy-psa report`, or only its `dev` and `best`.
+        setup: a description of the data of an experiment.
     """
     return {
         **{key: product.get(key) for key in SCORED},
@@ -35,20 +35,14 @@ def training_results(
 
 
 def kind_of(product: Mapping[str, Any]) -> Kind:
-    """The kind of a product's results.
-
-    Raises:
-        InputError: if it is none of the three.
-    """
+    """The kind of results of a JSON file."""
     if "criterion" in product and "checksums" in product:
         return "calibration"
     if "dev" in product and "best" in product:
         return "training"
     if "settings" in product and "rows" in product:
         return "speed"
-    raise InputError(
-        "this is none of the JSON files of spacy-psa report, calibrate and benchmark speed"
-    )
+    raise InputError("this is not a JSON file of spacy-psa report, calibrate or benchmark speed")
 
 
 def wrap(
@@ -60,18 +54,18 @@ def wrap(
     setup: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> dict[str, Any]:
-    """A record of what a command of spacy-psa has written.
+    """A record of the JSON of a command.
 
     Args:
         product: the JSON object.
         experiment: the folder below `benchmarks`.
         name: the name of the record.
-        command: the command, if `product` has none.
-        setup: what the experiment says of the data of a training.
-        note: what else is to be known.
+        command: the command, if `product` does not have it.
+        setup: a description of the data of a training.
+        note: further remarks.
 
     Raises:
-        InputError: if `product` is not one of the three formats.
+        InputError: if `product` is not in one of the three formats.
     """
     kind = kind_of(product)
     source = {key: product.get(key) for key in SOURCE}
@@ -98,11 +92,11 @@ def wrap(
 
 
 def main() -> None:
-    options = script_parser("benchmarks.wrap", __doc__, "PRODUCT.json")
+    options = script_parser(globals(), "PRODUCT.json")
     options.add_argument("experiment", metavar="EXPERIMENT", help="folder below benchmarks")
     options.add_argument("name", metavar="NAME", help="name of the record")
-    options.add_argument("--command", help="command that wrote it, if the file does not say")
-    options.add_argument("--note", default="", help="what else is to be known")
+    options.add_argument("--command", help="command that wrote the file, if it does not name it")
+    options.add_argument("--note", default="", help="further remarks")
     given = options.parse_args()
     product = json.loads(given.product.read_text(encoding="utf8"))
     record = wrap(product, given.experiment, given.name, command=given.command, note=given.note)

@@ -75,7 +75,7 @@ def draw(target: Path) -> None:
 
 
 def main() -> None:
-    draw(picture_path("benchmarks.accuracy_speed.draw", __doc__, "systems.svg"))
+    draw(picture_path(globals(), "systems.svg"))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def rows() -> list[str]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.accuracy_speed.speed", __doc__)
+    options = script_parser(globals())
     options.add_argument("--repeats", type=int, default=5, help="runs of each system (5)")
     given = options.parse_args()
     output = FOLDER / "speed"

@@ -1,1 +1,1 @@
-"""Whether asking for what the model is unsure of saves annotation."""
+"""Whether annotation is cheaper if the model chooses the questions."""

@@ -1,4 +1,4 @@
-"""An annotator who knows the true entities, and gives away what is asked for."""
+"""A simulated annotator who knows the true entities and answers questions."""
 
 from collections.abc import Iterable
 
@@ -10,13 +10,10 @@ from spacy_psa.sentences import unannotated
 
 
 class Annotator:
-    """Answers questions about a pool of sentences, and counts them.
+    """Answers questions about a pool of sentences, and counts the answers.
 
-    A decision is one answer: an entity with its bounds and label, one token that is in no entity,
-    or "there is nothing else in this sentence".
-
-    Args:
-        gold: the sentences, each a doc with its entities.
+    A decision is one answer: an entity with its bounds and label, one token outside of entities, or
+    "there is nothing else in this sentence". `gold` has each sentence as a doc with its entities.
 
     Examples:
         >>> import spacy
@@ -40,17 +37,17 @@ class Annotator:
 
     @property
     def seen(self) -> set[int]:
-        """The sentences that something was asked about."""
+        """The sentences with at least one question."""
         return set(self._decided)
 
     @property
     def tokens_seen(self) -> int:
-        """The tokens of these sentences: all of them were looked at."""
+        """The tokens of these sentences, all of which were read."""
         return sum(len(self.gold[i]) for i in self._decided)
 
     @property
     def tokens_decided(self) -> int:
-        """The tokens whose tag is known."""
+        """The tokens with a known tag."""
         return sum(int(decided.sum()) for decided in self._decided.values())
 
     def annotate(self, i: int) -> None:
@@ -61,11 +58,7 @@ class Annotator:
         decided[:] = True
 
     def ask(self, i: int, token: int) -> tuple[int, int, str]:
-        """Ask what a token is.
-
-        Returns:
-            The entity over the token: start, end, label; or the token alone with the label "".
-        """
+        """Ask for the entity over a token: start, end, label, or the token with the label ""."""
         decided = self._of(i)
         entity = next((e for e in self.gold[i].ents if e.start <= token < e.end), None)
         start, end, label = (
@@ -76,16 +69,16 @@ class Annotator:
         return start, end, label
 
     def docs(self) -> list[Doc]:
-        """Copies of the sentences seen, with what is known; the rest is missing."""
-        found = []
+        """Copies of the sentences seen, with the known annotation; the rest is missing."""
+        copies = []
         for i, decided in sorted(self._decided.items()):
             doc = self.gold[i].copy()
             known = [ent for ent in doc.ents if decided[ent.start]]
             inside = {t for ent in known for t in range(ent.start, ent.end)}
             outside = [doc[t : t + 1] for t in numpy.flatnonzero(decided) if int(t) not in inside]
             doc.set_ents(known, outside=outside, default="missing")
-            found.append(doc)
-        return found
+            copies.append(doc)
+        return copies
 
     def _of(self, i: int) -> numpy.ndarray:
         return self._decided.setdefault(i, numpy.zeros(len(self.gold[i]), dtype=bool))
@@ -94,13 +87,8 @@ class Annotator:
 def ask_unsure(annotator: Annotator, i: int, pipe: ChainLabeler, sure: float) -> None:
     """Ask about the tokens of a sentence that the model is unsure of, the most unsure first.
 
-    Each answer is evidence for the rest of the sentence.
-
-    Args:
-        annotator: who answers.
-        i: the sentence.
-        pipe: the model.
-        sure: a token whose best tag has this probability is not asked for.
+    Each answer is evidence for the rest of sentence `i`. It does not ask for a token whose best tag
+    has at least the probability `sure`.
     """
     doc = unannotated(annotator.gold[i], pipe.vocab, sentences=False)
     (analyses,) = pipe.analyses([doc])
@@ -110,7 +98,7 @@ def ask_unsure(annotator: Annotator, i: int, pipe: ChainLabeler, sure: float) ->
         best[asked] = 1
         token = int(best.argmin())
         if best[token] >= sure:
-            # One answer at least, so that the sentence counts as seen.
+            # Ask at least once, so that the sentence counts as seen.
             if not asked.any():
                 annotator.ask(i, token)
             return
@@ -121,6 +109,6 @@ def ask_unsure(annotator: Annotator, i: int, pipe: ChainLabeler, sure: float) ->
 
 
 def doubts(docs: Iterable[Doc], pipe: ChainLabeler) -> list[float]:
-    """The entropy over the analyses of each sentence, in nats a token."""
+    """The entropy over the analyses of each sentence, in nats per token."""
     words = [unannotated(doc, pipe.vocab, sentences=False) for doc in docs]
     return [each.entropy / len(each.doc) for each in pipe.analyses(words)]

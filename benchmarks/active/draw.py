@@ -54,7 +54,7 @@ def draw(target: Path) -> None:
 
 
 def main() -> None:
-    draw(picture_path("benchmarks.active.draw", __doc__, "active.svg"))
+    draw(picture_path(globals(), "active.svg"))
 
 
 if __name__ == "__main__":

@@ -1,31 +1,32 @@
-"""Train recognizers on what a simulated annotator was asked, round after round, and record them.
+"""Train recognisers on the answers of a simulated annotator, round after round, and record them.
 
-The annotator knows the entities of CoNLL-2003's training sentences. A round asks for more of them,
-trains both systems from new weights on all that is known, and scores them on development and test
-data. Run this in a folder whose `assets` and `convert` have made the corpus.
+The annotator knows the entities of CoNLL-2003's training sentences. Each round asks for more of
+them, trains both systems from new weights on all answers, and scores them on development and test
+data. Run this in a folder where the project's `assets` and `convert` have made the corpus.
 
 STRATEGY is one of:
 
 - `random`: random sentences, annotated in full.
 - `entropy`: the sentences with the most entropy a token, annotated in full.
-- `spans`: the same sentences, but only tokens that the model is unsure of are asked for. Each
-  answer is evidence for the rest of the sentence; what was not asked for stays missing.
-- `all`: all sentences in one round, to compare with.
+- `spans`: the same sentences, but it only asks for tokens that the model is unsure of. Each answer
+  is evidence for the rest of the sentence. All other tokens stay missing.
+- `all`: all sentences in one round, for comparison.
 
-The first round is the same for all: random sentences in full. The systems: `crf_ner`
-(benchmarks/active/crf_ner.cfg) asks and learns; `spacy` (spaCy's `ner`, its efficiency config with
-the same vectors) learns from the same answers, as far as it can use them.
+The first round is the same for all: random sentences in full. The system `crf_ner`
+(benchmarks/active/crf_ner.cfg) asks and learns. The system `spacy` (spaCy's `ner`, its efficiency
+config with the same vectors) learns from the same answers, as far as it can use them.
 
 The record benchmarks/active/results/STRATEGY-SEED.json has `sure` and `rounds`, each with `share`
 (asked for, of all tokens), `sentences`, `tokens_seen`, `tokens_decided`, `decisions`, and for each
-system `dev` and `test` (`ents_p`, `ents_r`, `ents_f`), `steps` and `seconds` of its training. What
-is done is kept in training/active, so that the command goes on where it was. A record also has what
-was trained by earlier commands.
+system `dev` and `test` (`ents_p`, `ents_r`, `ents_f`), `steps` and `seconds` of its training.
+Finished trainings are kept in training/active, so the same command continues an interrupted run. A
+record also has the trainings of earlier commands.
 """
 
 import math
 import random
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,13 @@ import spacy
 import srsly
 from spacy.cli.init_config import init_config
 from spacy.language import Language
-from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.training.initialize import init_nlp
-from spacy.training.loop import create_train_batches, train_while_improving
-from spacy.util import fix_random_seed, registry
 from thinc.api import Config
 
 from benchmarks.active.annotator import Annotator, ask_unsure, doubts
 from benchmarks.cased_vectors import cased_vectors
+from benchmarks.learning import learn, score
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
@@ -55,11 +53,10 @@ STRATEGIES = ("random", "entropy", "spans", "all")
 SYSTEMS = ("crf_ner", "spacy")
 SHARES = (0.025, 0.05, 0.1, 0.17, 0.25, 0.35)
 SURE = 0.99
-"""A token whose best tag has this probability is not asked for."""
+"""A token is only asked for if its best tag has a lower probability."""
 PASSES = 8
 """Passes over all sentences; over a share of them, PASSES / sqrt(share)."""
 BATCH_WORDS = 250
-KEYS = ("ents_p", "ents_r", "ents_f")
 
 
 def config_of(system: str, data: Path, train: Path, steps: int, seed: int) -> Config:
@@ -82,43 +79,9 @@ def config_of(system: str, data: Path, train: Path, steps: int, seed: int) -> Co
     return config
 
 
-def score(nlp: Language, docs: list[Doc]) -> dict[str, float]:
-    """Precision, recall and F1 of a pipeline on docs."""
-    examples = [Example(unannotated(doc, nlp.vocab, sentences=False), doc) for doc in docs]
-    found = nlp.evaluate(examples, batch_size=256)
-    return {key: found[key] or 0.0 for key in KEYS}
-
-
-def train(config: Config, dev: list[Doc]) -> Language:
-    """Train as `spacy train` does, and give the weights of the best of its evaluations."""
-    fix_random_seed(config["system"]["seed"])
-    nlp = init_nlp(config)
-    settings = registry.resolve(nlp.config.interpolate()["training"], schema=ConfigSchemaTraining)
-    corpus = registry.resolve(nlp.config.interpolate()["corpora"])["train"]
-
-    def evaluate() -> tuple[float, dict[str, float]]:
-        found = score(nlp, dev)
-        return found["ents_f"], found
-
-    steps = train_while_improving(
-        nlp,
-        settings["optimizer"],
-        create_train_batches(nlp, corpus, settings["batcher"], max_epochs=0),
-        evaluate,
-        dropout=settings["dropout"],
-        eval_frequency=settings["eval_frequency"],
-        accumulate_gradient=1,
-        patience=0,
-        max_steps=settings["max_steps"],
-        exclude=[],
-        annotating_components=[],
-        before_update=None,
-    )
-    best = b""
-    for _, _, is_best in steps:
-        if is_best:
-            best = nlp.to_bytes(exclude=["vocab", "tokenizer"])
-    return nlp.from_bytes(best, exclude=["vocab", "tokenizer"])
+def examples(nlp: Language, docs: list[Doc]) -> list[Example]:
+    """Examples without annotation on the predicted side."""
+    return [Example(unannotated(doc, nlp.vocab, sentences=False), doc) for doc in docs]
 
 
 def ask(
@@ -144,7 +107,7 @@ def ask(
 
 
 def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -> None:
-    """Go through the rounds of a strategy, and write the record after each."""
+    """Play the rounds of a strategy and write the record."""
     vocab = spacy.blank("en").vocab
     gold = [doc for doc in read_docbin(data / "train.spacy", vocab) if len(doc)]
     held = {part: read_docbin(data / f"{part}.spacy", vocab) for part in ("dev", "test")}
@@ -169,16 +132,17 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
             kept, saved = folder / f"{system}.json", folder / system
             if system in systems and not kept.exists():
                 started = time.perf_counter()
-                nlp = train(config_of(system, data, asked, steps, seed), held["dev"])
-                found: dict[str, Any] = {
+                config = config_of(system, data, asked, steps, seed)
+                nlp, *_ = learn(config, partial(examples, docs=held["dev"]))
+                result: dict[str, Any] = {
                     "steps": steps,
                     "seconds": round(time.perf_counter() - started, 1),
-                    **{part: score(nlp, docs) for part, docs in held.items()},
+                    **{part: score(nlp, examples(nlp, docs)) for part, docs in held.items()},
                 }
                 if system == "crf_ner":
                     nlp.to_disk(saved)
                 with atomic_path(kept) as path:
-                    srsly.write_json(path, found)
+                    srsly.write_json(path, result)
             if kept.exists():
                 row[system] = srsly.read_json(kept)
                 print(strategy, seed, share, system, row["decisions"], row[system], flush=True)
@@ -191,7 +155,7 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
 
 
 def main() -> None:
-    options = script_parser("benchmarks.active.train", __doc__)
+    options = script_parser(globals())
     options.add_argument(
         "strategy", choices=STRATEGIES, metavar="STRATEGY", help=", ".join(STRATEGIES)
     )

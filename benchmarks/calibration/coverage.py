@@ -1,16 +1,14 @@
-"""Measure whether prediction sets hold the truth as often as they promise.
+"""Measure whether prediction sets contain the truth as often as they guarantee.
 
-Finds the threshold of each level on the development data, as `spacy-psa calibrate --coverage` does,
-and observes the coverage on test data. Then cuts the documents of the test data into halves many
-times, finds the threshold on one and observes the coverage on the other: there, the documents are
-exchangeable, as the promise asks.
+Fits the threshold of each level to the development data, as `spacy-psa calibrate --coverage` does,
+and observes the coverage on test data. Then it splits the documents of the test data into halves
+many times, fits the threshold to one half and observes the coverage on the other: these documents
+are exchangeable, as the guarantee requires.
 
-Results (kind "figures"): `model`; `halves`, the number of cuts; and `levels`, each with
-
-- `level`, and `least`, the threshold
-- `dev` and `test`, the observed coverage
-- `set_size`, spans in the sets of test data for each gold span
-- `mean`, `least_of_halves` and `most_of_halves`, the coverage of the halves
+Results (kind "figures"): `model`; `halves`, the number of splits; and `levels`, each with `level`;
+`least`, the threshold; `dev` and `test`, the observed coverage; `set_size`, spans in the sets of
+test data for each gold span; `mean`, `least_of_halves` and `most_of_halves`, the coverage of the
+halves.
 """
 
 import random
@@ -37,30 +35,27 @@ def halved(documents: list[list[float]], level: float, halves: int, seed: int) -
     """The coverage of one half of the documents by the threshold of the other, many times."""
     draw = random.Random(seed)
     documents = [items for items in documents if items]
-    found = []
+    coverages = []
     for _ in range(halves):
         draw.shuffle(documents)
         middle = len(documents) // 2
         least = least_probability(documents[:middle], level)
         observed = observed_coverage(documents[middle:], least)
         assert observed is not None
-        found.append(observed)
-    return found
+        coverages.append(observed)
+    return coverages
 
 
 def main() -> None:
-    options = script_parser("benchmarks.calibration.coverage", __doc__, "OUT.json")
-    options.add_argument("model", type=Path, metavar="MODEL", help="a pipeline with crf_ner")
-    options.add_argument("dev", type=Path, metavar="DEV.spacy")
-    options.add_argument("test", type=Path, metavar="TEST.spacy")
-    options.add_argument("--halves", type=int, default=1000, help="how many cuts (1000)")
-    options.add_argument("--seed", type=int, default=1, help="seed of the cuts (1)")
+    options = script_parser(globals(), "OUT.json", "MODEL", "DEV.spacy", "TEST.spacy")
+    options.add_argument("--halves", type=int, default=1000, help="number of splits (1000)")
+    options.add_argument("--seed", type=int, default=1, help="seed of the splits (1)")
     given = options.parse_args()
-    nlp = load_pipeline(str(given.model))
+    nlp = load_pipeline(given.model)
     ner: Any = nlp.get_pipe("ner")
     files = {"dev": given.dev, "test": given.test}
     examples = {part: read_examples(nlp, path) for part, path in files.items()}
-    truths = {part: truth_probabilities(ner, found) for part, found in examples.items()}
+    truths = {part: truth_probabilities(ner, each) for part, each in examples.items()}
     gold = sum(map(len, truths["test"]))
     levels = []
     for level in LEVELS:
@@ -72,7 +67,7 @@ def main() -> None:
             {
                 "level": level,
                 "least": least,
-                **{part: observed_coverage(found, least) for part, found in truths.items()},
+                **{part: observed_coverage(each, least) for part, each in truths.items()},
                 "set_size": sum(map(len, sets)) / gold,
                 "mean": float(numpy.mean(halves)),
                 "least_of_halves": min(halves),
@@ -80,7 +75,7 @@ def main() -> None:
             }
         )
         print(levels[-1], flush=True)
-    results = {"model": given.model.parent.name, "halves": given.halves, "levels": levels}
+    results = {"model": Path(given.model).parent.name, "halves": given.halves, "levels": levels}
     write_record(given.out, "calibration", results, data=files.values(), seed=given.seed)
 
 

@@ -1,1 +1,1 @@
-"""What confidences and n-best analyses cost."""
+"""The cost of confidences and n-best analyses."""

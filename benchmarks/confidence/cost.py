@@ -1,12 +1,11 @@
-"""Measure what confidences and n-best analyses cost beside Viterbi alone.
+"""Measure the cost of confidences and n-best analyses, compared with only Viterbi.
 
-Times three tasks on one thread, over the tokenized documents of TEST.spacy: `nlp.pipe` with the
-most probable analysis alone, `nlp.pipe` with confidence = true, and the 10 best analyses of each
-document (`kbest_batch`, in batches of nlp.batch_size). A repeat takes each task once; the next
-repeat takes them in another order. One pass before the first repeat does not count. The seconds
-are those of the processor (user and system), which other processes disturb least; the seconds of
-the clock are recorded beside them. The cost is the median over the repeats of the ratio to
-Viterbi within the repeat, less 1.
+Times three tasks on one thread, over the tokenized documents of TEST.spacy: `nlp.pipe` with only
+the most probable analysis, `nlp.pipe` with confidence = true, and the 10 best analyses of each
+document (in batches of nlp.batch_size). Each repeat does every task once, in another order than the
+last one. A pass before the first repeat does not count. `seconds` are processor time (user and
+system), which other processes hardly disturb. The cost is the median over the repeats of the ratio
+to Viterbi within the repeat, minus 1.
 
 Results (kind "figures"): `threads`; `n`, the number of analyses; `models`, {path: {`documents`,
 `words`, `seconds` and `wall_seconds` {task: of each repeat}, `batch_size`, `cost` {task:
@@ -89,7 +88,7 @@ def measure(model: str, test: Path, repeats: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.confidence.cost", __doc__, "TEST.spacy", "OUT.json")
+    options = script_parser(globals(), "TEST.spacy", "OUT.json")
     options.add_argument("models", nargs="+", metavar="MODEL")
     options.add_argument("--repeats", type=int, default=7, help="number of repeats (7)")
     given = options.parse_args()

@@ -1,7 +1,7 @@
-"""Score entities by what the model knows of their words.
+"""Score entities by how much the model knows about their words.
 
-An entity, gold or predicted, belongs to the first of these classes that one of its words belongs
-to; case and digits do not count:
+A gold or predicted entity belongs to the first of these classes that one of its words belongs to;
+case and digits do not count:
 
   unknown         the word has no pretrained vector and is not in the training data
   without_vector  the word is in the training data only
@@ -39,19 +39,13 @@ def word_class(token: Token, trained: set[str]) -> str:
 
 
 def scores(model: str, train: Path, data: Path) -> dict[str, Any]:
-    """The scores of a pipeline by class.
-
-    Args:
-        model: the path of the pipeline.
-        train: the data that it was trained on.
-        data: the data to score it on.
-    """
+    """The scores of a pipeline by class."""
     nlp = spacy.load(model)
     trained = {form(t) for doc in DocBin().from_disk(train).get_docs(nlp.vocab) for t in doc}
     gold = list(DocBin().from_disk(data).get_docs(nlp.vocab))
-    found = nlp.pipe(Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold)
+    parsed = nlp.pipe(Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold)
     counts: Counter[tuple[str, str]] = Counter()
-    for reference, predicted in zip(gold, found, strict=True):
+    for reference, predicted in zip(gold, parsed, strict=True):
         right = {(e.start, e.end, e.label_) for e in reference.ents}
         said = {(e.start, e.end, e.label_) for e in predicted.ents}
         for span in right | said:
@@ -66,16 +60,12 @@ def scores(model: str, train: Path, data: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.conll2003.by_vocabulary", __doc__)
-    options.add_argument("model", metavar="MODEL")
-    options.add_argument("train", type=Path, metavar="TRAIN.spacy")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
-    options.add_argument("out", type=Path, metavar="OUT.json")
-    given = options.parse_args()
+    files = ("MODEL", "TRAIN.spacy", "DATA.spacy", "OUT.json")
+    given = script_parser(globals(), *files).parse_args()
     torch.set_num_threads(1)
-    found = {"model": given.model, "scores": scores(given.model, given.train, given.data)}
-    print(json.dumps(found["scores"], indent=2))
-    write_record(given.out, "conll2003", found, data=[given.train, given.data])
+    results = {"model": given.model, "scores": scores(given.model, given.train, given.data)}
+    print(json.dumps(results["scores"], indent=2))
+    write_record(given.out, "conll2003", results, data=[given.train, given.data])
 
 
 if __name__ == "__main__":

@@ -9,15 +9,7 @@ from spacy_psa.corpora.atomic import atomic_path
 
 
 def plot(target: Path, records: list[Path]) -> None:
-    """Write a picture with a line for each record; a dot marks its best epoch.
-
-    Args:
-        target: the PNG file.
-        records: result files of trainings.
-
-    Raises:
-        InputError: if a record is not in the format, or the picture cannot be written.
-    """
+    """Write a picture with a line for each record of a training; a dot marks its best epoch."""
     check_matplotlib()
     import matplotlib
 
@@ -41,7 +33,7 @@ def plot(target: Path, records: list[Path]) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.conll2003.plot_dev", __doc__)
+    options = script_parser(globals())
     options.add_argument("target", type=Path, metavar="OUT.png")
     options.add_argument("records", type=Path, nargs="+", metavar="RECORD.json")
     given = options.parse_args()

@@ -1,7 +1,4 @@
-"""Score the entities of a pipeline by seqeval (strict, IOBES) and by spaCy, side by side.
-
-Prints both; it writes no record.
-"""
+"""Score the entities of a pipeline by seqeval (strict, IOBES) and by spaCy, and print both."""
 
 from pathlib import Path
 
@@ -22,28 +19,21 @@ def tags(doc: Doc, scheme: SpanScheme) -> list[str]:
 
 
 def compare(model: str, data: Path) -> dict[str, dict[str, float]]:
-    """Precision, recall and F1 by each of the two.
-
-    Args:
-        model: the path of the pipeline.
-        data: gold documents.
-    """
+    """Precision, recall and F1 by each of the two."""
     nlp = spacy.load(model)
     gold = list(DocBin().from_disk(data).get_docs(nlp.vocab))
-    found = list(nlp.pipe(Doc(nlp.vocab, words=[t.text for t in doc]) for doc in gold))
-    scheme = SpanScheme(sorted({ent.label_ for doc in [*gold, *found] for ent in doc.ents}))
-    pair = [[tags(doc, scheme) for doc in docs] for docs in (gold, found)]
+    predicted = list(nlp.pipe(Doc(nlp.vocab, words=[t.text for t in doc]) for doc in gold))
+    scheme = SpanScheme(sorted({ent.label_ for doc in [*gold, *predicted] for ent in doc.ents}))
+    pair = [[tags(doc, scheme) for doc in docs] for docs in (gold, predicted)]
     measures = {"p": precision_score, "r": recall_score, "f": f1_score}
     theirs = {k: score(*pair, mode="strict", scheme=IOBES) for k, score in measures.items()}
-    examples = [Example(*docs) for docs in zip(found, gold, strict=True)]
+    examples = [Example(*docs) for docs in zip(predicted, gold, strict=True)]
     scores = Scorer.score_spans(examples, "ents")
     return {"seqeval": theirs, "spaCy": {key: scores[f"ents_{key}"] for key in measures}}
 
 
 def main() -> None:
-    options = script_parser("benchmarks.conll2003.seqeval_check", __doc__)
-    options.add_argument("model", metavar="MODEL")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
+    options = script_parser(globals(), "MODEL", "DATA.spacy")
     given = options.parse_args()
     for name, scores in compare(given.model, given.data).items():
         print(name, *(f"{key} {value:.6f}" for key, value in scores.items()))

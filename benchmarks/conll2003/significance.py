@@ -1,13 +1,8 @@
 """Test whether PSA-BiLSTM-CRF differs from its baseline in F1.
 
-    python -m benchmarks.conll2003.significance corpus/conll2003/test.spacy \\
-        benchmarks/conll2003/results/significance.json \\
-        --psa training/conll2003-psa-{1,2}/model-best \\
-        --baseline training/conll2003-bilstm_crf-{1,2}/model-best
-
 Results (kind "figures"): `psa` and `baseline`, the F1 of each model; `difference` of their means;
-`interval`, its 95% interval by a paired bootstrap over sentences; `sentences`, how many there are;
-`p_sentences`, by a paired permutation test over sentences.
+`interval`, its 95% interval by a paired bootstrap over sentences; the number of `sentences`;
+`p_sentences`, the p-value of a paired permutation test over sentences.
 """
 
 from pathlib import Path
@@ -30,33 +25,27 @@ def counts(model: Path, data: Path) -> list[tuple[int, int, int]]:
 
 
 def measure(psa: list[Path], baseline: list[Path], data: Path) -> dict[str, Any]:
-    """Compare the models of two systems, each with one model a seed, on the same sentences.
-
-    Args:
-        psa: the models of the first system.
-        baseline: those of the second, whose F1 is taken off.
-        data: gold documents.
-    """
-    one, other = (numpy.array([counts(m, data) for m in each], float) for each in (psa, baseline))
+    """Compare the models of two systems, one model per seed, on the same sentences."""
+    ours, base = (numpy.array([counts(m, data) for m in each], float) for each in (psa, baseline))
     return {
-        "psa": f1(one.sum(1)).tolist(),
-        "baseline": f1(other.sum(1)).tolist(),
-        "difference": mean_f1(one) - mean_f1(other),
-        "interval": list(paired_interval(one, other)),
-        "sentences": one.shape[1],
-        "p_sentences": sentence_p_value(one, other),
+        "psa": f1(ours.sum(1)).tolist(),
+        "baseline": f1(base.sum(1)).tolist(),
+        "difference": mean_f1(ours) - mean_f1(base),
+        "interval": list(paired_interval(ours, base)),
+        "sentences": ours.shape[1],
+        "p_sentences": sentence_p_value(ours, base),
     }
 
 
 def main() -> None:
-    options = script_parser("benchmarks.conll2003.significance", __doc__, "DATA.spacy", "OUT.json")
+    options = script_parser(globals(), "DATA.spacy", "OUT.json")
     for name in ("--psa", "--baseline"):
         options.add_argument(name, type=Path, nargs="+", metavar="MODEL", required=True)
     given = options.parse_args()
     torch.set_num_threads(1)
-    found = measure(given.psa, given.baseline, given.data)
-    print(found)
-    write_record(given.out, "conll2003", found, data=[given.data])
+    results = measure(given.psa, given.baseline, given.data)
+    print(results)
+    write_record(given.out, "conll2003", results, data=[given.data])
 
 
 if __name__ == "__main__":

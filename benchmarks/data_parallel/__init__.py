@@ -1,1 +1,1 @@
-"""One training in several processes: speed, losses, and what a killed process does."""
+"""One training in several processes: speed, losses and killed processes."""

@@ -1,4 +1,4 @@
-"""What the page of this experiment computes from its records."""
+"""Functions for the figures on the page of this experiment."""
 
 import numpy
 
@@ -8,6 +8,6 @@ _records = Lookup("data_parallel")
 
 
 def gain(record: str, how: str = "several") -> float:
-    """How many times the sentences of one process two processes train on."""
-    one, two = (numpy.median(_records.get(f"{record}:speed:{key}")) for key in ("one", how))
-    return float(two / one)
+    """The sentences per second of two processes, as a multiple of those of one."""
+    rates = [numpy.median(_records.get(f"{record}:speed:{key}")) for key in (how, "one")]
+    return float(rates[0] / rates[1])

@@ -1,21 +1,21 @@
-"""Measure one training in several processes against the same training in one.
+"""Compare one training in several processes with the same training in one process.
 
 Sections:
 
-- `speed`: trains `--steps` steps with one process, with `--processes`, and with that many
-  trainings of one process that know nothing of each other, in turn, `--rounds` times, one thread
-  each. The last one is what the cores allow. The first `--warm` steps do not count, and there is no
-  evaluation but the first.
-- `losses`: trains 21 steps without dropout, with one process and batches of `--processes` times the
-  size, and with that many processes and batches of the size of the config. Compares the losses.
+- `speed`: trains `--steps` steps in one process, in `--processes` processes, and in as many
+  unconnected trainings, in turn, `--rounds` times, with one thread per process. The unconnected
+  trainings show how much the cores allow. The first `--warm` steps do not count, and only step 0 is
+  evaluated.
+- `losses`: trains 21 steps without dropout, in one process with batches of `--processes` times the
+  size, and in several processes with batches of the size in the config. Compares the losses.
 - `death`: kills the last process `--rounds` times in the middle of a training, and measures how
-  long the first one goes on.
+  long the first process continues.
 
 Results (kind "figures"): `processes`; `batch`, sentences of one process in a step; and by section:
-`speed` with `steps`, `one`, `several` and `apart`, sentences a second of all processes in each
-round; `losses` with `one` and
-`several`, the loss of each step, and `difference`, the largest relative one; `death` with `seconds`
-until the first process ended, `codes` of torchrun, and the message `said`.
+`speed` with `steps` and with the sentences per second of all processes in each round, `one`,
+`several` and `apart`; `losses` with `one` and `several`, the loss of each step, and `difference`,
+the largest relative one; `death` with `seconds` until the first process ended, `codes` of torchrun,
+and its message `said`.
 """
 
 import json
@@ -36,30 +36,23 @@ from benchmarks.data_parallel import step_times
 from benchmarks.record import make_record, save_record
 from benchmarks.script import script_parser
 
+SECTIONS = ["speed", "losses", "death"]
 EQUAL_STEPS = 20
 EVALUATED = 20
-"""Sentences of an evaluation, by which the loss of a step is logged."""
+"""Sentences of an evaluation, which logs the loss of a step."""
 READ = 4000
-"""Sentences that are read to train on."""
+"""Sentences of training data."""
 
 
 class Training:
-    """A training in a folder of its own, by one process or several.
-
-    Args:
-        config: the training config.
-        folder: its folder.
-        processes: how many.
-    """
+    """A training in a folder of its own, in one process or several."""
 
     def __init__(self, config: Config, folder: Path, processes: int):
         folder.mkdir()
         self.folder = folder
         config = config.copy()
-        config["training"]["before_update"] = {
-            "@callbacks": step_times.NAME,
-            "folder": str(folder),
-        }
+        callback = {"@callbacks": step_times.NAME, "folder": str(folder)}
+        config["training"]["before_update"] = callback
         config["training"]["logger"]["output_file"] = str(folder / "log.jsonl")
         config.to_disk(folder / "config.cfg")
         launch = [sys.executable, "-m"]
@@ -84,7 +77,7 @@ class Training:
         run_at_once([self])
 
     def times(self, rank: int = 0) -> list[dict[str, Any]]:
-        """The lines of `step_times` for a process, so far."""
+        """The lines that `step_times` has written for a process."""
         path = self.folder / f"{rank}.jsonl"
         lines = path.read_text("utf8").splitlines(keepends=True) if path.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
@@ -109,37 +102,37 @@ def speed(
         at = {line["step"]: line["seconds"] for line in training.times()}
         return (steps - warm) * count * batch / (at[steps] - at[warm])
 
-    found: dict[str, Any] = {"steps": steps - warm, "one": [], "several": [], "apart": []}
+    rates: dict[str, Any] = {"steps": steps - warm, "one": [], "several": [], "apart": []}
     for number in range(rounds):
         for key, count in (("one", 1), ("several", processes)):
             training = Training(config, folder / f"speed-{number}-{key}", count)
             training.run()
-            found[key].append(round(per_second(training, count), 1))
+            rates[key].append(round(per_second(training, count), 1))
         apart = [Training(config, folder / f"speed-{number}-{k}", 1) for k in range(processes)]
         run_at_once(apart)
-        found["apart"].append(round(sum(per_second(training, 1) for training in apart), 1))
-        print(*(f"{key} {found[key][-1]}" for key in ("one", "several", "apart")), flush=True)
-    return found
+        rates["apart"].append(round(sum(per_second(training, 1) for training in apart), 1))
+        print(*(f"{key} {rates[key][-1]}" for key in ("one", "several", "apart")), flush=True)
+    return rates
 
 
 def losses(config: Config, processes: int, folder: Path) -> dict[str, Any]:
     config = config.merge({"training": {"max_steps": EQUAL_STEPS, "eval_frequency": 1}})
     _switch_off_dropout(config)
     size = config["training"]["batcher"]["size"]
-    found: dict[str, Any] = {}
+    logged: dict[str, Any] = {}
     for key, count, batch in (("one", 1, processes * size), ("several", processes, size)):
         config["training"]["batcher"]["size"] = batch
         training = Training(config, folder / f"losses-{key}", count)
         training.run()
         log = srsly.read_jsonl(training.folder / "log.jsonl")
-        found[key] = [sum(line["losses"].values()) for line in log]
-    pairs = zip(found["one"], found["several"], strict=True)
-    return {**found, "difference": max(abs(one - two) / abs(one) for one, two in pairs)}
+        logged[key] = [sum(line["losses"].values()) for line in log]
+    pairs = zip(logged["one"], logged["several"], strict=True)
+    return {**logged, "difference": max(abs(a - b) / abs(a) for a, b in pairs)}
 
 
 def death(config: Config, processes: int, rounds: int, folder: Path) -> dict[str, Any]:
     config = config.merge({"training": {"max_steps": 0, "eval_frequency": 10_000}})
-    found: dict[str, Any] = {"seconds": [], "codes": [], "said": ""}
+    deaths: dict[str, Any] = {"seconds": [], "codes": [], "said": ""}
     for number in range(rounds):
         training = Training(config, folder / f"death-{number}", processes)
         process = training.start()
@@ -150,12 +143,12 @@ def death(config: Config, processes: int, rounds: int, folder: Path) -> dict[str
         started = time.perf_counter()
         while Path(f"/proc/{first}").exists() and "Z" not in _state(first):
             time.sleep(0.001)
-        found["seconds"].append(round(time.perf_counter() - started, 3))
+        deaths["seconds"].append(round(time.perf_counter() - started, 3))
         said, _ = process.communicate()
-        found["codes"].append(process.returncode)
-        found["said"] = next((line for line in said.splitlines() if "--resume" in line), "")
-        print(found["seconds"][-1], flush=True)
-    return found
+        deaths["codes"].append(process.returncode)
+        deaths["said"] = next((line for line in said.splitlines() if "--resume" in line), "")
+        print(deaths["seconds"][-1], flush=True)
+    return deaths
 
 
 def _state(process: int) -> str:
@@ -174,35 +167,28 @@ def _switch_off_dropout(block: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.data_parallel.measure", __doc__, "CONFIG.cfg")
+    options = script_parser(globals(), "CONFIG.cfg")
     options.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
     options.add_argument("out", type=Path, metavar="OUT.json")
     options.add_argument("--vectors", help="pipeline with word vectors")
     options.add_argument("--processes", type=int, default=2, help="how many (2)")
-    options.add_argument(
-        "--batch", type=int, help="sentences of a process in a step (the config's)"
-    )
+    options.add_argument("--batch", type=int, help="sentences per process and step")
     options.add_argument("--steps", type=int, default=400, help="steps of a training (400)")
     options.add_argument("--warm", type=int, default=100, help="steps that do not count (100)")
     options.add_argument("--rounds", type=int, default=5, help="times that it is repeated (5)")
-    options.add_argument(
-        "--section", action="append", choices=["speed", "losses", "death"], help="(all)"
-    )
+    options.add_argument("--section", action="append", choices=SECTIONS, help="(all)")
     given = options.parse_args()
     data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
     paths = {path.stem: str(path) for path in data} | {"vectors": given.vectors}
     used = load_config(given.config, interpolate=False).merge({"paths": paths})
     resolved = used.merge({"paths": {p.stem: str(p.resolve()) for p in data}}).interpolate()
-    sections = given.section or ["speed", "losses", "death"]
+    sections = given.section or SECTIONS
     if given.batch:
         used["training"]["batcher"]["size"] = given.batch
         resolved["training"]["batcher"]["size"] = given.batch
     resolved["corpora"]["train"]["limit"] = READ
     resolved["corpora"]["dev"]["limit"] = EVALUATED
-    results = {
-        "processes": given.processes,
-        "batch": resolved["training"]["batcher"]["size"],
-    }
+    results = {"processes": given.processes, "batch": resolved["training"]["batcher"]["size"]}
     with TemporaryDirectory() as name:
         folder, count = Path(name), given.processes
         if "speed" in sections:

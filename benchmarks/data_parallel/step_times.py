@@ -1,7 +1,6 @@
-"""A callback for `spacy-psa train --code`, which writes down when steps begin.
+"""A callback for `spacy-psa train --code` that records when steps begin.
 
-It is called before each update. A process writes the seconds of the clock at each step to
-FOLDER/RANK.jsonl, with its number in the system.
+Before each update, a process writes the time and its process ID to FOLDER/RANK.jsonl.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""Score models with a document memory on whole documents, and on each sentence by itself.
+"""Score models with a document memory on whole documents and on single sentences.
 
-Each MODEL is a folder as `benchmarks.documents.train` writes it, training/documents/NAME-SEED. A
-sentence by itself has no document, so a token sees only its own sentence.
+Each MODEL is a folder of `benchmarks.documents.train`, training/documents/NAME-SEED. In a single
+sentence, a token only sees that sentence.
 
-The record benchmarks/documents/results/RECORD.json has `models`: {NAME-SEED: {`dev` and `test`:
+The record benchmarks/documents/results/NAME.json has `models`: {NAME-SEED: {`dev` and `test`:
 {`documents` and `sentences`: F1 as a fraction of 1}}}. A record also has the models of earlier
 commands.
 """
@@ -24,7 +24,7 @@ PARTS = ("dev", "test")
 
 
 def score(nlp: Language, path: Path) -> dict[str, float]:
-    """F1 on a file, read in both ways: spaCy's own reader does not pass on documents."""
+    """F1 on a file, read in both ways: spaCy's own reader does not keep documents."""
     ways = {
         "documents": read_examples(nlp, path),
         "sentences": list(Corpus(path, gold_preproc=False)(nlp)),
@@ -33,12 +33,9 @@ def score(nlp: Language, path: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.documents.single_sentences", __doc__)
-    options.add_argument("corpus", type=Path, metavar="CORPUS", help="folder of the corpus")
+    options = script_parser(globals(), "CORPUS")
     options.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="folders of models")
-    options.add_argument(
-        "--name", default="single_sentences", metavar="RECORD", help="of the record (%(default)s)"
-    )
+    options.add_argument("--name", default="single_sentences", help="of the record (%(default)s)")
     given = options.parse_args()
     torch.set_num_threads(1)
     data = [given.corpus / f"{part}.spacy" for part in PARTS]
@@ -46,9 +43,7 @@ def main() -> None:
     models = read_record(result)["results"]["models"] if result.exists() else {}
     for folder in given.models:
         nlp = spacy.load(folder / "model-best")
-        models[folder.name] = {
-            part: score(nlp, path) for part, path in zip(PARTS, data, strict=True)
-        }
+        models[folder.name] = {path.stem: score(nlp, path) for path in data}
         print(folder.name, models[folder.name], flush=True)
     write_record(result, "documents", {"models": models}, data=data)
 

@@ -1,10 +1,10 @@
-"""Measure what document memory costs in annotation.
+"""Measure how much document memory slows down annotation.
 
 Annotates the documents of a file with a pipeline, in turn with its document memory and without it,
-`--rounds` times in one thread. Times are those of the processor.
+`--rounds` times in one thread. Times are processor times.
 
-Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, words a second
-in each round.
+Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, the words per second in
+each round.
 """
 
 import time
@@ -52,7 +52,7 @@ def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[s
 
 
 def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:
-    """The vectors of the sentences as they are."""
+    """The vectors of the sentences without the memory."""
     vectors, _ = documentwise._below(model, docs, is_train)
     rows = iter(vectors)
     xp = model.ops.xp
@@ -60,13 +60,11 @@ def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], An
 
 
 def main() -> None:
-    options = script_parser(
-        "benchmarks.documents.speed", __doc__, "OUT.json", "MODEL", "DATA.spacy"
-    )
+    options = script_parser(globals(), "OUT.json", "MODEL", "DATA.spacy")
     options.add_argument("--precision", choices=get_args(Precision), default="float32")
     options.add_argument("--rounds", type=int, default=7, help="times that it is repeated (7)")
     given = options.parse_args()
-    results = measure(given.model, given.data, given.precision, given.rounds)
+    results = measure(Path(given.model), given.data, given.precision, given.rounds)
     write_record(given.out, "documents", results, data=[given.data])
 
 

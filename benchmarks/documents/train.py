@@ -1,28 +1,24 @@
-"""Train recognizers with and without document memory, and record them.
+"""Train recognisers with and without document memory, and record them.
 
-Run this in a folder whose `assets` and `convert` have made the corpus. The model of NAME and SEED
-is written to training/documents/NAME-SEED, its record to
-benchmarks/documents/results/NAME-SEED.json; with another corpus than conll2003, NAME begins with
-its name, as in ontonotes-bfloat16. A training that was cut short goes on where it was.
+Run this in a folder where the project's `assets` and `convert` have made the corpus. The model of
+NAME and SEED is in training/documents/NAME-SEED, its record in
+benchmarks/documents/results/NAME-SEED.json. For other corpora than conll2003, NAME begins with the
+name of the corpus, as in ontonotes-bfloat16. The same command continues an interrupted training.
 
 NAME is one of:
 
-- `best`: configs/ner/best.cfg as it is.
-- `no_memory_dropout`: the same with a `memory_dropout` of 0.
-- `certain_0.5`, `certain_0.3`: `best` with a `max_uncertainty` of 0.5 or 0.3 in its memory.
-- `short_documents`: `best` for OntoNotes, with training documents cut at 250 tokens, so that a step
-  has 203 words in the mean.
+- `best`, `memory_between`, `context`, `memory`: the config of this name in configs/ner
+- `no_memory_dropout`: `best` with a `memory_dropout` of 0
+- `certain_0.5`, `certain_0.3`: `best` with a `max_uncertainty` of 0.5 or 0.3 in its memory
+- `short_documents`: `best` for OntoNotes, with training documents cut at 250 tokens
 - `smoothed`: `best` for OntoNotes with a `memory_dropout` of 0, a `label_smoothing` of 0.01,
-  entities of the highest expected F1 (`mbr`), and 10 passes.
-- `label_smoothing`: `best` with a `label_smoothing` of 0.01.
-- `intnet`: `best` with IntNet over the characters, and entities of the highest expected F1 (`mbr`).
-- `memory_between`: configs/ner/memory_between.cfg as it is.
-- `context`: configs/ner/context.cfg as it is.
-- `memory`: configs/ner/memory.cfg as it is. The rest begins with this config:
-- `sentences`: the same without its memory, in bfloat16.
-- `content_words`: with a memory of content words alone, and a rate of 0.002.
-- `passes_24`: with a memory of content words, and 24 passes.
-- `bfloat16`: with all products of the encoder, the memory and the head in bfloat16.
+  the decoder `mbr` and 10 passes
+- `label_smoothing`: `best` with a `label_smoothing` of 0.01
+- `intnet`: `best` with IntNet over the characters and the decoder `mbr`
+- `sentences`: `memory` without its memory, in bfloat16
+- `content_words`: `memory` with a memory of content words and a rate of 0.002
+- `passes_24`: `memory` with a memory of content words and 24 passes
+- `bfloat16`: `memory` with all products of the encoder, the memory and the head in bfloat16
 """
 
 import json
@@ -33,79 +29,54 @@ from thinc.api import Config
 from benchmarks.script import script_parser
 from benchmarks.systems.train import run, train_and_record
 
-CERTAIN = {f"certain_{most}": most for most in (0.5, 0.3)}
-"""The `max_uncertainty` of each of these names."""
-AS_IT_IS = ("best", "memory_between", "context", "memory")
-CHANGED = ("passes_24", "sentences", "content_words", "bfloat16")
-"""Those that begin with memory.cfg."""
-BASES = {name: name for name in AS_IT_IS}
-BASES |= dict.fromkeys(
-    ("no_memory_dropout", "short_documents", "smoothed", "label_smoothing", "intnet", *CERTAIN),
-    "best",
-)
-BASES |= dict.fromkeys(CHANGED, "memory")
-"""The config in configs/ner that each name begins with."""
-IN_BFLOAT16 = ("sentences", "bfloat16")
 DEFAULT = "conll2003"
-CONTENT_WORDS = (
-    "components.ner.model.tok2vec.content_words=true",
-    "training.optimizer.learn_rate.initial_rate=0.002",
-)
-PASSES_24 = (
-    "components.ner.model.tok2vec.content_words=true",
-    "training.eval_frequency=1304",
-    "training.max_steps=18256",
-    "training.optimizer.learn_rate.total_steps=18256",
-)
-SHORT_DOCUMENTS = (
-    "corpora.train.max_tokens=250",
-    "training.eval_frequency=5349",
-    "training.max_steps=64188",
-    "training.optimizer.learn_rate.total_steps=64188",
-)
-SMOOTHED = (
-    "components.ner.label_smoothing=0.01",
-    "components.ner.decode=mbr",
-    "components.ner.model.tok2vec.memory_dropout=0.0",
-    "training.max_steps=30780",
-    "training.optimizer.learn_rate.total_steps=30780",
-)
+NER = "components.ner."
+MEMORY = f"{NER}model.tok2vec."
+CONTENT_WORDS = f"{MEMORY}content_words=true"
+NO_DROPOUT = f"{MEMORY}memory_dropout=0.0"
+SMOOTH = f"{NER}label_smoothing=0.01"
+MBR = f"{NER}decode=mbr"
+BFLOAT16 = [
+    f"{NER}model.{part}precision=bfloat16" for part in ("", "tok2vec.", "tok2vec.tok2vec.encode.")
+]
 INTNET = {
     "@architectures": "spacy-psa.CharIntNet.v1", "width": 32, "kernels": 32, "growth": 16,
     "blocks": 3, "kernel_widths": [3, 5], "dropout": 0.0, "output_dropout": 0.0,
     "max_characters": 50,
 }  # fmt: skip
-OF_NAME = {
-    "intnet": (
-        f"components.ner.model.tok2vec.tok2vec.embed.*.characters={json.dumps(INTNET)}",
-        "components.ner.decode=mbr",
+
+
+def steps(count: int, every: int | None = None) -> list[str]:
+    """Settings for a number of steps, and for the steps between evaluations."""
+    settings = [f"training.max_steps={count}"]
+    settings += [f"training.optimizer.learn_rate.total_steps={count}"]
+    return settings + ([f"training.eval_frequency={every}"] if every else [])
+
+
+RUNS: dict[str, tuple[str, list[str]]] = {
+    **{name: (name, []) for name in ("best", "memory_between", "context", "memory")},
+    "no_memory_dropout": ("best", [NO_DROPOUT]),
+    "certain_0.5": ("best", [f"{MEMORY}max_uncertainty=0.5"]),
+    "certain_0.3": ("best", [f"{MEMORY}max_uncertainty=0.3"]),
+    "short_documents": ("best", ["corpora.train.max_tokens=250", *steps(64188, 5349)]),
+    "smoothed": ("best", [SMOOTH, MBR, NO_DROPOUT, *steps(30780)]),
+    "label_smoothing": ("best", [SMOOTH]),
+    "intnet": ("best", [f"{MEMORY}tok2vec.embed.*.characters={json.dumps(INTNET)}", MBR]),
+    "sentences": ("memory", BFLOAT16),
+    "content_words": (
+        "memory",
+        [CONTENT_WORDS, "training.optimizer.learn_rate.initial_rate=0.002"],
     ),
-    "no_memory_dropout": ("components.ner.model.tok2vec.memory_dropout=0.0",),
-    "short_documents": SHORT_DOCUMENTS,
-    "smoothed": SMOOTHED,
-    "label_smoothing": ("components.ner.label_smoothing=0.01",),
-    **{
-        name: (f"components.ner.model.tok2vec.max_uncertainty={most}",)
-        for name, most in CERTAIN.items()
-    },
-    "content_words": CONTENT_WORDS,
-    "passes_24": PASSES_24,
+    "passes_24": ("memory", [CONTENT_WORDS, *steps(18256, 1304)]),
+    "bfloat16": ("memory", BFLOAT16),
 }
-OF_CORPUS = {
-    "ontonotes": (
-        "corpora.train.max_tokens=500",
-        "training.eval_frequency=3078",
-        "training.max_steps=36936",
-        "training.optimizer.learn_rate.total_steps=36936",
-    )
-}
-"""Its documents are long, so they are cut, and one pass has 3,078 batches; 12 passes."""
-PARTS = ("", "tok2vec.", "tok2vec.tok2vec.encode.")
-"""The head, the memory and the encoder in the model of the config."""
+"""The config of each name and the settings that differ from it."""
+OF_CORPUS = {"ontonotes": ["corpora.train.max_tokens=500", *steps(36936, 3078)]}
+"""Its documents are long, so they are cut; one pass has 3,078 batches, and there are 12."""
 
 
 def without_memory(path: Path) -> None:
-    """Replace the document memory in a config file by what it stands around."""
+    """Replace the document memory in a config file by the `tok2vec` inside it."""
     config = Config().from_disk(path, interpolate=False)
     model = config["components"]["ner"]["model"]
     model["tok2vec"] = model["tok2vec"]["tok2vec"]
@@ -118,20 +89,26 @@ def train(name: str, seed: int, corpus: str) -> None:
     out = Path("training", "documents", result)
     config, log = out / "config.cfg", out / "log.jsonl"
     settings = f"configs/corpora/{corpus}.cfg"
-    base = f"configs/ner/{BASES[name]}.cfg"
-    changes = list(OF_CORPUS.get(corpus, ()))
-    if name in IN_BFLOAT16:
-        changes += [f"components.ner.model.{part}precision=bfloat16" for part in PARTS]
-    changes += OF_NAME.get(name, ())
-    run("spacy_psa", "merge-config", base, settings, config, *changes, "--log", log)
+    base, changes = RUNS[name]
+    changes = [*OF_CORPUS.get(corpus, ()), *changes]
+    run(
+        "spacy_psa",
+        "merge-config",
+        f"configs/ner/{base}.cfg",
+        settings,
+        config,
+        *changes,
+        "--log",
+        log,
+    )
     if name == "sentences":
         without_memory(config)
     train_and_record("documents", result, out, corpus, seed)
 
 
 def main() -> None:
-    options = script_parser("benchmarks.documents.train", __doc__)
-    options.add_argument("name", choices=BASES, metavar="NAME", help=" or ".join(BASES))
+    options = script_parser(globals())
+    options.add_argument("name", choices=RUNS, metavar="NAME", help=" or ".join(RUNS))
     options.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
     options.add_argument("--corpus", default=DEFAULT, help=f"folder of corpus/ ({DEFAULT})")
     given = options.parse_args()

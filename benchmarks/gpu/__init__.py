@@ -1,1 +1,1 @@
-"""All figures that need a GPU, by one command."""
+"""All figures that need a GPU."""

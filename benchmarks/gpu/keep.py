@@ -52,7 +52,7 @@ def keep(archive: Path, commit: str, note: str) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.keep", __doc__)
+    options = script_parser(globals())
     options.add_argument("archive", type=Path, metavar="records.tar.gz")
     options.add_argument("--commit", required=True, help="the commit that ran")
     options.add_argument("--note", default="", help="what else is to be known")

@@ -114,7 +114,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.pack", __doc__, "OUT.tar.xz")
+    options = script_parser(globals(), "OUT.tar.xz")
     options.add_argument(
         "corpora", type=Path, nargs="+", metavar="CORPUS", help="such as corpus/wsj"
     )

@@ -162,7 +162,7 @@ class Runner:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.run", __doc__, "JOBS.toml")
+    options = script_parser(globals(), "JOBS.toml")
     options.add_argument("out", type=Path, metavar="OUT", help="folder for the figures")
     options.add_argument("--work", type=Path, default=Path("gpu-work"), help="folder to work in")
     options.add_argument("--minutes", type=float, default=10, help="time for all jobs (10)")

@@ -81,7 +81,7 @@ def pack_site(python: str, out: Path) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.site", __doc__, "OUT.tar.xz")
+    options = script_parser(globals(), "OUT.tar.xz")
     options.add_argument("--python", default="3.12", help="version of the Python there (3.12)")
     given = options.parse_args()
     pack_site(given.python, given.out)

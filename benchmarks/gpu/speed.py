@@ -93,7 +93,7 @@ def measure(config: str, corpus: str, vectors: bool, gpu: int, lock: Path) -> di
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.speed", __doc__, "OUT.json")
+    options = script_parser(globals(), "OUT.json")
     options.add_argument("--minutes", type=float, default=2, help="time for all rows (2)")
     options.add_argument("--row", nargs=2, metavar=("CONFIG", "DEVICE"), help="of one process")
     given = options.parse_args()

@@ -60,7 +60,7 @@ def start(site: Path, corpora: Path, words: list[str]) -> int:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.start", __doc__, "SITE.tar.xz", "CORPORA.tar.xz")
+    options = script_parser(globals(), "SITE.tar.xz", "CORPORA.tar.xz")
     options.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for gpu.run")
     given = options.parse_args()
     sys.exit(start(given.site, given.corpora, given.words))

@@ -175,7 +175,7 @@ def wait_for_others(folder: Path, name: str, count: int) -> None:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.gpu.timed", __doc__, "PLAN.toml")
+    options = script_parser(globals(), "PLAN.toml")
     options.add_argument("run", metavar="RUN", help="the name of a run of the plan")
     options.add_argument("seed", type=int, metavar="SEED")
     options.add_argument(

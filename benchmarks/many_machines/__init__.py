@@ -1,1 +1,1 @@
-"""Annotation on many machines: what a core, a shard and the driver cost, and what follows."""
+"""Annotation on many machines: the cost of a core, a shard and the driver."""

@@ -128,9 +128,7 @@ def _size(folder: Path) -> int:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.many_machines.measure", __doc__)
-    options.add_argument("model", type=Path, metavar="MODEL", help="folder of a pipeline")
-    options.add_argument("out", type=Path, metavar="OUT.json")
+    options = script_parser(globals(), "MODEL", "OUT.json")
     options.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS.spacy")
     options.add_argument("--shards", type=int, default=16, help="number of shards (16)")
     options.add_argument(
@@ -140,7 +138,7 @@ def main() -> None:
     given = options.parse_args()
     with TemporaryDirectory() as folder:
         results = measure(
-            given.model, given.corpora, given.shards, given.kept, given.workers, Path(folder)
+            Path(given.model), given.corpora, given.shards, given.kept, given.workers, Path(folder)
         )
     write_record(given.out, "many_machines", results, data=given.corpora)
 

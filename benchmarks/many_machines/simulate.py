@@ -201,7 +201,7 @@ def collection(
 
 
 def main() -> None:
-    options = script_parser("benchmarks.many_machines.simulate", __doc__)
+    options = script_parser(globals())
     options.add_argument("measured", type=Path, metavar="MEASURED.json", help="record of measure")
     options.add_argument("out", type=Path, metavar="OUT.json")
     options.add_argument("--words", type=float, nargs="+", default=[1e9, 1e12])

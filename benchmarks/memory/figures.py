@@ -1,4 +1,4 @@
-"""What the page of this experiment computes from its records."""
+"""Functions for the figures on the page of this experiment."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ def resident(stream: str) -> list[float]:
 
 
 def growth(stream: str) -> float:
-    """By how many percent the memory of a stream was at most above what it was at first."""
-    found = resident(stream)
-    return 100 * (max(found) / found[0] - 1)
+    """The maximum growth of the memory of a stream, in percent."""
+    megabytes = resident(stream)
+    return 100 * (max(megabytes) / megabytes[0] - 1)
 
 
 def micros(run: str) -> float:

@@ -1,8 +1,8 @@
 """Measure whether memory stays flat over an endless stream of text with ever-new words.
 
-Starts one process, and writes sentences to its stdin as fast as it reads them. A tenth of the words
-have never been seen before. Every few seconds, looks up the resident memory and the open files of
-the process and of its children, and adds a line to OUT.jsonl (next to OUT.json).
+Starts a process and writes sentences to its stdin as fast as it reads them. A tenth of the words
+are new. Every few seconds, it looks up the resident memory and the open files of the process and of
+its children, and adds a line to OUT.jsonl (next to OUT.json).
 
 Modes:
 
@@ -35,22 +35,13 @@ MODES = {
     "pipe": ["benchmarks.memory.user", "{model}"],
 }
 KNOWN = 20_000
-"""The number of words that come again and again."""
+"""The number of words that occur again and again."""
 LENGTHS = (5, 40)
-"""The fewest and the most words of a sentence."""
+"""The minimum and the maximum length of a sentence."""
 
 
 class Sentences:
-    """Sentences without end; every tenth word or so is new.
-
-    Args:
-        seed: two streams with one seed are equal.
-
-    Examples:
-        >>> first = next(iter(Sentences(seed=1)))
-        >>> first == next(iter(Sentences(seed=1)))
-        True
-    """
+    """An endless stream of sentences, in which about every tenth word is new."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -83,37 +74,34 @@ def _letters(number: int) -> str:
 
 
 def processes(first: int) -> list[int]:
-    """The process and those that it started, and they started."""
-    found = [first]
-    for each in found:
+    """A process and all its descendants."""
+    tree = [first]
+    for each in tree:
         for task in Path(f"/proc/{each}/task").glob("*/children"):
-            found += map(int, task.read_text().split())
-    return found
+            tree += map(int, task.read_text().split())
+    return tree
 
 
 def sample(first: int) -> dict[str, list[int]]:
     """Resident memory in bytes, and open files, of a process and of its children."""
-    found: dict[str, list[int]] = {"resident": [], "files": []}
+    counts: dict[str, list[int]] = {"resident": [], "files": []}
     for each in processes(first):
         status = Path(f"/proc/{each}/status").read_text()
-        found["resident"].append(1024 * int(status.partition("VmRSS:")[2].split()[0]))
-        found["files"].append(len(list(Path(f"/proc/{each}/fd").iterdir())))
-    return found
+        counts["resident"].append(1024 * int(status.partition("VmRSS:")[2].split()[0]))
+        counts["files"].append(len(list(Path(f"/proc/{each}/fd").iterdir())))
+    return counts
 
 
 def main() -> None:
-    options = script_parser("benchmarks.memory.stream", __doc__, "OUT.json", "MODEL")
+    options = script_parser(globals(), "OUT.json", "MODEL")
     options.add_argument("mode", choices=MODES)
     options.add_argument("--seconds", type=float, default=1800, help="how long at least (1800)")
     options.add_argument("--words", type=int, default=10**7, help="how many at least (10,000,000)")
     options.add_argument("--every", type=float, default=10, help="seconds between samples (10)")
     options.add_argument("--seed", type=int, default=1, help="seed of the words (1)")
     given = options.parse_args()
-    command = [
-        sys.executable,
-        "-m",
-        *(each.format(model=given.model) for each in MODES[given.mode]),
-    ]
+    words = (each.format(model=given.model) for each in MODES[given.mode])
+    command = [sys.executable, "-m", *words]
     sentences = Sentences(given.seed)
     samples: list[dict[str, Any]] = []
     done = Event()
@@ -125,9 +113,8 @@ def main() -> None:
             with given.out.with_suffix(".jsonl").open("w", encoding="utf8") as log:
                 while not done.wait(given.every):
                     seconds = round(time.perf_counter() - started, 1)
-                    samples.append(
-                        {"seconds": seconds, "words": sentences.words, **sample(process.pid)}
-                    )
+                    counts = {"words": sentences.words, **sample(process.pid)}
+                    samples.append({"seconds": seconds, **counts})
                     print(json.dumps(samples[-1]), file=log, flush=True)
 
         looking = Thread(target=look)
@@ -145,9 +132,10 @@ def main() -> None:
         process.stdin.close()
     if process.returncode:
         sys.exit(f"the process ended with {process.returncode}; its error is above")
+    model = Path(given.model)
     figures = {
         "mode": given.mode,
-        "model": given.model.parent.name if given.model.name == "model-last" else given.model.name,
+        "model": model.parent.name if model.name == "model-last" else model.name,
         "every": given.every,
         "words": sentences.words,
         "new_words": sentences.new,

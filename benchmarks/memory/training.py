@@ -1,7 +1,7 @@
-"""Measure the peak memory of `spacy train`: corpus, model, optimizer and evaluation included.
+"""Measure the peak memory of `spacy train`, including corpus, model, optimizer and evaluation.
 
-Trains for N steps with one evaluation at the end. The weights are not kept. Further options, as
-`--paths.vectors FOLDER`, are settings of the config.
+Trains for N steps with one evaluation at the end, and discards the weights. Further options, such
+as `--paths.vectors FOLDER`, are settings of the config.
 
 Results (kind "figures"): `config`, its path; `settings`, the further options; `steps`; `seconds`;
 `peak_bytes`.
@@ -19,9 +19,7 @@ from benchmarks.script import script_parser
 
 
 def main() -> None:
-    options = script_parser(
-        "benchmarks.memory.training", __doc__, "OUT.json", "CONFIG.cfg", "TRAIN.spacy", "DEV.spacy"
-    )
+    options = script_parser(globals(), "OUT.json", "CONFIG.cfg", "TRAIN.spacy", "DEV.spacy")
     options.add_argument("--steps", type=int, default=6000, help="training steps (6000)")
     given, settings = options.parse_known_args()
     started = time.perf_counter()

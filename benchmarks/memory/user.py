@@ -1,4 +1,4 @@
-"""A user's program: a pipeline in a memory zone, on the lines of stdin; counts names on stdout."""
+"""A user's program, which counts the names in each line of stdin, within memory zones."""
 
 import sys
 from itertools import islice

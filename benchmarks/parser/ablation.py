@@ -1,14 +1,13 @@
-"""Score a trained parser without content or position in some layers, and in windows.
+"""Score a trained parser without content or position in some layers, and with windows.
 
-Makes Tables 1 and 2 of Kitaev2018 on DATA, whose trees are gold.
+Repeats Tables 1 and 2 of Kitaev2018 on DATA, which has gold trees.
 
 Results (kind "figures"): `model`, its path; `gold_tags`; `sentences`; `rows`, each with the limits
-`disable_content`, `disable_position`, `window` and `relaxed` of
-`analyses.parser_ablation.Setup`, layers from 0, and the scores `p`, `r`, `f` and `exact`.
+`disable_content`, `disable_position`, `window` and `relaxed` of `analyses.parser_ablation.Setup`
+(layers count from 0), and the scores `p`, `r`, `f` and `exact`.
 """
 
 import json
-from pathlib import Path
 
 import torch
 
@@ -20,13 +19,8 @@ from spacy_psa.loading import load_pipeline
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser.ablation", __doc__)
-    options.add_argument("model", metavar="MODEL")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
-    options.add_argument("out", type=Path, metavar="OUT.json")
-    options.add_argument(
-        "--gold-tags", action="store_true", help="give the parser the parts of speech of DATA"
-    )
+    options = script_parser(globals(), "MODEL", "DATA.spacy", "OUT.json")
+    options.add_argument("--gold-tags", action="store_true", help="use the tags of DATA")
     given = options.parse_args()
     torch.set_num_threads(1)
     nlp = load_pipeline(given.model)

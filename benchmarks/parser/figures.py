@@ -1,4 +1,4 @@
-"""What the page of this experiment computes from its records."""
+"""Functions for the figures on the page of this experiment."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def limited(limit: str, value: str | int | None, window: str = "relaxed") -> flo
     }
     layers = list(map(int, value)) if isinstance(value, str) else value
     wanted = {**none, limit: layers, "relaxed": window == "relaxed"}
-    (found,) = (
+    (f1,) = (
         row["f"] for row in _records.raw("small-ablation:rows:*") if wanted.items() <= row.items()
     )
-    return 100 * float(found)
+    return 100 * float(f1)

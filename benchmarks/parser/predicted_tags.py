@@ -1,6 +1,6 @@
-"""Write a corpus whose parts of speech are those that a tagger predicts; the rest stays.
+"""Replace the parts of speech in a corpus by those that a tagger predicts.
 
-Parsers that read tags are scored on it. Prints the share of tags that stay as they were.
+It is for scoring parsers that read tags. Prints the share of tags that did not change.
 """
 
 from pathlib import Path
@@ -14,15 +14,10 @@ from spacy_psa.corpora.docbin import read_docbin
 
 
 def tag(model: str, source: Path, target: Path) -> float:
-    """Replace the tags of a corpus.
-
-    Args:
-        model: the path of a pipeline with a tagger.
-        source: the corpus.
-        target: the file to write.
+    """Replace the tags of a corpus by those of a pipeline.
 
     Returns:
-        The share of tags that stay as they were.
+        The share of tags that did not change.
     """
     nlp = spacy.load(model)
     docs = list(read_docbin(source, nlp.vocab))
@@ -38,13 +33,10 @@ def tag(model: str, source: Path, target: Path) -> float:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser.predicted_tags", __doc__)
-    options.add_argument("model", metavar="MODEL")
-    options.add_argument("source", type=Path, metavar="IN.spacy")
-    options.add_argument("target", type=Path, metavar="OUT.spacy")
+    options = script_parser(globals(), "MODEL", "SOURCE.spacy", "TARGET.spacy")
     given = options.parse_args()
     share = tag(given.model, given.source, given.target)
-    print(f"{given.target}: {share:.4f} of the tags are as they were")
+    print(f"{given.target}: {share:.4f} of the tags did not change")
 
 
 if __name__ == "__main__":

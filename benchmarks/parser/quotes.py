@@ -1,7 +1,7 @@
-"""Score parsers on sentences with quotation marks, written as the treebank or as text has them.
+"""Score parsers on sentences with the quotation marks of the treebank or of text.
 
-TEST holds one sentence a Doc; those with `` or '' count. Each model (NAME=PATH) parses them with
-the marks of the treebank, with straight and with curly ones; and with straight ones again while its
+TEST has one sentence per Doc; those with `` or '' count. Each model (NAME=PATH) parses them with
+the marks of the treebank, with straight and with curly ones, and again with straight ones while its
 setting `quotes` is "treebank".
 
 Results (kind "figures"): `sentences`; `rows` {NAME: {"treebank", "straight", "curly",
@@ -35,14 +35,14 @@ def scores(model: str, test: Path) -> dict[str, float]:
     nlp = spacy.load(model)
     parser: Any = nlp.get_pipe("parser")
     docs = [doc for doc in read_docbin(test, nlp.vocab) if quoted(doc)]
-    found = {}
+    scored = {}
     for name, (marks, parser._quotes) in WAYS.items():
         gold = list(as_text(docs, marks, spaces=False))
         bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in gold]
         examples = [Example(doc, ref) for doc, ref in zip(nlp.pipe(bare), gold, strict=True)]
         f1 = score_constituents(examples, spans_key="constituents")["tree_f"]
-        found[name] = round(f1, 4)
-    return found
+        scored[name] = round(f1, 4)
+    return scored
 
 
 def quoted(doc: Doc) -> bool:
@@ -50,7 +50,7 @@ def quoted(doc: Doc) -> bool:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser.quotes", __doc__, "TEST.spacy", "OUT.json")
+    options = script_parser(globals(), "TEST.spacy", "OUT.json")
     options.add_argument("models", nargs="+", metavar="NAME=PATH")
     given = options.parse_args()
     warnings.simplefilter("ignore")

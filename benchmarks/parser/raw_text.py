@@ -1,21 +1,20 @@
-"""Score parsers on raw text: with the treebank's tokens, and with those of spaCy's tokenizer.
+"""Score parsers on raw text, with the treebank's tokens and with those of spaCy's tokenizer.
 
-TEST holds one sentence a Doc, with the tokens and marks of the treebank. Its text is restored by
-the treebank's own rules (spacy_psa/corpora/quotes.py): spaces, and quotation marks as text has
-them. Each model (NAME=PATH) parses the text twice, with the treebank's tokens and with those that
-its own tokenizer finds; sentence boundaries are given. PARSEVAL compares offsets in characters
-without white space, so trees over other tokens can be scored.
+TEST has one sentence per Doc, with the tokens and marks of the treebank. Its text is restored by
+the treebank's own rules: spaces, and the quotation marks of text. Each model (NAME=PATH) parses the
+text with the treebank's tokens and with those of its own tokenizer; sentence boundaries are known.
+PARSEVAL compares offsets in characters without white space, so trees over other tokens can be
+scored.
 
-Results (kind "figures"): `sentences`, `words`; `tokens` {MARKS: what the tokenizer does with the
-text, see `tokens`}; `rows` {NAME: {MARKS: {TOKENS: F1 of labelled constituents}}}, where TOKENS is
-"treebank" or "spacy", and these with ", differ" on the sentences in which the tokens differ. MARKS
-are "treebank", "straight", "curly" and "straight, mapped" (the parser's setting `quotes` is
-"treebank").
+Results (kind "figures"): `sentences`, `words`; `tokens` {MARKS: counts, see `tokens`}; `rows`
+{NAME: {MARKS: {TOKENS: F1 of labelled constituents}}}, where TOKENS is "treebank" or "spacy", and
+these with ", differ" on the sentences in which the tokens differ. MARKS are those of
+`benchmarks.parser.quotes`.
 """
 
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import spacy
@@ -23,6 +22,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
+from benchmarks.parser.quotes import WAYS
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
@@ -30,34 +30,24 @@ from spacy_psa.corpora.quotes import as_text
 from spacy_psa.scoring.parseval_scorer import score_constituents
 
 KEY = "constituents"
-WAYS: dict[str, tuple[Any, Any]] = {
-    "treebank": ("treebank", "as_they_are"),
-    "straight": ("straight", "as_they_are"),
-    "curly": ("curly", "as_they_are"),
-    "straight, mapped": ("straight", "treebank"),
-}
 
 
 def borders(doc: Doc) -> list[int]:
     """Where tokens begin, and where the last one ends, in characters without white space."""
-    found = [0]
-    for token in doc:
-        if not token.is_space:
-            found.append(found[-1] + len(token.text))
-    return found
+    lengths = (len(token.text) for token in doc if not token.is_space)
+    return list(accumulate(lengths, initial=0))
 
 
 def tokens(gold: Sequence[Doc], own: Sequence[Doc]) -> dict[str, int]:
-    """Count what a tokenizer does with the texts of gold docs.
+    """Compare the tokens of gold docs with those of a tokenizer.
 
     Returns:
-        `words` of the gold docs and `found`, those that are tokens; `split`, those that are several
-        tokens, and `joined`, all others; `sentences` all of whose words are found; `constituents`,
-        and `reachable`, those that begin and end where tokens do.
+        `words` of the gold docs; `found`, those that are tokens; `split`, those that are several
+        tokens, and `joined`, all others; `sentences` with all their words; `constituents`, and
+        `reachable`, those that begin and end where tokens do.
     """
-    count = dict.fromkeys(
-        ("words", "found", "split", "joined", "sentences", "constituents", "reachable"), 0
-    )
+    keys = ("words", "found", "split", "joined", "sentences", "constituents", "reachable")
+    count = dict.fromkeys(keys, 0)
     for doc, other in zip(gold, own, strict=True):
         mine, theirs = borders(doc), set(borders(other))
         inner = [theirs & set(range(a + 1, b)) for a, b in pairwise(mine)]
@@ -96,12 +86,12 @@ def gold_tokens(nlp: Language, gold: Sequence[Doc]) -> Iterator[Doc]:
 def score(gold: Sequence[Doc], parsed: Sequence[Doc]) -> float | None:
     """F1 of labelled constituents; None without docs."""
     examples = [Example(doc, ref) for doc, ref in zip(parsed, gold, strict=True)]
-    found: float | None = score_constituents(examples, spans_key=KEY)["tree_f"]
-    return None if found is None else round(found, 4)
+    f1: float | None = score_constituents(examples, spans_key=KEY)["tree_f"]
+    return None if f1 is None else round(f1, 4)
 
 
 def measure(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Score a pipeline in each of the ways; give its scores, and counts of tokens."""
+    """Score a pipeline in each of the ways, and count tokens."""
     parser: Any = nlp.get_pipe("parser")
     rows: dict[str, Any] = {}
     counts: dict[str, Any] = {}
@@ -120,7 +110,7 @@ def measure(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Any], dict[st
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser.raw_text", __doc__, "TEST.spacy", "OUT.json")
+    options = script_parser(globals(), "TEST.spacy", "OUT.json")
     options.add_argument("models", nargs="+", metavar="NAME=PATH")
     given = options.parse_args()
     warnings.simplefilter("ignore")
@@ -132,12 +122,7 @@ def main() -> None:
         docs = read_docbin(given.test, nlp.vocab)
         rows[name], counts = measure(nlp, docs)
         print(name, rows[name])
-    results = {
-        "sentences": len(docs),
-        "words": sum(map(len, docs)),
-        "tokens": counts,
-        "rows": rows,
-    }
+    results = {"sentences": len(docs), "words": sum(map(len, docs)), "tokens": counts, "rows": rows}
     write_record(given.out, "parser", results, data=[given.test])
 
 

@@ -1,1 +1,1 @@
-"""Sentences a second of the constituency parser."""
+"""Sentences per second of the constituency parser."""

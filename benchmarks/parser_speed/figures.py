@@ -1,4 +1,4 @@
-"""What the page of this experiment computes from its records."""
+"""Functions for the figures on the page of this experiment."""
 
 from benchmarks.lookup import Lookup
 
@@ -6,7 +6,7 @@ _records = Lookup("parser_speed")
 
 
 def rate(part: str, row: str) -> float:
-    """The sentences or steps a second of a row beside SuPar."""
+    """The sentences or steps per second of a row in the comparison with SuPar."""
     return float(_records.get(f"beside_supar:{part}:{row}:per_second:median")[0])
 
 

@@ -1,14 +1,14 @@
-"""Measure the time and the memory that one long sentence takes, by its length.
+"""Measure the time and the memory for one long sentence, by its length.
 
-DATA holds one sentence a Doc; a sentence of n tokens is made of their words. A config is
-initialized with TRAIN (labels and characters) and not trained. Each length and each way to ask is a
-process of its own, so that its peak memory is its own: "cky" is `nlp(doc)`, "confidence" adds
+DATA has one sentence per Doc; a sentence of n tokens consists of their words. MODEL is a pipeline
+or a config, which is initialized with TRAIN (labels and characters) and not trained. Each length
+and each task has a process of its own, for its peak memory: "cky" is `nlp(doc)`, "confidence" adds
 posteriors, "mbr" is `decode = "mbr"`, "kbest" is `kbest(doc, 1000)`. The first sentence of each
-process has 20 tokens and does not count, since it loads what is compiled.
+process has 20 tokens and does not count, because it loads compiled code.
 
 Results (kind "figures"): `labels`; `rows`, a list of {"ask", "tokens", "seconds" (processor time of
 the process), "megabytes" (peak), "start_megabytes" (peak after the first sentence), "spans" (of the
-best tree, or "trees" found)}.
+best tree) or "trees" (their number)}.
 """
 
 import argparse
@@ -25,10 +25,10 @@ from typing import Any
 
 from spacy.tokens import Doc
 
-from benchmarks.parser_speed.measure import opened
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.laboratory.performance.pipelines import open_pipeline
 from spacy_psa.laboratory.performance.timing import pin_threads
 
 ASKED = {"cky": (100, 301, 600, 1000), "confidence": (1000,), "mbr": (1000,), "kbest": (200,)}
@@ -44,11 +44,11 @@ def peak() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
-def one(given: argparse.Namespace) -> dict[str, Any]:
+def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Measure one sentence in this process."""
     warnings.simplefilter("ignore")
     pin_threads(given.threads)
-    nlp = opened(given.model, given.train)
+    nlp = open_pipeline(given.model, given.train, None)
     parser: Any = nlp.get_pipe("parser")
     parser.max_length = max(parser.max_length, given.tokens)
     parser.confidence = given.ask == "confidence"
@@ -64,41 +64,34 @@ def one(given: argparse.Namespace) -> dict[str, Any]:
     started = time.process_time()
     count = ask(doc)
     seconds = round(time.process_time() - started, 2)
-    found = {"ask": given.ask, "tokens": given.tokens, "seconds": seconds}
-    found |= {"megabytes": peak(), "start_megabytes": begin}
-    return found | {
-        "labels": len(parser.labels),
-        "trees" if given.ask == "kbest" else "spans": count,
-    }
+    row = {"ask": given.ask, "tokens": given.tokens, "seconds": seconds}
+    row |= {"megabytes": peak(), "start_megabytes": begin, "labels": len(parser.labels)}
+    return row | {"trees" if given.ask == "kbest" else "spans": count}
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser_speed.long_sentences", __doc__)
-    options.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
-    options.add_argument("out", type=Path, metavar="OUT.json")
+    options = script_parser(globals(), "MODEL", "DATA.spacy", "OUT.json")
     options.add_argument("--train", type=Path, help="training data to initialize a config with")
     options.add_argument("--threads", type=int, default=1, help="threads (1)")
     options.add_argument("--ask", choices=ASKED, help="measure one row and print it")
     options.add_argument("--tokens", type=int, help="likewise")
     given = options.parse_args()
     if given.ask:
-        print(json.dumps(one(given)))
+        print(json.dumps(measure(given)))
         return
     rows, labels = [], 0
     with tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        opened(given.model, given.train).to_disk(folder)
-        for ask, lengths in ASKED.items():
-            for tokens in lengths:
-                command = [sys.executable, "-m", "benchmarks.parser_speed.long_sentences", folder]
-                command += [str(given.data), str(given.out), "--threads", str(given.threads)]
-                command += ["--ask", ask, "--tokens", str(tokens)]
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
-                row = json.loads(done.stdout.splitlines()[-1])
-                labels = row.pop("labels")
-                print(row)
-                rows.append(row)
+        open_pipeline(given.model, given.train, None).to_disk(folder)
+        command = [sys.executable, "-m", "benchmarks.parser_speed.long_sentences", folder]
+        command += [str(given.data), str(given.out), "--threads", str(given.threads)]
+        for ask, tokens in ((ask, n) for ask, lengths in ASKED.items() for n in lengths):
+            task = ["--ask", ask, "--tokens", str(tokens)]
+            done = subprocess.run([*command, *task], capture_output=True, text=True, check=True)
+            row = json.loads(done.stdout.splitlines()[-1])
+            labels = row.pop("labels")
+            print(row)
+            rows.append(row)
     write_record(given.out, "parser_speed", {"labels": labels, "rows": rows}, data=[given.data])
 
 

@@ -1,30 +1,28 @@
-"""Measure the sentences a second of a constituency parser, and where the time goes.
+"""Measure how many sentences per second a parser parses, and where the time goes.
 
-DATA holds one sentence a Doc. A config is initialized with TRAIN (labels and characters) and not
-trained: the time of a parse does not depend on the weights. The script times three things in turn:
-the whole of `nlp.pipe`, the model alone (embedding, encoder, scores of spans), and the chart alone
-(CKY over those scores). Every second repeat takes them backwards.
+DATA has one sentence per Doc. MODEL is a pipeline or a config. A config is initialized with TRAIN
+(labels and characters) and not trained, because the time does not depend on the weights. The script
+times three things in turn: all of `nlp.pipe`, only the model (embedding, encoder, scores of spans),
+and only the chart (CKY over those scores). Every second repeat has the opposite order.
 
-Results (kind "figures"): `sentences`, `words`, `threads`, `precision` ("of the model" if it was
-not given); `rows` {"whole", "model", "chart": a summary of `performance.timing`, in
-sentences a second}; `chart_share`, the share of the time.
+Results (kind "figures"): `sentences`, `words`, `threads`, `precision` ("of the model" by default);
+`rows` {"whole", "model", "chart": a summary of `performance.timing`, in sentences per second};
+`chart_share`, the share of the time.
 """
 
 from pathlib import Path
 from typing import Any
 
-import spacy
 import torch
 from spacy.language import Language
 from spacy.tokens import Doc
-from spacy.training.initialize import init_nlp
-from spacy.util import load_config
 from thinc.api import xp2torch
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.laboratory.performance.pipelines import open_pipeline
 from spacy_psa.laboratory.performance.timing import (
     Timing,
     alternate,
@@ -39,20 +37,11 @@ from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import SplitDocs
 
 
-def opened(path: str, train: Path | None) -> Language:
-    if not path.endswith(".cfg"):
-        return spacy.load(path)
-    paths = {"paths.train": str(train), "paths.dev": str(train)}
-    return init_nlp(load_config(path, overrides=paths, interpolate=False))
-
-
 class Whole:
     """`nlp.pipe`."""
 
-    name = "whole"
-
-    def __init__(self, nlp: Language, texts: list[list[str]]):
-        self.nlp, self.texts = nlp, texts
+    def __init__(self, nlp: Language, texts: list[list[str]], name: str = "whole"):
+        self.nlp, self.texts, self.name = nlp, texts, name
 
     def run(self) -> Timing:
         docs = [Doc(self.nlp.vocab, words=words) for words in self.texts]
@@ -107,17 +96,14 @@ class Chart:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser_speed.measure", __doc__)
-    options.add_argument("model", metavar="MODEL", help="a pipeline, or a config")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
-    options.add_argument("out", type=Path, metavar="OUT.json")
+    options = script_parser(globals(), "MODEL", "DATA.spacy", "OUT.json")
     options.add_argument("--train", type=Path, help="training data to initialize a config with")
     options.add_argument("--threads", type=int, default=2, help="threads and processors (2)")
     options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
     options.add_argument("--precision", choices=["float32", "bfloat16"], help="of the encoder")
     given = options.parse_args()
     pin_threads(given.threads)
-    nlp = opened(given.model, given.train)
+    nlp = open_pipeline(given.model, given.train, None)
     pipe: Any = nlp.get_pipe("parser")
     for node in pipe.model.walk():
         for shim in node.shims:
@@ -126,7 +112,7 @@ def main() -> None:
     texts = [[token.text for token in doc] for doc in read_docbin(given.data, nlp.vocab)]
     scores = Scores(nlp, texts)
     timed = alternate([Whole(nlp, texts), scores, Chart(scores)], given.repeats)
-    rows = {name: summary(found) for name, found in timed.items()}
+    rows = {name: summary(timings) for name, timings in timed.items()}
     seconds = {name: len(texts) / row["per_second"]["median"] for name, row in rows.items()}
     share = round(seconds["chart"] / seconds["whole"], 4)
     figures = {

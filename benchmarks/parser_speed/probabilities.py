@@ -1,13 +1,13 @@
-"""Measure what confidences and the k best trees cost beside the best tree alone.
+"""Measure the cost of confidences and of the k best trees, compared with the best tree.
 
-A parser takes the sentences of DATA in turn by these ways:
+A parser parses the sentences of DATA in turn in these ways:
 
-- "best": `nlp.pipe`; "confidences": the same with `confidence = true`;
-- "best, one by one": `nlp(doc)`; "10 best": `parser.kbest(doc, 10)`, which takes one doc, too.
+- "best": `nlp.pipe`; "confidences": the same with `confidence = true`
+- "best, one by one": `nlp(doc)`; "10 best": `parser.kbest(doc, 10)`, which also parses one doc
 
 Results (kind "figures"): `sentences`, `words`, `threads`; `rows` {way: a summary of
-`performance.timing` in sentences a second}; `cost` {"confidences", "10 best": the median
-over the repeats of the processor time beside that of "best" or of "best, one by one"}.
+`performance.timing` in sentences per second}; `cost` {"confidences", "10 best": the median over the
+repeats of the ratio of the processor time to that of "best" or "best, one by one"}.
 """
 
 import json
@@ -33,7 +33,7 @@ from spacy_psa.loading import load_pipeline
 
 K = 10
 Docs = Callable[[], list[Doc]]
-BESIDE = {"confidences": "best", f"{K} best": "best, one by one"}
+BASES = {"confidences": "best", f"{K} best": "best, one by one"}
 
 
 class Way:
@@ -76,10 +76,7 @@ def ways(model: str, data: Path, number: int) -> list[Way]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.parser_speed.probabilities", __doc__)
-    options.add_argument("model", metavar="MODEL", help="a trained pipeline with a parser")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
-    options.add_argument("out", type=Path, metavar="OUT.json")
+    options = script_parser(globals(), "MODEL", "DATA.spacy", "OUT.json")
     options.add_argument("--sentences", type=int, default=300, help="sentences of DATA (300)")
     options.add_argument("--repeats", type=int, default=5, help="runs of each (5)")
     given = options.parse_args()
@@ -92,7 +89,7 @@ def main() -> None:
         "words": sum(map(len, docs)),
         "threads": 1,
         "rows": {name: summary(timings) for name, timings in timed.items()},
-        "cost": {way: faster(timed[best], timed[way]) for way, best in BESIDE.items()},
+        "cost": {way: faster(timed[best], timed[way]) for way, best in BASES.items()},
     }
     print(json.dumps(figures["cost"]))
     files = [given.data, Path(given.model) / "config.cfg"]

@@ -1,15 +1,15 @@
-"""Time SuPar's CRF constituency parser on trees that `benchmarks.parser_speed.beside_supar` gives.
+"""Time SuPar's CRF constituency parser on the trees of `benchmarks.parser_speed.beside_supar`.
 
 The script runs in an environment of its own, with supar 1.1.4 and without spaCy and spacy-psa, so
-it imports nothing of this package:
+it does not import this package:
 
     python benchmarks/parser_speed/supar_worker.py TREES.json THREADS PARAMETERS
 
-TREES.json has [words, spans (start, end, label number)] of sentences; the spans are those of a
-binary tree. The BiLSTM gets as many units as bring the model, without its table of words, closest
-to PARAMETERS; 0 leaves the 400 units in each direction of SuPar's own models. The weights are
-random. Only the model is timed, in batches of sentences of similar length, 5,000 tokens each in
-prediction: reading files, building trees and writing them are left out.
+TREES.json has [words, spans (start, end, label number)] of sentences; the spans form a binary tree.
+The BiLSTM gets the number of units that brings the model, without its table of words, closest to
+PARAMETERS; 0 means the 400 units in each direction of SuPar's own models. The weights are random.
+It only times the model, in batches of sentences of similar length with 5,000 tokens each in
+prediction, without reading files and building trees.
 
 The script prints a line of JSON: `parameters`, `hidden` (units in each direction). Then it reads
 lines from stdin, "parse" or "train STEPS SENTENCES", and prints a line of JSON for each: `amount`,
@@ -71,15 +71,15 @@ class Batch:
 def batches(sentences: list[Any], words: dict[str, int], letters: dict[str, int]) -> list[Batch]:
     """Batches of sentences of similar length."""
     ordered = sorted(sentences, key=lambda sentence: len(sentence[0]))
-    found: list[list[Any]] = [[]]
+    groups: list[list[Any]] = [[]]
     tokens = 0
     for sentence in ordered:
-        if tokens + len(sentence[0]) > BATCH_TOKENS and found[-1]:
-            found.append([])
+        if tokens + len(sentence[0]) > BATCH_TOKENS and groups[-1]:
+            groups.append([])
             tokens = 0
-        found[-1].append(sentence)
+        groups[-1].append(sentence)
         tokens += len(sentence[0])
-    return [Batch(some, words, letters) for some in found]
+    return [Batch(some, words, letters) for some in groups]
 
 
 def main() -> None:
@@ -126,14 +126,9 @@ def main() -> None:
         steps: list[Batch] = []
         if task == "train":
             amount, size = map(int, numbers)
-            steps = [
-                Batch(
-                    [sentences[(i * size + j) % len(sentences)] for j in range(size)],
-                    words,
-                    letters,
-                )
-                for i in range(amount)
-            ]
+            for first in range(0, amount * size, size):
+                some = [sentences[(first + j) % len(sentences)] for j in range(size)]
+                steps.append(Batch(some, words, letters))
         wall, processor = time.perf_counter(), time.process_time()
         if task == "parse":
             parse()

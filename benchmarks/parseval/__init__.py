@@ -1,1 +1,1 @@
-"""PARSEVAL figures against those of EVALB."""
+"""PARSEVAL figures compared with those of EVALB."""

@@ -248,9 +248,7 @@ def draw(trees: list[Parsed], count: int, seed: int) -> tuple[list[Parsed], list
 
 
 def main() -> None:
-    options = script_parser(
-        "benchmarks.parseval.evalb", __doc__, "EVALB", "EVALB_SPMRL", "TREES.spacy", "OUT.json"
-    )
+    options = script_parser(globals(), "EVALB", "EVALB_SPMRL", "TREES.spacy", "OUT.json")
     options.add_argument("prms", type=Path, nargs="*", metavar="PRM", help="more rules for EVALB")
     given = options.parse_args()
     evalb, evalb_spmrl, source = given.evalb, given.evalb_spmrl, given.trees

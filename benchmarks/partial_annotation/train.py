@@ -1,24 +1,22 @@
 """Train on named entities of which half are hidden.
 
-Hides half of the entities of the training data, drawn by a seed, and trains on the rest, one
-system after the other:
+Hides half of the entities of the training data, drawn by a seed. All tokens outside of entities
+stay annotated. Then it trains one system after the other:
 
-  marginal   BiLSTM-CRF; hidden tokens have no annotation ("-") and are summed out
+  marginal   BiLSTM-CRF; hidden tokens have no annotation ("-") and are marginalised over
   as_o       the same BiLSTM-CRF; hidden tokens are outside of entities ("O")
   spacy_ner  spaCy's own `ner`, `spacy init config --optimize accuracy`, on the data of `marginal`
-  whole      the BiLSTM-CRF with nothing hidden, to see what hiding costs
 
-With --hide mentions, each entity is hidden with the probability --share, and all tokens outside of
-entities stay annotated. With --hide sentences, whole sentences (docs) are hidden, with all their
-tokens. Development and test data stay whole. Each system is scored on development data during its
+Development and test data stay complete. Each system is scored on development data during its
 training, and once on test data, with the weights of its best evaluation.
 
-The record of a system is written as soon as it ends, as HIDE-SYSTEM.json. Ctrl-C ends a training;
-its best weights so far then count. A system that has a record is passed over, so you can give the
-command again after an interruption.
+Writes benchmarks/partial_annotation/results/mentions-SYSTEM.json as soon as a system is finished.
+Ctrl-C ends a training; then its best weights so far count. Systems with a record are skipped, so
+the same command continues after an interruption.
 
-The `setup` of a record has `system`, `hide`, `share`, `seed`, `sentences` (of the training data),
-`kept` and `hidden` (entities), and `ended`: "by its config" or "by hand".
+The `setup` of a record has `system`, `hide` ("mentions"), `share` (the probability of an entity to
+be hidden), `seed`, `sentences` (of the training data), `kept` and `hidden` (entities), and `ended`:
+"by its config" or "by hand".
 """
 
 import argparse
@@ -44,38 +42,27 @@ from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.provenance import command
 from spacy_psa.scoring.result import measure
 
-SYSTEMS = ["marginal", "as_o", "spacy_ner", "whole"]
+SYSTEMS = ["marginal", "as_o", "spacy_ner"]
+SHARE = 0.5
 HERE = Path(__file__).parent
 BASE = HERE.parents[1] / "configs" / "ner" / "bilstm_crf.cfg"
 
 
-def hide(docs: list[Doc], unit: str, share: float, seed: int) -> tuple[list[Doc], dict[str, int]]:
-    """Hide annotation in copies of docs.
-
-    Args:
-        docs: the docs.
-        unit: "mentions" or "sentences".
-        share: the probability of a unit to be hidden.
-        seed: the seed of the draw.
+def hide(docs: list[Doc], share: float, seed: int) -> tuple[list[Doc], dict[str, int]]:
+    """Hide each entity with a probability, in copies of docs.
 
     Returns:
-        The copies, and how many entities were `kept` and `hidden`.
+        The copies, and the number of entities that were `kept` and `hidden`.
     """
     random = numpy.random.default_rng(seed)
     counts = {"kept": 0, "hidden": 0}
     copies = [doc.copy() for doc in docs]
     for doc in copies:
         ents = list(doc.ents)
-        if unit == "mentions":
-            drawn = random.random(len(ents)) < share
-            kept = [ent for ent, gone in zip(ents, drawn) if not gone]
-            hidden = [ent for ent, gone in zip(ents, drawn) if gone]
-            doc.set_ents(kept, missing=hidden, default="outside")
-        elif random.random() < share:
-            kept, hidden = [], ents
-            doc.set_ents([], default="missing")
-        else:
-            kept, hidden = ents, []
+        drawn = random.random(len(ents)) < share
+        kept = [ent for ent, gone in zip(ents, drawn) if not gone]
+        hidden = [ent for ent, gone in zip(ents, drawn) if gone]
+        doc.set_ents(kept, missing=hidden, default="outside")
         counts["kept"] += len(kept)
         counts["hidden"] += len(hidden)
     return copies, counts
@@ -90,23 +77,14 @@ def as_outside(docs: list[Doc]) -> list[Doc]:
 
 
 def prepare(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Write the training data of each system to the work folder.
-
-    Returns:
-        What was hidden.
-    """
+    """Write the training data of each system to the work folder, and describe it."""
     docs = read_docbin(arguments.train, spacy.blank("en").vocab)
-    hidden, counts = hide(docs, arguments.hide, arguments.share, arguments.seed)
-    data = {"marginal": hidden, "as_o": as_outside(hidden), "spacy_ner": hidden, "whole": docs}
+    hidden, counts = hide(docs, SHARE, arguments.seed)
+    data = {"marginal": hidden, "as_o": as_outside(hidden), "spacy_ner": hidden}
     for system in arguments.systems:
         write_docbin(data[system], arguments.work / system / "train.spacy")
-    return {
-        "hide": arguments.hide,
-        "share": arguments.share,
-        "seed": arguments.seed,
-        "sentences": len(docs),
-        **counts,
-    }
+    setup = {"hide": "mentions", "share": SHARE, "seed": arguments.seed}
+    return {**setup, "sentences": len(docs), **counts}
 
 
 def crf_config(sentences: int, epochs: int) -> Config:
@@ -118,34 +96,27 @@ def crf_config(sentences: int, epochs: int) -> Config:
     return config
 
 
-def spacy_config(epochs: int) -> Config:
-    """The config of spaCy's `ner`; with 0 epochs, its patience ends the training."""
+def spacy_config() -> Config:
+    """The config of spaCy's `ner`, whose patience ends the training."""
     config = init_config(lang="en", pipeline=["ner"], optimize="accuracy", gpu=False)
     config["initialize"]["vectors"] = "${paths.vectors}"
-    if epochs:
-        config["training"]["max_epochs"], config["training"]["patience"] = epochs, 0
     return config
 
 
-def run(
-    system: str, arguments: argparse.Namespace, experiment: dict[str, Any], name: str
-) -> dict[str, Any]:
+def run(system: str, arguments: argparse.Namespace, setup: dict[str, Any]) -> dict[str, Any]:
     """Train a system and score it on test data.
 
     Returns:
-        The record, under that name.
+        The record.
     """
-    folder = arguments.work / system
+    folder, vectors = arguments.work / system, arguments.vectors
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)  # spaCy does not write to a log that exists
-    config = (
-        spacy_config(arguments.spacy_epochs)
-        if system == "spacy_ner"
-        else crf_config(experiment["sentences"], arguments.epochs)
-    )
-    vectors = arguments.vectors
     if system == "spacy_ner":
+        config = spacy_config()
         vectors = cased_vectors(vectors, arguments.work / "cased-vectors")
+    else:
+        config = crf_config(setup["sentences"], arguments.epochs)
     config["paths"].update(
         train=str(folder / "train.spacy"), dev=str(arguments.dev), vectors=str(vectors)
     )
@@ -156,9 +127,6 @@ def run(
         "console_output": True,
         "output_file": str(log),
     }
-    if arguments.max_steps:
-        config["training"]["max_steps"] = arguments.max_steps
-        config["training"]["eval_frequency"] = max(1, arguments.max_steps // 2)
     config.to_disk(folder / "config.cfg")
     ended = "by its config"
     try:
@@ -169,11 +137,13 @@ def run(
     model = str(folder / "model-best")
     data = [arguments.train, folder / "train.spacy", arguments.dev]
     result = measure(spacy.load(model), model, arguments.test, data, log)
-    setup = {"system": system, **experiment, "ended": ended}
-    return wrap(result, "partial_annotation", name, command=command(), setup=setup)
+    described = {"system": system, **setup, "ended": ended}
+    name = f"mentions-{system}"
+    return wrap(result, "partial_annotation", name, command=command(), setup=described)
 
 
 def row(record: dict[str, Any]) -> str:
+    """A row of a Markdown table."""
     results = record["results"]
     scores, best = results["scores"], results["best"]
     figures = [best["score"], *(scores[f"ents_{key}"] for key in "prf")]
@@ -182,38 +152,23 @@ def row(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.partial_annotation.train", __doc__)
-    for name in ("train", "dev", "test"):
-        options.add_argument(name, type=Path, metavar=f"{name.upper()}.spacy")
+    files = ("TRAIN.spacy", "DEV.spacy", "TEST.spacy")
+    options = script_parser(globals(), *files)
     options.add_argument("--vectors", type=Path, required=True, help="pipeline with word vectors")
-    options.add_argument(
-        "--work", type=Path, required=True, help="folder for data, logs and models"
-    )
-    options.add_argument(
-        "--hide", choices=["mentions", "sentences"], default="mentions", help="unit (mentions)"
-    )
-    options.add_argument("--share", type=float, default=0.5, help="probability to be hidden (0.5)")
+    options.add_argument("--work", type=Path, required=True, help="folder for data and models")
     options.add_argument("--seed", type=int, default=0, help="of the draw and the trainings (0)")
-    options.add_argument(
-        "--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS[:3], help="all but whole"
-    )
+    options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS, help="(all)")
     options.add_argument("--epochs", type=int, default=12, help="of the BiLSTM-CRF (12)")
-    options.add_argument("--spacy-epochs", type=int, default=0, help="0: its patience ends it")
-    options.add_argument("--max-steps", type=int, default=0, help="end sooner, to try it out")
-    options.add_argument("--results", type=Path, default=HERE / "results", help="folder of records")
     arguments = options.parse_args()
     torch.set_num_threads(1)
-    targets = {
-        system: arguments.results / f"partial-{arguments.hide}-{system}.json"
-        for system in arguments.systems
-    }
-    experiment = prepare(arguments)
-    print(json.dumps(experiment), flush=True)
+    setup = prepare(arguments)
+    print(json.dumps(setup), flush=True)
+    targets = {name: HERE / "results" / f"mentions-{name}.json" for name in arguments.systems}
     for system, target in targets.items():
         if target.exists():
             print(f"{target} exists: {system} is not trained again", flush=True)
             continue
-        save_record(run(system, arguments, experiment, target.stem), target)
+        save_record(run(system, arguments, setup), target)
     print("| system | dev F1 | test P | test R | test F1 | epoch |")
     print("| --- | --- | --- | --- | --- | --- |")
     for target in targets.values():

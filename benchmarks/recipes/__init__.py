@@ -1,1 +1,1 @@
-"""Which settings the `best.cfg` of a task should take."""
+"""The choice of the settings for the `best.cfg` of a task."""

@@ -1,1 +1,1 @@
-"""Trainings that are killed and resumed."""
+"""Trainings that are killed, odd text and damaged files."""

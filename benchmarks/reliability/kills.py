@@ -2,21 +2,21 @@
 
 Trains CONFIG.cfg three times with `spacy-psa train --save-every N`, each time in new processes:
 
-1. one step, so that the loops that numba compiles are in its cache;
-2. without a kill;
-3. with kills. For each kill a step is drawn, uniformly over the steps of the second training. After
-   the last checkpoint before this step, the process is killed by SIGKILL, later by a random part of
-   the time from one checkpoint to the next: in the middle of a step, an evaluation, or while a
-   file is written. The next process goes on with --resume.
+1. one step, so that numba's compiled loops are in its cache
+2. without a kill
+3. with kills: for each kill, it draws a step of the second training uniformly. It waits for the
+   last checkpoint before this step, and then for a random part of the time between two
+   checkpoints. Then SIGKILL ends the process: in the middle of a step, of an evaluation, or of
+   writing a file. The next process continues with --resume
 
-Then the files of model-best and model-last are compared byte for byte, except for meta.json, which
-has seconds, and so are the logs of the evaluations.
+Then it compares the logs of the evaluations and the files of model-best and model-last byte for
+byte, except for meta.json, which has the seconds of the training.
 
 Results (kind "figures"): `save_every`; `overrides`, the settings that replace those of the config;
 `steps` and `seconds` of the training without a kill, from its first step on; `kills`, each with
-`after`, the checkpoint after which it comes, `seconds`, how long after, `checkpoint`, the step of
-the last checkpoint when the process was dead, and `code`, its exit code; `files`, the number of
-files that were compared; `bytes`, their size; `differing`, the names of those that differ.
+`after`, the checkpoint before it, `seconds`, the time since that checkpoint, `checkpoint`, the step
+of the last checkpoint of the dead process, and `code`, its exit code; `files`, the number of
+compared files; `bytes`, their size; `differing`, the names of those that differ.
 """
 
 import random
@@ -39,14 +39,7 @@ MODELS = ("model-best", "model-last")
 
 
 class Training:
-    """A training by the command line, in a folder of its own.
-
-    Args:
-        config: the training config.
-        folder: the folder of its output.
-        overrides: settings that replace those of the config.
-        save_every: steps between checkpoints.
-    """
+    """A training on the command line, in a folder of its own."""
 
     def __init__(self, config: Path, folder: Path, overrides: dict[str, str], save_every: int):
         self.folder = folder
@@ -74,7 +67,11 @@ class Training:
         sys.exit(f"the training did not begin:\n{said}")
 
     def run(self) -> float:
-        """Train to the end; the seconds from the first step on."""
+        """Train to the end.
+
+        Returns:
+            The seconds from the first step on.
+        """
         process = self.start()
         started = time.perf_counter()
         said, _ = process.communicate()
@@ -90,12 +87,8 @@ class Training:
         time.sleep(seconds)
         process.kill()
         process.communicate()
-        return {
-            "after": after,
-            "seconds": round(seconds, 3),
-            "checkpoint": self.checkpoint,
-            "code": process.returncode,
-        }
+        kill = {"after": after, "seconds": round(seconds, 3)}
+        return {**kill, "checkpoint": self.checkpoint, "code": process.returncode}
 
     @property
     def checkpoint(self) -> int:
@@ -104,16 +97,16 @@ class Training:
         return max((int(name.removeprefix("step-")) for name in names), default=-1)
 
     def files(self) -> dict[str, bytes]:
-        """What the training has made, by name."""
+        """The files of the training, by name."""
         paths = [path for model in MODELS for path in (self.folder / model).rglob("*")]
         kept = [path for path in paths if path.is_file() and path.name != "meta.json"]
         kept.append(self.folder / "log.jsonl")
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in sorted(kept)}
 
 
-def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
-    """The names of the files that differ, or are on one side only."""
-    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+def differing(files: dict[str, bytes], others: dict[str, bytes]) -> list[str]:
+    """The names of the files that differ or are missing on one side."""
+    return sorted(n for n in files.keys() | others.keys() if files.get(n) != others.get(n))
 
 
 def measure(
@@ -128,11 +121,11 @@ def measure(
     killed = Training(config, folder / "killed", overrides, save_every)
     draw = random.Random(seed)
     drawn = sorted(draw.randrange(steps) for _ in range(kills))
-    told = []
+    killings = []
     for step in drawn:
         late = draw.uniform(0, seconds / steps * save_every)
-        told.append(killed.kill(step // save_every * save_every, late))
-        print(told[-1], flush=True)
+        killings.append(killed.kill(step // save_every * save_every, late))
+        print(killings[-1], flush=True)
     killed.run()
     made = whole.files()
     return {
@@ -140,36 +133,27 @@ def measure(
         "overrides": {key: value for key, value in overrides.items() if "paths." not in key},
         "steps": steps,
         "seconds": round(seconds, 1),
-        "kills": told,
+        "kills": killings,
         "files": len(made),
         "bytes": sum(map(len, made.values())),
         "differing": differing(made, killed.files()),
     }
 
 
-def _read(settings: dict[str, str]) -> dict[str, Any]:
-    """Settings as the command line takes them: JSON, or else strings."""
-    return parse_config_overrides([f"--{key}={value}" for key, value in settings.items()])
-
-
 def main() -> None:
-    options = script_parser("benchmarks.reliability.kills", __doc__, "CONFIG.cfg")
+    options = script_parser(globals(), "CONFIG.cfg")
     options.add_argument("corpus", type=Path, metavar="CORPUS", help="train.spacy and dev.spacy")
     options.add_argument("out", type=Path, metavar="OUT.json")
-    options.add_argument(
-        "settings", nargs="*", metavar="KEY=VALUE", help="as training.max_epochs=3"
-    )
+    options.add_argument("settings", nargs="*", metavar="KEY=VALUE")
     options.add_argument("--kills", type=int, default=5, help="number of kills (5)")
-    options.add_argument(
-        "--save-every", type=int, default=20, help="steps between checkpoints (20)"
-    )
+    options.add_argument("--save-every", type=int, default=20, help="between checkpoints (20)")
     options.add_argument("--seed", type=int, default=0, help="seed of the moments (0)")
     given = options.parse_args()
     data = [given.corpus / f"{part}.spacy" for part in ("train", "dev")]
     chosen = {f"paths.{path.stem}": str(path) for path in data}
     for setting in given.settings:
         if not re.fullmatch(r"[^=]+=.+", setting):
-            sys.exit(f"{setting}: give a setting and its value, as training.max_epochs=3")
+            sys.exit(f"{setting}: expected a setting and its value, such as training.max_epochs=3")
         key, _, value = setting.partition("=")
         chosen[key] = value
     overrides = {**chosen, **{f"paths.{path.stem}": str(path.resolve()) for path in data}}
@@ -177,13 +161,15 @@ def main() -> None:
         results = measure(
             given.config, overrides, given.save_every, given.kills, given.seed, Path(folder)
         )
+    # The command line reads values as JSON, or else as strings.
+    read = parse_config_overrides([f"--{key}={value}" for key, value in chosen.items()])
     record = make_record(
         "reliability",
         given.out.stem,
         "figures",
         results,
         seed=given.seed,
-        config=load_config(given.config, _read(chosen), interpolate=True),
+        config=load_config(given.config, read, interpolate=True),
         data=data,
     )
     save_record(record, given.out)

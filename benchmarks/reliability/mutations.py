@@ -295,7 +295,7 @@ def measure(command: str, files: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.reliability.mutations", __doc__, "OUT.json")
+    options = script_parser(globals(), "OUT.json")
     options.add_argument("--files", type=int, default=2000, help="files of each format (2000)")
     given = options.parse_args()
     results = {}

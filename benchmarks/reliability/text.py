@@ -52,7 +52,7 @@ def read_report(report: "ElementTree.ElementTree[Any]") -> dict[str, Any]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.reliability.text", __doc__, "OUT.json")
+    options = script_parser(globals(), "OUT.json")
     options.add_argument("--cases", type=int, default=10_000, help="number of cases (10,000)")
     given = options.parse_args()
     write_record(given.out, "reliability", measure(given.cases))

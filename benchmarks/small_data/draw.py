@@ -50,7 +50,7 @@ def draw(target: Path) -> None:
 
 
 def main() -> None:
-    draw(picture_path("benchmarks.small_data.draw", __doc__, "small_data.svg"))
+    draw(picture_path(globals(), "small_data.svg"))
 
 
 if __name__ == "__main__":

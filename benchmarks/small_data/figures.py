@@ -1,4 +1,4 @@
-"""What the page of this experiment computes from its records.
+"""Functions for the figures on the page of this experiment.
 
 A sample is "NAMES:samples:SENTENCES", an address of its seeds.
 """

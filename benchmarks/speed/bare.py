@@ -1,8 +1,7 @@
-"""A bare PyTorch loop over the modules of a trained `crf_ner`: no Doc, no thinc, no bridge.
+"""A bare PyTorch loop over the modules of a trained `crf_ner`, without Doc, thinc and bridge.
 
-The same work takes longer through spaCy and the bridge; the difference is what they cost. Here
-words become rows of tables, each distinct word of a batch once, sentences go in batches of about
-one length, and the CRF is that of the package.
+The difference in time to the pipeline is the overhead of spaCy and the bridge. Each distinct word
+of a batch is computed once, and batches have sentences of similar length.
 """
 
 from typing import Any
@@ -65,14 +64,14 @@ class Bare:
 
     def annotate(self, sentences: list[list[str]]) -> list[list[int]]:
         self.modules.eval()
-        found: list[list[int]] = [[]] * len(sentences)
+        annotated: list[list[int]] = [[]] * len(sentences)
         sizes = [len(words) for words in sentences]
         with torch.inference_mode():
             for batch in batches_by_size(sizes, self.batch_tokens):
                 chain, _ = self.potentials([sentences[i] for i in batch])
                 for i, tags in zip(batch, chain.argmax):
-                    found[i] = tags.tolist()
-        return found
+                    annotated[i] = tags.tolist()
+        return annotated
 
     def step(self, sentences: list[list[str]], tags: list[Any]) -> float:
         self.modules.train()
@@ -94,10 +93,10 @@ class Bare:
         lowered = [word.lower() for word in words]
         forms = [form.translate(DIGITS) for form in lowered]
         rows = torch.tensor([settings["rows"].get(form, 0) for form in forms])
-        found = self.vectors.find(keys=words)
-        found = numpy.where(found < 0, self.vectors.find(keys=lowered), found)
-        data = torch.from_numpy(self.vectors.data[found])
-        return rows, data.masked_fill(torch.from_numpy(found < 0)[:, None], 0.0)
+        places = self.vectors.find(keys=words)
+        places = numpy.where(places < 0, self.vectors.find(keys=lowered), places)
+        data = torch.from_numpy(self.vectors.data[places])
+        return rows, data.masked_fill(torch.from_numpy(places < 0)[:, None], 0.0)
 
     def _characters(self, words: list[str]) -> tuple[Tensor, Tensor]:
         settings = self.characters.attrs
@@ -107,7 +106,7 @@ class Bare:
 
 
 class BareAnnotation:
-    """A row of `spacy_psa.laboratory.performance.timing`, beside `Annotation`."""
+    """A row to compare with `Annotation`."""
 
     def __init__(self, name: str, nlp: Language, sentences: list[list[str]], batch_size: int):
         self.name = name
@@ -122,19 +121,15 @@ class BareAnnotation:
 
 
 class BareTraining:
-    """A row of `spacy_psa.laboratory.performance.timing`, beside `Training`, on the same docs."""
+    """A row to compare with `Training`, on the same docs."""
 
     def __init__(self, name: str, nlp: Language, references: list[Doc], batch: int):
         self.name = name
         self.bare = Bare(nlp)
-        pipe: Any = nlp.get_pipe("ner")
-        pairs = [
-            (
-                [token.text for token in doc],
-                pipe.scheme.encode(len(doc), [(e.start, e.end, e.label_) for e in doc.ents]),
-            )
-            for doc in references
-        ]
+        scheme = nlp.get_pipe("ner").scheme  # type: ignore[attr-defined]
+        ents = [[(ent.start, ent.end, ent.label_) for ent in doc.ents] for doc in references]
+        tags = [scheme.encode(len(doc), spans) for doc, spans in zip(references, ents)]
+        pairs = [([token.text for token in doc], each) for doc, each in zip(references, tags)]
         self.batches = [pairs[i : i + batch] for i in range(0, len(pairs), batch)]
 
     def run(self) -> Timing:

@@ -1,23 +1,23 @@
-"""Measure training steps of configs, and the least time that their linear layers need.
+"""Measure training steps of configs, and the minimum time for their linear layers.
 
-Each ROW is NAME=CONFIG, with random weights; the first is the baseline. All take the same training
-steps in turn, as `spacy-psa benchmark speed` does. Beside them, in the same process, stands the
-fastest of `RUNS` runs of each of these, for every linear layer of the encoder:
+Each ROW is NAME=CONFIG, with random weights; the first is the baseline. All rows do the same
+training steps in turn, as in `spacy-psa benchmark speed`. In the same process, the script measures
+the fastest of `RUNS` runs of each of these, for every linear layer of the encoder:
 
-- "products": x Wᵀ, and backward dy W and dyᵀ x, with the rows of a mean batch;
-- "conversions", for a layer in bfloat16: W, x and dy to bfloat16, the results back to float32;
-- "optimizer": the pass of fused SGD with momentum over W, its gradient and its velocity.
+- "products": x Wᵀ, and backward dy W and dyᵀ x, with the rows of a mean batch
+- "conversions", for a layer in bfloat16: W, x and dy to bfloat16, the results back to float32
+- "optimizer": the pass of fused SGD with momentum over W, its gradient and its velocity
 
-Their sum is the least time of the layers if each is computed by itself: nothing is counted for
-attention weights, sums, gates, norms and dropout. A row that contains the LSTM of the baseline
-takes at least the step of the baseline and this sum. Another row takes at least this sum and what
-the baseline needs outside of its encoder, by a profile (`spacy-psa benchmark profile`).
+Their sum is the minimum time of the layers if each is computed by itself, without attention
+weights, sums, gates, norms and dropout. A row with the LSTM of the baseline needs at least the step
+of the baseline and this sum. Any other row needs at least this sum and the time of the baseline
+outside of its encoder, as in `spacy-psa benchmark profile`.
 
-Results (kind "figures"): `batch`, `words` of a mean batch; `encoder_share`, that of the encoder
-in a step of the baseline; `rows` {NAME: {"steps": a summary of
-`performance.timing`; "ratio": the median of baseline / row in processor time; "layers",
-their number; "multiplications" with weights for a word; "least" {"products", "conversions",
-"optimizer"}: milliseconds; "bound": the largest ratio that this leaves}}.
+Results (kind "figures"): `batch`, `words` of a mean batch; `encoder_share`, the share of the
+encoder in a step of the baseline; `rows` {NAME: {"steps": a summary of `performance.timing`;
+"ratio": the median of baseline / row in processor time; "layers", their number; "multiplications"
+with weights per word; "least" {"products", "conversions", "optimizer"}: milliseconds; "bound": the
+largest possible ratio}}.
 """
 
 import json
@@ -48,26 +48,24 @@ def fastest(function: Callable[[], object]) -> float:
 
 
 def least(layer: nn.Linear, rows: int, precision: str) -> dict[str, float]:
-    """The least time of a linear layer in a training step, in milliseconds."""
+    """The minimum time of a linear layer in a training step, in milliseconds."""
     kind = getattr(torch, precision)
     weight = layer.weight.detach()
     x, dy = torch.randn(rows, layer.in_features), torch.randn(rows, layer.out_features)
     w, a, b = weight.to(kind), x.to(kind), dy.to(kind)
-    found = {
-        "products": sum(map(fastest, (lambda: a @ w.t(), lambda: b @ w, lambda: b.t() @ a))),
-        "conversions": 0.0,
-    }
+    products = sum(map(fastest, (lambda: a @ w.t(), lambda: b @ w, lambda: b.t() @ a)))
+    conversions = 0.0
     if precision != "float32":
-        found["conversions"] = sum(fastest(partial(t.to, kind)) for t in (weight, x, dy))
-        found["conversions"] += sum(fastest(t.float) for t in (b @ w, a @ w.t(), b.t() @ a))
+        conversions = sum(fastest(partial(t.to, kind)) for t in (weight, x, dy))
+        conversions += sum(fastest(t.float) for t in (b @ w, a @ w.t(), b.t() @ a))
     copy = nn.Parameter(weight.clone())
     copy.grad = torch.randn_like(weight)
     step = torch.optim.SGD([copy], lr=1e-6, momentum=0.9, fused=True).step
-    return found | {"optimizer": fastest(step)}
+    return {"products": products, "conversions": conversions, "optimizer": fastest(step)}
 
 
 class Step:
-    """The sum of the least times of the layers of a row."""
+    """The sum of the minimum times of the layers of a row."""
 
     def __init__(self, encoder: nn.Module, rows: int):
         layers = [module for module in encoder.modules() if isinstance(module, nn.Linear)]
@@ -84,7 +82,7 @@ class Step:
         }
 
     def bound(self, baseline: float, encoder_share: float) -> float | None:
-        """The largest ratio to a baseline that takes so many milliseconds."""
+        """The largest possible ratio to a baseline with steps of so many milliseconds."""
         layers = sum(self.figures["least"].values())
         rest = baseline * (1.0 if self.contains_baseline else 1.0 - encoder_share)
         return round(baseline / (layers + rest), 3) if layers else None
@@ -101,7 +99,7 @@ def encoder_of(nlp: Any) -> nn.Module:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.speed.bound", __doc__, "TRAIN.spacy", "OUT.json")
+    options = script_parser(globals(), "TRAIN.spacy", "OUT.json")
     options.add_argument("rows", nargs="+", metavar="NAME=CONFIG", help="the baseline first")
     options.add_argument("--vectors", help="pipeline with word vectors")
     options.add_argument("--batch", type=int, default=10, help="docs in a batch (10)")
@@ -110,9 +108,7 @@ def main() -> None:
     given = options.parse_args()
     pin_threads(1)
     nlps = open_pipelines(named_rows(given.rows), given.train, given.vectors)
-    rows = [
-        Training(name, nlp, given.train, given.steps, given.batch) for name, nlp in nlps.items()
-    ]
+    rows = [Training(n, nlp, given.train, given.steps, given.batch) for n, nlp in nlps.items()]
     words = round(sum(map(len, rows[0].references)) / given.steps)
     encoders = {name: Step(encoder_of(nlp), words) for name, nlp in nlps.items()}
     timed = alternate(rows, given.repeats)
@@ -120,7 +116,7 @@ def main() -> None:
     baseline = 1e3 * median(t.cpu_seconds / t.amount for t in first)
     profile = profile_training(rows[0].nlp, given.train, given.steps, given.batch, given.repeats)
     share = round(profile.rooms()["encoder"] / profile.total, 3)
-    found = {
+    figures = {
         name: {
             "steps": summary(timings),
             "ratio": faster(timings, first),
@@ -129,13 +125,11 @@ def main() -> None:
         }
         for name, timings in timed.items()
     }
-    told = {n: {k: v for k, v in row.items() if k != "steps"} for n, row in found.items()}
-    print(
-        f"{words} words, baseline {baseline:.1f} ms, encoder {share:.0%}",
-        json.dumps(told, indent=1),
-    )
-    figures = {"batch": given.batch, "words": words, "encoder_share": share, "rows": found}
-    write_record(given.out, "speed", figures, data=[given.train])
+    brief = {n: {k: v for k, v in row.items() if k != "steps"} for n, row in figures.items()}
+    print(f"{words} words, baseline {baseline:.1f} ms, encoder {share:.0%}")
+    print(json.dumps(brief, indent=1))
+    results = {"batch": given.batch, "words": words, "encoder_share": share, "rows": figures}
+    write_record(given.out, "speed", results, data=[given.train])
 
 
 if __name__ == "__main__":

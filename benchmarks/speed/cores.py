@@ -1,23 +1,24 @@
 """Time a pipeline on one and two threads, and in two processes, in turn.
 
 Each row has a process of its own, which opens the pipeline once. A round annotates all texts of
---data in each row; every other round takes the rows in the opposite order, and the first does not
-count. The texts are strings, so their tokenizing is part of the time, as is the start of the
-further processes.
+--data in each row; every other round has the opposite order, and the first round does not count.
+The time includes tokenization and the start of further processes. `--batch-tokens` are the tokens
+that go through the model together; the second number is a batch as for a GPU.
 
 - `1 thread` and `2 threads`: `nlp.pipe(texts)`, with torch limited to that number
 - `default`: `nlp.pipe(texts)`, as torch sets itself up
 - `2 processes`: `nlp.pipe(texts, n_process=2)`, as torch sets itself up
-- `2 processes, codecs known`: the same within `spacy_psa.corpora.docbin.codecs_known()`, so that
+- `2 processes, codecs known`: the same within `spacy_psa.corpora.docbin.codecs_known()`, with which
   srsly packs documents faster on their way between the processes
 
 Results (kind "figures"): `words`, the words of a round; `rows` {batch_tokens: {row: {`words`:
-[words a second of each round, by the clock], `ratio`: the median over rounds of its rate to that
+[words per second of each round, by the clock], `ratio`: the median over rounds of its rate to that
 of `1 thread`}}}.
 """
 
 import os
 import sys
+from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
 from statistics import median
@@ -25,7 +26,7 @@ from typing import Any
 
 from benchmarks.record import FOLDER, write_record
 from benchmarks.script import script_parser
-from benchmarks.speed.versions import Worker
+from benchmarks.worker import Worker, in_turn
 
 ROWS = {
     "1 thread": (1, 1, False),
@@ -69,44 +70,33 @@ def here(model: str, data: str, words: int, batch_tokens: int, row: str) -> None
                 cache.forget()
         start = time.perf_counter()
         with codecs_known() if known else nullcontext():
-            found = sum(len(doc) for doc in nlp.pipe(texts, n_process=processes))
-        print(json.dumps({"words": found / (time.perf_counter() - start)}), flush=True)
+            tokens = sum(len(doc) for doc in nlp.pipe(texts, n_process=processes))
+        print(json.dumps({"words": tokens / (time.perf_counter() - start)}), flush=True)
 
 
 def measure(arguments: list[str], rounds: int) -> dict[str, Any]:
-    """Run the rows in turn, `rounds` times after a first one that does not count."""
+    """Time the rows in turn."""
     own = {key: value for key, value in os.environ.items() if not key.endswith("NUM_THREADS")}
     command = [sys.executable, "-m", "benchmarks.speed.cores", "--here", *arguments]
-    workers = {row: Worker([*command, row], own) for row in ROWS}
-    found: dict[str, list[float]] = {row: [] for row in ROWS}
-    for number in range(rounds + 1):
-        for row in list(ROWS)[:: -1 if number % 2 else 1]:
-            rate = workers[row].run()["words"]
-            print(number, row, round(rate), flush=True)
-            if number:
-                found[row].append(rate)
-    for worker in workers.values():
-        worker.end()
+    with ExitStack() as stack:
+        workers = {row: stack.enter_context(Worker([*command, row], own)) for row in ROWS}
+        results = in_turn(workers, rounds)
+    rates = {row: [each["words"] for each in runs] for row, runs in results.items()}
+    first = rates["1 thread"]
     return {
-        row: {
-            "words": rates,
-            "ratio": median(rate / one for rate, one in zip(rates, found["1 thread"])),
-        }
-        for row, rates in found.items()
+        row: {"words": each, "ratio": median(rate / base for rate, base in zip(each, first))}
+        for row, each in rates.items()
     }
 
 
 def main() -> None:
-    options = script_parser("benchmarks.speed.cores", __doc__)
+    options = script_parser(globals())
     options.add_argument("name", help="name of the record")
     options.add_argument("model", help="folder of a pipeline")
     options.add_argument("--data", required=True, type=Path, help="documents with the texts")
     options.add_argument("--words", type=int, default=100_000, help="words of a round")
     options.add_argument("--rounds", type=int, default=5)
-    options.add_argument(
-        "--batch-tokens", type=int, nargs="+", default=[4_000, 32_000],
-        help="tokens that go through the model together; the second is a batch as for a GPU",
-    )  # fmt: skip
+    options.add_argument("--batch-tokens", type=int, nargs="+", default=[4_000, 32_000])
     given = options.parse_args()
     rows = {}
     for batch_tokens in given.batch_tokens:

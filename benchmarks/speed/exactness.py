@@ -1,13 +1,12 @@
-"""Compare the fast paths of a trained model with the plain ones: figures and entities.
+"""Compare the potentials and entities of a trained model by the fast and by the plain paths.
 
-Annotates DATA twice, each time in a process of its own. The first process works as for users, with
-compiled kernels, with equal words and rows computed once, and with remembered word vectors. The
-second one has all of that off: SPACY_PSA_KERNELS=0, one sentence at a time, nothing remembered.
-The exit status is 1 if potentials differ by more than 1e-5 of the largest one, or if an entity
-differs.
+Annotates DATA twice, each time in a process of its own. The first process works as usual, with
+compiled kernels, equal words and rows computed once, and cached word vectors. The second process
+has all of that off: SPACY_PSA_KERNELS=0, one sentence at a time, no caches. The exit status is 1 if
+potentials differ by more than 1e-5 of the largest one, or if an entity differs.
 
-Results (kind "figures"): `documents`; `entities`, their number; `documents_that_differ`, in their
-entities; `largest_potential`; `largest_difference_of_potentials`;
+Results (kind "figures"): the numbers of `documents`, of `entities` and of `documents_that_differ`
+in their entities; `largest_potential`; `largest_difference_of_potentials`;
 `largest_difference_of_log_partitions`.
 """
 
@@ -61,7 +60,7 @@ def annotate(model: str, pipe: str, data: Path, plain: bool, out: Path) -> None:
 
 
 def elsewhere(arguments: argparse.Namespace, plain: bool, folder: Path) -> tuple[Any, Any]:
-    """The arrays and the entities that a new process finds."""
+    """The arrays and the entities of a new process."""
     out = folder / ("plain.npz" if plain else "fast.npz")
     script = [sys.executable, "-m", "benchmarks.speed.exactness"]
     command = [*script, arguments.model, str(arguments.data), str(out)]
@@ -92,23 +91,19 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    options = script_parser("benchmarks.speed.exactness", __doc__)
-    options.add_argument("model", metavar="MODEL")
-    options.add_argument("data", type=Path, metavar="DATA.spacy")
-    options.add_argument("out", type=Path, metavar="OUT.json")
+    options = script_parser(globals(), "MODEL", "DATA.spacy", "OUT.json")
     options.add_argument("--pipe", default="ner", help="component to compare (ner)")
     options.add_argument("--run", choices=["plain", "fast"], help=argparse.SUPPRESS)
     arguments = options.parse_args()
     if arguments.run:
-        annotate(
-            arguments.model, arguments.pipe, arguments.data, arguments.run == "plain", arguments.out
-        )
+        plain = arguments.run == "plain"
+        annotate(arguments.model, arguments.pipe, arguments.data, plain, arguments.out)
         return 0
-    found = compare(arguments)
-    print(json.dumps(found))
-    write_record(arguments.out, "speed", found, data=[arguments.data])
-    near = found["largest_difference_of_potentials"] <= TOLERANCE * found["largest_potential"]
-    return int(not near or found["documents_that_differ"] > 0)
+    results = compare(arguments)
+    print(json.dumps(results))
+    write_record(arguments.out, "speed", results, data=[arguments.data])
+    near = results["largest_difference_of_potentials"] <= TOLERANCE * results["largest_potential"]
+    return int(not near or results["documents_that_differ"] > 0)
 
 
 if __name__ == "__main__":

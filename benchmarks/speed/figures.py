@@ -1,10 +1,10 @@
-"""What the page of this experiment computes from its records."""
+"""Functions for the figures on the page of this experiment."""
 
 from benchmarks.lookup import Lookup
 
 _records = Lookup("speed")
 _BOUND = 12_200
-"""The words a second that the fastest product allows, as the page says: 58.4e9 / 4.8e6."""
+"""The words per second that the fastest product allows: 58.4e9 / 4.8e6, rounded."""
 
 
 def rate(section: str, row: str, unit: str = "per_second") -> float:
@@ -20,8 +20,8 @@ def rate(section: str, row: str, unit: str = "per_second") -> float:
 
 def quartiles(section: str, row: str) -> tuple[float, float]:
     """The quartiles of the rate of a row, by the clock."""
-    found = _records.get(f"{section}:rows:{row}:per_second:*")
-    return found[1], found[2]
+    spread = _records.get(f"{section}:rows:{row}:per_second:*")
+    return spread[1], spread[2]
 
 
 def times(section: str, row: str, other: str, unit: str = "per_second") -> float:
@@ -30,24 +30,24 @@ def times(section: str, row: str, other: str, unit: str = "per_second") -> float
 
 
 def of_bound(row: str, factor: float = 1.0) -> float:
-    """The words a second of a row, in percent of those that the products allow."""
+    """The words per second of a row, in percent of those that the products allow."""
     return 100 * factor * rate("repeated:annotation", row) / _BOUND
 
 
 def most_steps(name: str) -> float:
-    """How many times the steps of version 0.1.0 a head without cost would bring."""
+    """The training steps with a head that takes no time, as a multiple of those of 0.1.0."""
     gain = times("pairs-head:training", f"{name}-transition", name, "per_cpu_second")
     return gain * float(_records.get(f"pairs:rows:{name}:steps:ratio")[0])
 
 
 def without_attention() -> float:
-    """How many times its own steps PSA in bfloat16 makes if only its products take time."""
+    """The steps of PSA in bfloat16 if only its products took time, as a multiple of float32."""
     layers = sum(_records.get("bound:rows:psa-bfloat16:least:*"))
     return _step("psa") / (_step("bilstm_crf") + layers)
 
 
 def left_for_attention() -> float:
-    """The milliseconds that a step of the baseline leaves TENER, beside its products."""
+    """The milliseconds of a step of the baseline that remain for TENER after its products."""
     share = _records.get("bound:encoder_share")[0]
     return float(_step("bilstm_crf") * share - sum(_records.get("bound:rows:tener-8x64:least:*")))
 

@@ -1,12 +1,11 @@
 """Measure how long the first document waits for compiled kernels, after an install and later.
 
-Kernels are compiled when they are first used, and kept on disk. Each model annotates a document in
-a new process with an empty cache, and then in a second process with the cache of the first. The
-pipeline is open before the clock starts.
+Kernels are compiled on their first use and cached on disk. Each model annotates a document in a new
+process with an empty cache, and then in a second process with the cache of the first. The time does
+not include opening the pipeline.
 
 Results (kind "figures"): `models` {path: {`runs`: [{`first`: seconds of the first document with an
-empty cache, `second`: with the cache, `then`: of another document in the second process, with
-nothing left to compile or load}]}}.
+empty cache, `second`: with the cache, `then`: of a further document in the second process}]}}.
 """
 
 import argparse
@@ -33,25 +32,21 @@ def here(model: str) -> None:
 
     torch.set_num_threads(1)
     nlp = spacy.load(model)
-    found = []
+    seconds = []
     for text in (TEXT, f"{TEXT} {TEXT}"):
         start = time.perf_counter()
         nlp(text)
-        found.append(time.perf_counter() - start)
-    print(json.dumps(found))
+        seconds.append(time.perf_counter() - start)
+    print(json.dumps(seconds))
 
 
 def elsewhere(model: str, cache: str) -> list[float]:
     """Run `here` in a new process whose compiled code is in the folder `cache`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.speed.first_document", "--here", "-", model],
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    found: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    command = [sys.executable, "-m", "benchmarks.speed.first_document", "--here", "-", model]
+    env = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    printed = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+    seconds: list[float] = json.loads(printed.splitlines()[-1])
+    return seconds
 
 
 def measure(model: str) -> dict[str, Any]:
@@ -64,7 +59,7 @@ def measure(model: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.speed.first_document", __doc__, "OUT.json")
+    options = script_parser(globals(), "OUT.json")
     options.add_argument("models", nargs="+", metavar="MODEL")
     options.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()

@@ -1,14 +1,14 @@
-"""Time Flair's SequenceTagger on the words that `benchmarks.speed.side_by_side` gives it.
+"""Time Flair's SequenceTagger on the words of `benchmarks.speed.side_by_side`.
 
-The script runs in an environment of its own, with Flair and without spaCy and spacy-psa, so it
-imports nothing of this package:
+The script runs in an environment of its own, with Flair and without spaCy and spacy-psa, so it does
+not import this package:
 
     python benchmarks/speed/flair_worker.py FOLDER THREADS
 
 FOLDER has vectors.npz (`words`, `data`), annotate.json (the words of sentences) and train.json
 ([words, entities (start, end, label)] of sentences). The script trains the tagger for 200 steps,
-enough that it predicts entities. Then it reads lines from stdin, "annotate" or "train STEPS", and
-prints a line of JSON for each: `amount`, `seconds`, `cpu_seconds`, `entities`.
+which is enough to predict entities. Then it reads lines from stdin, "annotate" or "train STEPS",
+and prints a line of JSON for each: `amount`, `seconds`, `cpu_seconds`, `entities`.
 """
 
 import json
@@ -123,9 +123,9 @@ def main() -> None:
         else:
             steps(amount)
         after = clock()
-        found = sum(len(sentence.get_spans("ner")) for sentence in sentences)
+        entities = sum(len(sentence.get_spans("ner")) for sentence in sentences)
         timing = {"seconds": after[0] - wall, "cpu_seconds": after[1] - processor}
-        print(json.dumps({"amount": amount, **timing, "entities": found}), flush=True)
+        print(json.dumps({"amount": amount, **timing, "entities": entities}), flush=True)
 
 
 if __name__ == "__main__":

@@ -25,12 +25,12 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from benchmarks.parser_speed.measure import opened
 from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.laboratory.performance.pipelines import open_pipeline
 from spacy_psa.laboratory.performance.timing import (
     Timing,
     alternate,
@@ -43,14 +43,14 @@ from spacy_psa.scoring.result import read_examples
 
 def shims(nlp: Language) -> list[TorchShim]:
     """The torch modules of spacy-psa in a pipeline, each once."""
-    found = {
+    once = {
         id(shim): shim
         for _, pipe in nlp.pipeline
         for node in getattr(getattr(pipe, "model", None), "walk", list)()
         for shim in node.shims
         if isinstance(shim, TorchShim)
     }
-    return list(found.values())
+    return list(once.values())
 
 
 def weights(nlp: Language) -> dict[str, int]:
@@ -90,6 +90,7 @@ class Loading:
 
 
 def scores(nlp: Language, data: Path, documents: int) -> dict[str, float]:
+    """All scores that are numbers, but for those of tokenization and speed."""
     examples = read_examples(nlp, data)[:documents]
     return {
         key: round(value, 6)
@@ -102,35 +103,30 @@ def measure(path: str, given: argparse.Namespace) -> dict[str, Any]:
     """Measure one row."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {form: Path(folder) / form for form in ("float32", "int8")}
-        nlp = opened(path, given.train)
+        nlp = open_pipeline(path, given.train, None)
         nlp.to_disk(paths["float32"])
         for shim in shims(nlp):
             shim.quantize()
         nlp.to_disk(paths["int8"])
-        found: dict[str, Any] = weights(nlp)
+        row: dict[str, Any] = weights(nlp)
         nlps = {form: spacy.load(place) for form, place in paths.items()}
-        texts = [
-            [token.text for token in doc]
-            for doc in islice(read_docbin(given.data, nlp.vocab), given.documents)
-        ]
+        docs = islice(read_docbin(given.data, nlp.vocab), given.documents)
+        texts = [[token.text for token in doc] for doc in docs]
         timed = alternate([Annotation(form, nlps[form], texts) for form in paths], given.repeats)
         loads = alternate([Loading(form, place) for form, place in paths.items()], given.repeats)
-    found |= {form: summary(timings) for form, timings in timed.items()}
-    found["ratio"] = faster(timed["int8"], timed["float32"])
-    found["loading_ratio"] = faster(loads["float32"], loads["int8"])
-    found["loads"] = {form: summary(timings) for form, timings in loads.items()}
-    trained = not path.endswith(".cfg")
-    found["scores"] = (
-        {form: scores(each, given.data, given.documents) for form, each in nlps.items()}
-        if trained
-        else None
-    )
-    return found
+    row |= {form: summary(timings) for form, timings in timed.items()}
+    row["ratio"] = faster(timed["int8"], timed["float32"])
+    row["loading_ratio"] = faster(loads["float32"], loads["int8"])
+    row["loads"] = {form: summary(timings) for form, timings in loads.items()}
+    row["scores"] = None
+    if not path.endswith(".cfg"):
+        row["scores"] = {f: scores(each, given.data, given.documents) for f, each in nlps.items()}
+    return row
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    options = script_parser("benchmarks.speed.int8", __doc__, "DATA.spacy", "OUT.json")
+    options = script_parser(globals(), "DATA.spacy", "OUT.json")
     options.add_argument("rows", nargs="+", metavar="NAME=MODEL", help="a pipeline, or a config")
     options.add_argument("--train", type=Path, help="training data to initialize a config with")
     options.add_argument("--documents", type=int, default=10**9, help="documents of DATA (all)")
@@ -139,20 +135,15 @@ def main() -> None:
     given = options.parse_args()
     pin_threads(given.threads)
     rows = {}
-    for row in given.rows:
-        name, _, path = row.partition("=")
-        found = rows[name] = measure(path, given)
-        words = [found[form]["per_cpu_second"]["median"] for form in ("float32", "int8")]
-        told = f"{name}: {words[0]:,.0f} words/s, int8 {words[1]:,.0f}, {found['ratio']:.2f} ×"
-        print(f"{told}, loading {found['loading_ratio']:.2f} × the time", flush=True)
+    for argument in given.rows:
+        name, _, path = argument.partition("=")
+        row = rows[name] = measure(path, given)
+        before, after = (row[form]["per_cpu_second"]["median"] for form in ("float32", "int8"))
+        print(f"{name}: {before:,.0f} words/s, int8 {after:,.0f}, {row['ratio']:.2f} ×", flush=True)
+        print(f"{name}: loading {row['loading_ratio']:.2f} × the time", flush=True)
     texts = list(islice(read_docbin(given.data, spacy.blank("en").vocab), given.documents))
-    figures = {
-        "documents": len(texts),
-        "words": sum(map(len, texts)),
-        "threads": given.threads,
-        "repeats": given.repeats,
-        "rows": rows,
-    }
+    counts = {"documents": len(texts), "words": sum(map(len, texts))}
+    figures = {**counts, "threads": given.threads, "repeats": given.repeats, "rows": rows}
     write_record(given.out, "speed", figures, data=[given.data])
 
 

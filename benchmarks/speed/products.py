@@ -1,8 +1,8 @@
 """Measure how fast one thread of this processor multiplies matrices in float32.
 
-No pipeline can be faster than that. The figure is the best of 300 runs of
-`torch.nn.functional.linear` at the sizes of the layers of PSA, d = 300 and 600, for a training
-batch (145 rows, ten sentences) and for annotation (2,048 rows).
+A pipeline cannot be faster than that. The figure is the best of 300 runs of
+`torch.nn.functional.linear` for the sizes of the layers of PSA, d = 300 and 600, with a training
+batch (145 rows, ten sentences) and in annotation (2,048 rows).
 
 Results (kind "figures"): `multiplications_e9` {"ROWS x WIDTH": 10^9 multiplications a second, half
 of GFLOP/s}.
@@ -28,13 +28,13 @@ def best(rows: int, width: int) -> float:
 
 
 def main() -> None:
-    options = script_parser("benchmarks.speed.products", __doc__, "OUT.json")
+    options = script_parser(globals(), "OUT.json")
     given = options.parse_args()
     torch.set_num_threads(1)
     with torch.inference_mode():
-        found = {f"{n} x {d}": round(best(n, d), 1) for n in (145, 2048) for d in (300, 600)}
-    print(json.dumps(found, indent=2))
-    write_record(given.out, "speed", {"multiplications_e9": found})
+        rates = {f"{n} x {d}": round(best(n, d), 1) for n in (145, 2048) for d in (300, 600)}
+    print(json.dumps(rates, indent=2))
+    write_record(given.out, "speed", {"multiplications_e9": rates})
 
 
 if __name__ == "__main__":

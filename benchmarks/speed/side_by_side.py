@@ -1,10 +1,10 @@
 """Time our pipelines, spaCy's `ner`, Flair and bare PyTorch side by side.
 
 The rows "spacy-accuracy" and "spacy-efficiency" are spaCy's quickstart configs (`spacy init config
--o accuracy` and `-o efficiency`) with `ner` alone; the first has the same vectors as ours instead
-of those of en_core_web_lg. These two, and Flair's tagger, are trained for some hundred steps only.
-That is enough for them to predict entities, and their speed hardly depends on which. A model that
-is in --work already is used again.
+-o accuracy` and `-o efficiency`) with only `ner`; the first has the same vectors as ours instead of
+those of en_core_web_lg. These two, and Flair's tagger, are only trained for some hundred steps.
+That is enough to predict entities, and their speed hardly depends on which. Models in --work are
+used again. `--config` adds a row with a pipeline or a config, and may be repeated.
 
 Writes benchmarks/EXPERIMENT/results/NAME.json, a record of the kind "speed", and, if there is
 something to draw, the picture benchmarks/EXPERIMENT/NAME.png.
@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy
 from benchmarks.record import place_of, save_record
 from benchmarks.script import script_parser
 from benchmarks.speed.bare import BareAnnotation, BareTraining
+from benchmarks.worker import Worker, WorkerRow
 from benchmarks.wrap import wrap
 from spacy_psa.analysis.figures import check_matplotlib
 from spacy_psa.corpora.docbin import read_docbin
@@ -36,7 +37,7 @@ from spacy_psa.laboratory.performance.pipelines import (
     read_words,
 )
 from spacy_psa.laboratory.performance.tables import draw, markdown
-from spacy_psa.laboratory.performance.timing import Row, Timing, pin_threads
+from spacy_psa.laboratory.performance.timing import Row, pin_threads
 from spacy_psa.scoring.provenance import command
 
 QUICKSTART_STEPS = 400
@@ -72,27 +73,9 @@ def quickstart(kind: str, given: argparse.Namespace) -> str:
     return str(target / "model-last")
 
 
-class Flair:
-    """Flair's tagger in a process of its own, which stays open between runs."""
-
-    def __init__(self, process: "subprocess.Popen[str]", name: str, task: str):
-        self.process = process
-        self.name = name
-        self.task = task
-
-    def run(self) -> Timing:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        print(self.task, file=self.process.stdin, flush=True)
-        for line in self.process.stdout:
-            if line.startswith("{"):  # the other lines are Flair's own log
-                found = json.loads(line)
-                return Timing(found["amount"], found["seconds"], found["cpu_seconds"])
-        raise RuntimeError("flair_worker.py ended; its error is above")
-
-
 @contextmanager
-def flair(given: argparse.Namespace, sentences: list[list[str]], vocab: Any) -> Iterator[Any]:
-    """A process that runs flair_worker.py on our vectors and sentences."""
+def flair(given: argparse.Namespace, sentences: list[list[str]], vocab: Any) -> Iterator[Worker]:
+    """A worker that runs flair_worker.py on our vectors and sentences."""
     folder = given.work / "flair"
     folder.mkdir(parents=True, exist_ok=True)
     keys = list(vocab.vectors.keys())
@@ -101,100 +84,78 @@ def flair(given: argparse.Namespace, sentences: list[list[str]], vocab: Any) -> 
     numpy.savez(folder / "vectors.npz", words=words, data=data)
     (folder / "annotate.json").write_text(json.dumps(sentences), encoding="utf8")
     docs = read_docbin(given.train, vocab)[:5000]
-    train = [
-        [[t.text for t in doc], [[e.start, e.end, e.label_] for e in doc.ents]] for doc in docs
-    ]
+    ents = [[[ent.start, ent.end, ent.label_] for ent in doc.ents] for doc in docs]
+    train = [([token.text for token in doc], each) for doc, each in zip(docs, ents)]
     (folder / "train.json").write_text(json.dumps(train), encoding="utf8")
     worker = Path(__file__).with_name("flair_worker.py")
-    with subprocess.Popen(
-        [given.flair, str(worker), str(folder), str(given.threads)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with Worker([given.flair, str(worker), str(folder), str(given.threads)]) as process:
         yield process
-        if process.stdin is not None:
-            process.stdin.close()
 
 
-def measure(given: argparse.Namespace, worker: Any, nlps: dict[str, Any]) -> dict[str, Any]:
-    """The sections that were asked for."""
+def measure(
+    given: argparse.Namespace, flair: Worker | None, nlps: dict[str, Any]
+) -> dict[str, Any]:
+    """The sections that were chosen."""
     wanted = given.section or ["annotation", "training", "loading"]
-    saved = {name: nlp_path for name, nlp_path in given.paths.items() if ".cfg" not in nlp_path}
+    saved = {name: path for name, path in given.paths.items() if ".cfg" not in path}
     ours = {name: nlps[name] for name in ("bilstm_crf", "psa")}
-    found: dict[str, Any] = {}
+    timed: dict[str, Any] = {}
     rows: list[Row]
     if "annotation" in wanted:
         rows = [Annotation(name, nlp, given.sentences) for name, nlp in nlps.items()]
-        rows += [
-            BareAnnotation(f"{name}, bare PyTorch", nlp, given.sentences, nlp.batch_size)
-            for name, nlp in ours.items()
-        ]
-        rows += [Flair(worker, "flair", "annotate")] if worker else []
-        found["annotation"] = {
-            "words": given.words,
-            "rows": sections.timed(rows, given.repeats, tell),
-        }
-    if "lengths" in wanted:
-        words = min(given.words, 20_000)
-        found["lengths"] = sections.lengths(ours, given.sentences, words, given.repeats, tell)
-    if "labels" in wanted:
-        words = min(given.words, 20_000)
-        found["labels"] = sections.labels(ours, given.sentences, words, given.repeats, tell)
+        for name, nlp in ours.items():
+            row = f"{name}, bare PyTorch"
+            rows.append(BareAnnotation(row, nlp, given.sentences, nlp.batch_size))
+        rows += [WorkerRow(flair, "flair", "annotate")] if flair else []
+        summaries = sections.timed(rows, given.repeats, progress)
+        timed["annotation"] = {"words": given.words, "rows": summaries}
+    for section, grow in (("lengths", sections.lengths), ("labels", sections.labels)):
+        if section in wanted:
+            words = min(given.words, 20_000)
+            timed[section] = grow(ours, given.sentences, words, given.repeats, progress)
     if "training" in wanted:
-        loops = [
-            Training(name, nlp, given.train, given.steps)
-            for name, nlp in nlps.items()
-            if not name.startswith(("spacy", "int8"))
-        ]
+        trained = [name for name in nlps if not name.startswith(("spacy", "int8"))]
+        loops = [Training(name, nlps[name], given.train, given.steps) for name in trained]
         rows = list(loops)
         for loop in loops:
             if loop.name in ours:
                 name = f"{loop.name}, bare PyTorch"
                 rows.append(BareTraining(name, loop.nlp, loop.references, loop.batch))
-        rows += [Flair(worker, "flair", f"train {given.steps}")] if worker else []
-        timed = sections.timed(rows, given.repeats, tell)
-        found["training"] = {"batch": 10, "steps": given.steps, "rows": timed}
+        rows += [WorkerRow(flair, "flair", f"train {given.steps}")] if flair else []
+        summaries = sections.timed(rows, given.repeats, progress)
+        timed["training"] = {"batch": 10, "steps": given.steps, "rows": summaries}
     if "loading" in wanted:
-        found["loading"] = sections.loading(saved, given.repeats, tell)
+        timed["loading"] = sections.loading(saved, given.repeats, progress)
     if "memory" in wanted:
         of = {name: saved[name] for name in ours}
-        found["memory"] = sections.memory(
-            of, given.data, [200_000, 1_000_000], [25_000, 50_000, 100_000]
-        )
-    return found
+        words_of = [200_000, 1_000_000], [25_000, 50_000, 100_000]
+        timed["memory"] = sections.memory(of, given.data, *words_of)
+    return timed
 
 
-def tell(name: str, number: int) -> None:
+def progress(name: str, number: int) -> None:
     print(f"round {number}: {name}", file=sys.stderr)
 
 
 def main() -> None:
     check_matplotlib()
-    options = script_parser("benchmarks.speed.side_by_side", __doc__)
+    options = script_parser(globals())
     options.add_argument("experiment", choices=["speed", "memory"], help="folder below benchmarks")
     options.add_argument("name", metavar="NAME", help="name of the record")
     options.add_argument("--psa", required=True, metavar="MODEL")
     options.add_argument("--bilstm-crf", required=True, metavar="MODEL")
     options.add_argument("--vectors", required=True, metavar="MODEL", help="has the word vectors")
     options.add_argument("--data", type=Path, required=True, help="a .spacy file to annotate")
-    options.add_argument("--train", type=Path, required=True, help="a .spacy file to take steps on")
+    options.add_argument("--train", type=Path, required=True, help="a .spacy file to train on")
     options.add_argument("--dev", type=Path, required=True, help="a .spacy file")
     options.add_argument("--work", type=Path, required=True, help="folder for spaCy's models")
-    options.add_argument(
-        "--config", action="append", default=[], metavar="NAME=PATH",
-        help="another row, a pipeline or a config; may be given again",
-    )  # fmt: skip
-    options.add_argument(
-        "--flair", metavar="PYTHON", help="interpreter of an environment with flair 0.15.1"
-    )
+    options.add_argument("--config", action="append", default=[], metavar="NAME=PATH", help="a row")
+    options.add_argument("--flair", metavar="PYTHON", help="interpreter with flair 0.15.1")
     options.add_argument("--words", type=int, default=20_000, help="to annotate in a run (20,000)")
     options.add_argument("--steps", type=int, default=20, help="training steps in a run (20)")
     options.add_argument("--repeats", type=int, default=5, help="runs of each row (5)")
     options.add_argument("--threads", type=int, default=1, help="threads and processors (1)")
-    options.add_argument(
-        "--section", action="append", choices=SECTIONS, help="what to time; may be given again"
-    )
+    options.add_argument("--section", action="append", choices=SECTIONS, help="may be repeated")
     given = options.parse_args()
     given.paths = {
         "bilstm_crf": given.bilstm_crf,
@@ -206,19 +167,14 @@ def main() -> None:
     pin_threads(given.threads)
     given.sentences = read_words(given.data, given.words)
     nlps = open_pipelines(given.paths, given.train, given.vectors)
-    settings = {
-        "threads": given.threads,
-        "repeats": given.repeats,
-        "note": NOTE,
-        "flair": "0.15.1" if given.flair else None,
-    }
-    if given.flair:
-        with flair(given, given.sentences, nlps["bilstm_crf"].vocab) as worker:
-            found = measure(given, worker, nlps)
-    else:
-        found = measure(given, None, nlps)
+    settings = {"threads": given.threads, "repeats": given.repeats, "note": NOTE}
+    settings["flair"] = "0.15.1" if given.flair else None
+    with (
+        flair(given, given.sentences, nlps["bilstm_crf"].vocab) if given.flair else nullcontext()
+    ) as worker:
+        timed = measure(given, worker, nlps)
     files = [given.data, given.train]
-    product = sections.record(command(), settings, given.paths, files, found)
+    product = sections.record(command(), settings, given.paths, files, timed)
     print(markdown(product))
     record = wrap(product, given.experiment, given.name)
     place = place_of(record)

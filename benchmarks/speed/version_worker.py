@@ -1,8 +1,8 @@
 """Time one installed version of spacy-psa; `benchmarks.speed.versions` starts it.
 
-It uses nothing of this package but what the config names, so that any version can run it. For each
-line of its input, it annotates all words once, takes the training steps once, and prints a JSON
-object {"words": words a second, "steps": training steps a second}.
+It only uses the parts of the package that the config names, so that any version can run it. For
+each line of its input, it annotates all words once, does the training steps once, and prints a JSON
+object {"words": words per second, "steps": training steps per second}.
 """
 
 import json

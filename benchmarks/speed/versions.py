@@ -1,81 +1,45 @@
 """Time two installed versions of spacy-psa side by side, with random weights.
 
-Each version has a process of its own. A round annotates the words of --data and takes training
+Each version has a process of its own. A round annotates the words of --data and makes training
 steps with 10 documents each, first in one process, then in the other; every other round begins with
-the second version. The first round does not count, so compiled code and the vectors of characters
-are in their caches.
+the second version. The first round, which fills the caches, does not count.
 
 Results (kind "figures"): `versions` {"before" or "after": the version's name}, `steps`, and `rows`
 {config: {"words" or "steps": {"before" or "after": [rate a second of each round], "ratio": the
 median over rounds of after / before}}}.
 """
 
-import json
-import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.record import FOLDER, write_record
 from benchmarks.script import script_parser
+from benchmarks.worker import Worker, in_turn
 
 WORKER = Path(__file__).with_name("version_worker.py")
-UNITS = ("words", "steps")
 
 
-class Worker:
-    """A row in a process of its own, which stays open between rounds.
-
-    Args:
-        command: its command line; for each line of its input, the process does its work once and
-            prints the rates as a JSON object.
-        environment: its environment; None for that of this process.
-    """
-
-    def __init__(self, command: list[str], environment: dict[str, str] | None = None) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, text=True, env=environment
-        )
-
-    def run(self) -> dict[str, float]:
-        """Do the work once."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        print("run", file=self.process.stdin, flush=True)
-        for line in self.process.stdout:
-            if line.startswith("{"):
-                found: dict[str, float] = json.loads(line)
-                return found
-        raise RuntimeError("the process ended; its error is above")
-
-    def end(self) -> None:
-        """End the process."""
-        self.process.communicate()
-
-
-def compare(pythons: dict[str, str], arguments: list[str], repeats: int) -> dict[str, Any]:
-    """Run the versions in turn, `repeats` times after a first one that does not count."""
-    workers = {name: Worker([python, str(WORKER), *arguments]) for name, python in pythons.items()}
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
-    for number in range(repeats + 1):
-        for name in list(workers)[:: -1 if number % 2 else 1]:
-            rates = workers[name].run()
-            print(number, name, rates, flush=True)
-            if number:
-                found[name].append(rates)
-    for worker in workers.values():
-        worker.end()
+def compare(pythons: dict[str, str], arguments: list[str], rounds: int) -> dict[str, Any]:
+    """Time the versions in turn."""
+    with ExitStack() as stack:
+        workers = {
+            name: stack.enter_context(Worker([python, str(WORKER), *arguments]))
+            for name, python in pythons.items()
+        }
+        results = in_turn(workers, rounds)
     row: dict[str, Any] = {}
-    for unit in UNITS:
-        by_version = {name: [each[unit] for each in runs] for name, runs in found.items()}
-        rounds = zip(by_version["before"], by_version["after"], strict=True)
-        row[unit] = {**by_version, "ratio": median(after / before for before, after in rounds)}
+    for unit in ("words", "steps"):
+        rates = {name: [each[unit] for each in runs] for name, runs in results.items()}
+        pairs = zip(rates["before"], rates["after"], strict=True)
+        row[unit] = {**rates, "ratio": median(after / before for before, after in pairs)}
         print(unit, row[unit]["ratio"], flush=True)
     return row
 
 
 def main() -> None:
-    options = script_parser("benchmarks.speed.versions", __doc__)
+    options = script_parser(globals())
     options.add_argument("name", help="name of the record")
     options.add_argument("configs", nargs="+", metavar="[NAME=]CONFIG", help="training configs")
     for version in ("before", "after"):

@@ -15,14 +15,13 @@ from spacy.vectors import Vectors
 from thinc.api import Adam
 from typer.testing import CliRunner
 
+from benchmarks import corpora
 from benchmarks.calibration import shift
 from benchmarks.confidence import cost
 from benchmarks.conll2003 import by_vocabulary, plot_dev, seqeval_check, significance
 from benchmarks.dev_run import development_record
 from benchmarks.parser import predicted_tags
 from benchmarks.partial_annotation.train import as_outside, hide
-from benchmarks.recipes.raw import write_raw
-from benchmarks.recipes.train_dev import write_train_dev
 from benchmarks.record import FOLDER, explained, read_record, save_record
 from benchmarks.reliability import kills, mutations
 from benchmarks.reliability.text import read_report
@@ -31,7 +30,7 @@ from benchmarks.speed import first_document, products
 from benchmarks.speed.bare import Bare, BareTraining
 from benchmarks.wrap import wrap
 from spacy_psa.app import app
-from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.corpora.docbin import write_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance import sections
 from spacy_psa.laboratory.performance.pipelines import Annotation
@@ -87,7 +86,7 @@ def test_a_calibration_becomes_a_record(trained_path, gold, tmp_path):
 
 
 def test_another_json_file_becomes_no_record():
-    with pytest.raises(InputError, match="none of the JSON files"):
+    with pytest.raises(InputError, match="not a JSON file of spacy-psa"):
         wrap({"format": 1, "scores": {}}, "speed", "other")
 
 
@@ -121,7 +120,7 @@ def test_a_stopped_training_is_recorded_with_its_best_evaluation(trained, gold, 
 def test_half_of_the_mentions_are_hidden_and_the_rest_stays(trained):
     docs = [eg.reference for eg in make_examples(trained)] * 20
     total = sum(len(doc.ents) for doc in docs)
-    hidden, counts = hide(docs, "mentions", 0.5, seed=0)
+    hidden, counts = hide(docs, 0.5, seed=0)
     assert counts["kept"] + counts["hidden"] == total
     assert 0.4 * total < counts["hidden"] < 0.6 * total
     assert sum(len(doc.ents) for doc in hidden) == counts["kept"]
@@ -131,22 +130,13 @@ def test_half_of_the_mentions_are_hidden_and_the_rest_stays(trained):
             token.i for ent in other.ents for token in ent
         }
         assert missing == gone
-    again, _ = hide(docs, "mentions", 0.5, seed=0)
+    again, _ = hide(docs, 0.5, seed=0)
     assert [[e.start for e in doc.ents] for doc in again] == [
         [e.start for e in doc.ents] for doc in hidden
     ]
     outside = as_outside(hidden)
     assert all(token.ent_iob for doc in outside for token in doc)
     assert sum(len(doc.ents) for doc in outside) == counts["kept"]
-
-
-def test_whole_sentences_are_hidden_with_all_their_tokens(trained):
-    docs = [eg.reference for eg in make_examples(trained)] * 20
-    hidden, counts = hide(docs, "sentences", 0.5, seed=0)
-    blank = [doc for doc in hidden if not any(token.ent_iob for token in doc)]
-    whole = [doc for doc in hidden if all(token.ent_iob for token in doc)]
-    assert blank and whole and len(blank) + len(whole) == len(docs)
-    assert sum(len(doc.ents) for doc in whole) == counts["kept"]
 
 
 def test_entities_belong_to_the_class_of_their_least_known_word(trained, trained_path, gold):
@@ -343,8 +333,7 @@ def test_development_sentences_follow_the_training_sentences(tmp_path):
     vocab = spacy.blank("en").vocab
     for part, words in (("train", ["One", "Two"]), ("dev", ["Three"]), ("test", ["Four"])):
         write_docbin((Doc(vocab, words=[word]) for word in words), tmp_path / f"{part}.spacy")
-    write_train_dev(tmp_path)
-    found = read_docbin(tmp_path / "train_dev.spacy", vocab)
+    found = corpora.train_dev(tmp_path)
     assert [doc.text.strip() for doc in found] == ["One", "Two", "Three"]
 
 
@@ -366,8 +355,9 @@ def test_raw_text_has_no_sentence_of_the_corpus_in_any_tokenization(tmp_path):
             Doc(vocab, words=words.split(), tags=["X"] * len(words.split())) for words in sentences
         ]
         write_docbin(docs, tmp_path / f"{part}.spacy")
-    write_raw(tmp_path / "wsj.spacy", tmp_path, tmp_path / "raw.spacy")
-    (found,) = read_docbin(tmp_path / "raw.spacy", vocab)
+    (tmp_path / "wsj").mkdir()
+    (tmp_path / "wsj.spacy").rename(tmp_path / "wsj" / "train.spacy")
+    (found,) = corpora.raw(tmp_path / "wsj", tmp_path)
     assert [token.text for token in found] == ["Prices", "rose", "."]
     assert not found.has_annotation("TAG")
 

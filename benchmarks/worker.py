@@ -1,0 +1,72 @@
+"""Rows that are timed in processes of their own, which stay open between runs."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from spacy_psa.laboratory.performance.timing import Timing
+
+
+class Worker:
+    """A process that reads a line for each task and prints its result as a JSON object.
+
+    It may print other lines, such as a log. The process ends with the context.
+
+    Args:
+        command: its command line.
+        environment: its environment, by default that of this process.
+    """
+
+    def __init__(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, text=True, env=environment
+        )
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.communicate()
+
+    def answer(self) -> dict[str, Any]:
+        """Read the next JSON object."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                result: dict[str, Any] = json.loads(line)
+                return result
+        raise RuntimeError("the process ended; its error is above")
+
+    def do(self, task: str = "run") -> dict[str, Any]:
+        """Let the process do a task."""
+        assert self.process.stdin is not None
+        print(task, file=self.process.stdin, flush=True)
+        return self.answer()
+
+
+class WorkerRow:
+    """A row whose runs are a task of a worker."""
+
+    def __init__(self, worker: Worker, name: str, task: str):
+        self.worker, self.name, self.task = worker, name, task
+
+    def run(self) -> Timing:
+        result = self.worker.do(self.task)
+        return Timing(result["amount"], result["seconds"], result["cpu_seconds"])
+
+
+def in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, list[dict[str, Any]]]:
+    """The results of workers that run in turn, in the opposite order in every second round.
+
+    A first round does not count.
+    """
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
+    for number in range(rounds + 1):
+        for name in list(workers)[:: -1 if number % 2 else 1]:
+            result = workers[name].do()
+            print(number, name, result, flush=True)
+            if number:
+                results[name].append(result)
+    return results
