@@ -279,7 +279,7 @@ def test_gradients_of_several_updates_add_up_before_a_step():
 @pytest.mark.parametrize("factory", ["crf_ner", "crf_chunker", "crf_tagger", "constituency_parser"])
 def test_a_limit_of_gradients_that_would_turn_them_round_is_refused(factory, limit):
     nlp = spacy.blank("en")
-    message = "^learner: max_grad_norm is .*: take 0 for no limit, or more$"
+    message = "^learner: max_grad_norm is .*: it must be 0 for no limit, or more$"
     with pytest.raises(InputError, match=message):
         # As a component is made; a config with a string is refused by spaCy, or comes here.
         nlp.add_pipe(factory, name="learner", config={"max_grad_norm": limit})

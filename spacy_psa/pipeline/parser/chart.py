@@ -165,8 +165,8 @@ def check_kept(name: str, doc: Doc, evidence: Evidence, labels: Sequence[str], r
     Raises:
         InputError: if it is; the error begins with `name` and ends with `remedy`.
     """
-    chains = {node[:2]: node[2].split(JOIN) for node in evidence.required if node[2]}
-    kept = {place: c for place, c in chains.items() if not numbers_of(c, labels)}
+    chains = [(node[:2], node[2].split(JOIN)) for node in evidence.required if node[2]]
+    kept = {place: chain for place, chain in chains if not numbers_of(chain, labels)}
     for start, end, label in evidence.required if kept else ():
         chain = kept.get((start, end))
         if chain and label and label not in chain and label != JOIN.join(chain):

@@ -64,7 +64,7 @@ from spacy_psa.pipeline.parser.gold import (
 from spacy_psa.pipeline.parser.plan import Plan, SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
 from spacy_psa.pipeline.parser.trees import ParsedSentence, TreeBatch, TreeSentence
-from spacy_psa.pipeline.settings import Setting, component_factory
+from spacy_psa.pipeline.settings import Setting, check_switch, component_factory
 from spacy_psa.pipeline.upstream import check_upstream
 from spacy_psa.pipeline.written import is_noted, note
 from spacy_psa.ragged import batches_by_size
@@ -171,6 +171,9 @@ class ConstituencyParser(StructuredPipe):
     decode = Setting(
         lambda name, value: check_choice(name, value, Decode),
         'The way to choose a tree: "cky" or "mbr".',
+    )
+    overwrite_tags = Setting(
+        check_switch, "Whether a tag head replaces the tags that are on a doc."
     )
 
     def __init__(

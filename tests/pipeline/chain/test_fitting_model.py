@@ -47,7 +47,7 @@ def test_a_model_that_does_not_score_tags_is_named(factory, other):
     gold.set_ents([Span(gold, 0, 1, "PER")])
     gold.spans["chunks"] = [Span(gold, 0, 1, "NP")]
     gold[0].tag_, gold[1].tag_ = "NN", "VB"
-    with pytest.raises(InputError, match=r"take spacy-psa.CRF.v1 or spacy-psa.Softmax.v1") as error:
+    with pytest.raises(InputError, match=r"spacy-psa.CRF.v1 or spacy-psa.Softmax.v1") as error:
         nlp.initialize(lambda: [Example(doc, gold)])
     assert f"[components.{factory}.model]" in str(error.value) and "\n" not in str(error.value)
 

@@ -1,12 +1,12 @@
-"""Constituents and tags that stand on a doc before it is parsed, and constraints by names."""
+"""Constituents and tags on a doc before it is parsed."""
 
 import math
 
 import pytest
 from spacy.tokens import Doc, Span
-from spacy_psa.pipeline.parser.evidence import numbers_of
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.parser.chart import numbers_of
 from tests.helpers.parsers import chart_model, random_parser
 from tests.helpers.pipelines import parameters
 from tests.helpers.trees import constituents
@@ -52,7 +52,7 @@ def test_best_tree_given_constituents_is_the_best_of_all_trees_that_have_them(nl
     for parameter in parameters(parser):
         parameter.data.mul_(0.4)
     spans = {(0, 2, "NP"), (1, 2, "PP")}
-    every = parser.kbest(Doc(nlp.vocab, words=words), 1000)[0]
+    every = parser.kbest(Doc(nlp.vocab, words=words), 1000)
     dist = parser.distribution([Doc(nlp.vocab, words=words)])
     numbers = {span: numbers_of([span[2]], parser.labels) for span in spans}
     trees = dist.kbest(1000)[0]
@@ -62,11 +62,11 @@ def test_best_tree_given_constituents_is_the_best_of_all_trees_that_have_them(nl
         if all(any((*s[:2], n) in tree for n in numbers[s]) for s in spans)
     ]
     doc = given(nlp, *sorted(spans), words=words)
-    ranked = parser.kbest(doc, 3)[0]
+    ranked = parser.kbest(doc, 3)
     assert [tree for _, tree in ranked] == [every[i][1] for i in agree[:3]]
     total = sum(math.exp(trees[i][0]) for i in agree)
     assert ranked[0][0] == pytest.approx(trees[agree[0]][0] - math.log(total), abs=1e-3)
-    assert parser(doc)._.parse_trees == [ranked[0][1]]
+    assert parser(doc)._.parse_trees == ranked[0][1]
 
 
 def test_a_span_without_a_label_is_some_constituent(nlp, parser):
@@ -145,38 +145,3 @@ def test_given_tags_stay_unless_they_are_overwritten():
     assert [t.tag_ for t in parser(doc)] == [*predicted[:2], "CORRECTED", *predicted[3:]]
     parser.overwrite_tags = True
     assert [t.tag_ for t in parser(doc)] == predicted
-
-
-# Constraints
-
-
-def test_constraints_by_name_hold_in_the_tree_on_the_doc(nlp, parser):
-    doc = Doc(nlp.vocab, words=WORDS)
-    free = constituents(parser(doc))
-    unwanted = next(span for span in free if span[:2] != (0, 6))
-    parser.constrain(doc, required=[(0, 4, "NP"), Span(doc, 1, 3)], forbidden=[unwanted])
-    found = constituents(doc)
-    assert (0, 4, "NP") in found and unwanted not in found
-    assert doc[1:3]._.labels
-    assert parser.constrain(doc, forbidden=[(i, i + 1) for i in range(6)]) is doc
-    assert all(doc[i]._.labels == () for i in range(6))
-    assert constituents(parser(doc)) == free  # what constraints gave is a prediction
-
-
-def test_constraints_that_no_tree_meets_are_one_error(nlp, parser):
-    doc = Doc(nlp.vocab, words=WORDS)
-    with pytest.raises(InputError, match="'Ada met' is required and forbidden; remove one"):
-        parser.constrain(doc, required=[(0, 2, "NP")], forbidden=[(0, 2, "NP")])
-    with pytest.raises(InputError, match="label 'NEW' of 'Ada met' is none of"):
-        parser.constrain(doc, required=[(0, 2, "NEW")])
-    with pytest.raises(InputError, match=r"crosses the constituent .*; remove one of them$"):
-        parser.constrain(doc, required=[(0, 2, "NP"), (1, 3, "VP")])
-    for span in [(1, 1, "VP"), (0, 9, "NP"), (-1, 2)]:
-        with pytest.raises(InputError, match="is no span of a doc of 6 tokens"):
-            parser.constrain(doc, forbidden=[span])
-    other = Doc(nlp.vocab, words=WORDS)
-    with pytest.raises(InputError, match="'Ada met' is a span of another doc"):
-        parser.constrain(doc, required=[Span(other, 0, 2, "NP")])
-    blank = Doc(nlp.vocab, words=["Ada", " ", "left"])
-    with pytest.raises(InputError, match="tokens 1 to 2 has no word"):
-        parser.constrain(blank, forbidden=[(1, 2, "VP")])

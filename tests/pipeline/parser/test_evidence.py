@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 from spacy.util import fix_random_seed
-from spacy_psa.pipeline.parser.evidence import Evidence, constrain
 
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.parser.chart import Constraints, constrain
 from spacy_psa.pipeline.parser.constituents import KEY
 from spacy_psa.structs.tree import SpanTree
 from tests.helpers.parsers import (
@@ -56,9 +56,14 @@ def parsed():
     for parameter in parameters(parser):
         parameter.data.mul_(0.2)  # so that no tree is certain
     doc = Doc(nlp.vocab, words=WORDS)
-    truth = parser.kbest(doc, 2000)[0]
-    assert sum(math.exp(log_prob) for log_prob, _ in truth) == pytest.approx(1.0, abs=1e-5)
-    return parser, doc, [(math.exp(log_prob), tree, constituents(tree)) for log_prob, tree in truth]
+    truth = [(math.exp(p), tree, constituents(tree)) for p, (tree,) in parser.kbest(doc, 2000)]
+    assert sum(p for p, _, _ in truth) == pytest.approx(1.0, abs=1e-5)
+    return parser, doc, truth
+
+
+def given_evidence(parser, doc, **evidence):
+    (analyses,) = parser.analyses([doc])
+    return analyses.given(**evidence)
 
 
 def over_words(span):
@@ -90,24 +95,27 @@ def test_trees_under_evidence_are_those_of_enumeration(parsed, require, forbid):
     ]
     if not kept:
         with pytest.raises(InputError, match=r"parser: .*agree"):
-            parser.decode(doc, require=require, forbid=forbid)
+            given_evidence(parser, doc, require=require, forbid=forbid)
         return
     total = sum(p for p, _ in kept)
-    decoding = parser.decode(doc, require=require, forbid=forbid, k=4)
-    assert decoding.log_evidence == pytest.approx(math.log(total), abs=1e-3)
-    (ranked,) = decoding.trees
+    analyses = given_evidence(parser, doc, require=require, forbid=forbid)
+    assert analyses.log_evidence == pytest.approx(math.log(total), abs=1e-3)
+    ranked = analyses.kbest(4)
     assert len(ranked) == len(kept[:4])
     posterior = {}
     for p, _, nodes in truth:
         agree = all(has(nodes, one) for one in require) and not any(has(nodes, o) for o in forbid)
         for node in nodes if agree else ():
             posterior[node] = posterior.get(node, 0.0) + p / total
-    (listed,) = decoding.constituents
+    (sentence,) = analyses.sentences
     at = {0: 0, 2: 1, 3: 2}, {1: 1, 3: 2, 4: 3}
-    for start, end, label, confidence in (node for nodes in listed for node in nodes):
+    for start, end, label, confidence in (
+        node for _, nodes in sentence.scored(4) for node in nodes
+    ):
         expected = posterior[at[0][start], at[1][end], label]
         assert confidence == pytest.approx(expected, abs=1e-3)
-    for (log_prob, tree), (p, _) in zip(ranked, kept):  # equally good ones have no order
+        assert analyses.posterior([(start, end, label)]) == pytest.approx([expected], abs=1e-3)
+    for (log_prob, (tree,)), (p, _) in zip(ranked, kept):  # equally good ones have no order
         assert math.exp(log_prob) == pytest.approx(p / total, rel=1e-3)
         assert math.exp(log_prob) == pytest.approx(dict_of(kept)[str(tree)] / total, rel=1e-3)
 
@@ -115,8 +123,8 @@ def test_trees_under_evidence_are_those_of_enumeration(parsed, require, forbid):
 def test_span_groups_are_evidence_when_a_parser_predicts(parsed):
     parser, _, _ = parsed
     doc = Doc(parser.vocab, words=[*WORDS, *WORDS], sent_starts=[1, 0, 0, 0] * 2)
-    (plain, _) = parser.decode(doc).best
-    label = plain.label()
+    free = [(span.start, span.end, span.label_) for span in parser(doc).spans[KEY]]
+    label = free[0][2]
     doc.spans["yes"] = [Span(doc, 0, 3, "NP"), Span(doc, 4, 7)]
     doc.spans["no"] = [Span(doc, 0, 4, label)]
     parser(doc)
@@ -124,6 +132,10 @@ def test_span_groups_are_evidence_when_a_parser_predicts(parsed):
     assert (0, 3, "NP") in got
     assert (0, 4, label) not in got
     assert any((start, end) == (4, 7) for start, end, _ in got)
+    doc.spans["yes"], doc.spans["no"] = [], [doc[i : i + 1] for i in range(8)]
+    assert all(len(span) > 1 for span in parser(doc).spans[KEY])
+    doc.spans["no"] = []  # what groups have required was predicted, and is not evidence
+    assert [(span.start, span.end, span.label_) for span in parser(doc).spans[KEY]] == free
 
 
 @pytest.mark.parametrize(
@@ -135,14 +147,20 @@ def test_span_groups_are_evidence_when_a_parser_predicts(parsed):
         ),
         ({"require": [(2, 4, "NP")], "forbid": [(2, 4)]}, r"\(NP\) is required and forbidden"),
         ({"require": [(1, 2, "NP")]}, "has no word"),
+        ({"require": [(2, 4, "NP")], "forbid": [(2, 4, "NP")]}, "is required and forbidden"),
         ({"require": [(2, 4, "ART")]}, "label 'ART'"),
-        ({"k": 0}, "k is 0"),
+        ({"require": [(2, 4, "S NP")]}, "label 'S NP', which is not among"),
+        ({"require": "NP"}, "'N' is not a span"),
+        ({"allow": {0: "NP"}}, "allow is for labels of tokens"),
+        *[({"forbid": [s]}, "not a span of a doc of 4 tokens") for s in [(1, 1), (0, 9), (-1, 2)]],
     ],
 )
 def test_a_contradiction_is_named(parsed, evidence, why):
     parser, doc, _ = parsed
     with pytest.raises(InputError, match=why):
-        parser.decode(doc, **evidence)
+        given_evidence(parser, doc, **evidence)
+    with pytest.raises(InputError, match="'the' is a span of another doc"):
+        given_evidence(parser, doc, require=[Doc(parser.vocab, words=WORDS)[0:1]])
 
 
 @pytest.mark.parametrize("bounds", [(2, 4), (0, 4)])
@@ -158,7 +176,7 @@ def test_a_label_that_the_chart_lacks_stands_for_all_that_the_chart_has_there(pa
             sums[key] = sums.get(key, 0.0) + p
     found = {
         frozenset(n for n in constituents(tree) if n[2] != "TOP"): math.exp(log_prob)
-        for log_prob, tree in parser.kbest(doc, 2000)[0]
+        for log_prob, (tree,) in parser.kbest(doc, 2000)
     }
     expected = {
         frozenset(n for n in key if n[2] != "TOP"): p / sum(sums.values())
@@ -172,7 +190,7 @@ def test_a_label_that_the_chart_lacks_stands_for_all_that_the_chart_has_there(pa
     ("evidence", "why"),
     [
         ({"require": [(2, 4, "NP")]}, "'old man' is the constituent 'QP' .* NP is required"),
-        ({"forbid": [(2, 4)]}, "'QP' on the doc, and any constituent is forbidden there"),
+        ({"forbid": [(2, 4)]}, r"'old man' \(QP\) is required and forbidden"),
     ],
 )
 def test_a_label_that_the_chart_lacks_is_not_overruled(parsed, evidence, why):
@@ -180,24 +198,12 @@ def test_a_label_that_the_chart_lacks_is_not_overruled(parsed, evidence, why):
     doc = Doc(parser.vocab, words=WORDS)
     doc.spans[KEY] = [Span(doc, 2, 4, "QP")]
     with pytest.raises(InputError, match=why):
-        parser.decode(doc, **evidence)
-    (tree,) = parser.decode(doc, require=[(2, 4)], forbid=[(2, 4, "NP")]).best
+        given_evidence(parser, doc, **evidence)
+    (tree,) = given_evidence(parser, doc, require=[(2, 4)], forbid=[(2, 4, "NP")]).best
     assert (1, 3, "QP") in constituents(tree)
     doc.spans["no"] = [Span(doc, 2, 4)]
-    with pytest.raises(InputError, match="any constituent is forbidden there"):
+    with pytest.raises(InputError, match="is required and forbidden"):
         parser(doc)
-
-
-def test_constraints_that_contradict_each_other_or_name_a_chain_are_errors(parsed):
-    parser, _, _ = parsed
-    doc = Doc(parser.vocab, words=WORDS)
-    chain = [(2, 4, "NP"), (2, 4, "S")]  # the chart has only the other order
-    with pytest.raises(InputError, match="'old man' is required and forbidden"):
-        parser.constrain(doc, required=chain, forbidden=[(2, 4, "S")])
-    with pytest.raises(InputError, match=r"'S NP' .* several constituents, the outermost first"):
-        parser.constrain(doc, required=[(2, 4, "S NP")])
-    with pytest.raises(InputError, match=r"'N' is no span: give a list of spans"):
-        parser.decode(doc, require="NP")
 
 
 def test_a_doc_that_the_upstream_has_not_seen_is_an_error():
@@ -206,9 +212,8 @@ def test_a_doc_that_the_upstream_has_not_seen_is_an_error():
     parser, unseen = nlp.get_pipe("parser"), nlp.make_doc("Ann left")
     for ask in (
         lambda: parser.kbest(unseen, 1),
-        lambda: parser.decode(unseen),
+        lambda: parser.analyses([unseen]),
         lambda: parser.distribution([unseen]),
-        lambda: parser.constrain(unseen, required=[(0, 1)]),
         lambda: parser(unseen),
     ):
         with pytest.raises(InputError, match=r"parser: it listens to .*, which has not seen"):
@@ -226,13 +231,13 @@ def test_evidence_on_a_sentence_that_is_too_long_is_named():
         pytest.warns(UserWarning, match="max_length"),
         pytest.raises(InputError, match="max_length = 3 tokens and is not parsed"),
     ):
-        nlp.get_pipe("parser").decode(doc, require=[(0, 2, "NP")])
+        given_evidence(nlp.get_pipe("parser"), doc, require=[(0, 2, "NP")])
 
 
 def test_forbidden_words_are_no_constituent_of_any_label():
     """Also not with the label of sentences that are no constituent, which is one inside of them."""
     trees = SpanTree(torch.zeros(1, 4, 4, 3), torch.tensor([3]))
-    given = constrain(trees, [Evidence([], [(0, 2, "")])], ["TOP", "NP"])
+    given = constrain(trees, [Constraints([], [(0, 2, "")])], ["TOP", "NP"])
     for _, tree in given.kbest(100)[0]:
         assert (0, 2) not in {node[:2] for node in tree}
     assert len(given.kbest(100)[0]) > 10

@@ -17,7 +17,7 @@ RELABELLED = BRACKETS[0].replace("(PP ", "(PLACE ")
 @pytest.mark.parametrize("label", ["", "(X", "S  VP", " S", "a\tb"])
 def test_what_no_tree_can_hold_is_no_label(label):
     parser = make_parser().get_pipe("parser")
-    with pytest.raises(InputError, match="is no label"):
+    with pytest.raises(InputError, match="is not a label"):
         parser.add_label(label)
     assert parser.add_label("S VP") == 1
 

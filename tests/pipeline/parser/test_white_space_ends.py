@@ -6,7 +6,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_psa.pipeline.parser import extensions
 from spacy_psa.pipeline.parser.heads import dependencies
-from spacy_psa.pipeline.parser.sentence_tree import follow_tokens
+from spacy_psa.pipeline.written import follow_tokens
 
 WORDS = ["\n", "Ada", "\u00a0", "came", "\n", "\n", "Yes"]
 
