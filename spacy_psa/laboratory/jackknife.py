@@ -6,6 +6,7 @@ tags of each fold are predicted by a tagger that was trained on the other folds.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -52,19 +53,15 @@ def deal(documents: Sequence[object], folds: int, seed: int) -> list[int]:
 
     Raises:
         InputError: if there are fewer sentences than folds.
-
-    Examples:
-        >>> deal(["a", "a", "b", "c"], folds=2, seed=0)
-        [0, 0, 1, 1]
     """
     if len(documents) < folds:
-        raise InputError(f"{len(documents)} sentence(s) make no {folds} folds; give fewer --folds")
-    keys = list(documents)
+        raise InputError(
+            f"{len(documents)} sentence(s) are too few for {folds} folds; use fewer --folds"
+        )
+    keys: Sequence[object] = documents
     if len(set(keys)) < folds:
-        keys = list(range(len(documents)))
-    sizes: dict[object, int] = {}
-    for key in keys:
-        sizes[key] = sizes.get(key, 0) + 1
+        keys = range(len(documents))
+    sizes = Counter(keys)
     order = list(sizes)
     random.Random(seed).shuffle(order)
     order.sort(key=lambda key: -sizes[key])  # the long ones first, so that folds are of one size
@@ -81,16 +78,17 @@ def jackknife(
     folds: int,
     seed: int,
     tagger: Callable[[str, Sequence[Doc]], Language],
-    told: Callable[[str], None] = lambda line: None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Tagged:
-    """Give the docs with tags that taggers predict which have not learned from them.
+    """Replace the tags of docs by those of taggers that have not learned from them.
 
     Args:
-        docs: the docs, with gold tags; their tags are replaced.
+        docs: the docs, with gold tags.
         folds: the number of folds.
         seed: the seed by which docs are dealt.
-        tagger: gets the name of a fold and the docs of the others, and gives a trained pipeline.
-        told: gets a line about each fold that is done.
+        tagger: called with the name of a fold and the docs of the others; returns a trained
+            pipeline.
+        tell: called with a line about each fold that is done.
 
     Raises:
         InputError: as `deal` and `retag`.
@@ -107,7 +105,7 @@ def jackknife(
         for i, tags in zip(held_out, predict_tags(nlp, [docs[i] for i in held_out])):
             predicted[i] = tags
             right -= sum(token.tag_ != tag for token, tag in zip(docs[i], tags))
-        told(f"Fold {fold + 1} of {folds}: {len(held_out):,} sentences, {right:,} tags right")
+        tell(f"Fold {fold + 1} of {folds}: {len(held_out):,} sentences, {right:,} tags right")
         same += right
     # Only now: the taggers of later folds learn from the gold tags.
     for doc, tags in zip(docs, predicted):
@@ -142,7 +140,7 @@ def predict_tags(nlp: Language, docs: Sequence[Doc]) -> Iterator[list[str]]:
         for doc in nlp.pipe(batch, batch_size=len(batch)):
             if len(doc) and not doc.has_annotation("TAG"):
                 raise InputError(
-                    f"the components {', '.join(nlp.pipe_names)} predict no parts of speech; give "
+                    f"the components {', '.join(nlp.pipe_names)} predict no parts of speech; use "
                     "the config of a tagger, such as configs/tagger/bilstm_crf.cfg"
                 )
             yield [token.tag_ for token in doc]
@@ -151,7 +149,7 @@ def predict_tags(nlp: Language, docs: Sequence[Doc]) -> Iterator[list[str]]:
 def train_tagger(
     path: Path, config: Config, docs: Sequence[Doc], folder: Path, gpu_id: int = -1
 ) -> Language:
-    """Train a config on docs, or take the pipeline of that training if it is finished.
+    """Train a config on docs, or load the pipeline of that training if it is finished.
 
     A training that was killed goes on from its last checkpoint.
 
@@ -177,7 +175,7 @@ def train_tagger(
 
 
 def without_label_check(config: Config) -> Config:
-    """Give the config without the check that training data has all labels of development data."""
+    """Copy the config without the check that training data has all labels of development data."""
     config = config.copy()
     after = config["initialize"].get("after_init") or {}
     if after.get("@callbacks") == "spacy-psa.check_dev_labels.v1":

@@ -106,7 +106,7 @@ def test_a_killed_run_goes_on_and_keeps_finished_folds(config, tmp_path, monkeyp
     [
         (["--apply", "a", "--to", "x.spacy"] * 2, "x.spacy: would be written twice"),
         (["--apply", "train.spacy", "--to", "train.spacy"], "train.spacy: is read, too"),
-        (["--folds", "13"], "12 sentence(s) make no 13 folds"),
+        (["--folds", "13"], "12 sentence(s) are too few for 13 folds"),
         (["--apply", "dev.spacy"], "1 --apply and 0 --to"),
         (["--components.tagger.factory", "crf_tgger"], "crf_tgger"),
         (["--corpora.dev.path", "none.spacy"], "none.spacy: there is no such file"),

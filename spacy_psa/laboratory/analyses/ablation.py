@@ -1,4 +1,4 @@
-"""What the parts of a self-attentive BiLSTM contribute (Li2019 section 5.4.1, Tables 3 and 4).
+"""The contributions of the parts of a self-attentive BiLSTM (Li2019 section 5.4.1, Tables 3 and 4).
 
 The output H || C1 || … || Cm of the encoder goes to a linear classifier,
 
@@ -18,6 +18,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 from thinc.util import to_numpy
 
+from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
@@ -26,26 +27,14 @@ from spacy_psa.pipeline.chain.tagger import CRFTagger
 from spacy_psa.scoring.token_recall import Recall, chunk_class, token_recall
 from spacy_psa.sentences import sentence_bounds
 
+_LACKING = "Component '{}' has no trained SelfAttentiveBiLSTM.v1 of its own"
+
 
 def blocks(pipe: TrainablePipe) -> tuple[str, ...]:
     """List the blocks of a component's encoder that can be replaced with zeros: "H", "C1", …, "Cm".
 
-    Args:
-        pipe: the component that holds the encoder, such as a `crf_ner` or a `tok2vec`.
-
     Raises:
         InputError: if it holds no SelfAttentiveBiLSTM.v1 of its own.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> encode = {"@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1", "hidden": 10}
-        >>> ner = nlp.add_pipe("crf_ner", config={"model": {"tok2vec": {"encode": encode}}})
-        >>> ner.add_label("PER")
-        1
-        >>> optimizer = nlp.initialize()
-        >>> blocks(ner)
-        ('H', 'C1', 'C2', 'C3', 'C4', 'C5')
     """
     return tuple(_module(pipe).blocks)
 
@@ -54,23 +43,8 @@ def blocks(pipe: TrainablePipe) -> tuple[str, ...]:
 def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
     """Replace blocks of the encoder's output with zeros within the context.
 
-    Args:
-        pipe: the component that holds the encoder, such as a `crf_ner` or a `tok2vec`.
-        names: the names of the blocks.
-
     Raises:
         InputError: if a name is not among `blocks`, or if there are no blocks.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> encode = {"@architectures": "spacy-psa.SelfAttentiveBiLSTM.v1", "hidden": 10}
-        >>> ner = nlp.add_pipe("crf_ner", config={"model": {"tok2vec": {"encode": encode}}})
-        >>> ner.add_label("PER")
-        1
-        >>> optimizer = nlp.initialize()
-        >>> with zeroed(ner, ["H", "C1"]):
-        ...     doc = nlp("Ada met Bob")
     """
     module = _module(pipe)
     silent = frozenset(names)
@@ -87,20 +61,10 @@ def zeroed(pipe: TrainablePipe, names: Iterable[str]) -> Iterator[None]:
 
 
 def setups(names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """List the columns of Li2019 Table 3 and the blocks that are replaced with zeros for each.
+    """List the columns of Li2019 Table 3, and for each the blocks that are replaced with zeros.
 
-    "HC" is the whole model, "H" the BiLSTM alone, "C" the attention alone, and "C1" and so on one
-    head alone.
-
-    Args:
-        names: the names of all blocks.
-
-    Returns:
-        The names of the blocks that are replaced, by column.
-
-    Examples:
-        >>> {name: sorted(silent) for name, silent in setups(["H", "C1", "C2"]).items()}
-        {'HC': [], 'H': ['C1', 'C2'], 'C': ['H'], 'C1': ['C2', 'H'], 'C2': ['C1', 'H']}
+    "HC" is the whole model, "H" only the BiLSTM, "C" only the attention, and "C1" and so on only
+    one head.
     """
     every = frozenset(names)
     heads = {name: every - {name} for name in names if name != "H"}
@@ -121,45 +85,41 @@ def recalls(
     Args:
         pipe: the component.
         examples: predicted docs with their references.
-        project: gives the class of a tag.
+        project: function from a tag to its class.
 
     Returns:
         The recall by setup and class.
     """
     examples = [example for example in examples if len(example.predicted)]
     gold = [_gold(pipe, example) for example in examples]
-    found = {}
+    by_setup = {}
     for name, silent in setups(blocks(pipe)).items():
         with zeroed(pipe, silent):
-            found[name] = token_recall(gold, (_predict(pipe, e) for e in examples), project)
-    return found
+            by_setup[name] = token_recall(gold, (_predict(pipe, e) for e in examples), project)
+    return by_setup
 
 
 def check_encoder(nlp: Language, name: str) -> None:
     """Check that a component of a pipeline holds an encoder whose blocks can be replaced.
 
-    Args:
-        nlp: the pipeline.
-        name: the name of the component.
-
     Raises:
         InputError: if it does not.
     """
     pipes = {key: pipe for key, pipe in nlp.pipeline if isinstance(pipe, TrainablePipe)}
-    holders = {key: pipe for key, pipe in pipes.items() if _found(pipe) is not None}
+    holders = {key: pipe for key, pipe in pipes.items() if _encoder(pipe) is not None}
     if name in holders:
         return
-    said = f"Component '{name}' has no trained SelfAttentiveBiLSTM.v1 of its own"
+    fault = _LACKING.format(name)
     if not holders:
-        raise InputError(f"{said}, and the pipeline has none: give a pipeline with one")
+        raise InputError(f"{fault}, and the pipeline has none: use a pipeline with one")
     for holder, pipe in holders.items():
         if name in getattr(pipe, "listening_components", ()):
             places = json.dumps([*_listeners(nlp.get_pipe_config(name)["model"], "model")])
             raise InputError(
-                f"{said}, but listens to '{holder}': give it one with nlp.replace_listeners("
+                f"{fault}, but listens to '{holder}': add one with nlp.replace_listeners("
                 f'"{holder}", "{name}", {places}), and save the pipeline'
             )
-    raise InputError(f"{said}: give another; those with one are {', '.join(holders)}")
+    raise InputError(f"{fault}: use one of {', '.join(holders)}")
 
 
 def _listeners(section: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -172,12 +132,7 @@ def _listeners(section: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 def unknown_labels(pipe: ChainLabeler, example: Example) -> list[str]:
-    """List the gold labels of an example that a component does not have, sorted.
-
-    Args:
-        pipe: the component.
-        example: a doc with its reference.
-    """
+    """List the gold labels of an example that a component does not have, sorted."""
     if isinstance(pipe, SpanLabeler):
         return sorted(
             {label for _, _, label in pipe.store.gold(pipe.name, example)[0]} - {*pipe.labels}
@@ -190,22 +145,15 @@ def unknown_labels(pipe: ChainLabeler, example: Example) -> list[str]:
 
 
 def _module(pipe: TrainablePipe) -> SelfAttentiveBiLSTM:
-    module = _found(pipe)
+    module = _encoder(pipe)
     if module is None:
-        raise InputError(
-            f"Component '{pipe.name}' has no trained SelfAttentiveBiLSTM.v1 of its own: give one "
-            "that has"
-        )
+        raise InputError(f"{_LACKING.format(pipe.name)}: use one that has")
     return module
 
 
-def _found(pipe: TrainablePipe) -> SelfAttentiveBiLSTM | None:
-    for node in pipe.model.walk():
-        for shim in node.shims:
-            module = getattr(shim, "_model", None)
-            if isinstance(module, SelfAttentiveBiLSTM):
-                return module
-    return None
+def _encoder(pipe: TrainablePipe) -> SelfAttentiveBiLSTM | None:
+    modules = (module for node in pipe.model.walk() for module in torch_modules(node))
+    return next((module for module in modules if isinstance(module, SelfAttentiveBiLSTM)), None)
 
 
 def _gold(pipe: ChainLabeler, example: Example) -> list[str | None]:

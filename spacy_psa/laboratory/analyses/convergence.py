@@ -14,16 +14,12 @@ SHARES = (0.9, 0.95, 0.99)
 def epochs(evaluations: Sequence[tuple[int, int]]) -> list[float]:
     """Estimate the epochs of evaluations; one within an epoch has a fraction of it.
 
-    A log does not say how many steps an epoch has. Step s of epoch e bounds their number: it is at
-    least (s + 1) / (e + 1) and at most s / e. Where evaluations fall on ends of epochs it is the
-    upper bound, else the middle of both is taken. A training that never left epoch 0 stays below 1.
+    A log does not have the number of steps in an epoch. Step s of epoch e bounds it: it is at least
+    (s + 1) / (e + 1) and at most s / e. Where evaluations fall on ends of epochs it is the upper
+    bound, else the middle of both. A training that never left epoch 0 stays below 1.
 
     Args:
         evaluations: the epoch, counted from 0, and the step of each evaluation.
-
-    Examples:
-        >>> epochs([(0, 0), (0, 5), (1, 10)])
-        [0.0, 0.5, 1.0]
     """
     size = _steps_of_an_epoch(evaluations) if evaluations else 1.0
     return [step / size for _, step in evaluations]
@@ -43,10 +39,10 @@ def _steps_of_an_epoch(evaluations: Sequence[tuple[int, int]]) -> float:
 
 
 def convergence(log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give the curve of a training, and when it comes near its best score.
+    """Compute the curve of a training, and when it comes near its best score.
 
     Args:
-        log: its evaluations, as `spacy_psa.scoring.result.read_log` gives them.
+        log: its evaluations, as `spacy_psa.scoring.result.read_log` returns them.
 
     Returns:
         `epochs` and `scores` of the evaluations; `best`, the highest score; and `reached`, the
@@ -70,10 +66,7 @@ def convergence(log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def draw_convergence(trainings: Mapping[str, Mapping[str, Any]]) -> "Figure":
-    """Draw the development score of each training against epochs; a dot marks its 99%.
-
-    Args:
-        trainings: what `convergence` gives, by name.
+    """Draw the `convergence` of trainings against epochs; a dot marks 99% of the best score.
 
     Raises:
         InputError: if matplotlib is not installed.

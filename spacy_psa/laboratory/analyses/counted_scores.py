@@ -1,48 +1,45 @@
-"""Which units make the scores of a pipeline, and their counts in each sentence."""
+"""The units of which scores of a pipeline are made, their counts by sentence and by length."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.training import Example
 
+from spacy_psa.analysis.figures import colours, new_figure
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.chunker import score_chunks
 from spacy_psa.scoring.evalb_params import Params
 from spacy_psa.scoring.parseval_scorer import score_constituents, sentence_scores
-from spacy_psa.scoring.sentence_counts import Count, entity_counts, span_counts, tag_counts
+from spacy_psa.scoring.sentence_counts import Bin, Count, entity_counts, span_counts, tag_counts
 from spacy_psa.sentences import sentence_bounds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Counter = Callable[[Iterable[Example]], list[Count]]
 OF_SCORE: dict[str, Counter] = {"ents_f": entity_counts, "tag_acc": tag_counts}
 
 
 def counted_scores(nlp: Language) -> dict[str, Counter]:
-    """Give the scores of a pipeline that are made of counts, and what counts their units.
+    """The scores of a pipeline that are made of counts, and the functions that count their units.
 
     These are `ents_f` and `tag_acc` of all components, and the F1 of `crf_chunker` and
     `constituency_parser`. That of the parser has two names, as in its scores.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> _ = nlp.add_pipe("crf_ner"), nlp.add_pipe("constituency_parser")
-        >>> [*counted_scores(nlp)]
-        ['ents_f', 'tree_f', 'constituents_f']
     """
-    found: dict[str, Counter] = {}
+    counters: dict[str, Counter] = {}
     for name, pipe in nlp.pipeline:
         weights = nlp.get_pipe_meta(name).default_score_weights or {}
         scorer = getattr(pipe, "scorer", None)
-        found |= {score: count for score, count in OF_SCORE.items() if score in weights}
+        counters |= {score: count for score, count in OF_SCORE.items() if score in weights}
         if isinstance(scorer, partial) and scorer.func is score_chunks:
-            found["chunks_f"] = partial(span_counts, key=_key(pipe, scorer))
+            counters["chunks_f"] = partial(span_counts, key=_key(pipe, scorer))
         if isinstance(scorer, partial) and scorer.func is score_constituents:
             key = _key(pipe, scorer)
             brackets = partial(_bracket_counts, key=key, params=scorer.keywords["params"])
-            found |= {"tree_f": brackets, f"{key}_f": brackets}
-    return found
+            counters |= {"tree_f": brackets, f"{key}_f": brackets}
+    return counters
 
 
 def counts_by_length(
@@ -66,13 +63,39 @@ def counts_by_length(
         names = ", ".join(known) or "none"
         raise InputError(f"the pipeline has no {score or 'score'} that is counted; it has {names}")
     chosen = score or next(iter(known))
-    found = []
+    counted = []
     for example in examples:
         counts = known[chosen]([example])
         if counts:
             lengths = [end - start for start, end in sentence_bounds(example.reference)]
-            found += list(zip(lengths, counts, strict=True))
-    return chosen, found
+            counted += list(zip(lengths, counts, strict=True))
+    return chosen, counted
+
+
+def draw_lengths(models: Mapping[str, Sequence[Bin]], score: str) -> "Figure":
+    """Draw the score of each model by length, over the number of sentences (Wei2020 Fig. 4).
+
+    Raises:
+        InputError: if matplotlib is not installed.
+    """
+    figure = new_figure(6.5, 4.6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+    lines = []
+    for bins, colour in zip(models.values(), colours(len(models))):
+        filled = [(place, each) for place, each in enumerate(bins) if each.units.gold]
+        places = [place for place, _ in filled]
+        values = [100 * each.units.f1 for _, each in filled]
+        lines += above.plot(places, values, "o-", color=colour)
+    first = next(iter(models.values()))
+    names = [each.name for each in first]
+    below.bar(range(len(first)), [each.sentences for each in first], color="#bbbbbb")
+    below.set_xticks(range(len(first)), names)
+    below.set(xlabel="tokens of a sentence", ylabel="sentences")
+    above.set(ylabel=f"{score}, %")
+    above.grid(alpha=0.3)
+    # With handles, since of its own matplotlib leaves out names that begin with "_".
+    above.legend(lines, models)
+    return figure
 
 
 def _key(pipe: Any, scorer: partial) -> str:
@@ -84,5 +107,5 @@ def _key(pipe: Any, scorer: partial) -> str:
 
 
 def _bracket_counts(examples: Iterable[Example], key: str, params: Params) -> list[Count]:
-    found = sentence_scores(examples, spans_key=key, params=params)
-    return [Count(each.matched, each.test.total(), each.gold.total()) for each in found]
+    scores = sentence_scores(examples, spans_key=key, params=params)
+    return [Count(each.matched, each.test.total(), each.gold.total()) for each in scores]

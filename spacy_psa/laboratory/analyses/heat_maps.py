@@ -24,11 +24,11 @@ MOST = 80
 
 
 def attention_figures(view: View, word: str | None = None) -> dict[str, Any]:
-    """Give the attention over a sentence as plain numbers.
+    """The attention over a sentence as plain numbers.
 
     Args:
         view: the sentence and its layers.
-        word: gives the row of this word alone, its first occurrence; None for all rows.
+        word: selects the row of this word, at its first occurrence; None for all rows.
 
     Returns:
         `words`; `word`, the place of the word or None; and `layers`, for each layer the heads, each
@@ -39,7 +39,7 @@ def attention_figures(view: View, word: str | None = None) -> dict[str, Any]:
     """
     words = [token.text for token in view.sentence]
     if word is not None and word not in words:
-        raise InputError(f"--word {word}: is not in the sentence; take one of {', '.join(words)}")
+        raise InputError(f"--word {word}: is not in the sentence; name one of {', '.join(words)}")
     place = None if word is None else words.index(word)
     layers = []
     for layer in view.layers:
@@ -49,7 +49,7 @@ def attention_figures(view: View, word: str | None = None) -> dict[str, Any]:
 
 
 def gate_figures(view: View) -> dict[str, Any]:
-    """Give the mean gate of each token and layer, λ1 and λ2 of Wei2020 Table 13.
+    """The mean gate of each token and layer, λ1 and λ2 of Wei2020 Table 13.
 
     Returns:
         `words`, and `layers`: for each layer the mean over its features for each token.
@@ -60,28 +60,28 @@ def gate_figures(view: View) -> dict[str, Any]:
     gates = [layer.gate for layer in view.layers if layer.gate is not None]
     if not gates:
         raise InputError(
-            "the encoder has attention, but no gates: give a pipeline with PSABiLSTM.v1"
+            "the encoder has attention, but no gates: use a pipeline with PSABiLSTM.v1"
         )
     words = [token.text for token in view.sentence]
     return {"words": words, "layers": [gate.mean(1).tolist() for gate in gates]}
 
 
-def draw_attention(found: Mapping[str, Any]) -> "Figure":
-    """Draw what `attention_figures` gives: a row of heat maps for each layer, one for each head.
+def draw_attention(figures: Mapping[str, Any]) -> "Figure":
+    """Draw `attention_figures`: a row of heat maps for each layer, one for each head.
 
     Of a single word there is one heat map for each layer, with a row for each head.
 
     Raises:
         InputError: if matplotlib is not installed, or the sentence is too long to be drawn.
     """
-    words, layers = found["words"], found["layers"]
+    words, layers = figures["words"], figures["layers"]
     _check_length(words)
     heads = max(len(layer) for layer in layers)
-    across = 1 if found["word"] is not None else heads
+    across = 1 if figures["word"] is not None else heads
     cell = min(INCHES, WIDEST / (across * len(words)))
     side = max(cell * len(words), 1.2) + 0.9
     most = max(numpy.max(layer) for layer in layers) or 1.0  # one scale for all
-    if found["word"] is not None:
+    if figures["word"] is not None:
         figure = new_figure(side + 1.2, len(layers) * (INCHES * heads + 0.6) + 0.9)
         grid = figure.subplots(len(layers), 1, squeeze=False, sharex=True)
         for number, layer in enumerate(layers):
@@ -90,7 +90,7 @@ def draw_attention(found: Mapping[str, Any]) -> "Figure":
                 axes, layer, words if number == len(layers) - 1 else [], names, most, cell
             )
             title = f"layer {number + 1}: " if len(layers) > 1 else ""
-            axes.set_title(f"{title}what {words[found['word']]!r} attends to")
+            axes.set_title(f"{title}what {words[figures['word']]!r} attends to")
         figure.colorbar(shown, ax=list(grid.flat))
         return figure
     figure = new_figure(heads * side + 0.9, len(layers) * side)
@@ -107,13 +107,13 @@ def draw_attention(found: Mapping[str, Any]) -> "Figure":
     return figure
 
 
-def draw_gates(found: Mapping[str, Any]) -> "Figure":
-    """Draw what `gate_figures` gives: a bar for each token and layer.
+def draw_gates(figures: Mapping[str, Any]) -> "Figure":
+    """Draw `gate_figures`: a bar for each token and layer.
 
     Raises:
         InputError: if matplotlib is not installed, or the sentence is too long to be drawn.
     """
-    words, layers = found["words"], found["layers"]
+    words, layers = figures["words"], figures["layers"]
     _check_length(words)
     figure = new_figure(max(4.0, 0.55 * len(words) + 1.0), 3.4)
     axes = figure.subplots()
@@ -133,8 +133,7 @@ def draw_recalls(tables: Mapping[str, Mapping[str, Mapping[str, Recall]]]) -> "F
     """Draw how recalls change if parts of the encoder are replaced with zeros (Li2019 Tabs. 3, 4).
 
     Args:
-        tables: the recalls by setup and class, as `ablation.recalls` gives them,
-            for each kind of classes. The first setup is the whole model.
+        tables: `ablation.recalls` for each kind of classes. The first setup is the whole model.
 
     Raises:
         InputError: if matplotlib is not installed.
@@ -176,4 +175,4 @@ def _heat(
 
 def _check_length(words: Sequence[str]) -> None:
     if len(words) > MOST:
-        raise InputError(f"{len(words)} tokens are too many for a picture; give {MOST} or fewer")
+        raise InputError(f"{len(words)} tokens are too many for a picture; use {MOST} or fewer")

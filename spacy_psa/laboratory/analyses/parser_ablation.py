@@ -1,4 +1,4 @@
-"""What the attention of a trained parser relies on (Kitaev2018 section 4, Tables 1 and 2).
+"""The attention that a trained parser relies on (Kitaev2018 section 4, Tables 1 and 2).
 
 The parser is scored without content or position in some layers, and with attention that is limited
 to a window. Nothing is trained again. Kitaev2018 Table 3 is about parsers that are trained with
@@ -15,6 +15,7 @@ from spacy.training import Example
 
 from spacy_psa.analysis.figures import colours, new_figure
 from spacy_psa.architectures.sentencewise import listeners
+from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
@@ -48,7 +49,7 @@ class Row(NamedTuple):
 
 
 def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> FactoredTransformer:
-    """Find the trained FactoredTransformer.v1 of a parser, or of what it listens to.
+    """Find the trained FactoredTransformer.v1 of a parser, or of the component it listens to.
 
     Args:
         nlp: the pipeline.
@@ -56,31 +57,17 @@ def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> Factored
 
     Raises:
         InputError: if there is no parser, or it has another encoder.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> parser = nlp.add_pipe(
-        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
-        ... )
-        >>> parser.add_label("S")
-        1
-        >>> optimizer = nlp.initialize()
-        >>> len(encoder(nlp).layers)
-        1
     """
     parser = parser or _first_parser(nlp)
     above = {node.upstream_name for node in listeners(parser.model)}
     shared = [pipe for name, pipe in nlp.pipeline if above & {name, "*"}]
     models = [parser.model, *(pipe.model for pipe in shared if isinstance(pipe, TrainablePipe))]
-    for model in models:
-        for node in model.walk():
-            for shim in node.shims:
-                module = getattr(shim, "_model", None)
-                if isinstance(module, FactoredTransformer):
-                    return module
+    nodes = (node for model in models for node in model.walk())
+    for module in (module for node in nodes for module in torch_modules(node)):
+        if isinstance(module, FactoredTransformer):
+            return module
     raise InputError(
-        f"{parser.name}: has no trained FactoredTransformer.v1: give a parser that was trained "
+        f"{parser.name}: has no trained FactoredTransformer.v1: use a parser that was trained "
         "from configs/parser/factored.cfg"
     )
 
@@ -96,33 +83,17 @@ def _first_parser(nlp: Language) -> ConstituencyParser:
 def limited(module: FactoredTransformer, setup: Setup) -> Iterator[None]:
     """Limit the attention of an encoder within the context, and lift its other limits.
 
-    Args:
-        module: the encoder.
-        setup: the limits.
-
     Raises:
         InputError: if a layer does not exist, if the window is below 1, or if the encoder does
             not keep content and position apart and one of them is to be left out.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> parser = nlp.add_pipe(
-        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
-        ... )
-        >>> parser.add_label("S")
-        1
-        >>> optimizer = nlp.initialize()
-        >>> with limited(encoder(nlp), Setup(window=5)):
-        ...     doc = nlp("Ada met Bob")
     """
     content, position = set(setup.disable_content), set(setup.disable_position)
     if (content or position) and not module.factored:
         raise InputError("content and position can be left out only if factored = true")
     if unknown := sorted((content | position) - set(range(len(module.layers)))):
-        raise InputError(f"there is no layer {unknown[0]}: take 0 to {len(module.layers) - 1}")
+        raise InputError(f"there is no layer {unknown[0]}: use 0 to {len(module.layers) - 1}")
     if setup.window is not None and setup.window < 1:
-        raise InputError(f"window is {setup.window}: take 1 or more")
+        raise InputError(f"window is {setup.window}: use 1 or more")
     names = ("disable_content", "disable_position", "window", "relaxed")
     before = [getattr(module, name) for name in names]
     after = (content, position, setup.window, setup.relaxed)
@@ -139,13 +110,6 @@ def layer_sets(layers: int) -> list[tuple[int, ...]]:
     """List the sets of layers of Kitaev2018 Table 1.
 
     These are all layers, and the first and the last quarter, half and three quarters of them.
-
-    Args:
-        layers: the number of layers.
-
-    Examples:
-        >>> layer_sets(4)
-        [(0, 1, 2, 3), (0,), (0, 1), (0, 1, 2), (3,), (2, 3), (1, 2, 3)]
     """
     every = tuple(range(layers))
     parts = sorted({max(1, layers * quarter // 4) for quarter in (1, 2, 3)} - {layers})
@@ -156,18 +120,14 @@ def setups(module: FactoredTransformer, windows: Sequence[int] = WINDOWS) -> lis
     """List the setups of Kitaev2018 Tables 1 and 2, the setup without limits first.
 
     Those of Table 1 are left out if the encoder does not keep content and position apart.
-
-    Args:
-        module: the encoder.
-        windows: the windows of Table 2.
     """
-    found = [Setup()]
+    limits = [Setup()]
     if module.factored:
         for layers in layer_sets(len(module.layers)):
-            found += [Setup(disable_content=layers), Setup(disable_position=layers)]
+            limits += [Setup(disable_content=layers), Setup(disable_position=layers)]
     for window in windows:
-        found += [Setup(window=window, relaxed=relaxed) for relaxed in (False, True)]
-    return found
+        limits += [Setup(window=window, relaxed=relaxed) for relaxed in (False, True)]
+    return limits
 
 
 def ablate(
@@ -189,7 +149,7 @@ def ablate(
         Each setup with its scores, as soon as it is done.
 
     Raises:
-        InputError: as `encoder` and `limited` do, and if no example has constituents.
+        InputError: as `encoder` and `limited`, and if no example has constituents.
     """
     parser = parser or _first_parser(nlp)
     module = encoder(nlp, parser)
@@ -198,11 +158,11 @@ def ablate(
         with limited(module, setup):
             docs = nlp.pipe([example.predicted.copy() for example in examples])
             pairs = zip(docs, examples, strict=True)
-            found = [Example(doc, example.reference) for doc, example in pairs]
-        scores = parser.score(found)
+            annotated = [Example(doc, example.reference) for doc, example in pairs]
+        scores = parser.score(annotated)
         if scores.get("tree_f") is None:
             raise InputError(
-                "there are no gold trees to compare with: give examples with "
+                "there are no gold trees to compare with: use examples with "
                 f'doc.spans["{parser.spans_key}"] and a parser with a scorer of this group'
             )
         yield Row(setup, {figure: scores[f"tree_{figure}"] for figure in FIGURES})
@@ -218,44 +178,46 @@ def draw(rows: Iterable[Row]) -> "Figure":
 
     A dashed line is the parser without limits.
 
-    Args:
-        rows: what `ablate` gives.
-
     Raises:
         InputError: if matplotlib is not installed.
     """
-    found = {row.setup: 100 * row.scores["f"] for row in rows}
+    f1 = _percent(rows)
     figure = new_figure(9.0, 4.0)
     left, right = figure.subplots(1, 2, sharey=True)
-    layers = dict.fromkeys(s.disable_content or s.disable_position for s in found)
-    sets = [each for each in layers if each]
+    sets, windows = _places(f1)
     for number, name in enumerate(("content", "position")):
         limits = [Setup(each, ()) if name == "content" else Setup((), each) for each in sets]
-        values = [found.get(setup, float("nan")) for setup in limits]
+        values = [f1.get(setup, float("nan")) for setup in limits]
         places = [place + 0.2 * number - 0.1 for place in range(len(sets))]
         left.plot(places, values, "o", color=colours(2)[number], label=f"without {name}")
     left.set_xticks(range(len(sets)), [_span(each) for each in sets])
-    windows = list(dict.fromkeys(s.window for s in found if s.window))
-    for relaxed, colour in zip((False, True), colours(2)):
-        values = [found.get(Setup(window=each, relaxed=relaxed), float("nan")) for each in windows]
-        right.plot(
-            range(len(windows)),
-            values,
-            "o-",
-            color=colour,
-            label="relaxed" if relaxed else "strict",
-        )
+    for name, colour in zip(("strict", "relaxed"), colours(2)):
+        limits = [Setup(window=each, relaxed=name == "relaxed") for each in windows]
+        values = [f1.get(setup, float("nan")) for setup in limits]
+        right.plot(range(len(windows)), values, "o-", color=colour, label=name)
     right.set_xticks(range(len(windows)), [str(each) for each in windows])
     left.set(xlabel="layers", ylabel="F1, %")
     right.set(xlabel="window, tokens")
     for axes in (left, right):
-        if Setup() in found:
-            axes.axhline(found[Setup()], color="#444444", linestyle="--", linewidth=1)
+        if Setup() in f1:
+            axes.axhline(f1[Setup()], color="#444444", linestyle="--", linewidth=1)
         axes.grid(alpha=0.3)
         axes.set_axisbelow(True)
         if axes.get_legend_handles_labels()[1]:
             axes.legend()
     return figure
+
+
+def _percent(rows: Iterable[Row]) -> dict[Setup, float]:
+    return {row.setup: 100 * row.scores["f"] for row in rows}
+
+
+def _places(setups: Iterable[Setup]) -> tuple[list[tuple[int, ...]], list[int]]:
+    """The sets of layers and the windows of setups, each once."""
+    setups = list(setups)
+    sets = dict.fromkeys(s.disable_content or s.disable_position for s in setups)
+    windows = dict.fromkeys(s.window for s in setups if s.window)
+    return [layers for layers in sets if layers], [*windows]
 
 
 def _span(layers: tuple[int, ...]) -> str:
@@ -267,29 +229,19 @@ def markdown(rows: Iterable[Row]) -> str:
     """Write both tables in F1 (percent), with the difference from the setup without limits.
 
     Layers are numbered from 1.
-
-    Examples:
-        >>> rows = [Row(Setup(), {"f": 0.93}), Row(Setup(window=5), {"f": 0.91})]
-        >>> print(markdown(rows))
-        Without limits: 93.00 F1.
-        <BLANKLINE>
-        | window | strict | relaxed |
-        | --- | --- | --- |
-        | 5 |  | 91.00 (-2.00) |
-        <BLANKLINE>
     """
-    found = {row.setup: 100 * row.scores["f"] for row in rows}
-    full = found.get(Setup())
+    f1 = _percent(rows)
+    full = f1.get(Setup())
+    sets, windows = _places(f1)
 
     def cell(setup: Setup) -> str:
-        if setup not in found:
+        if setup not in f1:
             return ""
-        change = "" if full is None or setup == Setup() else f" ({found[setup] - full:+.2f})"
-        return f"{found[setup]:.2f}{change}"
+        change = "" if full is None or setup == Setup() else f" ({f1[setup] - full:+.2f})"
+        return f"{f1[setup]:.2f}{change}"
 
     lines = [f"Without limits: {cell(Setup())} F1.", ""]
-    layers = [s.disable_content or s.disable_position for s in found]
-    if sets := [each for each in dict.fromkeys(layers) if each]:
+    if sets:
         lines += ["| layers | without content | without position |", "| --- | --- | --- |"]
         for each in sets:
             lines.append(
@@ -297,7 +249,7 @@ def markdown(rows: Iterable[Row]) -> str:
                 f"| {cell(Setup(disable_position=each))} |"
             )
         lines.append("")
-    if windows := list(dict.fromkeys(s.window for s in found if s.window)):
+    if windows:
         lines += ["| window | strict | relaxed |", "| --- | --- | --- |"]
         for window in windows:
             strict, relaxed = (cell(Setup(window=window, relaxed=way)) for way in (False, True))

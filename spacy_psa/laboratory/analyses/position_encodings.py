@@ -1,4 +1,4 @@
-"""What sinusoidal position encodings tell of distance (Yan2019 section 3.1, Figs. 3 and 4)."""
+"""The distances that sinusoidal position encodings express (Yan2019 section 3.1, Figs. 3 and 4)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,8 @@ def products(width: int, distance: int, place: int = 0, weight: torch.Tensor | N
     steps = torch.arange(place - distance, place + distance + 1)
     encodings, own = sinusoids(steps, width), sinusoids(torch.tensor([place]), width)
     projected = own if weight is None else own @ weight.double()
-    found: list[float] = (projected @ encodings.T)[0].tolist()
-    return found
+    values: list[float] = (projected @ encodings.T)[0].tolist()
+    return values
 
 
 def compare_encodings(
@@ -64,19 +64,19 @@ def compare_encodings(
     }
 
 
-def draw_encodings(found: dict[str, Any]) -> "Figure":
-    """Draw what `compare_encodings` gives, Fig. 3 above and Fig. 4 below.
+def draw_encodings(curves: dict[str, Any]) -> "Figure":
+    """Draw the curves of `compare_encodings`, Fig. 3 above and Fig. 4 below.
 
     Raises:
         InputError: if matplotlib is not installed.
     """
     figure = new_figure(6.5, 5.6)
     above, below = figure.subplots(2, 1, sharex=True)
-    for (width, values), colour in zip(found["plain"].items(), colours(len(found["plain"]))):
-        above.plot(found["distances"], values, color=colour, label=f"d = {width}")
-    for number, values in enumerate(found["projected"], 1):
-        (colour,) = colours(len(found["plain"]) + number)[-1:]
-        below.plot(found["distances"], values, color=colour, label=f"random W {number}")
+    for (width, values), colour in zip(curves["plain"].items(), colours(len(curves["plain"]))):
+        above.plot(curves["distances"], values, color=colour, label=f"d = {width}")
+    for number, values in enumerate(curves["projected"], 1):
+        (colour,) = colours(len(curves["plain"]) + number)[-1:]
+        below.plot(curves["distances"], values, color=colour, label=f"random W {number}")
     above.set(ylabel="PE(t) · PE(t + k)")
     below.set(ylabel="PE(t) W PE(t + k)", xlabel="distance k")
     for axes in (above, below):

@@ -106,8 +106,7 @@ def lengths(
     Example:
       spacy-psa analyze lengths test.spacy psa=psa/model-best base=bilstm_crf/model-best
     """
-    from spacy_psa.laboratory.analyses.counted_scores import counts_by_length
-    from spacy_psa.laboratory.analyses.lengths import draw_lengths
+    from spacy_psa.laboratory.analyses.counted_scores import counts_by_length, draw_lengths
     from spacy_psa.laboratory.performance.pipelines import named_rows
     from spacy_psa.loading import load_pipeline
     from spacy_psa.scoring.sentence_counts import EDGES, by_length

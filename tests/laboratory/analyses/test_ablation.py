@@ -108,7 +108,7 @@ def test_recalls_are_those_of_each_setup(nlp, ner):
     table = recalls(ner, examples, type_class)
     assert list(table) == ["HC", "H", "C", "C1", "C2", "C3"]
     gold = [
-        [ner.tags[tag] for tag in ner.gold_tags(eg, [(0, len(eg.predicted))])[0].tolist()]
+        [ner.tags[tag] for tag in ner._gold_tags(eg, [(0, len(eg.predicted))])[0].tolist()]
         for eg in examples
     ]
     tokens = sum(map(len, gold))

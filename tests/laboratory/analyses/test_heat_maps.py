@@ -45,7 +45,7 @@ def test_a_word_has_the_rows_of_its_first_place():
     assert found["word"] == 1
     numpy.testing.assert_array_equal(numpy.float32(found["layers"][0]), many[:, 1])
     with pytest.raises(
-        InputError, match="--word Eve: is not in the sentence; take one of Ada, met"
+        InputError, match="--word Eve: is not in the sentence; name one of Ada, met"
     ):
         attention_figures(view([Layer(many)]), "Eve")
 

@@ -6,8 +6,11 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.laboratory.analyses.counted_scores import counted_scores, counts_by_length
-from spacy_psa.laboratory.analyses.lengths import draw_lengths
+from spacy_psa.laboratory.analyses.counted_scores import (
+    counted_scores,
+    counts_by_length,
+    draw_lengths,
+)
 from spacy_psa.scoring.sentence_counts import Count, by_length, total
 from tests.helpers.pipelines import make_nlp
 from tests.laboratory.analyses.test_parser_ablation import examples as tree_examples
