@@ -115,7 +115,8 @@ def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:
         >>> list(batches_by_size([3, 0, 5, 2], budget=6))
         [[2], [0, 3]]
     """
-    order = sorted((i for i, size in enumerate(sizes) if size), key=lambda i: -sizes[i])
+    filled = filter(sizes.__getitem__, range(len(sizes)))
+    order = sorted(filled, key=sizes.__getitem__, reverse=True)
     start = 0
     while start < len(order):
         count = max(1, budget // sizes[order[start]])

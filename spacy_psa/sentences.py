@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import compress
+from operator import methodcaller
 from typing import Any
 
 import numpy
@@ -30,12 +31,23 @@ class Sentences(list[Doc]):
 
     def chosen(self, places: Iterable[int]) -> "Sentences":
         """Select the sentences at `places`, in the order of `places`."""
-        return Sentences(self[i] for i in places)
+        return Sentences(map(self.__getitem__, places))
 
     @cached_property
-    def words(self) -> NDArray[numpy.uint64]:
-        """The hashes of the words of all sentences, one sentence after the other."""
-        return numpy.concatenate([sentence.to_array(ORTH) for sentence in self])
+    def distinct_words(self) -> tuple[list[str], NDArray[numpy.int64], list[int]]:
+        """The result of `distinct` for the words themselves, computed only once."""
+        return self.distinct("ORTH")
+
+    def distinct(self, attribute: str) -> tuple[list[str], NDArray[numpy.int64], list[int]]:
+        """Find the distinct values of a token attribute, in the order of their hashes.
+
+        Returns:
+            The values as strings; the value of each token (N,); the tokens of each sentence (B,).
+        """
+        keys = numpy.concatenate(list(map(methodcaller("to_array", attribute), self)))
+        distinct, index = numpy.unique(keys, return_inverse=True)
+        values = list(map(self[0].vocab.strings.__getitem__, distinct.tolist()))
+        return values, index, list(map(len, self))
 
 
 class SplitDocs:
@@ -55,7 +67,7 @@ class SplitDocs:
         for doc in self.docs:
             if not isinstance(doc, Doc):
                 raise InputError(f"{doc!r} is not a Doc: use nlp.make_doc(text)")
-        self.bounds = [sentence_bounds(doc) for doc in self.docs]
+        self.bounds = list(map(sentence_bounds, self.docs))
         self.sizes = [end - start for bounds in self.bounds for start, end in bounds]
 
     @cached_property

@@ -14,7 +14,7 @@ from spacy import Language
 from spacy.util import registry
 
 import spacy_psa
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import PSABiLSTM
 from tests.helpers.paths import ROOT
 
 if sys.version_info >= (3, 11):
@@ -102,7 +102,7 @@ import json, sys, warnings
 {before}
 import torch
 from spacy_psa.kernels import available
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import PSABiLSTM
 from tests.helpers.paths import ROOT
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

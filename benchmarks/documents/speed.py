@@ -21,7 +21,7 @@ from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.architectures import documentwise
 from spacy_psa.corpora.documents import read_document_corpus
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.products import Precision
 
 
 def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from spacy_psa.architectures.distinct_words import DIGITS
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.laboratory.performance.timing import Timing, stopwatch
 from spacy_psa.modules.char_bilstm import CharBiLSTM
-from spacy_psa.modules.word_table import WordTable
+from spacy_psa.modules.lookup import WordTable
 from spacy_psa.ragged import batches_by_size, pad
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
@@ -54,7 +54,8 @@ class Bare:
         index = [number.setdefault(word, len(number)) for words in sentences for word in words]
         place = torch.tensor(index)
         forms = list(number)
-        vectors = torch.cat([table(*self._words(forms)), letters(*self._characters(forms))], 1)
+        rows, pretrained = self._words(forms)
+        vectors = torch.cat([table(rows) + pretrained, letters(*self._characters(forms))], 1)
         scores = head(encoder(vectors.index_select(0, place), lengths), lengths)
         if scores.shape[1] == self.tags**2:
             chain = LinearChain(pad(scores.view(-1, self.tags, self.tags), lengths), lengths)

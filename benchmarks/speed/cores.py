@@ -48,7 +48,7 @@ def here(model: str, data: str, words: int, batch_tokens: int, row: str) -> None
     import torch
     from spacy.vocab import Vocab
 
-    from spacy_psa.architectures.word_cache import caches
+    from spacy_psa.architectures.distinct_words import caches
     from spacy_psa.corpora.docbin import codecs_known, read_docbin
 
     threads, processes, known = ROWS[row]

@@ -33,7 +33,7 @@ def annotate(model: str, pipe: str, data: Path, plain: bool, out: Path) -> None:
     import torch
     from spacy.tokens import Doc
 
-    from spacy_psa.architectures.word_cache import caches
+    from spacy_psa.architectures.distinct_words import caches
     from spacy_psa.corpora.docbin import read_docbin
 
     torch.set_num_threads(1)

@@ -121,6 +121,7 @@ MEANINGS = {
     "zero_digits": "read every digit as 0.",
     "cache": "words whose vectors annotation on a CPU remembers; 0 for none.",
     "width": "width of the input, where a layer above must know it before initialization.",
+    "precision": '"float32", or "bfloat16" for matrix products in it.',
 }
 
 
@@ -170,15 +171,16 @@ def check_width(name: str, function: Callable[..., Any]) -> None:
 def _section(name: str, function: Callable[..., Any]) -> str:
     check_width(name, function)
     item = getattr(function, "module", function)
-    meanings = arguments(function, item)
+    meanings, shared = arguments(function, item), arguments(*_related(item))
     renamed: dict[str, str] = inspect.getclosurevars(function).nonlocals.get("renamed", {})
     own = inspect.signature(item).parameters
     rows = []
     for parameter in settings(function):
         inside = renamed.get(parameter.name, parameter.name)
-        meaning = meanings.get(parameter.name) or meanings.get(inside) or ""
-        if inside not in own:
-            meaning = meaning or MEANINGS[inside]
+        meaning = meanings.get(parameter.name) or meanings.get(inside)
+        if not meaning and inside in own:
+            meaning = shared.get(inside)
+        meaning = meaning or MEANINGS[inside]
         if parameter.kind is Parameter.VAR_POSITIONAL:
             rows.append((f"`*.{parameter.name.rstrip('s')}`", "models", "required", meaning))
         else:
@@ -193,6 +195,13 @@ def _section(name: str, function: Callable[..., Any]) -> str:
         embedded(path(item), show_docstring_parameters=not is_google(item), heading_level=3),
     ]
     return "\n\n".join(parts)
+
+
+def _related(item: Any) -> list[type]:
+    """The classes that a docstring names, whose arguments it need not describe again."""
+    around = vars(inspect.getmodule(item))
+    named = [around.get(name) for name in re.findall(r"`(\w+)`", inspect.getdoc(item) or "")]
+    return [each for each in named if inspect.isclass(each)]
 
 
 def _paper(name: str) -> str:

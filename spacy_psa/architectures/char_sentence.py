@@ -51,7 +51,7 @@ def _build(settings: dict[str, Any]) -> Embedder:
         init=init_table,
         dims={"nO": on_meta(CharSentenceBiLSTM, **settings).output_width},  # type: ignore[dict-item]
         attrs={"rows": {}, "capacity": rows, "meet": _meet, **cut},
-        shims=[TorchShim(CharSentenceBiLSTM, settings, {"rows": "num_embeddings", **SPREAD})],
+        shims=[TorchShim(CharSentenceBiLSTM, settings)],
     )
 
 
@@ -72,17 +72,18 @@ change its dropout rates.
 
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
-    if not any(len(doc) for doc in docs):
+    if not any(map(len, docs)):
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
-    found = _characters(model, docs)
+    read = _characters(model, docs)
     if is_train:
-        add_rows(model, found.text)
-    rows = [model.attrs["rows"].get(character, 0) for character in found.text]
-    device = shim_of(model).device
-    places = (torch.tensor(numbers).to(device) for numbers in (rows, found.first, found.last))
-    characters, first, last = places
-    inputs = characters, torch.tensor(found.lengths), first, last
-    vectors, backprop_vectors = run_shim(model, inputs, is_train)
+        add_rows(model, read.text)
+    rows = [model.attrs["rows"].get(character, 0) for character in read.text]
+    shim = shim_of(model)
+    characters, first, last = (
+        torch.tensor(numbers).to(shim.device) for numbers in (rows, read.first, read.last)
+    )
+    inputs = characters, torch.tensor(read.lengths), first, last
+    vectors, backprop_vectors = run_shim(shim, inputs, is_train)
     xp = model.ops.xp
     ends = numpy.cumsum([len(doc) for doc in docs])[:-1].tolist()
 
@@ -97,23 +98,23 @@ def _characters(model: Model, docs: list[Doc]) -> _Characters:
     """Read the characters of docs, each word cut to its first ones, with the spaces between."""
     most = model.attrs["max_characters"]
     parts: list[str] = []
-    found = _Characters("", [], [], [])
+    read = _Characters("", [], [], [])
     place = 0
     for doc in docs:
         for start, end in sentence_bounds(doc):
             begin = place
             for token in doc[start:end]:
                 word = token.text[:most] or " "
-                found.first.append(place)
-                found.last.append(place + len(word) - 1)
+                read.first.append(place)
+                read.last.append(place + len(word) - 1)
                 if token.whitespace_ and token.i + 1 < end:
                     word += " "
                 parts.append(word)
                 place += len(word)
             if place > begin:
-                found.lengths.append(place - begin)
+                read.lengths.append(place - begin)
     text = "".join(parts)
-    return found._replace(text=text.translate(DIGITS) if model.attrs["zero_digits"] else text)
+    return read._replace(text=text.translate(DIGITS) if model.attrs["zero_digits"] else text)
 
 
 def _meet(model: Model, docs: list[Doc]) -> None:

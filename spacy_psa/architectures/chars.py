@@ -1,7 +1,7 @@
 """Embedders that read the characters of a word: Model[List[Doc], List[Floats2d]].
 
 `CharBiLSTM.v1`, `CharCNN.v1`, `CharIntNet.v1`, `CharTransformer.v1`, `CharAdaTrans.v1` and
-`CharNgramCNN.v1` take their settings and defaults from the module of the same name in
+`CharNgramCNN.v1` have the settings and defaults of the module of the same name in
 `spacy_psa.modules`. All but `CharNgramCNN.v1` also have these settings:
 
 - `rows`: capacity for distinct characters of the training data (default 500). All other characters
@@ -24,6 +24,7 @@ Examples:
 import string
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy
@@ -37,12 +38,12 @@ from spacy_psa.architectures.distinct_words import (
     DIGITS,
     LOOKUP_NAMES,
     Embedder,
+    WordCache,
     add_rows,
     by_distinct_word,
     distinct_words,
     init_table,
 )
-from spacy_psa.architectures.word_cache import WordCache
 from spacy_psa.bridge.architecture import Architecture, architecture, on_meta, setting
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
@@ -66,12 +67,7 @@ _KIND = {
 
 
 def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> Architecture:
-    """Make the architecture of a module `(characters: (C,), lengths: (M,)) -> (M, width)`.
-
-    Args:
-        module: the module.
-        renamed: settings with another name in a config; see `encoder` in `bridge.architecture`.
-    """
+    """Make the architecture of a module `(characters: (C,), lengths: (M,)) -> (M, width)`."""
 
     def build(settings: dict[str, Any]) -> Embedder:
         rows, cache = settings.pop("rows"), WordCache(settings.pop("cache"))
@@ -81,7 +77,7 @@ def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> A
         settings["num_embeddings"] = rows + 1
         return Model(
             module.__name__,
-            partial(_forward_characters, cache),
+            partial(by_distinct_word, embed=_embed_characters, cache=cache),
             init=init_table,
             dims={"nO": on_meta(module, **settings).output_width},  # type: ignore[dict-item]
             attrs={"rows": {}, "capacity": rows, "meet": _meet_characters, **cut},
@@ -110,7 +106,7 @@ def _ngram_encoder(settings: dict[str, Any]) -> Embedder:
     renamed = {"rows": "num_embeddings", "size": "max_characters", **NGRAM_NAMES}
     return Model(
         "CharNgramCNN",
-        partial(_forward_ngrams, cache),
+        partial(by_distinct_word, embed=_embed_ngrams, cache=cache),
         init=init_table,
         dims={"nO": on_meta(CharNgramCNN, **settings).output_width},  # type: ignore[dict-item]
         attrs={"max_characters": settings["max_characters"]},
@@ -215,7 +211,7 @@ def char_concat(
     }
     return Model(
         "char_concat",
-        _forward_ends,
+        partial(by_distinct_word, embed=_embed_ends),
         init=init_table,
         dims={"nO": 2 * letters * width},
         attrs={"rows": {}, "capacity": rows, "letters": letters, "meet": _meet_ends},
@@ -223,35 +219,25 @@ def char_concat(
     )
 
 
-def _forward_characters(cache: WordCache, model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, partial(cache.embed, _embed_characters))
-
-
-def _forward_ngrams(cache: WordCache, model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, partial(cache.embed, _embed_ngrams))
-
-
-def _forward_ends(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_ends)
-
-
 def _embed_characters(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
     words = _cut(words, model.attrs["max_characters"])
-    text = _text(model, words)
+    text, shim = _text(model, words), shim_of(model)
     if is_train:
         add_rows(model, text)
-    return run_shim(model, (_rows(model, text, model.attrs["rows"]), _lengths(words)), is_train)
+    lengths = torch.tensor(list(map(len, words)))
+    return run_shim(shim, (_rows(shim, text, model.attrs["rows"]), lengths), is_train)
 
 
 def _embed_ngrams(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
     words = _cut(words, model.attrs["max_characters"])
-    text = "".join(words)
-    inputs = _rows(model, text, _ASCII_ROWS), _rows(model, text, _KIND), _lengths(words)
-    return run_shim(model, inputs, is_train)
+    text, shim = "".join(words), shim_of(model)
+    lengths = torch.tensor(list(map(len, words)))
+    inputs = _rows(shim, text, _ASCII_ROWS), _rows(shim, text, _KIND), lengths
+    return run_shim(shim, inputs, is_train)
 
 
 def _embed_ends(
@@ -259,10 +245,10 @@ def _embed_ends(
 ) -> tuple[Floats2d, Callable]:
     n = model.attrs["letters"]
     words = _ends(model, words)
-    text = "".join(words)
+    text, shim = "".join(words), shim_of(model)
     if is_train:
         add_rows(model, text)
-    rows = _rows(model, text, model.attrs["rows"])
+    rows = _rows(shim, text, model.attrs["rows"])
     padded = torch.cat([rows, rows.new_tensor([model.attrs["capacity"] + 1])])
     lengths = numpy.array([len(word) for word in words])[:, None]
     ends = numpy.cumsum(lengths)[:, None]
@@ -270,7 +256,7 @@ def _embed_ends(
     first = numpy.where(place < lengths, ends - lengths + place, -1)
     last = numpy.where(n - place <= lengths, ends - n + place, -1)
     letters = torch.from_numpy(numpy.hstack([first, last])).to(padded.device)
-    return run_shim(model, (padded[letters],), is_train)
+    return run_shim(shim, (padded[letters],), is_train)
 
 
 def _meet_characters(model: Model, docs: list[Doc]) -> None:
@@ -295,11 +281,7 @@ def _cut(words: list[str], size: int) -> list[str]:
     return [word[:size] or " " for word in words]
 
 
-def _lengths(words: list[str]) -> Tensor:
-    return torch.tensor([len(word) for word in words])
-
-
-def _rows(model: Model, text: str, rows: dict[str, int]) -> Tensor:
+def _rows(shim: TorchShim, text: str, rows: dict[str, int]) -> Tensor:
     """Find the row of each character, 0 for a character without one."""
-    found = torch.tensor([rows.get(character, 0) for character in text], dtype=torch.int64)
-    return found.to(shim_of(model).device)
+    numbers = torch.tensor(list(map(rows.get, text, repeat(0))), dtype=torch.int64)
+    return numbers.to(shim.device)

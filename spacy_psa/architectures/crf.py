@@ -13,7 +13,7 @@ from spacy_psa.architectures.sentencewise import check_one_row_a_token, sentence
 from spacy_psa.bridge.layers import head_layer, shim_of
 from spacy_psa.errors import check_choice, naming
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.products import Precision
 from spacy_psa.structs.pair_chain import TagPairs
 
 Potentials = Literal["label_pair", "transition"]

@@ -1,4 +1,4 @@
-"""What embedders of single words share: each distinct word of a batch is embedded once.
+"""Embedders of single words: each distinct word of a batch is embedded once, or remembered.
 
 Words and characters get their rows in the order in which training first meets them. So no
 development or test text ever enters a vocabulary, and any component can hold the layer, since it
@@ -6,77 +6,192 @@ needs no pass over the corpus before training.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy
+import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
-from torch import Tensor
+from torch import Tensor, nn
 
 from spacy_psa.bridge.layers import join_rows, shim_of
+from spacy_psa.bridge.shim import no_gradient
+from spacy_psa.errors import check_sizes
 from spacy_psa.sentences import Sentences
 
 Embedder = Model[list[Doc], list[Floats2d]]
+Embed = Callable[[Model, list[Doc], list[str], bool], tuple[Any, Callable]]
+"""A function of the node, the docs, M distinct words and whether the model is in training; it
+returns the vectors of the words, (M, nO), and a callback for their gradient."""
 TABLE_NAMES = {"rows": "num_embeddings"}  # names in models of version 0.1
 LOOKUP_NAMES = {**TABLE_NAMES, "spread": "init_std"}
 DIGITS = {ord(digit): "0" for digit in "123456789"}
+FIRST_ROWS = 1024  # of the table of a cache, which grows
+
+
+class WordCache:
+    """Remembers the vectors of the latest words in annotation, where weights do not change.
+
+    The cache is not part of the model that is saved or sent to other processes. Before each use it
+    compares the weights and attributes of the layer with the ones that its vectors come from, and
+    forgets all vectors if anything differs. Threads may share it.
+
+    Args:
+        size: largest number of words. The words that were met least recently make room for others.
+            0 turns the cache off.
+
+    Raises:
+        InputError: if the size is below 0.
+    """
+
+    def __init__(self, size: int):
+        check_sizes(least=0, cache=size)
+        self.size = size
+        self._lock = Lock()
+        self._weights: list[torch.Tensor] = []
+        self._attributes: dict[str, Any] = {}
+        self._forget()
+
+    def __reduce__(self) -> tuple[type["WordCache"], tuple[int]]:
+        return WordCache, (self.size,)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def embed(
+        self, embed: Embed, model: Model, docs: list[Doc], words: list[str], is_train: bool
+    ) -> tuple[Any, Callable]:
+        """Embed words by `embed`, but those whose vectors are remembered.
+
+        In training and on a GPU all vectors are computed.
+        """
+        shim = shim_of(model)
+        if is_train or not self.size or shim.device.type != "cpu":
+            return embed(model, docs, words, is_train)
+        with self._lock:
+            self._check(shim.module, model.attrs)
+            table, known = self._table, self._rows
+            rows = []
+            for word in words:
+                row = known.pop(word, -1)
+                if row >= 0:
+                    known[word] = row  # now the latest
+                rows.append(row)
+            unknown = [i for i, row in enumerate(rows) if row < 0]
+            vectors = table[rows] if len(unknown) < len(rows) else None
+        if not unknown:
+            return vectors, no_gradient
+        new = [words[i] for i in unknown]
+        computed, _ = embed(model, docs, new, False)
+        if vectors is None:
+            vectors = computed
+        else:
+            vectors[unknown] = computed
+        with self._lock:
+            if self._rows is known:  # otherwise another thread found new weights
+                self._remember(new[: self.size], computed[: self.size])
+        return vectors, no_gradient
+
+    def _check(self, module: nn.Module, attributes: dict[str, Any]) -> None:
+        weights = list(module.state_dict().values())
+        if (
+            len(weights) != len(self._weights)
+            or attributes != self._attributes
+            or not all(map(torch.equal, weights, self._weights))
+        ):
+            self._weights = [tensor.clone() for tensor in weights]
+            self._attributes = {
+                key: dict(value) if isinstance(value, dict) else value
+                for key, value in attributes.items()
+            }
+            self._forget()
+
+    def forget(self) -> None:
+        """Forget all vectors."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._rows: dict[str, int] = {}  # in the order in which they were last met
+        self._table = numpy.zeros((0, 0), dtype="float32")
+
+    def _remember(self, words: list[str], vectors: Any) -> None:
+        needed = min(len(self._rows) + len(words), self.size)
+        if len(self._table) < needed:
+            more = min(max(needed, 2 * len(self._table), FIRST_ROWS), self.size)
+            table = numpy.empty((more, vectors.shape[1]), vectors.dtype)
+            if len(self._table):
+                table[: len(self._table)] = self._table
+            self._table = table
+        rows = []
+        for word in words:
+            row = self._rows.pop(word, -1)
+            if row < 0:
+                full = len(self._rows) == self.size
+                row = self._rows.pop(next(iter(self._rows))) if full else len(self._rows)
+            self._rows[word] = row
+            rows.append(row)
+        self._table[rows] = vectors
+
+
+def caches(model: Model) -> list[WordCache]:
+    """Collect the caches of a model's embedders."""
+    forwards = [node._func for node in model.walk() if isinstance(node._func, partial)]
+    arguments = [value for forward in forwards for value in forward.keywords.values()]
+    return [value for value in arguments if isinstance(value, WordCache)]
 
 
 def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[str], Any, Any]:
-    """Find the distinct words of docs.
+    """Find the distinct words of docs, of which there is at least one.
 
     Args:
-        docs: the docs, at least one.
+        docs: the docs.
         attribute: the attribute of the token to read; "ORTH" is the word.
 
     Returns:
         The distinct words, by hash; the word of each token (N,); the tokens of each doc (B,). All
-        are on the CPU.
-
-    Examples:
-        >>> import spacy
-        >>> words, index, sizes = distinct_words([spacy.blank("en")("a rose is a rose")])
-        >>> [words[i] for i in index], sizes
-        (['a', 'rose', 'is', 'a', 'rose'], [5])
+        are on the CPU. Do not change them.
     """
     if attribute == "ORTH" and isinstance(docs, Sentences):
-        keys = docs.words  # several embedders ask for them
-    else:
-        keys = numpy.concatenate([doc.to_array([attribute]).reshape(-1) for doc in docs])
-    distinct, index = numpy.unique(keys, return_inverse=True)
-    strings = next(iter(docs)).vocab.strings
-    return [strings[key] for key in distinct.tolist()], index, list(map(len, docs))
+        return docs.distinct_words  # several embedders ask for them
+    return Sentences(docs).distinct(attribute)
 
 
 def by_distinct_word(
     model: Model,
     docs: list[Doc],
     is_train: bool,
-    embed: Callable[[Model, list[Doc], list[str], bool], tuple[Any, Callable]],
+    embed: Embed,
     attribute: str = "ORTH",
+    cache: WordCache | None = None,
 ) -> tuple[list[Floats2d], Callable]:
-    """Embed each distinct word of docs once, and give the vectors to the tokens.
+    """Embed each distinct word of docs once; the forward function of an embedder.
 
     Args:
         model: the node of the embedder.
         docs: the docs.
-        is_train: passed to `embed`.
-        embed: called with the model, the docs, the distinct words and `is_train`; gives the
-            vectors (M, nO) of the words, and a callback for their gradient.
+        is_train: whether the model is in training.
+        embed: computes the vectors of words.
         attribute: the attribute of the token to read instead of the word.
+        cache: remembers the vectors in annotation.
     """
-    if not any(len(doc) for doc in docs):
+    if not any(map(len, docs)):
         return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
     words, index, sizes = distinct_words(docs, attribute)
-    vectors, embed_backprop = embed(model, docs, words, is_train)
-    return hand_out(model, vectors, embed_backprop, index, sizes)
+    if cache is None:
+        vectors, backprop = embed(model, docs, words, is_train)
+    else:
+        vectors, backprop = cache.embed(embed, model, docs, words, is_train)
+    return hand_out(model, vectors, backprop, index, sizes)
 
 
 def hand_out(
     model: Model, vectors: Floats2d, embed_backprop: Callable, index: Any, sizes: list[int]
 ) -> tuple[list[Floats2d], Callable]:
-    """Give vectors to the tokens that have them.
+    """Copy vectors to the tokens that have them, doc by doc.
 
     Args:
         model: the node of the embedder.
@@ -99,32 +214,25 @@ def hand_out(
 
 
 def ignore_gradient(d_vectors: Floats2d) -> None:
-    """Stand for the callback of vectors that are not trained."""
+    """The callback of vectors that are not trained."""
 
 
 def add_rows(model: Model, symbols: Iterable[str]) -> dict[str, int]:
-    """Give a row to each symbol that has none, up to the capacity.
-
-    Returns:
-        The new rows, by symbol.
-    """
+    """Assign a row to each symbol that has none, up to the capacity, and return the new rows."""
     rows, asked = model.attrs["rows"], []
     for symbol in symbols:
         if symbol not in rows and len(rows) < model.attrs["capacity"]:
             rows[symbol] = len(rows) + 1
             asked.append(symbol)
-    # While several processes take a step together, `rows` keeps no new ones.
+    # While several processes compute a step together, `rows` keeps no new ones.
     return {symbol: rows.get(symbol) for symbol in asked if symbol in rows}
 
 
 def meet(node: Model, docs: list[Doc]) -> Tensor | None:
-    """Let a node give rows to the new words of docs, if it is an embedder that has rows.
+    """Assign rows to the new words of docs, if a node is an embedder that has rows.
 
     Training does this by itself. Where several processes train, each does it for the docs of all.
-
-    Args:
-        node: a node of a model. Its attribute `meet`, if it has one, does the work.
-        docs: the docs that the node gets.
+    The attribute `meet` of the node does the work.
 
     Returns:
         (R,) int64, the rows that training on the docs reads, in order; None if the table is small

@@ -13,12 +13,12 @@ from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.documentwise import documentwise
-from spacy_psa.architectures.under_head import ASKS, uncertainty
+from spacy_psa.architectures.sentencewise import ASKS, uncertainty
 from spacy_psa.errors import check_rates, check_sizes, naming
 from spacy_psa.modules.document_attention import Scoring
 from spacy_psa.modules.document_memory import DocumentMemory
 from spacy_psa.modules.occurrences import nearest_occurrences, without
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.products import Precision
 from spacy_psa.sentences import document_numbers
 
 FLAGS: list[int | str] = ["IS_PUNCT", "IS_STOP", "IS_LOWER"]

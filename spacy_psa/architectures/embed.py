@@ -1,10 +1,16 @@
 """Embedders Model[List[Doc], List[Floats2d]]: `WordEmbed.v1` and `ConcatEmbed.v1`."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from hashlib import blake2b
+from itertools import repeat
+from operator import methodcaller
 from typing import Any, Literal
 
 import numpy
 import torch
+from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.vectors import Mode, Vectors
 from thinc.api import Model, concatenate
@@ -15,6 +21,7 @@ from torch import Tensor
 from spacy_psa.architectures.distinct_words import (
     DIGITS,
     TABLE_NAMES,
+    Embed,
     Embedder,
     add_rows,
     by_distinct_word,
@@ -23,7 +30,6 @@ from spacy_psa.architectures.distinct_words import (
     ignore_gradient,
     init_table,
 )
-from spacy_psa.architectures.rare_words import RareWords
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import (
@@ -35,7 +41,7 @@ from spacy_psa.errors import (
     naming,
 )
 from spacy_psa.modules.initialization import uniform
-from spacy_psa.modules.word_table import WordTable
+from spacy_psa.modules.lookup import WordTable
 
 WithoutVector = Literal["all", "numbers", "none"]
 UNKNOWN = ""  # stands for the unknown word, since no token is empty
@@ -80,8 +86,8 @@ def word_embed(
             zeros otherwise.
         spread: standard deviation of the numbers that new rows start with; None for
             1 / sqrt(width).
-        pretrained: False learns all vectors and leaves the pretrained ones aside, for a pipeline
-            in which another component needs them.
+        pretrained: False learns all vectors and ignores the pretrained ones, for a pipeline in
+            which another component needs them.
         word_dropout: share of the tokens that training reads as the unknown word, drawn anew each
             time, whatever their count. It trains the vector of unknown words, and lets the model
             rely on characters and context. `training.dropout` does not change it.
@@ -90,10 +96,9 @@ def word_embed(
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
-        InputError: if `width` is below 1, or `rows` below 0; if there is no such `without_vector`;
-            if `word_dropout` is not from 0 to 1, or `spread` is below 0; if `trainable` is False
-            although `replace_rare` is True or `pretrained` is False. On use, if the pretrained
-            vectors have another width, or if there are none and `trainable` is False.
+        InputError: for a setting out of its range, and if `trainable` is False although
+            `replace_rare` is True or `pretrained` is False. On use, if the pretrained vectors have
+            another width, or if there are none and `trainable` is False.
 
     Examples:
         >>> import spacy
@@ -113,11 +118,12 @@ def word_embed(
     if not trainable and (replace_rare or not pretrained):
         raise InputError("WordEmbed.v1: replace_rare and pretrained = false need trainable = true")
     if not trainable:
+        forward = partial(_forward, embed=_embed_pretrained)
         attrs = {"lower": lower, "word_dropout": word_dropout}
-        return Model("word_embed", _forward_pretrained, dims={"nO": width}, attrs=attrs)
+        return Model("word_embed", forward, dims={"nO": width}, attrs=attrs)
     model: Embedder = Model(
         "word_embed",
-        _forward_words,
+        partial(_forward, embed=embed_forms),
         init=init_table,
         dims={"nO": width},
         attrs={
@@ -143,7 +149,7 @@ def word_table(rows: int, width: int) -> TorchShim:
 
 
 def concat_embed(*layers: Embedder) -> Embedder:
-    """Build `ConcatEmbed.v1`, which puts the vectors of several embedders side by side.
+    """Build `ConcatEmbed.v1`, which joins the vectors of several embedders into one.
 
     Args:
         *layers: the embedders. In a config they are blocks `[….embed.*.NAME]`, in the same
@@ -172,15 +178,64 @@ def concat_embed(*layers: Embedder) -> Embedder:
     return model
 
 
-def _forward_words(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return _forward_with_unknown(model, docs, is_train, embed_forms)
+class RareWords:
+    """Counts the word forms of the training data and reads rare ones as unknown, at random.
+
+    A text counts once, however often training reads it. So from the second epoch on, the counts are
+    over the training data; before that, they are over the part that was read. They are not saved
+    with the model; `state_dict` returns them for the checkpoint of a training.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.texts: set[int] = set()
+
+    def draw(
+        self, docs: Sequence[Doc], forms: Sequence[str], index: Any, sizes: Sequence[int]
+    ) -> NDArray[numpy.bool_]:
+        """Draw the tokens that are read as the unknown word: (N,) bool.
+
+        The probability of each token is 1 / (1 + the count of its form). The numbers are drawn from
+        numpy's generator, which spaCy seeds.
+
+        Args:
+            docs: the B docs.
+            forms: (M,) the normal forms of their distinct words.
+            index: (N,) the word of each token.
+            sizes: (B,) the number of tokens of each doc.
+        """
+        self.count(docs, forms, index, sizes)
+        chances = 1.0 / (1.0 + numpy.array([self.counts[form] for form in forms]))
+        return numpy.random.random(len(index)) < chances[index]
+
+    def count(
+        self, docs: Sequence[Doc], forms: Sequence[str], index: Any, sizes: Sequence[int]
+    ) -> None:
+        """Count the forms of the docs that are new. The arguments are those of `draw`."""
+        is_new = []
+        for doc in docs:
+            # Python's own hash differs between processes, and a resumed training is a new process.
+            digest = blake2b(doc.to_array(["ORTH"]).tobytes(), digest_size=7).digest()
+            text = int.from_bytes(digest, "little")
+            is_new.append(text not in self.texts)
+            self.texts.add(text)
+        counts = numpy.bincount(index[numpy.repeat(is_new, sizes)], minlength=len(forms))
+        for form, count in zip(forms, counts.tolist()):
+            self.counts[form] += count
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the counts and the texts that were read, for the checkpoint of a training."""
+        return {"counts": dict(self.counts), "texts": sorted(self.texts)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Set the counts and the texts to those of a `state_dict`."""
+        self.counts, self.texts = Counter(state["counts"]), set(state["texts"])
 
 
-def _forward_with_unknown(model: Model, docs: list[Doc], is_train: bool, embed: Callable) -> Any:
+def _forward(model: Model, docs: list[Doc], is_train: bool, embed: Embed) -> Any:
     """Embed words by `embed`; in training, some tokens as the unknown word where it is set."""
     rare, rate = model.attrs.get("rare"), model.attrs["word_dropout"]
-    random = is_train and (rare is not None or rate)
-    if not random or not any(len(doc) for doc in docs):
+    if not is_train or (rare is None and not rate) or not any(map(len, docs)):
         return by_distinct_word(model, docs, is_train, embed)
     words, index, sizes = distinct_words(docs)
     unknown = numpy.zeros(len(index), dtype=bool)
@@ -188,7 +243,7 @@ def _forward_with_unknown(model: Model, docs: list[Doc], is_train: bool, embed: 
         unknown |= rare.draw(docs, _normal_forms(model, words), index, sizes)
     if rate:
         unknown |= numpy.random.random(len(index)) < rate
-    index[unknown] = len(words)
+    index = numpy.where(unknown, len(words), index)
     vectors, embed_backprop = embed(model, docs, [*words, UNKNOWN], is_train)
     return hand_out(model, vectors, embed_backprop, index, sizes)
 
@@ -200,10 +255,6 @@ def _meet_words(model: Model, docs: list[Doc]) -> Tensor:
     return meet_forms(model, docs, words)
 
 
-def _forward_pretrained(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return _forward_with_unknown(model, docs, is_train, _embed_pretrained)
-
-
 def embed_forms(
     model: Model,
     docs: list[Doc],
@@ -211,27 +262,25 @@ def embed_forms(
     is_train: bool,
     architecture: str = "WordEmbed.v1",
 ) -> tuple[Floats2d, Callable]:
-    """Embed M distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
+    """Embed distinct words as `WordEmbed.v1` does, for any embedder that has its attributes.
 
-    In training, new words get rows. The function can be the `embed` of `by_distinct_word`. Errors
-    name the `architecture`.
+    In training, new words get rows. Errors name the `architecture`.
     """
-    width = model.get_dim("nO")
     vectors = _vectors(model, docs)
-    pretrained, found = _pretrained(architecture, vectors, words, width, model.attrs["lower"])
+    pretrained, known = _pretrained(model, architecture, vectors, words)
     forms = _normal_forms(model, words)
     if is_train:
-        _give_rows(model, forms, found, vectors)
-    rows = torch.tensor([model.attrs["rows"].get(form, 0) for form in forms])
-    device = shim_of(model).device
-    inputs = rows.to(device), torch.from_numpy(pretrained).to(device)
-    return run_shim(model, inputs, is_train)
+        _assign_rows(model, forms, known, vectors)
+    shim = shim_of(model)
+    rows = torch.tensor(list(map(model.attrs["rows"].get, forms, repeat(0)))).to(shim.device)
+    trained, backprop = run_shim(shim, (rows,), is_train)
+    return trained + model.ops.asarray2f(pretrained), backprop
 
 
 def meet_forms(
     model: Model, docs: list[Doc], words: list[str], architecture: str = "WordEmbed.v1"
 ) -> Tensor:
-    """Give rows to distinct words as `embed_forms` does in training.
+    """Assign rows to distinct words as `embed_forms` does in training.
 
     Returns:
         (R,) int64, the rows of the words and of the unknown word, in order.
@@ -241,18 +290,17 @@ def meet_forms(
     new = [number for number, form in enumerate(forms) if form not in rows]
     if new:
         vectors = _vectors(model, docs)
-        lower, width = model.attrs["lower"], model.get_dim("nO")
         names = [words[number] for number in new]
-        found = _pretrained(architecture, vectors, names, width, lower)[1]
-        _give_rows(model, [forms[number] for number in new], found, vectors)
+        known = _pretrained(model, architecture, vectors, names)[1]
+        _assign_rows(model, [forms[number] for number in new], known, vectors)
     return torch.tensor(sorted({0, *(rows.get(form, 0) for form in forms)}))
 
 
-def _give_rows(model: Model, forms: list[str], found: list[bool], vectors: Vectors) -> None:
-    """Give rows to normal forms, and draw those without a pretrained vector."""
+def _assign_rows(model: Model, forms: list[str], known: list[bool], vectors: Vectors) -> None:
+    """Assign rows to normal forms, and draw those without a pretrained vector."""
     which: WithoutVector = model.attrs["without_vector"] if vectors.size else "all"
-    new = add_rows(model, _entitled(forms, found, which))
-    bare = sorted({new[form] for form, has in zip(forms, found) if form in new and not has})
+    new = add_rows(model, _entitled(forms, known, which))
+    bare = sorted({new[form] for form, has in zip(forms, known) if form in new and not has})
     if bare:
         table = shim_of(model).module.get_parameter("table.weight")
         start = uniform(torch.empty(len(bare), table.shape[1]), model.attrs.get("init_std"))
@@ -265,54 +313,53 @@ def _vectors(model: Model, docs: list[Doc]) -> Vectors:
 
 def _normal_forms(model: Model, words: list[str]) -> list[str]:
     if model.attrs["lower"]:
-        words = [word.lower() for word in words]
+        words = list(map(str.lower, words))
     if model.attrs["zero_digits"]:
-        words = [word.translate(DIGITS) for word in words]
+        words = list(map(methodcaller("translate", DIGITS), words))
     return words
 
 
-def _entitled(forms: list[str], found: list[bool], which: WithoutVector) -> Iterator[str]:
+def _entitled(forms: list[str], known: list[bool], which: WithoutVector) -> list[str]:
     """Select the normal forms that may have a row of their own."""
-    for form, has in zip(forms, found):
-        if form == UNKNOWN:
-            continue
-        if has or which == "all" or (which == "numbers" and any(map(str.isdigit, form))):
-            yield form
+    return [
+        form
+        for form, has in zip(forms, known)
+        if form != UNKNOWN
+        and (has or which == "all" or (which == "numbers" and any(map(str.isdigit, form))))
+    ]
 
 
 def _embed_pretrained(
     model: Model, docs: list[Doc], words: list[str], is_train: bool
 ) -> tuple[Floats2d, Callable]:
-    vocab, width = docs[0].vocab, model.get_dim("nO")
-    if not vocab.vectors.size:
+    vectors = docs[0].vocab.vectors
+    if not vectors.size:
         raise InputError(
             "WordEmbed.v1 with trainable = false needs pretrained vectors: "
             "set [paths.vectors], or trainable = true"
         )
-    vectors, _ = _pretrained("WordEmbed.v1", vocab.vectors, words, width, model.attrs["lower"])
-    return model.ops.asarray2f(vectors), ignore_gradient
+    pretrained, _ = _pretrained(model, "WordEmbed.v1", vectors, words)
+    return model.ops.asarray2f(pretrained), ignore_gradient
 
 
 def _pretrained(
-    architecture: str, vectors: Vectors, words: list[str], width: int, lower: bool
+    model: Model, architecture: str, vectors: Vectors, words: list[str]
 ) -> tuple[Any, list[bool]]:
-    """Look up the pretrained vectors (M, width) of words, and whether each word has one.
-
-    Errors name the architecture.
-    """
+    """Look up the pretrained vectors (M, nO) of words, and whether each word has one."""
+    width = model.get_dim("nO")
     if not vectors.size:
         return numpy.zeros((len(words), width), dtype="float32"), [False] * len(words)
     if vectors.shape[1] != width:
         raise InputError(
             f"{architecture} has width {width} but the pretrained vectors have {vectors.shape[1]}: "
-            f"set width = {vectors.shape[1]}, or take other vectors"
+            f"set width = {vectors.shape[1]}, or use other vectors"
         )
     if vectors.mode == Mode.floret:
         return to_numpy(vectors.get_batch(words)), [True] * len(words)
     rows = to_numpy(vectors.find(keys=words))
-    if lower:
-        lowered = to_numpy(vectors.find(keys=[word.lower() for word in words]))
+    if model.attrs["lower"]:
+        lowered = to_numpy(vectors.find(keys=list(map(str.lower, words))))
         rows = numpy.where(rows < 0, lowered, rows)
-    found = rows >= 0
+    known = rows >= 0
     data = to_numpy(vectors.data[rows])
-    return numpy.where(found[:, None], data, numpy.float32(0.0)), found.tolist()
+    return numpy.where(known[:, None], data, numpy.float32(0.0)), known.tolist()

@@ -1,7 +1,8 @@
 """Embedders of attributes of a token: `WordShape.v1` and `TagEmbed.v1`."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import numpy
 import torch
@@ -40,7 +41,8 @@ def word_shape() -> Embedder:
         >>> model.predict([spacy.blank("en")("NATO met Bob iPhone")])[0].argmax(1).tolist()
         [0, 2, 1, 3]
     """
-    return Model("word_shape", _forward_shapes, dims={"nO": 4})
+    forward = partial(by_distinct_word, embed=_embed_shapes)
+    return Model("word_shape", forward, dims={"nO": 4})
 
 
 def tag_embed(
@@ -95,20 +97,12 @@ def tag_embed(
     }
     return Model(
         "tag_embed",
-        _forward_tags,
+        partial(by_distinct_word, embed=_embed_tags, attribute=attribute),
         init=init_table,
         dims={"nO": width},
         attrs={"rows": {}, "capacity": rows, "attribute": attribute},
         shims=[TorchShim(Lookup, settings, LOOKUP_NAMES)],
     )
-
-
-def _forward_shapes(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_shapes)
-
-
-def _forward_tags(model: Model, docs: list[Doc], is_train: bool) -> Any:
-    return by_distinct_word(model, docs, is_train, _embed_tags, model.attrs["attribute"])
 
 
 def _embed_shapes(
@@ -132,4 +126,5 @@ def _embed_tags(
     if is_train:
         add_rows(model, filter(None, tags))
     rows = torch.tensor([[model.attrs["rows"].get(tag, 0)] for tag in tags])
-    return run_shim(model, (rows.to(shim_of(model).device),), is_train)
+    shim = shim_of(model)
+    return run_shim(shim, (rows.to(shim.device),), is_train)

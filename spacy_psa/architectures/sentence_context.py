@@ -15,7 +15,7 @@ from torch import Tensor
 from spacy_psa.architectures.documentwise import documentwise
 from spacy_psa.errors import check_sizes, naming
 from spacy_psa.modules.document_attention import Scoring
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.products import Precision
 from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
 from spacy_psa.sentences import document_numbers, sentence_bounds
 

@@ -2,68 +2,129 @@
 
 A doc is split into its sentences if it has sentence boundaries; otherwise it is one sentence. The
 output has one array for each sentence.
+
+A layer below may ask the head how uncertain it is of a token. The head is above the layer, so the
+layer cannot call it: `DocsUnderHead` carry the head down, each time that docs go through the model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
+import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
+from torch import Tensor
 
-from spacy_psa.architectures.under_head import check_asking, under_head
+from spacy_psa.bridge.layers import shim_of
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs, sentence_bounds, split_sentences
 
+ASKS = "asks_head"
+"""The attribute of a model that asks the head; its value is the name of its architecture."""
+
+
+class DocsUnderHead(list[Doc]):
+    """Docs on their way to a model that asks the head above it.
+
+    Args:
+        docs: the docs.
+        head: a head of `CRF.v1` or `Softmax.v1`.
+    """
+
+    def __init__(self, docs: Iterable[Doc], head: Model):
+        super().__init__(docs)
+        self.head = head
+
+    def uncertainty(self, x: Tensor) -> Tensor:
+        """Compute how uncertain the head is of the tag of each token: (N, d) -> (N,), 0 to 1.
+
+        Without gradients. A head without weights, before initialization, counts as certain.
+        """
+        shim = shim_of(self.head)
+        if shim._model is None:
+            return x.new_zeros(len(x))
+        module: Any = shim.module
+        with torch.no_grad():
+            share: Tensor = module.uncertainty(x.detach())
+        return share
+
+
+def uncertainty(docs: list[Doc], x: Tensor, architecture: str) -> Tensor:
+    """Ask the head above how uncertain it is of each token: (N,), 0 to 1.
+
+    Args:
+        docs: the docs as they came.
+        x: (N, d) the vectors of their tokens.
+        architecture: the name of the architecture that asks, for the error.
+
+    Raises:
+        InputError: if there is no head above.
+    """
+    if not isinstance(docs, DocsUnderHead):
+        raise _misplaced(architecture)
+    return docs.uncertainty(x)
+
+
+def _check_asking(tok2vec: Model, head: Model) -> None:
+    """Raise InputError unless a head can answer the model below it that asks.
+
+    The model that asks must be the whole `tok2vec`; otherwise the head does not fit its vectors.
+    """
+    answers = any(hasattr(getattr(shim, "make", None), "uncertainty") for shim in head.shims)
+    for node in tok2vec.walk():
+        if ASKS in node.attrs and not (answers and node is tok2vec):
+            raise _misplaced(node.attrs[ASKS])
+
+
+def _misplaced(architecture: str) -> InputError:
+    return InputError(
+        f"{architecture}: max_uncertainty asks the head how uncertain it is of a token: put "
+        f"{architecture} into the slot tok2vec of CRF.v1 or Softmax.v1, or set max_uncertainty to "
+        "null"
+    )
+
 
 def has_boundaries(tok2vec: Model) -> bool:
-    """Whether a model gives rows for START and STOP around the tokens of each sentence."""
+    """Whether a model has rows for START and STOP around the tokens of each sentence."""
     shims = (shim for node in tok2vec.walk() for shim in node.shims)
     return any(isinstance(shim, TorchShim) and shim.cfg.get("boundaries") for shim in shims)
 
 
 def check_one_row_a_token(name: str, tok2vec: Model) -> None:
-    """Check that a model gives no rows for START and STOP.
-
-    Args:
-        name: the name of the architecture that asks, for the error.
-        tok2vec: the model.
-
-    Raises:
-        InputError: if it does.
-    """
+    """Raise InputError, which names an architecture, if a model has rows for START and STOP."""
     if has_boundaries(tok2vec):
         raise InputError(f"{name}: boundaries = true is for ChartParser.v1: set it to false")
 
 
 def listeners(model: Model) -> list[Any]:
-    """Find the parts of a model that take their vectors from an earlier component.
+    """Find the parts of a model that receive their vectors from an earlier component.
 
     They have the attribute `upstream_name`, as those of spaCy and spacy-transformers.
-
-    Args:
-        model: any thinc model.
     """
     return [node for node in model.walk() if hasattr(node, "upstream_name")]
 
 
 def listens(model: Model) -> bool:
-    """Whether a model must be given whole docs, because it listens to an earlier component.
+    """Whether a model must receive whole docs, because it listens to an earlier component.
 
     It is still so when spaCy's `replace_listeners` has put a copy of that component in its place,
-    whose vectors may depend on what stands around a sentence.
+    whose vectors may depend on the sentences around a sentence.
     """
-    return bool(listeners(model)) or any(node.attrs.get("whole_docs") for node in model.walk())
+    for node in model.walk():
+        if node.attrs.get("whole_docs") or hasattr(node, "upstream_name"):
+            return True
+    return False
 
 
 def sentencewise(tok2vec: Model, head: Model) -> Model:
     """Put a head over token vectors, sentence by sentence.
 
     Args:
-        tok2vec: gives the vectors of tokens. It gets sentences, or whole docs if it listens to an
-            earlier component.
+        tok2vec: computes the vectors of tokens. It gets sentences, or whole docs if it listens to
+            an earlier component.
         head: Model[List[Floats2d], List[Floats2d]], as `head_layer` makes it.
 
     Returns:
@@ -71,10 +132,9 @@ def sentencewise(tok2vec: Model, head: Model) -> Model:
         before initialization; the head gets the same nO.
 
     Raises:
-        InputError: if a part of `tok2vec` asks the head for what it cannot tell; see
-            `spacy_psa.architectures.under_head`.
+        InputError: if a part of `tok2vec` asks the head, and the head cannot answer.
     """
-    check_asking(tok2vec, head)
+    _check_asking(tok2vec, head)
     model: Model = Model(
         "sentencewise",
         _forward,
@@ -101,7 +161,8 @@ def part_for_whole_docs(tok2vec: Model) -> str:
 
 def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     tok2vec, head = model.layers
-    docs = under_head(docs, tok2vec, head)
+    if ASKS in tok2vec.attrs:
+        docs = DocsUnderHead(docs, head)
     vectors, embed_backprop = sentence_vectors(tok2vec, model.attrs["whole_docs"], docs, is_train)
     potentials, head_backprop = head(vectors, is_train)
     return potentials, lambda d: embed_backprop(head_backprop(d))
@@ -110,16 +171,9 @@ def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Floats
 def sentence_vectors(
     tok2vec: Model, whole_docs: str, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
-    """Compute the vectors of docs, sentence by sentence.
+    """Compute the vectors of docs, an array for each sentence, and a callback for their gradients.
 
-    Args:
-        tok2vec: gives the vectors of tokens.
-        whole_docs: the part of it that gets whole docs; see `part_for_whole_docs`.
-        docs: the docs.
-        is_train: whether to prepare the backward pass.
-
-    Returns:
-        An array for each sentence; and a callback from the gradients of these arrays.
+    `whole_docs` is the part of `tok2vec` that gets whole docs; see `part_for_whole_docs`.
     """
     if not whole_docs:
         return tok2vec(split_sentences(docs), is_train)
@@ -171,9 +225,9 @@ def sentence_scores(model: Model, split: SplitDocs) -> Callable[[list[int]], lis
     tok2vec, head = model.layers
     below, above = _around_the_split(tok2vec, model.attrs["whole_docs"])
     vectors: list[Floats2d] = []
-    if not any(split.sizes):  # a transformer cannot take a batch of docs without tokens
+    if not any(split.sizes):  # a transformer fails for a batch of docs without tokens
         return lambda numbers: []
-    docs = under_head(split.docs, tok2vec, head)
+    docs = DocsUnderHead(split.docs, head) if ASKS in tok2vec.attrs else split.docs
     for array, bounds in zip(below.predict(docs), split.bounds):
         vectors += [array[start:end] for start, end in bounds]
 
@@ -197,7 +251,7 @@ def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     vectors = None
     if X is not None:
         tok2vec.initialize(X=X)
-        vectors = tok2vec.predict(under_head(X, tok2vec, head))
+        vectors = tok2vec.predict(DocsUnderHead(X, head) if ASKS in tok2vec.attrs else X)
     elif tok2vec.has_dim("nO"):
         tok2vec.initialize()
         vectors = [model.ops.alloc2f(1, tok2vec.get_dim("nO"))]

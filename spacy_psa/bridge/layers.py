@@ -27,20 +27,12 @@ def torch_layer(
 
     Args:
         name: the name of the layer.
-        make: called with `input_width=nI` and the settings on initialization; gives the module.
-            Its attribute `output_width` is the width of the output. If the module does not give
-            one row for each row that it takes, its method `out_lengths(lengths)`, (B,) int64 ->
-            (B,) int64, counts them.
+        make: called on initialization with `input_width=nI` and the settings to make the module.
+            Its attribute `output_width` is the width of the output. If the module does not return
+            one row for each row of x, its method `out_lengths(lengths)`, (B,) int64 -> (B,) int64,
+            counts them.
         settings: the settings of the module.
         former_names: other names of settings in models saved by version 0.1; see `TorchShim`.
-
-    Examples:
-        >>> from spacy_psa.modules.lstm import BiLSTM
-        >>> layer = torch_layer("bilstm", BiLSTM, {"hidden": 10})
-        >>> sentences = [layer.ops.alloc2f(3, 20), layer.ops.alloc2f(5, 20)]
-        >>> _ = layer.initialize(X=sentences)
-        >>> [array.shape for array in layer.predict(sentences)]
-        [(3, 20), (5, 20)]
     """
     return Model(
         name,
@@ -56,22 +48,9 @@ def head_layer(
 ) -> Model:
     """Make a thinc layer of a head, whose output is as wide as the number of labels.
 
-    The nO of the layer, the number of labels, must be set before initialization.
-
-    Args:
-        name: the name of the layer.
-        make: called with `input_width=nI`, `labels=nO` and the settings on initialization; gives
-            the module. See `torch_layer`.
-        settings: the settings of the module.
-
-    Examples:
-        >>> from spacy_psa.modules.chain_potentials import LabelPair
-        >>> layer = head_layer("label_pair", LabelPair)
-        >>> layer.set_dim("nO", 5)
-        >>> sentences = [layer.ops.alloc2f(3, 20)]
-        >>> _ = layer.initialize(X=sentences)
-        >>> layer.predict(sentences)[0].shape
-        (3, 25)
+    The nO of the layer, the number of labels, must be set before initialization. `make` is called
+    with `input_width=nI`, `labels=nO` and the settings; otherwise the layer is like that of
+    `torch_layer`.
     """
     model = torch_layer(name, make, settings)
     model.init = _init_head
@@ -79,21 +58,10 @@ def head_layer(
 
 
 def join_rows(xp: Any, arrays: list[Floats2d]) -> Floats2d:
-    """Join arrays by their rows.
+    """Join arrays, at least one, by their rows: (rows, d) each -> (all rows, d).
 
     On a GPU, parts of one array that follow each other are joined without a copy, because each copy
-    of a small array takes a launch. Do not change the result in place.
-
-    Args:
-        xp: numpy, or cupy for arrays on a GPU.
-        arrays: at least one, (rows, d) each.
-
-    Returns:
-        (N, d), with N the rows of all arrays.
-
-    Examples:
-        >>> join_rows(numpy, [numpy.zeros((2, 3)), numpy.zeros((1, 3))]).shape
-        (3, 3)
+    of a small array needs a launch. Do not change the result in place. `xp` is numpy or cupy.
     """
     first = arrays[0]
     if xp is numpy or not _follow_each_other(arrays):
@@ -113,25 +81,21 @@ def _follow_each_other(arrays: list[Any]) -> bool:
 
 
 def shim_of(model: Model) -> TorchShim:
-    """Give the shim of a node that `torch_layer` or an embedder made."""
+    """Return the shim of a node that `torch_layer` or an embedder made."""
     shim = model.shims[0]
     assert isinstance(shim, TorchShim)
     return shim
 
 
-def run_shim(model: Model, inputs: tuple[Tensor, ...], is_train: bool) -> tuple[Any, Callable]:
-    """Run the module of a node on tensors.
-
-    Args:
-        model: the node.
-        inputs: the tensors.
-        is_train: whether to prepare the backward pass.
+def run_shim(
+    shim: TorchShim, inputs: tuple[Tensor, ...], is_train: bool
+) -> tuple[Any, Callable[[Any], tuple[Tensor | None, ...]]]:
+    """Run the module of a shim on tensors.
 
     Returns:
-        The output, as an array of the node's ops; and a callback from the gradient of the output
-        to the gradients of the inputs, each a tensor or None.
+        The output, as an array of numpy or cupy; and a callback from the gradient of the output to
+        the gradients of the inputs, each a tensor or None.
     """
-    shim = shim_of(model)
     output, torch_backprop = shim(inputs, is_train)
 
     def backprop(d_output: Any) -> tuple[Tensor | None, ...]:
@@ -143,39 +107,33 @@ def run_shim(model: Model, inputs: tuple[Tensor, ...], is_train: bool) -> tuple[
 def _forward(
     model: Model, X: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
-    shim = shim_of(model)
-    sizes = [len(x) for x in X]
-    if not sum(sizes):
+    shim: Any = model.shims[0]
+    xp = model.ops.xp
+    sizes = list(map(len, X))
+    filled = list(filter(len, X))  # empty arrays from a transformer's listener have no width
+    if not filled:
         width = model.get_dim("nO") if model.has_dim("nO") else 0
         empty = [model.ops.alloc2f(0, width) for _ in X]
         return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
-    # Empty arrays from a transformer's listener have no width.
-    filled = [x for x in X if len(x)]
-    alone = len(filled) == 1 and not is_train
-    rows = filled[0] if alone else join_rows(model.ops.xp, filled)
-    flat = xp2torch(rows, requires_grad=is_train, device=shim.device)
-    lengths = torch.tensor([size for size in sizes if size])
+    rows = filled[0] if len(filled) == 1 and not is_train else join_rows(xp, filled)
+    device = shim.device
+    flat = xp2torch(rows, requires_grad=is_train, device=device)
+    lengths = torch.tensor(list(map(len, filled)))
     output, torch_backprop = shim((flat, lengths), is_train)
-    ends = numpy.cumsum(sizes)[:-1]
-    Y = model.ops.xp.split(torch2xp(output.detach()), _out_ends(shim.module, sizes, lengths))
+    ends = out_ends = numpy.cumsum(sizes)[:-1]
+    out_lengths = getattr(shim._model, "out_lengths", None)
+    if out_lengths is not None:
+        out_sizes = numpy.zeros(len(sizes), dtype="int64")
+        out_sizes[numpy.array(sizes) > 0] = out_lengths(lengths).numpy()
+        out_ends = numpy.cumsum(out_sizes)[:-1]
 
     def backprop(dY: list[Floats2d]) -> list[Floats2d]:
-        d_output = xp2torch(join_rows(model.ops.xp, dY), device=shim.device)
+        d_output = xp2torch(join_rows(xp, dY), device=device)
         d_flat = torch_backprop(d_output)[0]
         assert d_flat is not None
-        return model.ops.xp.split(torch2xp(d_flat), ends)
+        return xp.split(torch2xp(d_flat), ends)
 
-    return Y, backprop
-
-
-def _out_ends(module: nn.Module, sizes: list[int], lengths: Tensor) -> Any:
-    """Find where the rows of each sentence but the last end in the output of a module."""
-    out_lengths = getattr(module, "out_lengths", None)
-    if out_lengths is None:
-        return numpy.cumsum(sizes)[:-1]
-    out = numpy.zeros(len(sizes), dtype="int64")
-    out[numpy.array(sizes) > 0] = out_lengths(lengths).numpy()
-    return numpy.cumsum(out)[:-1]
+    return xp.split(torch2xp(output.detach()), out_ends), backprop
 
 
 def _init_encoder(model: Model, X: Any = None, Y: Any = None) -> None:

@@ -149,8 +149,12 @@ def clip_gradients(model: Model, max_norm: float) -> float:
     gradients = []
     for node in model.walk():
         for module in torch_modules(node):
-            gradients += [p.grad for p in module.parameters() if p.grad is not None]
-        gradients += [xp2torch(node.get_grad(n)) for n in node.param_names if node.has_grad(n)]
+            for parameter in module.parameters():
+                if parameter.grad is not None:
+                    gradients.append(parameter.grad)
+        for name in node.param_names:
+            if node.has_grad(name):
+                gradients.append(xp2torch(node.get_grad(name)))
     if not gradients:
         return 0.0
     norm = float(nn.utils.get_total_norm(gradients))

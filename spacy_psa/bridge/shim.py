@@ -76,8 +76,8 @@ class TorchShim(Shim):
     @property
     def device(self) -> torch.device:
         """The device of the module's weights; if it has none, the device of new modules."""
-        tensors = itertools.chain(self.module.parameters(), self.module.buffers())
-        tensor = next(tensors, None)
+        module = self.module
+        tensor = next(itertools.chain(module.parameters(), module.buffers()), None)
         return get_torch_default_device() if tensor is None else tensor.device
 
     def build(self, **settings: Any) -> None:
@@ -103,28 +103,31 @@ class TorchShim(Shim):
             is_train: whether to prepare the backward pass.
 
         Returns:
-            The output, and a callback from its gradient to the gradient of each input; None for an
-            input without one.
+            The output, and a callback from its gradient to the gradient of each input, which is
+            None for an input without one.
 
         Raises:
             InputError: if a module with int8 weights is to be trained.
             ValueError: before initialization.
         """
+        module = self.module
         if not is_train:
-            self.module.eval()
+            if module.training:
+                module.eval()
             with torch.inference_mode():
-                return self.module(*inputs), _no_gradient
+                return module(*inputs), no_gradient
         if self.int8:
             raise InputError(
                 "int8 weights cannot be trained: train the model from before `spacy-psa quantize`"
             )
-        self.module.train()
+        if not module.training:
+            module.train()
         with torch.enable_grad():
-            output = self.module(*inputs)
+            output = module(*inputs)
 
         def backprop(d_output: Tensor) -> tuple[Tensor | None, ...]:
             output.backward(d_output)
-            return tuple(x.grad for x in inputs)
+            return tuple([x.grad for x in inputs])
 
         return output, backprop
 
@@ -133,19 +136,20 @@ class TorchShim(Shim):
 
         A `TensorOptimizer` updates all parameters in one step, another optimizer one by one.
         """
+        module = self.module
         if isinstance(optimizer, TensorOptimizer):
-            optimizer.update_module(self.id, self.module)
+            optimizer.update_module(self.id, module)
         else:
-            for name, p in self.module.named_parameters():
+            for name, p in module.named_parameters():
                 if p.grad is not None:
-                    # Flat, since thinc's optimizers cannot take 0-d parameters.
+                    # Flat, since thinc's optimizers cannot update 0-d parameters.
                     weights, _ = optimizer(
                         (self.id, name),
                         torch2xp(p.data.view(-1)),  # type: ignore[arg-type]
                         torch2xp(p.grad.contiguous().view(-1)),  # type: ignore[arg-type]
                     )
                     p.data.copy_(xp2torch(weights, device=p.device).view_as(p))
-        self.module.zero_grad(set_to_none=True)
+        module.zero_grad(set_to_none=True)
 
     @contextlib.contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
@@ -174,7 +178,7 @@ class TorchShim(Shim):
     def to_bytes(self) -> bytes:
         """Save settings and weights."""
         buffer = BytesIO()
-        # Plain and without shared strings, so that equal weights give equal bytes.
+        # Plain and without shared strings, so that equal weights have equal bytes.
         state = None if self._model is None else dict(self._model.state_dict())
         message = {
             "format": FORMAT,
@@ -245,7 +249,8 @@ def _read(data: bytes) -> dict[str, Any]:
     return message
 
 
-def _no_gradient(d_output: Tensor) -> tuple[Tensor | None, ...]:
+def no_gradient(d_output: Any) -> Any:
+    """Raise the error of the backward pass of a prediction."""
     raise ValueError(
         "There is no gradient, because the forward pass was a prediction: call begin_update first"
     )

@@ -1,6 +1,6 @@
 """Additive self-attention over a flat ragged batch, compiled for the CPU.
 
-The torch twin is `spacy_psa.modules.psa.additive_attention`, which holds n·n·d activations at a
+The torch twin is `spacy_psa.modules.additive_attention`, which holds n·n·d activations at a
 time. This kernel stores nothing of that size: one loop computes, uses and drops the d activations
 of a pair, and the backward pass computes them again. With t = e^(k(A+C)) = e^(kA) e^(kC) and
 r = 1/(1+t),
@@ -156,40 +156,28 @@ LIMITS = {torch.float32: (80.0, 20.0), torch.float64: (600.0, 40.0)}
 
 
 def covers(a: Tensor, c: Tensor, activation: str) -> bool:
-    """Return whether `attend` is exact for A and C (N, d); if not, its twin must be taken.
+    """Return whether `attend` is exact for A and C (N, d); if not, its twin must be used.
 
     A number beyond the limit is cut there. This changes nothing where the other number is small,
     because the activation of the sum is constant. But if both are large, their sum may be small.
-
-    Examples:
-        >>> large, small = torch.tensor([[-500.0]]), torch.tensor([[3.0]])
-        >>> covers(large, small, "tanh"), covers(large, -large, "tanh")
-        (True, False)
     """
-    limit, constant = (bound / SLOPES[activation] for bound in LIMITS[a.dtype])
+    slope = SLOPES[activation]
+    limit, constant = LIMITS[a.dtype][0] / slope, LIMITS[a.dtype][1] / slope
     with torch.no_grad():
-        if all(float(z.abs().max()) <= limit for z in (a, c)):
-            return True  # the usual case, found quickly
-        of_a, of_c = (z.abs().amax(0) for z in (a, c))
+        of_a, of_c = a.abs(), c.abs()
+        if float(of_a.max()) <= limit and float(of_c.max()) <= limit:
+            return True  # the usual case, decided quickly
+        of_a, of_c = of_a.amax(0), of_c.amax(0)
         larger, smaller = torch.maximum(of_a, of_c), torch.minimum(of_a, of_c)
         return not bool(((larger > limit) & (smaller > limit - constant)).any())
-
-
-def _exponential(z: Tensor, slope: float, keep: bool) -> Tensor:
-    """Compute e^(slope z), limited to numbers above 0 and below infinity; see `covers`.
-
-    The result overwrites z unless `keep` is true.
-    """
-    limit, _ = LIMITS[z.dtype]
-    return (slope * z if keep else z.mul_(slope)).clamp_(-limit, limit).exp_()
 
 
 class AdditiveAttention(torch.autograd.Function):
     """Additive attention as `attend` describes it, with gradients.
 
-    `AdditiveAttention.apply` takes, after the tensors of `attend`, the first row of each sentence
-    and the end (`offsets`), the k of the activation (`slope`), `signed`, `masked`, `band`, and
-    whether to keep what the backward pass needs (`trains`).
+    The arguments of `AdditiveAttention.apply` are the tensors of `attend`, the first row of each
+    sentence and the end (`offsets`), the k of the activation (`slope`), `signed`, `masked` and
+    `band`.
     """
 
     @staticmethod
@@ -206,20 +194,11 @@ class AdditiveAttention(torch.autograd.Function):
         signed: bool,
         masked: bool,
         band: int,
-        trains: bool,
     ) -> Tensor:
-        # Not ctx.needs_input_grad, which ignores no_grad.
-        ea, ec = _exponential(a, slope, trains), _exponential(c, slope, trains)
-        x, table, distance = (t.detach().contiguous() for t in (x, table, distance))
-        s = torch.zeros_like(x)
-        pairs = _pairs(offsets, band) if trains else 0
-        kept = x.new_empty(pairs)
-        _forward(
-            ea.numpy(), ec.numpy(), (-slope * w).numpy(), table.numpy(),
-            distance.numpy(), signed, masked, x.numpy(), offsets, band,
-            s.numpy(), kept.numpy(),
-        )  # fmt: skip
-        ctx.save_for_backward(ea, ec, w, x, s, kept)
+        kept = x.new_empty(_pairs(offsets, band))
+        ea, ec = a * slope, c * slope
+        s = _sums(ea, ec, w, table, distance, x, offsets, slope, signed, masked, band, kept)
+        ctx.save_for_backward(ea, ec, w, x.contiguous(), s, kept)
         ctx.rest = offsets, slope, signed, band, table.shape, distance.shape
         return s
 
@@ -230,7 +209,7 @@ class AdditiveAttention(torch.autograd.Function):
         offsets, slope, signed, band, table_shape, distance_shape = ctx.rest
         ds = ds.contiguous()
         centre = (ds * s).sum(1)  # Σ_j a_ij (ds_i·x_j), the softmax's own term
-        da, dc, dx = (torch.zeros_like(x) for _ in range(3))
+        da, dc, dx = torch.zeros_like(x), torch.zeros_like(x), torch.zeros_like(x)
         dtable = x.new_zeros(table_shape)
         dw = torch.zeros(w.shape, dtype=torch.float64)
         ddistance = torch.zeros(distance_shape, dtype=torch.float64)
@@ -241,7 +220,35 @@ class AdditiveAttention(torch.autograd.Function):
         )  # fmt: skip
         factor = slope**2 * w
         grads = da.mul_(factor), dc.mul_(factor), (-slope * dw).to(w.dtype), dtable
-        return *grads, ddistance.to(x.dtype), dx, None, None, None, None, None, None
+        return *grads, ddistance.to(x.dtype), dx, None, None, None, None, None
+
+
+def _sums(
+    ea: Tensor,
+    ec: Tensor,
+    w: Tensor,
+    table: Tensor,
+    distance: Tensor,
+    x: Tensor,
+    offsets: NDArray[np.int64],
+    slope: float,
+    signed: bool,
+    masked: bool,
+    band: int,
+    kept: Tensor,
+) -> Tensor:
+    """Compute s (N, d) from kA and kC, which become e^(kA) and e^(kC), and fill `kept`."""
+    limit, _ = LIMITS[x.dtype]  # so that numbers stay above 0 and below infinity; see `covers`
+    ea.clamp_(-limit, limit).exp_()
+    ec.clamp_(-limit, limit).exp_()
+    x = x.detach().contiguous()
+    s = torch.zeros_like(x)
+    _forward(
+        ea.numpy(), ec.numpy(), (-slope * w).detach().numpy(),
+        table.detach().contiguous().numpy(), distance.detach().contiguous().numpy(),
+        signed, masked, x.numpy(), offsets, band, s.numpy(), kept.numpy(),
+    )  # fmt: skip
+    return s
 
 
 def _pairs(offsets: NDArray[np.int64], band: int) -> int:
@@ -267,27 +274,18 @@ def attend(
 ) -> Tensor:
     """Compute s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j.
 
-    The arguments and the result are those of its twin, `modules.psa.additive_attention`. All
+    The arguments and the result are those of its twin in `modules.additive_attention`. All
     tensors must be on the CPU and have the same type, float32 or float64; `activation` is a key of
-    `SLOPES`; `covers` must hold. If no gradient is wanted, a and c are overwritten.
+    `SLOPES`; `covers` must hold. If no gradient is recorded, a and c are overwritten.
 
     Time is N · min(n, 2 band + 1) · d. Memory is N · d, and in training one more number for each
     visited pair.
-
-    Examples:
-        >>> x, zeros = torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1)
-        >>> attend(
-        ...     zeros, zeros, torch.ones(1), zeros, torch.zeros(2), x, torch.tensor([2]),
-        ...     activation="tanh", signed=False, masked=False, band=2,
-        ... )  # equal weights
-        tensor([[2.],
-                [2.]])
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy())]).astype(np.int64)
-    band = min(band, int(lengths.max()) - 1)
+    slope, band = SLOPES[activation], min(band, int(lengths.max()) - 1)
     tensors = a, c, w, table, distance, x
-    trains = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    result: Tensor = AdditiveAttention.apply(
-        *tensors, offsets, SLOPES[activation], signed, masked, band, trains
-    )
-    return result
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        result: Tensor = AdditiveAttention.apply(*tensors, offsets, slope, signed, masked, band)
+        return result
+    a, c, nothing = a.mul_(slope), c.mul_(slope), x.new_empty(0)
+    return _sums(a, c, w, table, distance, x, offsets, slope, signed, masked, band, nothing)

@@ -2,7 +2,7 @@
 
 numba's own exp calls the C library for each number unless Intel's SVML is installed, and torch's
 tanh takes eight times as long as the one in this file, which LLVM turns into vector instructions.
-The twins of the steps are in `modules.recurrence`.
+The twins of the steps are in `modules.lstm`.
 """
 
 import math
@@ -222,17 +222,16 @@ def backward_step(
                 d_gates[d, row, 1, :] = 0
 
 
-class Tanh(torch.autograd.Function):
-    """Computes tanh of a contiguous tensor on the CPU; the result overwrites the tensor.
+def tanh(x: Tensor) -> Tensor:
+    """Compute tanh of a contiguous tensor on the CPU, with gradients; the result overwrites x."""
+    if torch.is_grad_enabled():
+        result: Tensor = _Tanh.apply(x)
+        return result
+    _tanh(x.numpy().reshape(-1))
+    return x
 
-    Examples:
-        >>> x = torch.tensor([0.0, 1.0])
-        >>> Tanh.apply(x)
-        tensor([0.0000, 0.7616])
-        >>> x
-        tensor([0.0000, 0.7616])
-    """
 
+class _Tanh(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         _tanh(x.detach().numpy().reshape(-1))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from spacy_psa.modules.precision import Precision, multiplier
+from spacy_psa.modules.products import Precision, multiplier, multipliers
 
 
 class _Pairs(nn.Module):
@@ -101,7 +101,7 @@ class LabelPair(_Pairs):
     def forward(self, z: Tensor, lengths: Tensor) -> Tensor:
         """Compute the potentials of z (N, d) of sentences of `lengths` (B,) -> (N, pairs)."""
         first = (torch.cumsum(lengths, 0) - lengths).to(z.device)
-        pair, start = (multiplier(layer, self.precision) for layer in (self.pair, self.start))
+        pair, start = multipliers(self.precision, self.pair, self.start)
         return self.place_start(pair(z), start(z[first]), first)
 
     def uncertainty(self, z: Tensor) -> Tensor:

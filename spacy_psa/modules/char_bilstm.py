@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
-from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.lstm import BiLSTM
+from spacy_psa.modules.products import Distinct
 from spacy_psa.ragged import pad
 
 Pool = Literal["final", "max"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import glorot
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.products import Precision
 
 Scoring = Literal["attention", "mean"]
 

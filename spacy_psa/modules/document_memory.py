@@ -13,7 +13,7 @@ from spacy_psa.errors import check_rates
 from spacy_psa.kernels import available
 from spacy_psa.modules.document_attention import DocumentAttention, Scoring
 from spacy_psa.modules.initialization import glorot
-from spacy_psa.modules.precision import Precision, multiplier, multiplier_of_all
+from spacy_psa.modules.products import Precision, multiplier, multiplier_of_all
 
 BLOCK_ROWS = 512
 """Rows that annotation works on at a time."""

@@ -59,4 +59,4 @@ class Dropout(nn.Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop elements of a tensor of any shape."""
-        return drop(input, self.p) if self.training else input
+        return drop(input, self.p) if self.training and self.p else input

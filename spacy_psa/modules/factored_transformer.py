@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes
 from spacy_psa.modules.factored_layer import FactoredLayer
-from spacy_psa.modules.precision import Precision, products
+from spacy_psa.modules.products import Precision, products
 from spacy_psa.modules.transformer import Bias
 from spacy_psa.ragged import positions, with_boundaries
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from spacy_psa.errors import SettingError, check_choice, check_rates, check_sizes
 from spacy_psa.modules.dropout import Dropout
-from spacy_psa.modules.precision import Precision, affine
+from spacy_psa.modules.products import Precision, affine
 from spacy_psa.ragged import positions
 
 
@@ -40,7 +40,7 @@ class IDCNN(nn.Module):
         block_dropout: dropout rate between two applications of the block (Yan2019 gives none).
         output_dropout: dropout rate after the last one (Yan2019's "fc dropout": 0.4).
         precision: "float32", or "bfloat16" for products in it, see
-            `spacy_psa.modules.precision.products`.
+            `spacy_psa.modules.products.products`.
 
     Raises:
         InputError: for a size or dilation below 1, a dropout rate that is not from 0 to 1, an even

@@ -7,39 +7,134 @@ overflow. Everything else stays in float32. Processors with VNNI or AMX are four
 int8 as in float32.
 """
 
+import functools
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from spacy_psa import kernels
 from spacy_psa.errors import InputError
-from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.idcnn import DilatedConvolution
-from spacy_psa.modules.int8_product import LEAST_ROWS, Int8Product
-from spacy_psa.modules.recurrence import direction_weights, states
+from spacy_psa.modules.lstm import direction_weights, states
+from spacy_psa.modules.products import Distinct
 
 BLOCK_NUMBERS = 2**18
 LEAST_WORK = 100
+# With fewer rows, the call of a packed product costs more than it saves.
+LEAST_ROWS = 64
+# A small product of packed weights is at most a few times as slow as one of floats.
+TOO_SLOW = 30
 
 Rounding = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Round each row of a matrix to int8 numbers with a scale.
+class Int8Product:
+    """Multiplies rows by the transpose of an int8 weight matrix, by oneDNN.
 
-    Args:
-        x: (M, d) float32.
+    Many rows are multiplied by a copy of the weights in the order that oneDNN prefers. The copy is
+    made when it is first needed, and is not saved. With torch's plain product, each call would
+    bring the weights into that order.
+
+    Examples:
+        >>> product = Int8Product()
+        >>> rows, weight = (torch.ones(n, 8, dtype=torch.int8) for n in (2, 3))
+        >>> product(rows, weight)
+        tensor([[8, 8, 8],
+                [8, 8, 8]], dtype=torch.int32)
+    """
+
+    def __init__(self) -> None:
+        self._packed: tuple[tuple[int, int], Tensor] | None = None
+
+    def places(self, rows: int) -> int:
+        """Return the number of rows that a matrix should have to hold `rows` rows.
+
+        oneDNN prepares a product for each number of rows, which is slower than the product itself.
+        So the number is rounded up; the further rows may hold any numbers.
+        """
+        if rows < LEAST_ROWS or not packs():
+            return rows
+        return -(-rows // LEAST_ROWS) * LEAST_ROWS
+
+    def __call__(self, rows: Tensor, weight: Tensor) -> Tensor:
+        """Multiply rows (M, d) int8 by the transpose of weight (k, d) int8 -> (M, k).
+
+        The sums have 32 bits. They are returned as int32 or, of many rows, as float32.
+        """
+        if len(rows) < LEAST_ROWS or not packs():
+            return torch._int_mm(rows, weight.t())
+        state = (weight.data_ptr(), 0 if weight.is_inference() else weight._version)
+        if self._packed is None or self._packed[0] != state:
+            self._packed = state, _pack(weight)
+        return _multiply_packed(rows, self._packed[1], len(weight))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_packed": None}
+
+
+@functools.cache
+def packs() -> bool:
+    """Return whether this torch multiplies well by packed weights on this processor.
+
+    The operators are not documented, and the types of their arguments differ between versions. On
+    some virtual machines oneDNN has no fast product of packed weights, and uses one that is far
+    slower than that of floats. On processors with avx2 and without VNNI its sums of two products
+    have 16 bits, so that large ones are wrong.
+    """
+    rows = torch.full((LEAST_ROWS, 64), -127, dtype=torch.int8)
+    rows[1::2] = 127
+    weight = torch.full((64, 64), 127, dtype=torch.int8)
+    weight[1::2] = -127
+    try:
+        packed = _pack(weight)
+        sums = _multiply_packed(rows, packed, len(weight))
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    if not torch.equal(sums, rows.float() @ weight.float().t()):
+        return False
+    floats = rows.float(), weight.float().t()
+    of_floats = _seconds(lambda: torch.mm(*floats))
+    return _seconds(lambda: _multiply_packed(rows, packed, len(weight))) < TOO_SLOW * of_floats
+
+
+def _seconds(product: Callable[[], Tensor]) -> float:
+    """The least time of some calls, the first of which may prepare the product."""
+
+    def time_once() -> float:
+        started = time.perf_counter()
+        product()
+        return time.perf_counter() - started
+
+    return min(time_once() for _ in range(4))
+
+
+def _pack(weight: Tensor) -> Tensor:
+    return torch.ops.onednn.qlinear_prepack(weight, None)
+
+
+def _multiply_packed(rows: Tensor, packed: Tensor, outputs: int) -> Tensor:
+    ones, zeros = _scales(outputs)
+    return torch.ops.onednn.qlinear_pointwise(
+        rows, 1.0, 0, packed, ones, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _scales(outputs: int) -> tuple[Tensor, Tensor]:
+    with torch.inference_mode(False):
+        return torch.ones(outputs), torch.zeros(outputs, dtype=torch.int64)
+
+
+def to_int8(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Round each row of a matrix (M, d) float32 to int8 numbers with a scale.
 
     Returns:
         q, (M, d) int8, and the scale of each row, (M,) float32. x differs from q · scale by at most
         half a scale. A row of zeros has a scale of nearly 0.
-
-    Examples:
-        >>> q, scale = to_int8(torch.tensor([[1.0, -0.25]]))
-        >>> q, scale
-        (tensor([[127, -32]], dtype=torch.int8), tensor([0.0079]))
     """
     q, scale = torch.empty_like(x, dtype=torch.int8), x.new_empty(len(x))
     _round_rows(x, q, scale)
@@ -75,76 +170,50 @@ def _multiply(x: Tensor, weight: Tensor, product: Int8Product) -> tuple[Tensor, 
 
 def add_product(
     x: Tensor, weight: Tensor, scale: Tensor, product: Int8Product, out: Tensor
-) -> Tensor:
-    """Add the product of x and int8 weights to `out`.
-
-    Args:
-        x: (M, d) float32.
-        weight: (k, d) int8, the weights, of which the transpose is multiplied.
-        scale: (k,), the scale of each row of the weights.
-        product: what multiplies by these weights.
-        out: (M, k) float32, which is changed.
-
-    Returns:
-        `out`.
-
-    Examples:
-        >>> x, (weight, scale) = torch.ones(17, 8), to_int8(torch.ones(8, 8))
-        >>> out = add_product(x, weight, scale, Int8Product(), torch.ones(17, 8))
-        >>> torch.allclose(out, torch.full((17, 8), 9.0))
-        True
-    """
-    found, rows = _multiply(x, weight, product)
+) -> None:
+    """Add the product of x and int8 weights to `out`; the arguments are those of `affine`."""
+    sums, rows = _multiply(x, weight, product)
     if kernels.available():
         from spacy_psa.kernels import int8
 
-        int8.add_scaled(found.numpy(), rows.numpy(), scale.numpy(), out.numpy())
-        return out
-    return out.addcmul_(found.float(), rows[:, None] * scale)
+        int8.add_scaled(sums.numpy(), rows.numpy(), scale.numpy(), out.numpy())
+    else:
+        out.addcmul_(sums.float(), rows[:, None] * scale)
 
 
 def affine(
     x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor, product: Int8Product, out: Tensor
 ) -> Tensor:
-    """Compute the product of x and int8 weights, plus a bias.
+    """Compute the product of x and int8 weights, plus a bias, and return `out`.
 
-    It works on some rows at a time, so that what it computes stays in the processor's cache.
+    It works on some rows at a time, so that its numbers stay in the processor's cache.
 
     Args:
         x: (M, d) float32.
         weight: (k, d) int8, the weights, of which the transpose is multiplied.
         scale: (k,), the scale of each row of the weights.
         bias: (k,) float32.
-        product: what multiplies by these weights.
+        product: the product of these weights.
         out: (M, k) float32, which is filled. Its rows may be parts of wider rows.
-
-    Returns:
-        `out`.
-
-    Examples:
-        >>> x, (weight, scale) = torch.ones(17, 8), to_int8(torch.ones(8, 8))
-        >>> out = affine(x, weight, scale, torch.ones(8), Int8Product(), torch.empty(17, 8))
-        >>> torch.allclose(out, torch.full((17, 8), 9.0))
-        True
     """
     block = _block_rows(len(weight))
     for start in range(0, len(x), block):
-        found, rows = _multiply(x[start : start + block], weight, product)
+        sums, rows = _multiply(x[start : start + block], weight, product)
         part = out[start : start + block]
         if kernels.available():
             from spacy_psa.kernels import int8
 
             int8.scale_and_shift(
-                found.numpy(), rows.numpy(), scale.numpy(), bias.numpy(),
+                sums.numpy(), rows.numpy(), scale.numpy(), bias.numpy(),
                 _flat(part).numpy(), out.stride(0),
             )  # fmt: skip
         else:
-            torch.addcmul(bias, found.float(), rows[:, None] * scale, out=part)
+            torch.addcmul(bias, sums.float(), rows[:, None] * scale, out=part)
     return out
 
 
 def _block_rows(outputs: int) -> int:
-    """Give the rows of which a product with so many columns stays in the cache."""
+    """Return the number of rows of which a product with so many columns stays in the cache."""
     return max(1, BLOCK_NUMBERS // outputs // LEAST_ROWS) * LEAST_ROWS
 
 
@@ -190,11 +259,7 @@ class Int8Linear(nn.Module):
 
 
 class Int8Convolution(Int8Linear):
-    """A `DilatedConvolution` with int8 weights, for annotation on a CPU.
-
-    Args:
-        convolution: the convolution whose weights are rounded.
-        rounding: makes int8 weights and their scales of a matrix.
+    """A `DilatedConvolution` with int8 weights; its arguments are those of `Int8Linear`.
 
     Examples:
         >>> from spacy_psa.modules.idcnn import neighbours
@@ -211,7 +276,7 @@ class Int8Convolution(Int8Linear):
         self._round(convolution.matrix().detach(), convolution.bias.detach(), rounding)
 
     def forward(self, x: Tensor, near: Tensor) -> Tensor:  # type: ignore[override]
-        """Convolve x (N, nI), with `near` as `neighbours` gives it -> (N, filters)."""
+        """Convolve x (N, nI), with the result of `neighbours` as `near` -> (N, filters)."""
         x = torch.cat([_on_cpu(x), x.new_zeros(1, x.shape[1])])
         out = x.new_empty(len(near), self.out_features)
         block = _block_rows(self.out_features)
@@ -225,12 +290,10 @@ class Int8Convolution(Int8Linear):
 class Int8LSTM(nn.Module):
     """A bidirectional torch.nn.LSTM of one layer with int8 weights, for packed rows on a CPU.
 
-    Args:
-        lstm: the layer whose weights are rounded.
-        rounding: makes int8 weights and their scales of a matrix.
+    Its arguments are those of `Int8Linear`.
 
     Examples:
-        >>> from spacy_psa.modules.recurrence import Packing
+        >>> from spacy_psa.modules.lstm import Packing
         >>> packing = Packing(torch.tensor([12, 8]))
         >>> lstm = Int8LSTM(nn.LSTM(32, 8, bidirectional=True))
         >>> order = torch.stack([packing.forward, packing.backward])
@@ -258,23 +321,19 @@ class Int8LSTM(nn.Module):
             index: (2, N) int64, the packed order of each direction.
             sizes: sentences at each step, see `Packing`.
         """
-        inputs = [x, x] if x.dim() == 2 else list(x)
-        readers = [
-            Distinct(_on_cpu(own)).reader(partial(self._enter, d)) for d, own in enumerate(inputs)
-        ]
-
-        def enter(d: int, rows: slice, out: Tensor) -> None:
-            readers[d](index[d, rows], out)
-
-        def again(d: int, h: Tensor, out: Tensor) -> None:
-            add_product(h, *self._weights(f"hh_{d}"), self.products[f"hh_{d}"], out)
-
-        return states(x.new_empty(index.shape[1], 0), self.hidden_size, sizes, enter, again)
+        first = Distinct(_on_cpu(x if x.dim() == 2 else x[0]))
+        both = [first, first if x.dim() == 2 else Distinct(_on_cpu(x[1]))]
+        enter = [partial(self._enter, d) for d in (0, 1)]
+        again = [partial(self._again, d) for d in (0, 1)]
+        return states(both, index, self.hidden_size, sizes, enter, again)
 
     def _enter(self, d: int, x: Tensor) -> Tensor:
-        weight, scale = self._weights(f"ih_{d}")
-        bias, product = self.get_buffer(f"bias_{d}"), self.products[f"ih_{d}"]
-        return affine(x, weight, scale, bias, product, x.new_empty(len(x), len(bias)))
+        bias = self.get_buffer(f"bias_{d}")
+        out = x.new_empty(len(x), len(bias))
+        return affine(x, *self._weights(f"ih_{d}"), bias, self.products[f"ih_{d}"], out)
+
+    def _again(self, d: int, out: Tensor, h: Tensor) -> None:
+        add_product(h, *self._weights(f"hh_{d}"), self.products[f"hh_{d}"], out)
 
     def _weights(self, name: str) -> tuple[Tensor, Tensor]:
         return self.get_buffer(f"w_{name}"), self.get_buffer(f"scale_{name}")
@@ -288,24 +347,14 @@ LAYERS: dict[type[nn.Module], Callable[..., nn.Module]] = {
 
 
 def quantize(module: nn.Module) -> int:
-    """Replace the large layers inside a module by int8 layers, at any depth.
+    """Replace the large layers inside a module by int8 layers, and return how many.
 
-    These are nn.Linear, bidirectional nn.LSTM and `DilatedConvolution`. A layer of k outputs from d
-    inputs is large if k·d / (k + d) is at least `LEAST_WORK`: the work of its product for each
-    number that must be converted. Others would become slower. Embeddings, norms and single weights
-    stay as they are.
-
-    Returns:
-        The number of layers that were replaced.
-
-    Examples:
-        >>> module = nn.Sequential(nn.Linear(300, 300), nn.ReLU(), nn.Linear(300, 9))
-        >>> quantize(module)
-        1
-        >>> [type(child).__name__ for child in module]
-        ['Int8Linear', 'ReLU', 'Linear']
+    These are nn.Linear, bidirectional nn.LSTM and `DilatedConvolution`, at any depth. A layer of k
+    outputs from d inputs is large if k·d / (k + d) is at least `LEAST_WORK`: the work of its
+    product for each number that must be converted. Others would become slower. Embeddings, norms
+    and single weights stay as they are.
     """
-    large = [found for found in _layers(module) if _work(found[2]) >= LEAST_WORK]
+    large = [layer for layer in _layers(module) if _work(layer[2]) >= LEAST_WORK]
     for parent, name, child in large:
         setattr(parent, name, LAYERS[type(child)](child))
     return len(large)
@@ -319,13 +368,6 @@ def quantize_like(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     Args:
         module: a module with float32 weights.
         state: the `state_dict` of such a module, saved after `quantize`.
-
-    Examples:
-        >>> module, like = nn.Sequential(nn.Linear(300, 300)), nn.Sequential(nn.Linear(300, 300))
-        >>> _ = quantize(module)
-        >>> quantize_like(like, module.state_dict())
-        >>> like.load_state_dict(module.state_dict())
-        <All keys matched successfully>
     """
     prefixes = {
         name.removesuffix(end)
@@ -340,22 +382,23 @@ def quantize_like(module: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 
 def left_in_float32(module: nn.Module) -> dict[str, int]:
-    """Count the weights that are not in int8, by what they are.
+    """Count the weights that are not in int8, by kind: embeddings, norms, small layers and so on.
 
     Examples:
         >>> module = nn.Sequential(nn.Embedding(10, 300), nn.Linear(300, 300), nn.Linear(300, 9))
-        >>> _ = quantize(module)
+        >>> quantize(module)
+        1
         >>> left_in_float32(module)
         {'embeddings': 3000, 'small layers': 2709}
     """
     kinds = {nn.Embedding: "embeddings", nn.EmbeddingBag: "embeddings", nn.LayerNorm: "norms"}
     kinds |= dict.fromkeys([nn.Linear, nn.LSTM, nn.Conv1d, DilatedConvolution], "small layers")
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for child in module.modules():
         if own := sum(p.numel() for p in child.parameters(recurse=False)):
             kind = kinds.get(type(child), "single weights")
-            found[kind] = found.get(kind, 0) + own
-    return found
+            counts[kind] = counts.get(kind, 0) + own
+    return counts
 
 
 def _layers(module: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:

@@ -1,4 +1,6 @@
-"""Trained vectors of symbols: letters of a word (Kitaev2018 section 5) or its tag (section 2.1)."""
+"""Trained vectors of words, of letters (Kitaev2018 section 5) and of tags (section 2.1)."""
+
+from collections import OrderedDict
 
 from torch import Tensor, nn
 
@@ -7,11 +9,30 @@ from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding
 
 
-class Lookup(nn.Module):
-    """Looks up the vectors of some symbols of each word and puts them side by side.
+class WordTable(nn.Sequential):
+    """A table of trained vectors that all start at 0: the rows (M,) int64 -> (M, width).
 
-    In a config, `CharConcat.v1` and `TagEmbed.v1` use this module; a config of version 1 calls
-    `init_std` `spread`, and has `rows` in place of `num_embeddings`.
+    `WordEmbed.v1` draws the vectors of words without a pretrained vector later.
+
+    Args:
+        num_embeddings: number of words with a trained vector, plus 1 for row 0, the unknown word.
+        width: width of a vector.
+
+    Examples:
+        >>> import torch
+        >>> WordTable(num_embeddings=10, width=3)(torch.tensor([4, 0])).tolist()
+        [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, num_embeddings: int, width: int):
+        super().__init__(OrderedDict(table=nn.Embedding(num_embeddings, width)))
+        nn.init.zeros_(self.table.weight)
+
+
+class Lookup(nn.Module):
+    """Looks up the vectors of some symbols of each word and joins them: (M, symbols · width).
+
+    `CharConcat.v1` and `TagEmbed.v1` use this module.
 
     Args:
         num_embeddings: size of the vocabulary of symbols.
@@ -19,8 +40,7 @@ class Lookup(nn.Module):
         symbols: number of symbols of each word (Kitaev2018: 2 · 8 letters, or 1 tag).
         dropout: dropout rate on the vectors.
         init_std: standard deviation of the uniform distribution from which vectors are drawn at
-            the start. By default it is 1 / sqrt(width), which is U(-sqrt(3 / width),
-            sqrt(3 / width)).
+            the start; by default 1 / sqrt(width).
 
     Raises:
         InputError: for a size below 1, and if `dropout` is not from 0 to 1.

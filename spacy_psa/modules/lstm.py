@@ -1,21 +1,36 @@
 """Bidirectional LSTMs over ragged batches (Wei2020 section 3; Li2019 sections 3.2 and 6.2).
 
-On a CPU, `spacy_psa.modules.recurrence` computes the recurrence; on a GPU, cuDNN does. The
-parameters are those of torch.nn.LSTM.
+The parameters are those of torch.nn.LSTM. On a GPU, cuDNN computes the recurrence (Hochreiter &
+Schmidhuber 1997); on a CPU, `Recurrence` and, without gradients, `states` do. Both directions
+advance together over the sentences that have not ended, and the backward pass computes the weight
+gradients of all steps by one matrix product; torch's own LSTM adds them up step by step.
 """
 
-from functools import partial
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import PackedSequence
 
+from spacy_psa import kernels
 from spacy_psa.errors import check_choice, check_rates, check_sizes
-from spacy_psa.modules.distinct import Distinct
 from spacy_psa.modules.dropout import Dropout
-from spacy_psa.modules.int8 import Int8LSTM
-from spacy_psa.modules.precision import Precision, Weight, add_product
-from spacy_psa.modules.recurrence import Packing, Recurrence, direction_weights, states
+from spacy_psa.modules.products import (
+    Distinct,
+    Multiplier,
+    Precision,
+    Rounded,
+    adder,
+    filled,
+    linear,
+)
+
+BLOCK_ROWS = 2048
 
 
 class BiLSTM(nn.Module):
@@ -26,10 +41,8 @@ class BiLSTM(nn.Module):
     directions of the layer below.
 
     The weight matrix of each gate starts by Glorot's rule, and biases start at 0 (Wei2020 section
-    5.2).
-
-    The names of the settings are the same in a config. `CrossBiLSTM.v1` is this module without
-    `separate` and with the values of Li2019 as defaults.
+    5.2). `CrossBiLSTM.v1` is this module without `separate` and with the values of Li2019 as
+    defaults.
 
     Args:
         input_width: nI, the width of the input.
@@ -40,8 +53,7 @@ class BiLSTM(nn.Module):
             the two directions are two separate stacks (Li2019 section 3.2).
         input_dropout: dropout rate before the first layer (Wei2020: 0.55; Li2019: 0.35).
         output_dropout: dropout rate after each layer (Wei2020: 0.55; Li2019: 0.35).
-        precision: "float32", or "bfloat16" for products in it, see
-            `spacy_psa.modules.precision.products`.
+        precision: "float32", or "bfloat16" for matrix products in it.
 
     Raises:
         InputError: if `hidden` or `layers` is below 1, for a dropout rate that is not from 0 to 1,
@@ -86,17 +98,29 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, 2 * hidden)."""
         packing = Packing(lengths)
-        x = self.input_dropout(x)
+        places = torch.argsort(packing.forward), torch.argsort(packing.backward)
+        places = places[0].to(x.device), places[1].to(x.device)
+        if self.training:
+            x = self.input_dropout(x)
         for depth, layer in enumerate(self.layers):
             if depth and self.separate:
                 x = x.unflatten(-1, (2, -1)).transpose(0, 1)
-            x = self.output_dropout(_run(layer, x, packing, self.precision))
+            packed = _packed(layer, x, packing, self.precision)
+            if torch.is_grad_enabled():
+                x = torch.cat([packed[d].index_select(0, places[d]) for d in (0, 1)], -1)
+            else:
+                out = packed[0].new_empty(len(places[0]), 2, packed[0].shape[1])
+                for d in (0, 1):
+                    torch.index_select(packed[d], 0, places[d], out=out[:, d])
+                x = out.flatten(1)
+            if self.training:
+                x = self.output_dropout(x)
         return x
 
     def final(self, x: Tensor | Distinct, lengths: Tensor) -> Tensor:
         """Encode each sentence by the last state of each direction: x (N, nI) -> (B, 2 * hidden).
 
-        It runs the first layer only, without dropout. A character encoder reads words this way.
+        It runs only the first layer, without dropout. Character encoders read words in this way.
         """
         packing = Packing(lengths)
         forward, backward = _packed(self.layers[0], x, packing, self.precision)
@@ -104,48 +128,85 @@ class BiLSTM(nn.Module):
         return torch.cat([forward[last], backward[last]], -1)
 
 
-def _run(layer: nn.Module, x: Tensor, packing: Packing, precision: Precision) -> Tensor:
-    directions = _packed(layer, x, packing, precision)
-    where = [torch.argsort(index).to(x.device) for index in (packing.forward, packing.backward)]
-    if torch.is_grad_enabled():
-        parts = [states.index_select(0, rows) for states, rows in zip(directions, where)]
-        return torch.cat(parts, -1)
-    out = x.new_empty(len(where[0]), 2, directions[0].shape[1])
-    for d in (0, 1):
-        torch.index_select(directions[d], 0, where[d], out=out[:, d])
-    return out.flatten(1)
+class Packing:
+    """The order in which both directions of an LSTM read a ragged batch, step by step.
+
+    Args:
+        lengths: (B,) int64, the tokens of each sentence, each at least 1.
+
+    Attributes:
+        sizes: for each of the max(lengths) steps, the number of sentences that have not ended, in
+            descending order.
+        forward: (N,) int64, the flat token that the forward direction reads at each packed place.
+        backward: (N,) int64, the same for the backward direction.
+        last: (B,) int64, the packed place of each sentence's last step.
+
+    Examples:
+        >>> packing = Packing(torch.tensor([2, 3]))
+        >>> packing.sizes
+        [2, 2, 1]
+        >>> packing.forward, packing.backward
+        (tensor([2, 0, 3, 1, 4]), tensor([4, 1, 3, 0, 2]))
+    """
+
+    def __init__(self, lengths: Tensor):
+        n = lengths.numpy()
+        order = np.argsort(-n, kind="stable")
+        ends = np.cumsum(n)
+        first, last = (ends - n)[order], ends[order] - 1
+        steps = np.arange(n.max())[:, None]
+        running = steps < n[order][None, :]
+        counts = running.sum(axis=1)
+        starts = np.cumsum(counts) - counts
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        self.sizes: list[int] = counts.tolist()
+        self.forward = torch.from_numpy((first + steps)[running])
+        self.backward = torch.from_numpy((last - steps)[running])
+        self.last = torch.from_numpy(starts[n - 1] + rank)
 
 
 def _packed(
     layer: nn.Module, x: Tensor | Distinct, packing: Packing, precision: Precision
-) -> tuple[Tensor, Tensor]:
-    """Compute the states of both directions in packed order, (N, H) each.
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Compute the states of both directions in packed order, (2, N, H) or two of (N, H).
 
     Step t of the backward direction has read the last t + 1 tokens. x is (N, I), or (2, N, I) if
     each direction reads an input of its own.
     """
     index = torch.stack([packing.forward, packing.backward])
+    sizes = packing.sizes
     if isinstance(x, Distinct):
         if isinstance(layer, nn.LSTM) and x.rows.device.type == "cpu":
-            out = _annotated(layer, [x, x], index, packing.sizes, precision)
-            return out[0], out[1]
+            return _annotated(layer, [x, x], index, sizes, precision)
         x = x.spread(x.rows)
     index = index.to(x.device)
-    if isinstance(layer, Int8LSTM):
-        out = layer.packed(x, index, packing.sizes)
-        return out[0], out[1]
-    assert isinstance(layer, nn.LSTM)
-    if x.device.type == "cpu":
-        out = _on_cpu(layer, x, index, packing.sizes, precision)
-        return out[0], out[1]
-    # cuDNN gives both directions the same input: with two inputs, it runs once for each.
-    sizes, hidden = torch.tensor(packing.sizes), layer.hidden_size
+    if not isinstance(layer, nn.LSTM):
+        int8: Any = layer
+        return int8.packed(x, index, sizes)
+    if x.device.type != "cpu":
+        return _by_cudnn(layer, x, index, sizes, precision)
+    own = x if x.dim() == 3 else (x, x)
+    if torch.is_grad_enabled():
+        w_ih, w_hh, bias = direction_weights(layer)
+        inputs = torch.stack([own[d].index_select(0, index[d]) for d in (0, 1)])
+        return Recurrence.apply(inputs, *w_ih, *w_hh, *bias, sizes, precision)
+    first = Distinct(own[0])
+    both = [first, first if x.dim() == 2 else Distinct(own[1])]
+    return _annotated(layer, both, index, sizes, precision)
+
+
+def _by_cudnn(
+    layer: nn.LSTM, x: Tensor, index: Tensor, sizes: list[int], precision: Precision
+) -> tuple[Tensor, Tensor]:
+    # cuDNN has the same input for both directions: with two inputs, it runs once for each.
+    hidden = layer.hidden_size
     inputs = [x] if x.dim() == 2 else [*x]
-    found = [_by_torch(layer, own[index[0]], sizes, precision) for own in inputs]
+    states = [_by_torch(layer, own[index[0]], torch.tensor(sizes), precision) for own in inputs]
     # cuDNN puts the backward states at the places of their tokens. Put them into reading order.
     where = torch.empty_like(index[0])
     where[index[0]] = torch.arange(len(where), device=x.device)
-    return found[0][:, :hidden], found[-1][where[index[1]], hidden:]
+    return states[0][:, :hidden], states[-1][where[index[1]], hidden:]
 
 
 def _by_torch(layer: nn.LSTM, x: Tensor, sizes: Tensor, precision: Precision) -> Tensor:
@@ -160,38 +221,228 @@ def _by_torch(layer: nn.LSTM, x: Tensor, sizes: Tensor, precision: Precision) ->
     return out.to(x.dtype)
 
 
-def _on_cpu(
-    layer: nn.LSTM, x: Tensor, index: Tensor, sizes: list[int], precision: Precision
-) -> Tensor:
-    if torch.is_grad_enabled():
-        w_ih, w_hh, bias = direction_weights(layer)
-        own = x if x.dim() == 3 else (x, x)
-        inputs = torch.stack([own[d].index_select(0, index[d]) for d in (0, 1)])
-        return Recurrence.apply(inputs, *w_ih, *w_hh, *bias, sizes, precision)
-    both = [Distinct(x)] * 2 if x.dim() == 2 else [Distinct(own) for own in x]
-    return _annotated(layer, both, index, sizes, precision)
-
-
 def _annotated(
-    layer: nn.LSTM,
-    both: list[Distinct],
-    index: Tensor,
-    sizes: list[int],
-    precision: Precision,
+    layer: nn.LSTM, both: list[Distinct], index: Tensor, sizes: list[int], precision: Precision
 ) -> Tensor:
-    """Compute the states without training, from the inputs of both directions."""
+    """Compute the states without gradients, from the inputs of both directions."""
     w_ih, w_hh, bias = direction_weights(layer)
-    readers = [
-        once.reader(partial(Weight(weight, precision).affine, bias=of_gates))
-        for once, weight, of_gates in zip(both, w_ih, bias, strict=True)
-    ]
-    again_by = [Weight(weight, precision) for weight in w_hh]
+    enter = [linear(w_ih[d], bias[d], precision) for d in (0, 1)]
+    again = [adder(weight.t(), precision) for weight in w_hh]
+    return states(both, index, layer.hidden_size, sizes, enter, again)
 
-    def enter(d: int, rows: slice, out: Tensor) -> None:
-        readers[d](index[d, rows], out)
 
-    def again(d: int, h: Tensor, out: Tensor) -> None:
-        add_product(h, again_by[d].of(len(h)).t(), out)
+def direction_weights(
+    layer: nn.LSTM,
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return w_ih, w_hh and bias of both directions of a bidirectional LSTM of one layer."""
+    (w_ih0, w_hh0, *bias0), (w_ih1, w_hh1, *bias1) = layer.all_weights
+    return (w_ih0, w_ih1), (w_hh0, w_hh1), (torch.add(*bias0), torch.add(*bias1))
 
-    rows = both[0].rows.new_empty(index.shape[1], 0)
-    return states(rows, layer.hidden_size, sizes, enter, again)
+
+def states(
+    inputs: Sequence[Distinct],
+    index: Tensor,
+    hidden: int,
+    sizes: list[int],
+    enter: Sequence[Multiplier],
+    again: Sequence[Callable[[Tensor, Tensor], Any]],
+) -> Tensor:
+    """Compute the states of both directions as `Recurrence` does, without gradients: (2, N, H).
+
+    About BLOCK_ROWS rows are computed at a time. Of earlier steps, only the states are kept.
+
+    Args:
+        inputs: for each direction, the N rows of its input.
+        index: (2, N) int64, the packed order of each direction.
+        hidden: H, units of each direction.
+        sizes: sentences at each step, see `Packing`.
+        enter: for each direction, W x + b as a function of some rows x.
+        again: for each direction, a function of `out`, (size, 4H), and of the states of the step
+            before, (size, H). It adds the products of these states to `out`.
+    """
+    x = inputs[0].rows
+    cells, out = x.new_empty(2, sizes[0], hidden), x.new_empty(2, index.shape[1], hidden)
+    tables = [None if inputs[d].place is None else enter[d](inputs[d].rows) for d in (0, 1)]
+    starts = [0, *accumulate(sizes)]
+    step: Callable[..., None] = annotation_step
+    if compiled := _compiled(x):
+        from spacy_psa.kernels.gates import annotation_step as step
+    first = 0
+    while first < len(sizes):
+        begin = starts[first]
+        after = bisect_left(starts, begin + BLOCK_ROWS, first, len(sizes))
+        gates = x.new_empty(2, starts[after] - begin, 4, hidden)
+        flat = gates.flatten(2)
+        for d in (0, 1):
+            order, table, place = index[d, begin : starts[after]], tables[d], inputs[d].place
+            if table is None or place is None:
+                flat[d] = enter[d](inputs[d].rows.index_select(0, order))
+            else:
+                torch.index_select(table, 0, place[order], out=flat[d])
+        arrays: Any = gates, cells, out
+        if compiled:
+            arrays = gates.numpy(), cells.numpy(), out.numpy()
+        for t in range(first, after):
+            at, size = starts[t] - begin, sizes[t]
+            if t:
+                before = starts[t - 1]
+                for d in (0, 1):
+                    again[d](flat[d, at : at + size], out[d, before : before + size])
+            step(*arrays, at, starts[t], size, t == 0)
+        first = after
+    return out
+
+
+class Recurrence(torch.autograd.Function):
+    """One bidirectional LSTM layer on packed inputs, on a CPU, with its gradients.
+
+    `Recurrence.apply` has the arguments
+
+        x: (2, N, I), the inputs in the order in which each direction reads them
+        w_ih0, w_ih1: (4H, I) each, the weights of the inputs
+        w_hh0, w_hh1: (4H, H) each, the weights of the states
+        bias0, bias1: (4H,) each
+        sizes: sentences at each step, see `Packing`
+        precision: "float32", or "bfloat16" to multiply in it, forward and backward
+
+    and returns the states (2, N, H). Gates are in torch's order: input, forget, cell, output.
+    Weights, sums and gates stay in the type of x with both precisions.
+
+    Examples:
+        >>> packing, lstm = Packing(torch.tensor([2, 3])), nn.LSTM(4, 6, bidirectional=True)
+        >>> x = torch.randn(5, 4)
+        >>> inputs = torch.stack([x[packing.forward], x[packing.backward]])
+        >>> w_ih, w_hh, bias = direction_weights(lstm)
+        >>> Recurrence.apply(inputs, *w_ih, *w_hh, *bias, packing.sizes, "float32").shape
+        torch.Size([2, 5, 6])
+    """
+
+    @staticmethod
+    def forward(  # type: ignore[no-untyped-def]
+        ctx, x, w_ih0, w_ih1, w_hh0, w_hh1, bias0, bias1, sizes, precision: Precision
+    ):
+        w_ih, w_hh, bias = (w_ih0, w_ih1), (w_hh0, w_hh1), (bias0, bias1)
+        total, hidden = x.shape[1], w_hh0.shape[1]
+        gates = x.new_empty(2, total, 4, hidden)
+        flat = gates.view(2, total, 4 * hidden)
+        for d in (0, 1):
+            flat[d] = bias[d]
+            adder(w_ih[d].t(), precision)(flat[d], x[d])
+        again = [adder(weight.t(), precision) for weight in w_hh]
+        cells, squashed, out = (x.new_empty(2, total, hidden) for _ in range(3))
+        step, arrays = forward_step, (gates, cells, squashed, out)
+        if _compiled(x):
+            from spacy_psa.kernels.gates import forward_step as step
+
+            arrays = tuple(map(Tensor.numpy, arrays))
+        starts = [0, *accumulate(sizes)]
+        for t, (start, size) in enumerate(zip(starts, sizes)):
+            before = starts[t - 1] if t else -1
+            if t:
+                for d in (0, 1):
+                    again[d](flat[d, start : start + size], out[d, before : before + size])
+            step(*arrays, start, size, before)
+        # The weights too, so that torch refuses to go back if they have been changed in between.
+        ctx.save_for_backward(x, gates, cells, squashed, out, *w_ih, *w_hh)
+        ctx.sizes, ctx.precision = sizes, precision
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_out):  # type: ignore[no-untyped-def]
+        x, gates, cells, squashed, out, *weights = ctx.saved_tensors
+        w_ih, w_hh = weights[:2], weights[2:]
+        sizes, precision = ctx.sizes, ctx.precision
+        d_hidden, d_cell = d_out.clone(), torch.zeros_like(d_out)
+        d_gates = torch.empty_like(gates)
+        flat = d_gates.flatten(2)
+        again = [adder(weight, precision) for weight in w_hh]
+        step, arrays = backward_step, (gates, cells, squashed, d_hidden, d_cell, d_gates)
+        if _compiled(x):
+            from spacy_psa.kernels.gates import backward_step as step
+
+            arrays = tuple(map(Tensor.numpy, arrays))
+        starts = [0, *accumulate(sizes)]
+        previous = np.empty(len(x[0]) - sizes[0], dtype=np.int64)  # the row before each later row
+        for t in reversed(range(len(sizes))):
+            start, size, before = starts[t], sizes[t], starts[t - 1] if t else -1
+            step(*arrays, start, size, before)
+            if t:
+                for d in (0, 1):
+                    again[d](d_hidden[d, before : before + size], flat[d, start : start + size])
+                at = start - sizes[0]
+                previous[at : at + size] = np.arange(before, before + size)
+        d_bias = flat.sum(1)
+        d_x = None
+        if ctx.needs_input_grad[0]:
+            d_x = torch.stack([_product(flat[d], w_ih[d], precision) for d in (0, 1)])
+        rows = torch.from_numpy(previous)
+        d_ih = [_outer(flat[d], x[d], precision) for d in (0, 1)]
+        d_hh = [_outer(flat[d, sizes[0] :], out[d, rows], precision) for d in (0, 1)]
+        return d_x, *d_ih, *d_hh, d_bias[0], d_bias[1], None, None
+
+
+def _product(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
+    return a @ b if precision == "float32" else Rounded(b).product(a).to(a.dtype)
+
+
+def _outer(a: Tensor, b: Tensor, precision: Precision) -> Tensor:
+    """Compute aᵀ b, the gradient of weights: (N, k), (N, d) -> (k, d)."""
+    if precision == "float32":
+        return a.t() @ b
+    return (filled(a).t() @ filled(b)).to(a.dtype)
+
+
+def _compiled(x: Tensor) -> bool:
+    return x.dtype in (torch.float32, torch.float64) and kernels.available()
+
+
+def forward_step(
+    gates: Tensor, cells: Tensor, squashed: Tensor, out: Tensor, start: int, size: int, before: int
+) -> None:
+    """Compute one step forward, as `kernels.gates.forward_step` does."""
+    now = slice(start, start + size)
+    i, f, g, o = gates[:, now].unbind(2)
+    for gate in (i, f, o):
+        gate.sigmoid_()
+    g.tanh_()
+    torch.mul(i, g, out=cells[:, now])
+    if before >= 0:
+        cells[:, now].addcmul_(f, cells[:, before : before + size])
+    torch.tanh(cells[:, now], out=squashed[:, now])
+    torch.mul(o, squashed[:, now], out=out[:, now])
+
+
+def annotation_step(
+    gates: Tensor, cells: Tensor, out: Tensor, at: int, start: int, size: int, first: bool
+) -> None:
+    """Compute one step forward without training, as `kernels.gates.annotation_step` does."""
+    i, f, g, o = gates[:, at : at + size].unbind(2)
+    cell = cells[:, :size]
+    new = i.sigmoid() * g.tanh()
+    cell.copy_(new if first else new.addcmul_(f.sigmoid(), cell))
+    torch.mul(o.sigmoid(), cell.tanh(), out=out[:, start : start + size])
+
+
+def backward_step(
+    gates: Tensor,
+    cells: Tensor,
+    squashed: Tensor,
+    d_hidden: Tensor,
+    d_cell: Tensor,
+    d_gates: Tensor,
+    start: int,
+    size: int,
+    before: int,
+) -> None:
+    """Go back through one step, as `kernels.gates.backward_step` does."""
+    now, earlier = slice(start, start + size), slice(before, before + size)
+    i, f, g, o = gates[:, now].unbind(2)
+    tanh, hidden, cell = squashed[:, now], d_hidden[:, now], d_cell[:, now]
+    cell.addcmul_(hidden, o * (1 - tanh * tanh))
+    d_gates[:, now, 0] = cell * g * i * (1 - i)
+    d_gates[:, now, 1] = cell * cells[:, earlier] * f * (1 - f) if before >= 0 else 0.0
+    d_gates[:, now, 2] = cell * i * (1 - g * g)
+    d_gates[:, now, 3] = hidden * tanh * o * (1 - o)
+    if before >= 0:
+        d_cell[:, earlier] = cell * f

@@ -1,36 +1,150 @@
-"""Position-aware self-attention (PSA), and the layer that fuses its output with its input.
+"""Position-aware self-attention (PSA) and the encoder that is made of it (Wei2020, Wei2019).
 
 The equations are Wei2020 sections 4.1 and 4.2. The setting `version` chooses between the position
 bias of Wei2020 (the journal version) and of Wei2019 (the arXiv version).
 """
 
-import math
-from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from spacy_psa.errors import check_choice, check_rates
+from spacy_psa.errors import check_choice, check_rates, check_sizes
 from spacy_psa.kernels import available
-from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.additive_attention import (
+    additive_attention,
+    attention_chunks,
+    look_up,
+    reach,
+)
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import glorot_all
-from spacy_psa.modules.position_bias import PositionBias, look_up
-from spacy_psa.modules.precision import Precision, multiplier
-from spacy_psa.ragged import mask, pad, unpad
+from spacy_psa.modules.lstm import BiLSTM
+from spacy_psa.modules.products import Distinct, Multiplier, Precision, multipliers
+from spacy_psa.modules.sinusoids import SinusoidalPositions
+from spacy_psa.ragged import pad
 
+Version = Literal["journal", "arxiv"]
 Activation = Literal["tanh", "relu", "sigmoid"]
-
-ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
-
-# Size of the largest tensor in `additive_attention`, on a CPU and on a GPU, which needs more work
-# at a time. About four tensors of this size exist at once.
-CHUNK_BYTES = {"cpu": 1 << 26, "cuda": 1 << 29}
+Slot = Literal["attention", "bilstm", "none"]
+Position = Literal["psa", "absolute", "none"]
 
 # Rows that `ContextFusion` works on at a time in annotation.
 BLOCK_ROWS = 1024
+
+
+class PositionBias(nn.Module):
+    """The bias Ψ_ij(x_i) that token i adds to its score of token j because of the place of j.
+
+        M_ij = -inf if i = j, else 0                                    (Wei2020 Eq. 9)
+        G_ij = -(i-j)² / (2 ε²), ε = window / 2                         (Wei2020 Eq. 10)
+        P_ij = x_i·R_c + (v·R_c + b0), c = min(|i-j|, window)           (Wei2020 Eq. 11)
+        P_ij = x_i·R_c, c = clip(i-j, -window, window) + window         (Wei2019 Eq. 11-12)
+
+    R has window + 1 rows in the journal version and 2 window + 1 rows in the arXiv version. The
+    three parts make
+
+        Ψ = M + α G + (1-α) P                                           (Wei2020 Eq. 4)
+        Ψ = α1 M + α2 P + α3 G, α1 + α2 + α3 = 1                        (Wei2019 Eq. 8)
+
+    The papers leave some points open. Here α is the sigmoid of a trained number that starts at 0,
+    so α starts at 0.5 and stays in (0, 1); (α1, α2, α3) is the softmax of three trained numbers
+    that start at 0. M is a mask and is never scaled: the scaled mask would be the same mask, and
+    NaN at α1 = 0. The number b0 cancels in the softmax, and the row R_0 is not read under the
+    mask; the module keeps both because the equation has them.
+
+    Args:
+        width: d, the width of the x that Ψ reads.
+        window: k, in tokens, which sets ε and the distance at which P is clipped (Wei2020: 10).
+        version: "journal" for the Ψ of Wei2020, "arxiv" for that of Wei2019. Weights trained with
+            one version cannot be used with the other.
+        use_psi: False leaves out all of Ψ, including the mask (Wei2020 Table 6, row 1).
+        use_mask: False leaves the mask M out of Ψ (Wei2020 Table 7).
+        use_token_bias: False leaves the token-specific bias P out of Ψ (Wei2020 Table 7).
+        use_gaussian: False leaves the Gaussian bias G out of Ψ (Wei2020 Table 7). The other parts
+            keep their weights, so without P there is still α G in the journal version. A part that
+            is left out has no parameters.
+
+    Raises:
+        InputError: for a width or window below 1 and an unknown version.
+
+    Examples:
+        >>> bias = PositionBias(width=4, window=2, use_token_bias=False)
+        >>> bias.psi(torch.randn(3, 4), torch.tensor([3]))
+        tensor([[[   -inf, -0.2500, -1.0000],
+                 [-0.2500,    -inf, -0.2500],
+                 [-1.0000, -0.2500,    -inf]]], grad_fn=<MaskedFillBackward0>)
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        window: int = 10,
+        version: Version = "journal",
+        use_psi: bool = True,
+        use_mask: bool = True,
+        use_token_bias: bool = True,
+        use_gaussian: bool = True,
+    ) -> None:
+        super().__init__()
+        check_sizes(width=width, window=window)
+        check_choice("version", version, Version)
+        self.window = window
+        self.masked = use_psi and use_mask
+        self.token_bias = use_psi and use_token_bias
+        self.gaussian = use_psi and use_gaussian
+        self.signed = version == "arxiv"
+        if self.token_bias:
+            rows = 2 * window + 1 if self.signed else window + 1
+            self.distances = nn.Parameter(torch.empty(rows, width))
+            if not self.signed:
+                self.global_score = nn.Parameter(torch.empty(width))
+                self.global_bias = nn.Parameter(torch.zeros(()))
+        if self.token_bias or self.gaussian:
+            self.mix = nn.Parameter(torch.zeros(3 if self.signed else ()))
+        glorot_all(self)
+
+    def shares(self) -> tuple[Tensor, Tensor]:
+        """Compute the weights of G and of P in Ψ, two scalars in (0, 1)."""
+        if self.signed:
+            _, token, gaussian = torch.softmax(self.mix, 0)
+            return gaussian, token
+        alpha = torch.sigmoid(self.mix)
+        return alpha, 1 - alpha
+
+    def tables(self, x: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        """Compute the parts of Ψ without storing a number for each pair of tokens.
+
+        Args:
+            x: (N, d), the token vectors.
+            longest: the length of the longest sentence.
+
+        Returns:
+            The weighted P by token and row of R, (N, rows), and the weighted G by distance,
+            (longest,).
+        """
+        table, distance = x.new_zeros(len(x), 1), x.new_zeros(longest)
+        if self.token_bias:
+            table = x @ self.distances.T
+            if not self.signed:
+                table = table + (self.distances @ self.global_score + self.global_bias)
+            table = self.shares()[1] * table
+        if self.gaussian:  # in float64, as squares of large distances are not exact in float32
+            g = -(torch.arange(longest, dtype=torch.float64) ** 2) / (2 * (self.window / 2) ** 2)
+            distance = self.shares()[0] * g.to(distance)
+        return table, distance
+
+    def psi(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Compute Ψ for all pairs of tokens: x (N, d) of sentences of `lengths` (B,) -> (B, n, n).
+
+        n is max(lengths). An entry is -inf where the mask M forbids the pair.
+        """
+        n = int(lengths.max())
+        table, distance = self.tables(x, n)
+        offset = torch.arange(n, device=x.device)[:, None] - torch.arange(n, device=x.device)
+        bias = look_up(pad(table, lengths), distance, offset, self.signed)
+        return bias.masked_fill(offset == 0, -torch.inf) if self.masked else bias
 
 
 class PositionAwareAttention(PositionBias):
@@ -86,16 +200,13 @@ class PositionAwareAttention(PositionBias):
             lengths: (B,) int64, the tokens of each sentence.
             once: the distinct rows of x, if they are known.
         """
-        parts = self._parts(once or Distinct(x), int(lengths.max()))
-        band = self._band(parts, int(lengths.max()))
-        compiled = (
-            x.device.type == "cpu"
-            and x.dtype in (torch.float32, torch.float64)
-            and self.activation != "relu"
-            and available()
-        )
+        longest = int(lengths.max())
+        parts = self._parts(once or Distinct(x), longest)
+        # `reach` returns at least 3.7 windows, so most batches need not be checked.
+        band = longest if longest <= 3 * self.window else self._band(parts, longest)
         attention = additive_attention
-        if compiled:
+        compiled = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+        if compiled and self.activation != "relu" and available():
             from spacy_psa.kernels.attention import attend, covers  # needs numba
 
             if covers(*parts[:2], self.activation):
@@ -109,176 +220,37 @@ class PositionAwareAttention(PositionBias):
         """Compute the attention weights of all pairs: x (N, d) -> a_i(j), (B, n, n).
 
         n is max(lengths). A row sums to 1 over the tokens of its sentence. Rows and columns of
-        padding are 0, and so is the row of a token that is alone under the mask.
+        padding are 0, and so is the row of the only token of a sentence under the mask.
         """
-        parts = self._parts(Distinct(x), int(lengths.max()))
-        chunks = _attention_chunks(
-            *parts, lengths,
-            activation=self.activation, signed=self.signed, masked=self.masked,
-            band=int(lengths.max()),
+        longest = int(lengths.max())
+        chunks = attention_chunks(
+            *self._parts(Distinct(x), longest), lengths,
+            activation=self.activation, signed=self.signed, masked=self.masked, band=longest,
         )  # fmt: skip
         return torch.cat([attention for _, attention in chunks], 1)
 
     def _parts(self, x: Distinct, longest: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Compute A and C (N, d), w (d,), and the `tables` of Ψ for all rows."""
         table, distance = self.tables(x.rows, longest)
-        query, key = (multiplier(layer, self.precision) for layer in (self.query, self.key))
-        a, c, table = (x.spread(t) for t in (query(x.rows), key(x.rows), table))
+        query, key = multipliers(self.precision, self.query, self.key)
+        a, c = query(x.rows), key(x.rows)
+        if x.place is not None:
+            a, c, table = x.spread(a), x.spread(c), x.spread(table)
         return a, c, self.score, table, distance
 
     def _band(self, parts: tuple[Tensor, ...], longest: int) -> int:
-        # `reach` returns at least 3.7 windows, so most batches need not be checked.
-        if not self.gaussian or self.activation == "relu" or longest <= 3 * self.window:
+        if not self.gaussian or self.activation == "relu":
             return longest
         with torch.no_grad():
             _, _, w, table, _ = parts
             spread = 2 * w.abs().sum() + (table.amax(1) - table.amin(1)).max()
-            # Both at once: on a GPU, reading a number waits for all that was asked before.
+            # Both at once: on a GPU, reading a number waits for everything before it.
             share, spread = torch.stack([self.shares()[0], spread]).tolist()
             return reach(share, spread, self.window, longest, w.dtype)
 
 
-def reach(share: float, spread: float, window: int, longest: int, dtype: torch.dtype) -> int:
-    """Compute the distance up to which pairs must be visited if the Gaussian bias is on.
-
-    The nearest neighbour of a token is at distance 1 or 0. So the weight of a pair at distance D
-    is at most exp(α (G(D) - G(1)) + spread) times the weight of the nearest pair. The result is
-    the least D for which n such weights together stay below a tolerance of 1e-12 in float32, whose
-    own precision is 6e-8, or 1e-20 in float64. As G(D) - G(1) = (1 - D²) / (2 ε²), this is the
-    least D with
-
-        α (D² - 1) / (2 ε²) >= spread + ln(n / tolerance)
-
-    Time and memory of the attention are then linear in n.
-
-    Args:
-        share: α, the weight of G.
-        spread: a bound on the difference between two scores of one row without G: 2 Σ|w| for tanh,
-            plus the range of P.
-        window: k, in tokens; ε = window / 2.
-        longest: n, the length of the longest sentence.
-        dtype: type of the scores.
-
-    Returns:
-        The distance in tokens, at most `longest`.
-
-    Examples:
-        >>> reach(share=0.5, spread=2.0, window=10, longest=1000, dtype=torch.float32)
-        61
-    """
-    tolerance = 1e-20 if dtype == torch.float64 else 1e-12
-    if not share > 0 or not math.isfinite(spread):
-        return longest
-    needed = (spread + math.log(longest / tolerance)) / share
-    return min(longest, math.ceil(math.sqrt(1 + 2 * (window / 2) ** 2 * needed)))
-
-
-def additive_attention(
-    a: Tensor,
-    c: Tensor,
-    w: Tensor,
-    table: Tensor,
-    distance: Tensor,
-    x: Tensor,
-    lengths: Tensor,
-    *,
-    activation: str,
-    signed: bool,
-    masked: bool,
-    band: int,
-) -> Tensor:
-    """Compute additive attention over a flat ragged batch in plain torch.
-
-        s_i = Σ_j softmax_j(w·σ(A_i + C_j) + T[i, row(i-j)] + g[|i-j|]) x_j
-
-    `kernels.attention.attend` computes the same on a CPU. This function is for GPUs and for all
-    else that the kernel does not cover. It works on some rows i at a time, so that its memory
-    stays near 4 · CHUNK_BYTES. In training it computes the activations of each chunk once more in
-    the backward pass, for the same reason.
-
-    Args:
-        a: A, (N, d).
-        c: C, (N, d).
-        w: (d,).
-        table: T, (N, rows). row(i-j) is min(|i-j|, rows - 1); if `signed`, it is i-j clipped to
-            ±r and shifted by r, with rows = 2r + 1.
-        distance: g, of n = max(lengths) or more numbers.
-        x: (N, d), the values.
-        lengths: (B,) int64, the tokens of each sentence.
-        activation: σ, a key of `ACTIVATIONS`.
-        signed: whether T has a row for each signed offset.
-        masked: whether to leave out j = i.
-        band: the largest |i-j| that is needed. Some pairs that are farther apart may be counted.
-
-    Returns:
-        s, (N, d).
-
-    Examples:
-        >>> x, zeros = torch.tensor([[1.0], [3.0]]), torch.zeros(2, 1)
-        >>> additive_attention(
-        ...     zeros, zeros, torch.ones(1), zeros, torch.zeros(2), x, torch.tensor([2]),
-        ...     activation="tanh", signed=False, masked=False, band=2,
-        ... )  # equal weights
-        tensor([[2.],
-                [2.]])
-    """
-    chunks = _attention_chunks(
-        a, c, w, table, distance, lengths,
-        activation=activation, signed=signed, masked=masked, band=band, values=pad(x, lengths),
-    )  # fmt: skip
-    return unpad(torch.cat([s for s, _ in chunks], 1), lengths)
-
-
-def _attention_chunks(
-    a: Tensor,
-    c: Tensor,
-    w: Tensor,
-    table: Tensor,
-    distance: Tensor,
-    lengths: Tensor,
-    *,
-    activation: str,
-    signed: bool,
-    masked: bool,
-    band: int,
-    values: Tensor | None = None,
-) -> Iterator[Any]:
-    """Yield weighted values (B, rows, d) or None, and weights (B, rows, cols), by ranges of i."""
-    a, c, table = pad(a, lengths), pad(c, lengths), pad(table, lengths)
-    valid = mask(lengths, a.device)
-    n = a.shape[1]
-
-    def chunk(start: int, stop: int, *tensors: Tensor) -> tuple[Tensor | None, Tensor]:
-        a, c, w, table, distance, *values = tensors
-        low, high = max(0, start - band), min(n, stop + band)
-        i = torch.arange(start, stop, device=a.device)[:, None]
-        j = torch.arange(low, high, device=a.device)
-        z = a[:, start:stop, None] + c[:, None, low:high]
-        scores = ACTIVATIONS[activation](z) @ w
-        scores = scores + look_up(table[:, start:stop], distance, i - j, signed)
-        allowed = valid[:, start:stop, None] & valid[:, None, low:high]
-        if masked:
-            allowed = allowed & (i != j)
-        # Not -inf but the least number: a row without allowed pairs gets the gradient 0, not NaN.
-        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
-        attention = torch.softmax(scores, 2).masked_fill(~allowed, 0)
-        return (attention @ values[0][:, low:high] if values else None), attention
-
-    tensors = (a, c, w, table, distance) + (() if values is None else (values,))
-    row_bytes = len(a) * min(n, 3 * band) * a.shape[2] * a.element_size()
-    step = max(1, min(band, CHUNK_BYTES["cuda" if a.is_cuda else "cpu"] // row_bytes))
-    for start in range(0, n, step):
-        if step < n and torch.is_grad_enabled():
-            yield checkpoint(
-                chunk, start, min(n, start + step), *tensors,
-                use_reentrant=False, preserve_rng_state=False,
-            )  # fmt: skip
-        else:
-            yield chunk(start, min(n, start + step), *tensors)
-
-
 class Fusion(NamedTuple):
-    """What a `ContextFusion` does with a batch, as its `inspect` returns it.
+    """The attention and the gate of a `ContextFusion` for a batch, as its `inspect` returns them.
 
     Attributes:
         attention: a_i(j), (B, n, n), the attention weights (Wei2020 Fig. 6).
@@ -313,8 +285,7 @@ class ContextFusion(nn.Module):
         attention: the settings of `PositionAwareAttention`.
 
     Raises:
-        InputError: for settings that `PositionAwareAttention` does not take, and if `dropout` is
-            not from 0 to 1.
+        InputError: as `PositionAwareAttention`, and if `dropout` is not from 0 to 1.
 
     Examples:
         >>> layer = ContextFusion(width=16, window=5)
@@ -346,18 +317,24 @@ class ContextFusion(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Transform x (N, d) of sentences of `lengths` (B,) -> x~ (N, d)."""
         once = Distinct(x)
-        s = self.dropout(self.attention(x, lengths, once))
+        s = self.attention(x, lengths, once)
+        if self.training:
+            s = self.dropout(s)
         parts = self._multipliers()
-        if torch.is_grad_enabled() or x.device.type != "cpu":
+        few = len(x) <= BLOCK_ROWS and once.place is None
+        if few or torch.is_grad_enabled() or x.device.type != "cpu":
             gate, context = _gate(parts, s, parts.gate_input(x))
             return torch.lerp(context, x, gate)
         # Some rows at a time, so that they stay in the processor's cache. x~ replaces s.
-        entered = once.reader(parts.gate_input)
-        for rows in torch.arange(len(x), device=x.device).split(BLOCK_ROWS):
-            block, of_input = s[rows[0] : rows[-1] + 1], x.new_empty(len(rows), x.shape[1])
-            entered(rows, of_input)
-            gate, context = _gate(parts, block, of_input)
-            torch.lerp(context, x[rows[0] : rows[-1] + 1], gate, out=block)
+        table = None if once.place is None else parts.gate_input(once.rows)
+        for start in range(0, len(x), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            if table is None or once.place is None:
+                of_input = parts.gate_input(x[rows])
+            else:
+                of_input = table.index_select(0, once.place[rows])
+            gate, context = _gate(parts, s[rows], of_input)
+            torch.lerp(context, x[rows], gate, out=s[rows])
         return s
 
     def inspect(self, x: Tensor, lengths: Tensor) -> Fusion:
@@ -369,31 +346,148 @@ class ContextFusion(nn.Module):
 
     def _multipliers(self) -> "_Multipliers":
         layers = self.inner, self.outer, self.gate_input, self.gate_context, self.gate
-        return _Multipliers(*(multiplier(layer, self.precision) for layer in layers))
+        return _Multipliers(*multipliers(self.precision, *layers))
 
 
 class _Multipliers(NamedTuple):
     """The linear layers of a `ContextFusion`, as functions."""
 
-    inner: Callable[[Tensor], Tensor]
-    outer: Callable[[Tensor], Tensor]
-    gate_input: Callable[[Tensor], Tensor]
-    gate_context: Callable[[Tensor], Tensor]
-    gate: Callable[[Tensor], Tensor]
+    inner: Multiplier
+    outer: Multiplier
+    gate_input: Multiplier
+    gate_context: Multiplier
+    gate: Multiplier
 
 
 def _gate(parts: _Multipliers, s: Tensor, of_input: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the gate λ and s~ from the attention's output s (N, d) and from Wf1 x (N, d)."""
-    context = _tanh(parts.outer(_tanh(parts.inner(s))))
-    hidden = _tanh(of_input + parts.gate_context(context))
+    tanh = torch.tanh
+    if s.device.type == "cpu" and s.dtype == torch.float32 and available():
+        from spacy_psa.kernels.gates import tanh  # overwrites its argument
+    context = tanh(parts.outer(tanh(parts.inner(s))))
+    hidden = tanh(of_input + parts.gate_context(context))
     return torch.sigmoid(parts.gate(hidden)), context
 
 
-def _tanh(x: Tensor) -> Tensor:
-    """Compute tanh; the result may overwrite x."""
-    if x.device.type == "cpu" and x.dtype == torch.float32 and available():
-        from spacy_psa.kernels.gates import Tanh
+class PSABiLSTM(nn.Module):
+    """Encodes tokens by position-aware attention and BiLSTMs in three slots.
 
-        result: Tensor = Tanh.apply(x)
-        return result
-    return torch.tanh(x)
+    It maps (N, nI) to (N, output_width): 2 * hidden if a slot holds a BiLSTM, else nI. Wei2020
+    Fig. 2 has attention, BiLSTM, attention. Other tables of Wei2020 change the slots (Table 9), how
+    positions enter (Table 6), the parts of the position bias (Table 7), and which of the two
+    attention layers are there (Table 8).
+
+    The settings `version`, `window`, `use_mask`, `use_token_bias` and `use_gaussian` are those of
+    `PositionBias`. In a config, `width` may be set to the width of the input; this is needed if no
+    slot holds a BiLSTM, because the output is then as wide as the input.
+
+    Args:
+        hidden: units of each direction of a BiLSTM (Wei2020: "300", read here as 300 for each
+            direction).
+        bottom: content of the first slot: "attention", "bilstm" or "none" (Wei2020: "attention";
+            Table 9 has others).
+        middle: content of the second slot (Wei2020: "bilstm").
+        top: content of the third slot (Wei2020: "attention").
+        position: "psa" adds the bias Ψ to the scores; "absolute" adds sinusoids to the input of
+            the first slot instead; "none" does neither (Wei2020 Table 6).
+        activation: σ of the attention, "tanh", "relu" or "sigmoid". Wei2020 does not name it, see
+            `PositionAwareAttention`.
+        input_dropout: dropout rate on the input of the first slot (none in Wei2020).
+        lstm_input_dropout: dropout rate right before a BiLSTM (Wei2020: 0.55). The paper has "on
+            the input and the output of Bi-LSTM", which leaves open whether the input is meant
+            before or after the attention layer below.
+        lstm_output_dropout: dropout rate right after a BiLSTM (Wei2020: 0.55).
+        attention_dropout: dropout rate on the output of the attention (Wei2020: 0.2).
+        precision: "float32", or "bfloat16" for matrix products in it.
+
+    Raises:
+        InputError: for an unknown slot, position, version, activation or precision, for a dropout
+            rate that is not from 0 to 1, and if `hidden` or `window` is below 1.
+
+    Examples:
+        >>> encoder = PSABiLSTM(input_width=100, hidden=50, window=5)
+        >>> x, lengths = torch.randn(7, 100), torch.tensor([4, 3])
+        >>> encoder(x, lengths).shape
+        torch.Size([7, 100])
+    """
+
+    def __init__(
+        self,
+        input_width: int,
+        hidden: int = 300,
+        bottom: Slot = "attention",
+        middle: Slot = "bilstm",
+        top: Slot = "attention",
+        position: Position = "psa",
+        version: Version = "journal",
+        window: int = 10,
+        use_mask: bool = True,
+        use_token_bias: bool = True,
+        use_gaussian: bool = True,
+        activation: Activation = "tanh",
+        input_dropout: float = 0.0,
+        lstm_input_dropout: float = 0.55,
+        lstm_output_dropout: float = 0.55,
+        attention_dropout: float = 0.2,
+        precision: Precision = "float32",
+    ):
+        super().__init__()
+        check_sizes(hidden=hidden, window=window)
+        check_choice("position", position, Position)
+        check_choice("version", version, Version)
+        check_choice("activation", activation, Activation)
+        check_choice("precision", precision, Precision)
+        check_rates(input_dropout=input_dropout, lstm_input_dropout=lstm_input_dropout)
+        check_rates(lstm_output_dropout=lstm_output_dropout, attention_dropout=attention_dropout)
+        attention: dict[str, Any] = {
+            "dropout": attention_dropout,
+            "activation": activation,
+            "version": version,
+            "window": window,
+            "use_psi": position == "psa",
+            "use_mask": use_mask,
+            "use_token_bias": use_token_bias,
+            "use_gaussian": use_gaussian,
+            "precision": precision,
+        }
+        width = input_width
+        self.input_dropout = Dropout(input_dropout)
+        self.positions = SinusoidalPositions(width) if position == "absolute" else None
+        self.slots = nn.ModuleList()
+        for name, slot in (("bottom", bottom), ("middle", middle), ("top", top)):
+            check_choice(name, slot, Slot)
+            if slot == "attention":
+                self.slots.append(ContextFusion(width, **attention))
+            elif slot == "bilstm":
+                layer = BiLSTM(
+                    width,
+                    hidden,
+                    input_dropout=lstm_input_dropout,
+                    output_dropout=lstm_output_dropout,
+                    precision=precision,
+                )
+                self.slots.append(layer)
+                width = layer.output_width
+        self.output_width = width
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, output_width)."""
+        if self.training:
+            x = self.input_dropout(x)
+        if self.positions is not None:
+            x = self.positions(x, lengths)
+        for slot in self.slots:
+            x = slot(x, lengths)
+        return x
+
+    def inspect(self, x: Tensor, lengths: Tensor) -> list[Fusion]:
+        """Return the `Fusion` of each attention slot for a batch, the bottom slot first."""
+        x = self.input_dropout(x)
+        if self.positions is not None:
+            x = self.positions(x, lengths)
+        fusions = []
+        for slot in self.slots:
+            if isinstance(slot, ContextFusion):
+                fusions.append(slot.inspect(x, lengths))
+            x = slot(x, lengths)
+        return fusions

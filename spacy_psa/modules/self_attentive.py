@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from spacy_psa.errors import SettingError, check_sizes
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.precision import Precision, multiplier
+from spacy_psa.modules.products import Precision, multiplier
 from spacy_psa.ragged import mask, pad, unpad
 
 
@@ -58,7 +58,7 @@ class SelfAttentiveBiLSTM(nn.Module):
             inputs and the states of the BiLSTM; the attention has no dropout.
         output_dropout: dropout rate after each layer of the BiLSTM (Li2019: 0.35, as above).
         precision: "float32", or "bfloat16" for products with weights in it, see
-            `spacy_psa.modules.precision.products`.
+            `spacy_psa.modules.products.products`.
 
     Raises:
         InputError: for a size below 1, for a dropout rate that is not from 0 to 1, for an unknown

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from spacy_psa.modules.document_attention import DocumentAttention, Scoring
 from spacy_psa.modules.initialization import glorot
-from spacy_psa.modules.precision import Precision, multiplier
+from spacy_psa.modules.products import Precision, multiplier
 from spacy_psa.ragged import positions
 
 Ints = NDArray[np.int64]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_rates, check_sizes
-from spacy_psa.modules.precision import Precision
+from spacy_psa.modules.products import Precision
 from spacy_psa.modules.sinusoids import sinusoids
 from spacy_psa.modules.transformer import (
     Encoder,

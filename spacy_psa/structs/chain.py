@@ -7,7 +7,6 @@ With the potentials W_{y',y} z_t + b_{y',y} of label pairs, this is Eq. 1 to 3 o
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
@@ -19,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from spacy_psa import kernels
 from spacy_psa.kernels import gpu_chain
 from spacy_psa.structs import chain_kernels
-from spacy_psa.structs.distribution import StructuredDistribution, check_mask, recording
+from spacy_psa.structs.distribution import StructuredDistribution, check_masks, recording
 from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
 
 
@@ -71,7 +70,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         if bool(((lengths < 1) | (lengths > longest)).any()):
             raise ValueError(f"lengths must be from 1 to {longest}, not {lengths.tolist()}")
         if allowed is not None:
-            check_mask("allowed", allowed, (batch, longest, tags))
+            check_masks(allowed=(allowed, (batch, longest, tags)))
             excluded = ~allowed.to(potentials.device)[:, :, None, :]
             potentials = potentials.masked_fill(excluded, -torch.inf)
         self.potentials = potentials
@@ -243,18 +242,6 @@ class LinearChain(StructuredDistribution[Tensor]):
     # ---------------------------------------------------------------------- sequences
 
     @cached_property
-    def argmax(self) -> list[Tensor]:
-        """The best tags of each sentence (Viterbi).
-
-        Of equally good sequences, it is the one with the lowest last tag, then with the lowest tag
-        before it, and so on.
-
-        Raises:
-            ValueError: if no sequence is possible. The error names the sentences.
-        """
-        return super().argmax
-
-    @cached_property
     def max(self) -> Tensor:
         """The score of the best sequence, (B,); -inf if no sequence is possible."""
         return self.score(self._best[1])
@@ -268,7 +255,6 @@ class LinearChain(StructuredDistribution[Tensor]):
         transitions: Tensor | None = None,
         start: Tensor | None = None,
         end: Tensor | None = None,
-        moves: Tensor | None = None,
     ) -> LinearChain:
         """Condition on evidence: sequences that contradict it get the probability 0.
 
@@ -280,7 +266,6 @@ class LinearChain(StructuredDistribution[Tensor]):
                 (rows). The first place is not read.
             start: (K,) bool, the tags that a sentence may start with.
             end: (K,) bool, the tags that a sentence may end with.
-            moves: the name of `transitions` in version 0.1, deprecated.
 
         Raises:
             ValueError: for a mask of another shape or type.
@@ -292,37 +277,29 @@ class LinearChain(StructuredDistribution[Tensor]):
             tensor([0.5000])
         """
         batch, longest, tags, _ = self.potentials.shape
+        everywhere = transitions is not None and transitions.dim() == 2
+        check_masks(
+            allowed=(allowed, (batch, longest, tags)),
+            transitions=(transitions, self.potentials.shape[2 if everywhere else 0 :]),
+            start=(start, (tags,)),
+            end=(end, (tags,)),
+        )
         legal = torch.ones_like(self.potentials, dtype=torch.bool)
         if allowed is not None:
-            legal &= check_mask("allowed", allowed, (batch, longest, tags)).to(legal.device)[
-                :, :, None
-            ]
-        if moves is not None:
-            warnings.warn(
-                "moves= is deprecated: use transitions=", DeprecationWarning, stacklevel=2
-            )
-            transitions = moves
+            legal &= allowed.to(legal.device)[:, :, None]
         if transitions is not None:
-            one = transitions.dim() == 2
-            shape = (tags, tags) if one else (batch, longest, tags, tags)
-            check_mask("transitions", transitions, shape)
-            legal[:, 1:] &= (transitions if one else transitions[:, 1:]).to(legal.device)
+            legal[:, 1:] &= (transitions if everywhere else transitions[:, 1:]).to(legal.device)
         if start is not None:
-            legal[:, 0] &= check_mask("start", start, (tags,)).to(legal.device)
+            legal[:, 0] &= start.to(legal.device)
         if end is not None:
-            last = (torch.arange(batch), self.lengths - 1)
-            legal[last] &= check_mask("end", end, (tags,)).to(legal.device)
+            legal[torch.arange(batch), self.lengths - 1] &= end.to(legal.device)
         return LinearChain(self.potentials.masked_fill(~legal, -torch.inf), self.lengths)
 
     # ---------------------------------------------------------------------- inference
 
     @property
     def _compiled(self) -> bool:
-        if self.dtype not in (torch.float32, torch.float64):
-            return False
-        if self.device.type == "cuda":
-            return self.shape[2] <= gpu_chain.MOST_TAGS and kernels.available_on_gpu()
-        return self.device.type == "cpu" and kernels.available()
+        return is_compiled(self.potentials, self.shape[2])
 
     @property
     def _requires_grad(self) -> bool:
@@ -465,6 +442,15 @@ class LinearChain(StructuredDistribution[Tensor]):
             shape = tuple(values.shape)
             raise ValueError(f"tags must be of shape ({batch}, {longest}), not {shape}")
         return values
+
+
+def is_compiled(potentials: Tensor, tags: int) -> bool:
+    """Whether there are compiled kernels for the potentials of a chain, in whatever form."""
+    if potentials.dtype not in (torch.float32, torch.float64):
+        return False
+    if potentials.device.type == "cuda":
+        return tags <= gpu_chain.MOST_TAGS and kernels.available_on_gpu()
+    return potentials.device.type == "cpu" and kernels.available()
 
 
 class _LogPartition(torch.autograd.Function):

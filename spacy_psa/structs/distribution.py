@@ -215,26 +215,9 @@ def recording() -> Iterator[None]:
         yield
 
 
-def check_mask(name: str, mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return the mask, if it is bool and has the shape.
-
-    Args:
-        name: name of the mask, for the error.
-        mask: the tensor to check.
-        shape: the shape that it must have.
-
-    Raises:
-        ValueError: if the type or the shape is another one.
-
-    Examples:
-        >>> check_mask("start", torch.tensor([True, False]), (2,))
-        tensor([ True, False])
-        >>> check_mask("start", torch.ones(2), (2,))
-        Traceback (most recent call last):
-            ...
-        ValueError: start must be bool of shape (2,), not torch.float32 of shape (2,)
-    """
-    if mask.shape != shape or mask.dtype != torch.bool:
-        given = f"{mask.dtype} of shape {tuple(mask.shape)}"
-        raise ValueError(f"{name} must be bool of shape {shape}, not {given}")
-    return mask
+def check_masks(**masks: tuple[Tensor | None, tuple[int, ...]]) -> None:
+    """Raise ValueError unless each mask, by its name, is bool and has its shape, or is None."""
+    for name, (mask, shape) in masks.items():
+        if mask is not None and (mask.shape != shape or mask.dtype != torch.bool):
+            given = f"{mask.dtype} of shape {tuple(mask.shape)}"
+            raise ValueError(f"{name} must be bool of shape {shape}, not {given}")

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from spacy_psa.kernels import gpu_chain
 from spacy_psa.ragged import pad, positions
-from spacy_psa.structs.chain import LinearChain
-from spacy_psa.structs.distribution import check_mask, recording
+from spacy_psa.structs.chain import LinearChain, is_compiled
+from spacy_psa.structs.distribution import check_masks, recording
 
 
 class TagPairs:
@@ -65,8 +65,9 @@ class TagPairs:
     @cached_property
     def places(self) -> Tensor:
         """(K, K) int64, the number of each pair; P for pairs that are not legal."""
-        places = torch.full((self.tags, self.tags), len(self))
-        places[self.previous, self.tag] = torch.arange(len(self))
+        count = len(self.tag)
+        places = torch.full((self.tags, self.tags), count)
+        places[self.previous, self.tag] = torch.arange(count)
         return places
 
 
@@ -96,11 +97,9 @@ class PairChain(LinearChain):
     """
 
     def __init__(self, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> None:
-        if flat.shape != (int(lengths.sum()), len(pairs)):
-            raise ValueError(
-                f"potentials must be of shape ({int(lengths.sum())}, {len(pairs)}), "
-                f"not {tuple(flat.shape)}"
-            )
+        shape = int(lengths.sum()), len(pairs.tag)
+        if flat.shape != shape:
+            raise ValueError(f"potentials must be of shape {shape}, not {tuple(flat.shape)}")
         self.flat = flat
         self.lengths = lengths
         self.pairs = pairs
@@ -189,27 +188,31 @@ class PairChain(LinearChain):
         transitions: Tensor | None = None,
         start: Tensor | None = None,
         end: Tensor | None = None,
-        moves: Tensor | None = None,
     ) -> LinearChain:
-        if moves is not None or (transitions is not None and transitions.dim() != 2):
-            return super().constrain(
-                allowed, transitions=transitions, start=start, end=end, moves=moves
-            )
-        tag, device = self.pairs.tag, self.device
-        batch, longest, tags = self.shape
+        if transitions is not None and transitions.dim() != 2:
+            return super().constrain(allowed, transitions=transitions, start=start, end=end)
+        tag, tags, device = self.pairs.tag, self.pairs.tags, self.flat.device
+        check_masks(
+            allowed=(allowed, (len(self.lengths), int(self.lengths.max()), tags)),
+            transitions=(transitions, (tags, tags)),
+            start=(start, (tags,)),
+            end=(end, (tags,)),
+        )
         legal = torch.ones(self.flat.shape, dtype=torch.bool, device=device)
         if transitions is not None:
-            possible = check_mask("transitions", transitions, (tags, tags)).to(device)
-            legal &= possible[self.pairs.previous, tag]
+            legal &= transitions.to(device)[self.pairs.previous, tag]
             legal[self._first] = True
         if start is not None:
-            legal[self._first] &= check_mask("start", start, (tags,)).to(device)[tag]
+            legal[self._first] &= start.to(device)[tag]
         if end is not None:
-            legal[self._last] &= check_mask("end", end, (tags,)).to(device)[tag]
+            legal[self._last] &= end.to(device)[tag]
         if allowed is not None:
-            check_mask("allowed", allowed, (batch, longest, tags))
             legal &= allowed.to(device)[positions(self.lengths, device)][:, tag]
         return PairChain(self.flat.masked_fill(~legal, -torch.inf), self.lengths, self.pairs)
+
+    @property
+    def _compiled(self) -> bool:
+        return is_compiled(self.flat, self.pairs.tags)
 
     @property
     def _requires_grad(self) -> bool:
@@ -224,11 +227,11 @@ class PairChain(LinearChain):
 
     @cached_property
     def _last(self) -> Tensor:
-        return (torch.cumsum(self.lengths, 0) - 1).to(self.device)
+        return (torch.cumsum(self.lengths, 0) - 1).to(self.flat.device)
 
     @cached_property
     def _first(self) -> Tensor:
-        return self._last + 1 - self.lengths.to(self.device)
+        return self._last + 1 - self.lengths.to(self.flat.device)
 
     @cached_property
     def _log_z(self) -> Tensor:
@@ -247,15 +250,15 @@ class PairChain(LinearChain):
         return scores, list(tags.split(self.lengths.tolist()))
 
     def _score(self, values: Sequence[Tensor] | Tensor) -> Tensor:
-        tags = self._checked(values)
+        tags, device, count = self._checked(values), self.flat.device, self.flat.shape[1]
         previous = torch.nn.functional.pad(tags[:, :-1], (1, 0))
-        sentence, place = positions(self.lengths, self.device)
+        sentence, place = positions(self.lengths, device)
         flat_tags = tags[sentence, place]
-        places = self.pairs.places.to(self.device)[previous[sentence, place], flat_tags]
-        places[self._first] = self.pairs.begins.to(self.device)[flat_tags[self._first]]
-        found = self.flat.gather(1, places.clamp(max=len(self.pairs) - 1)[:, None])[:, 0]
-        found = torch.where(places < len(self.pairs), found, -torch.inf).double()
-        return found.new_zeros(len(self.lengths)).index_add(0, sentence, found)
+        places = self.pairs.places.to(device)[previous[sentence, place], flat_tags]
+        places[self._first] = self.pairs.begins.to(device)[flat_tags[self._first]]
+        scores = self.flat.gather(1, places.clamp(max=count - 1)[:, None])[:, 0]
+        scores = torch.where(places < count, scores, -torch.inf).double()
+        return scores.new_zeros(len(self.lengths)).index_add(0, sentence, scores)
 
 
 def join(chains: Sequence[LinearChain]) -> LinearChain:
@@ -321,8 +324,8 @@ def _run(name: str, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> Any:
         return getattr(gpu_chain, name)(flat, lengths, pairs.on(flat.device))
     from spacy_psa.kernels import pair_chain as kernel
 
-    arrays = (x.numpy() for x in (flat, lengths, pairs.previous, pairs.begins))
-    found = getattr(kernel, name)(*arrays)
-    return (
-        tuple(map(torch.from_numpy, found)) if isinstance(found, tuple) else torch.from_numpy(found)
-    )
+    arrays = map(Tensor.numpy, (flat, lengths, pairs.previous, pairs.begins))
+    result = getattr(kernel, name)(*arrays)
+    if isinstance(result, tuple):
+        return tuple(map(torch.from_numpy, result))
+    return torch.from_numpy(result)

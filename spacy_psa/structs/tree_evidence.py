@@ -8,7 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from spacy_psa.structs.distribution import check_mask
+from spacy_psa.structs.distribution import check_masks
 from spacy_psa.structs.span_cells import SpanCells
 
 Span: TypeAlias = "tuple[int, int] | tuple[int, int, int] | tuple[int, int, Sequence[int]]"
@@ -47,8 +47,8 @@ def legal_labels(
     batch, side = len(cells.lengths), cells.longest + 1
     legal = torch.ones(len(cells), labels, dtype=torch.bool)
     if allowed is not None:
-        mask = check_mask("allowed", allowed, (batch, side, side, labels)).cpu()
-        legal &= mask[cells.sentence, cells.start, cells.end]
+        check_masks(allowed=(allowed, (batch, side, side, labels)))
+        legal &= allowed.cpu()[cells.sentence, cells.start, cells.end]
     for b, start, end, chosen in _evidence("required", required, batch, labels):
         own = cells.of(b)
         legal[own] &= ~_crossing(cells, own, start, end)[:, None]

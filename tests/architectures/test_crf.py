@@ -47,7 +47,7 @@ def test_head_gives_potentials_for_each_token_of_each_doc(make, options, width):
 
 @pytest.mark.parametrize(("make", "name"), [(crf, "CRF.v1"), (softmax, "Softmax.v1")])
 def test_precision_is_that_of_the_head_and_is_kept(make, name, monkeypatch):
-    monkeypatch.setattr("spacy_psa.modules.precision.ROWS", 4)  # these docs are short
+    monkeypatch.setattr("spacy_psa.modules.products.ROWS", 4)  # these docs are short
     model, docs = built(make, precision="bfloat16")
     found = model.predict(docs)
     assert module_of(model.get_ref("head")).precision == "bfloat16"

@@ -54,7 +54,7 @@ def block(name, **options):
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_pipeline_learns_sentences_and_keeps_them(name, monkeypatch):
-    monkeypatch.setattr("spacy_psa.modules.precision.ROWS", 4)  # these sentences are short
+    monkeypatch.setattr("spacy_psa.modules.products.ROWS", 4)  # these sentences are short
     model = small_model(encoder=block(name, **ENCODERS[name]))
     nlp = make_nlp(model)
     assert nlp.get_pipe("ner").model.get_ref("tok2vec").get_dim("nO") == 16

@@ -8,8 +8,7 @@ import torch
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_psa.architectures.embed import word_embed
-from spacy_psa.architectures.rare_words import RareWords
+from spacy_psa.architectures.embed import RareWords, word_embed
 from tests.helpers.embedders import having_met
 
 

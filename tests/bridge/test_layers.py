@@ -5,12 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thinc.api import Model
+from torch import nn
 
 from spacy_psa.bridge.layers import head_layer, join_rows, run_shim
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
-from spacy_psa.modules.word_table import WordTable
 from tests.helpers.layers import (
     ENCODERS,
     WIDTH,
@@ -106,17 +105,23 @@ def test_any_memory_layout_is_taken(name, view):
     assert_close(dX, plain_backprop([numpy.array(STRIDES[view](y), order="C") for y in plain]))
 
 
-def test_run_shim_gives_gradients_of_float_inputs_only():
-    model = Model(
-        "table", lambda *_: None, shims=[TorchShim(WordTable, {"num_embeddings": 5, "width": 2})]
-    )
-    model.shims[0].build()
-    pretrained = torch.ones(3, 2, requires_grad=True)
-    output, backprop = run_shim(model, (torch.tensor([1, 2, 2]), pretrained), True)
-    assert output.tolist() == [[1.0, 1.0]] * 3
-    d_rows, d_pretrained = backprop(numpy.full((3, 2), 2.0, dtype="float32"))
-    assert d_rows is None and d_pretrained.tolist() == [[2.0, 2.0]] * 3
-    assert module_of(model).table.weight.grad[:, 0].tolist() == [0, 2, 4, 0, 0]
+class Scaled(nn.Embedding):
+    """Vectors of rows, times factors."""
+
+    def forward(self, rows, factors):
+        return super().forward(rows) * factors
+
+
+def test_run_shim_returns_gradients_of_float_inputs_only():
+    shim = TorchShim(Scaled, {"num_embeddings": 5, "embedding_dim": 2})
+    shim.build()
+    torch.nn.init.ones_(shim.module.weight)
+    factors = torch.full((3, 1), 3.0, requires_grad=True)
+    output, backprop = run_shim(shim, (torch.tensor([1, 2, 2]), factors), True)
+    assert output.tolist() == [[3.0, 3.0]] * 3
+    d_rows, d_factors = backprop(numpy.full((3, 2), 2.0, dtype="float32"))
+    assert d_rows is None and d_factors.tolist() == [[4.0]] * 3
+    assert shim.module.weight.grad[:, 0].tolist() == [0, 6, 12, 0, 0]
 
 
 # Training and prediction

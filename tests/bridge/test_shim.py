@@ -10,7 +10,7 @@ import torch
 from spacy_psa.bridge.layers import torch_layer
 from spacy_psa.bridge.shim import FORMAT
 from spacy_psa.errors import InputError
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.training.optimizers import sgd
 from tests.helpers.layers import (
     ENCODERS,

@@ -11,8 +11,7 @@ from thinc.api import Adam
 from torch import nn
 
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.psa import ContextFusion
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import ContextFusion, PSABiLSTM
 from spacy_psa.training.optimizers import MomentumSGD
 from tests.helpers.configs import read, settings_of, training_of
 from tests.helpers.layers import module_of, modules_of, node_of

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from spacy_psa.bridge.layers import shim_of, torch_layer
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import PSABiLSTM
 
 Module = TypeVar("Module", bound=nn.Module)
 

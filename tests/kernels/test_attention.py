@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 
 from spacy_psa.kernels.attention import _pairs, attend, covers
-from spacy_psa.modules.psa import additive_attention
+from spacy_psa.modules.additive_attention import additive_attention
 from tests.helpers.modules import with_gradients
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}

@@ -36,7 +36,7 @@ ALL_KERNELS = """
 import json
 import torch
 from spacy_psa.kernels.attention import attend
-from spacy_psa.kernels.gates import Tanh
+from spacy_psa.kernels.gates import tanh
 from spacy_psa.kernels.span_hidden import span_hidden
 from spacy_psa.modules.lstm import BiLSTM
 
@@ -61,7 +61,7 @@ run(
     ),
     (13, 21), (13, 21), (21,), (13, 4), (9,), (13, 21),
 )
-run("tanh", lambda x: Tanh.apply(x * 1), (1000,))
+run("tanh", lambda x: tanh(x * 1), (1000,))
 lstm = BiLSTM(7, 21, input_dropout=0.0, output_dropout=0.0)
 run("lstm", lambda x: lstm(x, lengths), (13, 7))
 print(json.dumps(found))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.products import Distinct
 
 WIDTH = 64
 
@@ -19,14 +19,6 @@ def test_equal_rows_are_taken_once_and_spread_again():
         once = Distinct(x)
         assert len(once.rows) == 5
         assert torch.equal(once.spread(once.rows), x)
-
-
-def test_rows_are_read_in_any_order():
-    x, order = repeated(), torch.tensor([11, 0, 3, 3, 7])
-    with torch.inference_mode():
-        out = torch.empty(5, WIDTH)
-        Distinct(x).reader(lambda rows: 2 * rows)(order, out)
-        assert torch.equal(out, 2 * x[order])
 
 
 @pytest.mark.parametrize("case", ["training", "few equals", "narrow"])

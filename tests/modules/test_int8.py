@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules import int8, int8_product, span_scores
+from spacy_psa.modules import int8, span_scores
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.document_memory import DocumentMemory
 from spacy_psa.modules.factored_transformer import FactoredTransformer
@@ -15,12 +15,12 @@ from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import (
     Int8Linear,
     Int8LSTM,
+    Int8Product,
     left_in_float32,
     quantize,
     quantize_like,
     to_int8,
 )
-from spacy_psa.modules.int8_product import Int8Product
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
@@ -29,14 +29,14 @@ from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
 
-PACKS = int8_product.packs
+PACKS = int8.packs
 
 
 @pytest.fixture(params=["kernel", "torch"], autouse=True)
 def path(request, monkeypatch):
     if request.param == "torch":
         monkeypatch.setattr(int8.kernels, "available", lambda: False)
-        monkeypatch.setattr(int8_product, "packs", lambda: False)
+        monkeypatch.setattr(int8, "packs", lambda: False)
 
 
 @pytest.fixture
@@ -174,10 +174,10 @@ def test_a_gpu_is_refused():
 @pytest.mark.parametrize(("times", "packs"), [(29.0, True), (31.0, False)])
 def test_packed_weights_are_left_alone_where_their_product_is_very_slow(monkeypatch, times, packs):
     seconds = iter([1.0, times])  # of floats, and of packed weights
-    monkeypatch.setattr(int8_product, "_seconds", lambda product: next(seconds))
-    monkeypatch.setattr(int8_product, "_pack", lambda weight: weight)
+    monkeypatch.setattr(int8, "_seconds", lambda product: next(seconds))
+    monkeypatch.setattr(int8, "_pack", lambda weight: weight)
     monkeypatch.setattr(
-        int8_product, "_multiply", lambda rows, packed, outputs: rows.float() @ packed.float().t()
+        int8, "_multiply_packed", lambda rows, packed, outputs: rows.float() @ packed.float().t()
     )
     assert PACKS.__wrapped__() is packs
 
@@ -189,7 +189,7 @@ def test_packed_products_whose_sums_saturate_are_not_taken(monkeypatch):
         sums = pairs.unflatten(2, (-1, 2)).sum(3).clamp(-(2**15), 2**15 - 1).sum(2)
         return (sums - 128 * weight.int().sum(1)).float()
 
-    monkeypatch.setattr(int8_product, "_pack", lambda weight: weight)
-    monkeypatch.setattr(int8_product, "_multiply", multiply)
-    monkeypatch.setattr(int8_product, "TOO_SLOW", 1e9)
+    monkeypatch.setattr(int8, "_pack", lambda weight: weight)
+    monkeypatch.setattr(int8, "_multiply_packed", multiply)
+    monkeypatch.setattr(int8, "TOO_SLOW", 1e9)
     assert not PACKS.__wrapped__()

@@ -1,8 +1,18 @@
-"""The lookup of trained vectors of symbols."""
+"""Trained vectors of words and of symbols."""
 
 import torch
 
-from spacy_psa.modules.lookup import Lookup
+from spacy_psa.modules.lookup import Lookup, WordTable
+
+
+def test_only_the_rows_of_words_that_training_meets_leave_zero():
+    table = WordTable(6, 4)
+    assert not table(torch.arange(6)).any()
+    optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+    (table(torch.tensor([0, 2, 2, 5])) - 3).square().sum().backward()
+    optimizer.step()
+    assert table(torch.tensor([0, 2, 5])).all() and not table(torch.tensor([1, 3, 4])).any()
+    assert list(table.state_dict()) == ["table.weight"]
 
 
 def test_vectors_of_symbols_lie_side_by_side():

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from spacy_psa.errors import InputError
-from spacy_psa.modules.position_bias import PositionBias, gaussian_bias
-from spacy_psa.modules.psa import PositionAwareAttention
+from spacy_psa.modules.psa import PositionAwareAttention, PositionBias
 from spacy_psa.ragged import mask
 from tests.helpers.modules import EXACT, randomised
 from tests.helpers.ragged import batch
@@ -22,15 +21,13 @@ CHOICES = [
 
 
 def test_gaussian_bias_of_the_paper():
-    bias = gaussian_bias(11, window=10)
-    assert bias[0] == 0
-    assert bias[1] == pytest.approx(-0.02)
-    assert bias[10] == pytest.approx(-2.0)
+    _, bias = PositionBias(4, window=10).tables(torch.zeros(1, 4), 11)  # α is 0.5
+    assert bias[[0, 1, 10]].tolist() == pytest.approx([0, -0.5 * 0.02, -0.5 * 2.0])
 
 
 @pytest.mark.parametrize("options", CHOICES, ids=str)
 def test_psi_is_that_of_position_aware_attention(options):
-    """With w = 0 its scores are Ψ alone, so the logarithms of its weights differ as Ψ does."""
+    """With w = 0 its scores are only Ψ, so the logarithms of its weights differ as Ψ does."""
     attention = randomised(PositionAwareAttention(WIDTH, window=2, **options))
     with torch.no_grad():
         attention.score.zero_()

@@ -12,15 +12,15 @@ from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import quantize
 from spacy_psa.modules.lstm import BiLSTM, _by_torch
 from spacy_psa.modules.occurrences import nearest_occurrences
-from spacy_psa.modules.precision import (
+from spacy_psa.modules.products import (
     ROWS,
-    Weight,
     affine,
     filled,
+    linear,
     multiplier,
     multiplier_of_all,
 )
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
 from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
 
@@ -151,7 +151,7 @@ def test_the_lstm_of_torch_is_near_in_bfloat16():
 def test_all_ways_to_multiply_give_the_same(rows, bias):
     x, weight = torch.randn(rows, 3), torch.randn(4, 3)
     found = affine(x, weight, bias, "bfloat16")
-    assert torch.equal(Weight(weight, "bfloat16").affine(x, bias), found)
+    assert torch.equal(linear(weight, bias, "bfloat16")(x), found)
     layer = nn.Linear(3, 4, bias=bias is not None)
     layer.weight.data = weight
     if bias is not None:

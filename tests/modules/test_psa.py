@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from spacy_psa.kernels import available
 from spacy_psa.modules import psa
-from spacy_psa.modules.distinct import Distinct
+from spacy_psa.modules.additive_attention import ACTIVATIONS, CHUNK_BYTES
+from spacy_psa.modules.products import Distinct
 from spacy_psa.modules.psa import ContextFusion, PositionAwareAttention
 from tests.helpers.modules import randomised, with_gradients
 from tests.helpers.ragged import batch, one_by_one
@@ -185,7 +186,7 @@ def test_large_parts_with_a_small_sum_keep_their_attention(size, dtype, activati
     q, k = exact.query(y), exact.key(y) + constant.double()
     rows = []
     for of in (slice(0, 3), slice(3, 5)):
-        hidden = psa.ACTIVATIONS[activation](q[of, None] + k[None, of])
+        hidden = ACTIVATIONS[activation](q[of, None] + k[None, of])
         rows.append(torch.softmax(hidden @ exact.score, 1) @ y[of])
     expected = with_gradients(torch.cat(rows), layer_inputs(exact, y))
     for ours, theirs in zip(found, expected, strict=True):
@@ -326,7 +327,7 @@ def test_rows_worked_on_in_chunks_change_nothing(monkeypatch):
     x.requires_grad_()
     whole = layer(x, lengths), layer.weights(x, lengths)
     grads = torch.autograd.grad(whole[0].square().sum(), [x, *layer.parameters()])
-    monkeypatch.setitem(psa.CHUNK_BYTES, "cpu", 3 * 2 * 13 * 5 * 8)  # three rows
+    monkeypatch.setitem(CHUNK_BYTES, "cpu", 3 * 2 * 13 * 5 * 8)  # three rows
     chunked = layer(x, lengths), layer.weights(x, lengths)
     torch.testing.assert_close(chunked, whole)
     again = torch.autograd.grad(chunked[0].square().sum(), [x, *layer.parameters()])

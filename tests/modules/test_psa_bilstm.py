@@ -9,8 +9,7 @@ from torch import nn
 from spacy_psa.errors import InputError
 from spacy_psa.modules.chain_potentials import Emission, LabelPair
 from spacy_psa.modules.lstm import BiLSTM
-from spacy_psa.modules.psa import ContextFusion
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import ContextFusion, PSABiLSTM
 from spacy_psa.modules.sinusoids import SinusoidalPositions
 from spacy_psa.ragged import pad
 from spacy_psa.structs.chain import LinearChain

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from spacy.tokens import Doc
 
-from spacy_psa.architectures.word_cache import caches
+from spacy_psa.architectures.distinct_words import caches
 from tests.helpers.parsers import random_parser
 from tests.helpers.patience import PATIENCE
 from tests.helpers.pipelines import entities, random_nlp, scored, small_encoder, spans_of

@@ -338,21 +338,6 @@ def test_constrained_is_the_distribution_given_the_evidence(path, dtype):
     assert torch.equal(chain.constrain().potentials.nan_to_num(), potentials.nan_to_num())
 
 
-@pytest.mark.parametrize("each", [False, True])
-def test_moves_are_transitions_with_a_warning(path, each):
-    lengths = torch.tensor([3, 2])
-    potentials = random_potentials(lengths, 3)
-    transitions = torch.rand(2, 3, 3, 3, generator=torch.Generator().manual_seed(1)) < 0.7
-    transitions = transitions if each else transitions[0, 0]
-    chain = LinearChain(potentials, lengths)
-    with pytest.warns(DeprecationWarning, match="moves.*transitions") as caught:
-        old = chain.constrain(moves=transitions)
-    assert [warning.filename for warning in caught] == [__file__]  # where it is called
-    new = chain.constrain(transitions=transitions)
-    assert torch.equal(old.potentials.nan_to_num(), new.potentials.nan_to_num())
-    assert (new.log_partition < chain.log_partition).all()
-
-
 ZEROS = torch.zeros(2, 3, 2, 2)
 
 

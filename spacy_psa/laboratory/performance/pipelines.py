@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.util import load_config, registry
 from spacy.vocab import Vocab
 
-from spacy_psa.architectures.word_cache import caches
+from spacy_psa.architectures.distinct_words import caches
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.performance.timing import Timing, stopwatch

@@ -8,7 +8,7 @@ import torch
 from spacy_psa.laboratory.performance.rooms import REST, Rooms
 from spacy_psa.modules.chain_potentials import LabelPair
 from spacy_psa.modules.char_bilstm import CharBiLSTM
-from spacy_psa.modules.psa_bilstm import PSABiLSTM
+from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.pipeline.chain.decoders import ViterbiDecoder
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.ner import EntityStore
