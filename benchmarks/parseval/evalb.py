@@ -25,12 +25,12 @@ from typing import Any
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from spacy_psa.cli.evaluate_trees import summary
 from spacy_psa.corpora.assets import md5
 from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, build_tree
 from spacy_psa.scoring.evalb_params import Params, read_params
 from spacy_psa.scoring.parseval import QUOTES, SentenceScore, score_pair, total
+from spacy_psa.scoring.parseval_files import summary
 from spacy_psa.scoring.parseval_scorer import read_scored_trees
 
 SEED, SENTENCES = 0, 2000

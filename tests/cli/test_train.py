@@ -94,7 +94,7 @@ def test_a_missing_config_is_one_error(tmp_path):
 
 
 def test_an_output_that_is_a_file_is_one_error(config):
-    assert_one_error(train(config, "-o", config), "config.cfg: is no folder to write to")
+    assert_one_error(train(config, "-o", config), "config.cfg: is not a folder to write to")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--save-every", -1), ("--gpu-id", -2)])
