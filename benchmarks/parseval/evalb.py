@@ -252,7 +252,7 @@ def main() -> None:
     options.add_argument("prms", type=Path, nargs="*", metavar="PRM", help="more rules for EVALB")
     given = options.parse_args()
     evalb, evalb_spmrl, source = given.evalb, given.evalb_spmrl, given.trees
-    gold, test = draw([tree for _, tree in read_scored_trees(source)], SENTENCES, SEED)
+    gold, test = draw([tree for _, tree in read_scored_trees(source).trees], SENTENCES, SEED)
     setups = [
         (evalb, evalb.parent / "COLLINS.prm", False),
         (evalb_spmrl, evalb_spmrl.parent / "spmrl.prm", True),

@@ -86,8 +86,10 @@ def evaluate_trees(
 
     Prints labelled recall, precision and F1 as EVALB does: of all sentences in the first column, of
     sentences up to --max-length in the second. GOLD and TEST have the same sentences in the same
-    order. A sentence without a parse is "(())" in TEST and is skipped. A sentence is an error if
-    its words differ from the gold words, also if other words were deleted as punctuation; it is
+    order. As in EVALB, each line is a sentence: several trees on a line are one, and a blank line
+    or "(())" in TEST is a sentence without a parse, which is skipped. Each tree is a sentence if a
+    tree has several lines or the files differ in the number of lines. A sentence is an error if its
+    words differ from the gold words, also if other words were deleted as punctuation; it is
     counted and left out, and a warning names the first. If all tags of TEST are X, it has no tags,
     and words are deleted by the gold tags, as with --gold-tags.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from spacy_psa.corpora.atomic import write_json
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.evalb_params import COLLINS, SPMRL, Params, read_params
 from spacy_psa.scoring.parseval import SentenceScore, Totals, score_pair, total
-from spacy_psa.scoring.parseval_scorer import read_scored_trees
+from spacy_psa.scoring.parseval_scorer import pair_sentences, read_scored_trees
 from spacy_psa.scoring.provenance import checksums
 
 
@@ -22,7 +21,9 @@ class FileScores:
     test: Path
     params: Params
     places: list[str]
-    """The place of each tree of TEST, for messages."""
+    """The place of each sentence of TEST, for messages."""
+    same_words: list[bool]
+    """Whether the gold tree of each sentence has the same words, including deleted ones."""
     sentences: list[SentenceScore]
 
     @property
@@ -38,10 +39,12 @@ class FileScores:
         if not errors:
             return None
         number, first = errors[0]
+        advice = ""
+        if any(self.same_words[i] for i, _ in errors):
+            advice = ". Where only the tags differ, use --gold-tags"
         return (
             f"{len(errors):,} of {len(self.sentences):,} sentences are errors and left out; the "
-            f"first is sentence {number + 1} ({self.places[number]}): {first.reason}. If the "
-            "tags differ, use --gold-tags"
+            f"first is sentence {number + 1} ({self.places[number]}): {first.reason}{advice}"
         )
 
     def lines(self) -> Iterator[str]:
@@ -49,10 +52,7 @@ class FileScores:
         yield "  Sent.  Len.  Stat.  Recall  Prec.  Match  Gold  Test  Cross  Words  Tags"
         for number, score in enumerate(self.sentences, 1):
             figures = _sentence(score)
-            recall, precision = (
-                100 * score.matched / figures[side] if figures[side] else 0.0
-                for side in ("gold", "test")
-            )
+            recall, precision = 100 * score.recall, 100 * score.precision
             line = (
                 f"{number:7d} {score.length:5d}  {score.status:>5} {recall:7.2f} {precision:6.2f}"
                 f" {score.matched:6d} {figures['gold']:5d} {figures['test']:5d}"
@@ -103,27 +103,29 @@ def score_files(
     else:
         params = SPMRL if keep_punctuation else COLLINS
     params = replace(params, cutoff=max_length or params.cutoff)
-    parsed = list(read_scored_trees(test))
-    if gold_tags or all(tag in ("", "X") for _, tree in parsed for tag in tree.tags):
-        parsed = [(place, tree._replace(tags=[""] * len(tree.words))) for place, tree in parsed]
-    scores = []
-    for number, (ours, theirs) in enumerate(zip_longest(read_scored_trees(gold), parsed), 1):
-        if ours is None or theirs is None:
-            (rich, poor), (place, _) = (
-                ((test, gold), theirs) if ours is None else ((gold, test), ours)
-            )
-            raise InputError(
-                f"{place}: sentence {number} has no tree in {poor}, which ends before {rich}; "
-                'write "(())" for a sentence without a parse'
-            )
-        scores.append(score_pair(ours[1], theirs[1], params))
-    places = [place for place, _ in parsed]
-    if scores and all(score.status == "error" for score in scores):
+    ours, theirs = pair_sentences(read_scored_trees(gold), read_scored_trees(test))
+    if len(ours) != len(theirs):
+        poor, rich = (gold, test) if len(ours) < len(theirs) else (test, gold)
+        first = min(len(ours), len(theirs))
+        place, _ = max(ours, theirs, key=len)[first]
         raise InputError(
-            f"{places[0]}: no sentence has the words of its gold tree: {scores[0].reason}; use "
-            "the same sentences in the same order, or --gold-tags if only the tags differ"
+            f"{place}: sentence {first + 1} has no tree in {poor}, which ends before {rich}; "
+            'write a blank line or "(())" for a sentence without a parse'
         )
-    return FileScores(gold, test, params, places, scores)
+    untagged = gold_tags or all(tag in ("", "X") for _, tree in theirs for tag in tree.tags)
+    scores, same_words = [], []
+    for (_, right), (_, tree) in zip(ours, theirs, strict=True):
+        predicted = tree._replace(tags=[""] * len(tree.words)) if untagged else tree
+        scores.append(score_pair(right, predicted, params))
+        same_words.append(right.words == tree.words)
+    places = [place for place, _ in theirs]
+    if scores and all(score.status == "error" for score in scores):
+        remedy = "--gold-tags" if all(same_words) else "the same sentences in the same order"
+        raise InputError(
+            f"{places[0]}: no sentence has the words of its gold tree: {scores[0].reason}; "
+            f"use {remedy}"
+        )
+    return FileScores(gold, test, params, places, same_words, scores)
 
 
 def summary(totals: Totals) -> dict[str, str]:
@@ -162,6 +164,9 @@ def _sentence(score: SentenceScore) -> dict[str, Any]:
         "matched": score.matched,
         "gold": score.gold.total(),
         "test": score.test.total(),
+        "recall": score.recall,
+        "precision": score.precision,
+        "f1": score.f1,
         "crossing": score.crossing,
         "words": score.words,
         "tags": score.tags,
