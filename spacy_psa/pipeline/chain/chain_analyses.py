@@ -121,7 +121,7 @@ class ChainSentence:
         chain = self.answers.chain.select(torch.tensor([self.row]))
         (drawn,) = chain.sample(n)
         if isinstance(chain, RefinedChain):
-            drawn = [chain.base[0][tags] for tags in drawn]
+            drawn = [chain.base[0][tags.cpu()] for tags in drawn]
         return [self.answers.pipe._named(tags.tolist(), self.start) for tags in drawn]
 
     def above(self, least: float) -> list[Scored]:
@@ -170,8 +170,8 @@ def best_tags(chain: LinearChain, k: int) -> list[TagSequences]:
     sequences = chain.kbest(k)
     if not all(sequences):
         raise ValueError("no tag sequence is possible for a sentence of the batch")
-    bases = chain.base.numpy() if isinstance(chain, RefinedChain) else [None] * len(sequences)
-    return [
-        [(p, tags.numpy(force=True) if base is None else base[tags]) for p, tags in ranked]
-        for base, ranked in zip(bases, sequences)
-    ]
+    arrays = [[(p, tags.numpy(force=True)) for p, tags in ranked] for ranked in sequences]
+    if not isinstance(chain, RefinedChain):
+        return arrays
+    bases = chain.base.numpy()
+    return [[(p, base[tags]) for p, tags in ranked] for base, ranked in zip(bases, arrays)]

@@ -73,7 +73,7 @@ def test_a_model_that_is_not_worse_is_saved_and_predicts_what_was_decided(lesson
     assert entities(nlp(TEXTS[5])) == [(0, 1, "PER")]
     scores = nlp.evaluate(make_examples(nlp))
     assert scores["ents_f"] == pytest.approx(last["score"])
-    assert nlp.get_pipe("ner").incorrect_spans_key is None
+    assert nlp.get_pipe("ner").store.incorrect_spans_key is None
     assert not (tmp_path / ".names-model.new").exists()
     assert taught(lesson.model_copy(update={"model": str(lesson.output)}))[-1]["before"] == (
         pytest.approx(last["score"])

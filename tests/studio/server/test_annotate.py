@@ -75,15 +75,14 @@ def test_the_first_text_is_the_most_useful_and_comes_with_suggestions(asked, ser
             assert 0 < probability <= 1 and start < end and label in ("PER", "LOC", "ORG")
 
 
-def test_a_decision_is_saved_and_the_rest_follows_as_decode_finds_it(asked, served):
+def test_a_decision_is_saved_and_the_rest_follows_as_the_component_finds_it(asked, served):
     status, answer = asked.decide(1, ("rejected", 0, 2, "PER"), ("accepted", 3, 4, "ORG"))
     assert status == 200
     text = asked.work.store.text(1)
     doc = text.tokens.doc(served.nlp.vocab)
-    decoding = served.nlp.get_pipe("ner").decode(
-        doc, forbid=[(0, 2, "PER")], require=[(3, 4, "ORG")]
-    )
-    assert items(answer) == [(s.start, s.end, s.label_) for s in decoding.best]
+    (analyses,) = served.nlp.get_pipe("ner").analyses([doc])
+    analyses = analyses.given(forbid=[(0, 2, "PER")], require=[(3, 4, "ORG")])
+    assert items(answer) == [(s.start, s.end, s.label_) for s in analyses.best]
     assert answer["accepted"] == [[3, 4, "ORG"]]
     assert answer["rejected"] == [[0, 2, "PER"]]
     assert answer["outside"] == []

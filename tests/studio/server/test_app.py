@@ -216,11 +216,11 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
     assert (answer["count"], sentence["number"], sentence["tokens"][0]) == (2, 0, ["Ada", " "])
     doc = served.nlp.get_pipe("sentencizer")(served.nlp.make_doc(TEXT))
     ner = served.nlp.get_pipe("ner")
-    decoding = ner.decode(doc, forbid=[(0, 2, "PER")])
+    analyses = ner.analyses([doc])[0].given(forbid=[(0, 2, "PER")])
     answered = sentence["components"]["ner"]
     best = [tuple(item[:3]) for item in answered["analyses"][0]["items"]]
     end = next(iter(doc.sents)).end
-    assert best == [(e.start, e.end, e.label_) for e in decoding.best if e.start < end]
+    assert best == [(e.start, e.end, e.label_) for e in analyses.best if e.start < end]
     assert len(answered["analyses"]) == 3
     assert len(answered["entropies"]) == len(sentence["tokens"])
     assert 0 < answered["evidence"] < 1
@@ -231,11 +231,11 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
     [
         ({"evidence": [{"component": "ner", "start": 0, "end": 1, "label": "ART"}]}, 422, "ART"),
         ({"evidence": [{"component": "x", "start": 0, "end": 1}]}, 422, "no component 'x'"),
-        ({"evidence": [{"component": "ner", "start": 0, "end": 99}]}, 422, "is no span"),
-        ({"evidence": [{"component": "tagger", "start": 0, "end": 99}]}, 422, "is no span"),
-        ({"evidence": [{"component": "tagger", "start": 2, "end": 1}]}, 422, "is no span"),
-        ({"evidence": [{"component": "parser", "start": 2, "end": 99}]}, 422, "is no span"),
-        ({"evidence": [{"component": "parser", "start": 3, "end": 3}]}, 422, "is no span"),
+        ({"evidence": [{"component": "ner", "start": 0, "end": 99}]}, 422, "is not a span"),
+        ({"evidence": [{"component": "tagger", "start": 0, "end": 99}]}, 422, "is not a span"),
+        ({"evidence": [{"component": "tagger", "start": 2, "end": 1}]}, 422, "is not a span"),
+        ({"evidence": [{"component": "parser", "start": 2, "end": 99}]}, 422, "is not a span"),
+        ({"evidence": [{"component": "parser", "start": 3, "end": 3}]}, 422, "is not a span"),
         (
             {"evidence": [{"component": "parser", "start": 0, "end": 12}]},
             422,
@@ -249,7 +249,7 @@ def test_analyses_under_evidence_are_those_of_the_component(client, served):
                 ]
             },
             422,
-            "token 1 'Lovelace' is required to have the tags 'NAME' and 'WORD'",
+            "'Ada Lovelace' (NAME) and 'Lovelace met' (WORD) overlap and are both required",
         ),
         ({"sentences": [7]}, 422, "has 2 sentences"),
         ({"k": 0}, 422, "k: Input should be"),
