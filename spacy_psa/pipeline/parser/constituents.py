@@ -26,7 +26,7 @@ import numpy
 from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 
-from spacy_psa.corpora.trees import ROOTS, build_tree
+from spacy_psa.corpora.trees import ROOTS, SPELLINGS, build_tree
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import Bounds, sentence_bounds, words_and_spaces
 
@@ -149,7 +149,8 @@ def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> T
         for start, end, label in nodes
     ]
     tags = [token.tag_ or NO_TAG for token in tokens]
-    return build_tree([token.text for token in tokens], tags, inside)
+    spellings = doc.user_data.get(SPELLINGS)
+    return build_tree([token.text for token in tokens], tags, inside, spellings)
 
 
 def named(doc: Doc) -> str:
