@@ -81,6 +81,8 @@ class Test(Strict):
 
 
 class Pass(Strict):
+    """One timed pass over the test data."""
+
     words_per_second: float
     words: int
     seconds: float
@@ -119,6 +121,8 @@ class TrainingResults(Strict):
 
 
 class Spread(Strict):
+    """The median, the quartiles, the minimum and the maximum of a rate."""
+
     median: float
     lower: float
     upper: float
@@ -156,6 +160,8 @@ class Loading(Strict):
 
 
 class Peak(Strict):
+    """The memory of a process that annotates some words."""
+
     words: int
     seconds: float
     loaded_bytes: int
@@ -163,6 +169,8 @@ class Peak(Strict):
 
 
 class Streams(Strict):
+    """Memory for streams of docs and for single long docs."""
+
     stream: list[Peak]
     long: list[Peak]
 
@@ -172,6 +180,8 @@ class Memory(Strict):
 
 
 class Growth(Strict):
+    """The rates of each row, by sentence length or number of tags."""
+
     words: int
     rows: dict[str, dict[str, Summary]]
 
@@ -190,6 +200,8 @@ class SpeedResults(Strict):
 
 
 class Bin(Strict):
+    """A bin of the reliability diagram."""
+
     lower: float
     upper: float
     size: int
@@ -263,6 +275,8 @@ class Machine(BaseModel):
 
 
 class Record(Strict):
+    """A result file; the module's docstring describes its keys."""
+
     format: Literal["spacy-psa record 1"]
     experiment: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -303,6 +317,20 @@ def explained(note: str) -> list[str]:
     return [key for keys in lists for key in keys.split(", ")]
 
 
+def explain(note: str, missing: Iterable[str] = (), idle: Iterable[str] = ()) -> str:
+    """A note with sentences that name the keys that were not recorded or do not apply.
+
+    Examples:
+        >>> explain("One thread.", missing=["date"], idle=["seed", "config"])
+        'One thread. Not recorded: date. Does not apply: seed, config.'
+    """
+    parts = [note] if note else []
+    for title, keys in ((MISSING, list(missing)), (IDLE, list(idle))):
+        if keys:
+            parts.append(f"{title}: {', '.join(keys)}.")
+    return " ".join(parts)
+
+
 def make_record(
     experiment: str,
     name: str,
@@ -330,8 +358,6 @@ def make_record(
     idle = [key for key, value in (("seed", seed), ("config", config)) if value is None]
     if kind in ("training", "calibration"):  # these have both, recorded or not
         missing, idle = missing + idle, []
-    named = {MISSING: missing, IDLE: idle}
-    explanations = [f"{title}: {', '.join(keys)}." for title, keys in named.items() if keys]
     record = {
         "format": FORMAT,
         "experiment": experiment,
@@ -341,7 +367,7 @@ def make_record(
         "seed": seed,
         **{key: source[key] for key in ("data", "machine", "versions")},
         "config": None if config is None else dict(config),
-        "note": " ".join([note] * bool(note) + explanations),
+        "note": explain(note, missing, idle),
         "results": dict(results),
     }
     check(record, name)

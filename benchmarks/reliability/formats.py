@@ -23,14 +23,14 @@ DIM = 5  # numbers of a word vector
 
 
 def sentences(seed: int, count: int = 5, longest: int = 12) -> list[Sentence]:
-    """Draw short sentences; a word of the first sentence has a letter that is not ASCII."""
+    """Draw short sentences; a word of the first has a letter that is not ASCII."""
     drawn = (record for record in Generator(seed, "train") if len(record["words"]) <= longest)
-    records = list(islice(drawn, count))
-    first = records[0]
+    found = list(islice(drawn, count))
+    first = found[0]
     word = max(first["words"], key=len)
     first["words"] = [f"{each}\u00e9" if each == word else each for each in first["words"]]
     first["tree"] = first["tree"].replace(f" {word})", f" {word}\u00e9)")
-    return records
+    return found
 
 
 def _rows(columns: Sequence[Sequence[str]], separator: str = " ") -> str:
@@ -122,17 +122,18 @@ def glove(records: list[Sentence]) -> str:
 
 
 class Format(NamedTuple):
-    """A format of `spacy-psa convert`.
-
-    Files have a `name`, their text is written by `write`, and they may be packed in `packings`. The
-    command has `options`, and those in `archived` if the file is in an archive.
-    """
+    """A format of `spacy-psa convert`."""
 
     write: Callable[[list[Sentence]], str]
+    """Gives the text of a file."""
     name: str = "corpus.txt"
+    """The name of a file."""
     packings: tuple[str, ...] = ("gz",)
+    """How a file may be packed, besides not at all."""
     options: tuple[str, ...] = ()
+    """Options of the command."""
     archived: tuple[str, ...] = ()
+    """More options if the file is in an archive."""
 
 
 FORMATS = {
@@ -154,9 +155,11 @@ OPENERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def pack(members: list[tuple[str, bytes]], packing: str) -> bytes:
-    """Put files, with their names and contents, in an archive.
+    """Put files in an archive; "" and "gz" take one file.
 
-    The packing is "zip", "tar" and its compression, or "" or "gz" for one file.
+    Args:
+        members: their names and contents, in order; a name may come twice.
+        packing: "", "gz", "zip", or "tar" and its compression.
     """
     if packing == "zip":
         packed = io.BytesIO()

@@ -1,7 +1,9 @@
-"""Check the properties of tests/reliability on many cases, which are the same in each run.
+"""Check the properties of tests/reliability on many cases.
 
-Results (kind "figures"): `asked`, the number of cases from the command line; `cases`, the number of
-checked cases; `failed`, the names of the properties that failed; `seconds`; `properties`, for each
+The tests take their number of cases from SPACY_PSA_CASES. The cases are the same in each run.
+
+Results (kind "figures"): `asked`, the number of cases that was asked for; `cases`, the number that
+was checked; `failed`, the names of the properties that failed; `seconds`; `properties`, for each
 property its `cases` and `seconds`.
 """
 
@@ -20,7 +22,7 @@ TESTS = Path(__file__).parents[2] / "tests" / "reliability"
 
 
 def measure(cases: int) -> dict[str, Any]:
-    """The figures of a run of pytest in this process."""
+    """Run the properties by pytest, in this process; the figures."""
     os.environ["SPACY_PSA_CASES"] = str(cases)
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")

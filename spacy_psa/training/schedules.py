@@ -77,11 +77,12 @@ def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Itera
         >>> [next(schedule) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
+    rising = _rising("triangular.v1", max_rate, total_steps, warmup)
 
-    def fall(step: int, rising: float) -> float:
+    def fall(step: int) -> float:
         return max_rate * max(0, total_steps - step) / (total_steps - rising)
 
-    return _rise_and_fall("triangular.v1", max_rate, total_steps, warmup, fall)
+    return _rise_and_fall(max_rate, rising, fall)
 
 
 def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
@@ -105,23 +106,27 @@ def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[
         >>> [round(next(schedule), 6) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
+    rising = _rising("cosine.v1", max_rate, total_steps, warmup)
 
-    def fall(step: int, rising: float) -> float:
+    def fall(step: int) -> float:
         share = min(1.0, (step - rising) / (total_steps - rising))
         return max_rate * (1 + cos(pi * share)) / 2
 
-    return _rise_and_fall("cosine.v1", max_rate, total_steps, warmup, fall)
+    return _rise_and_fall(max_rate, rising, fall)
 
 
-def _rise_and_fall(
-    name: str, max_rate: float, total_steps: int, warmup: float, fall: Callable[[int, float], float]
-) -> Iterator[float]:
+def _rising(name: str, max_rate: float, total_steps: int, warmup: float) -> float:
+    """The number of updates in which the rate rises."""
     with naming(name):
         check_amounts(max_rate=max_rate)
         check_sizes(total_steps=total_steps)
         check_rates(below_one=True, warmup=warmup)
-    rising = warmup * total_steps
-    return (max_rate * n / rising if n <= rising else fall(n, rising) for n in count(1))
+    return warmup * total_steps
+
+
+def _rise_and_fall(max_rate: float, rising: float, fall: Callable[[int], float]) -> Iterator[float]:
+    for step in count(1):
+        yield max_rate * step / rising if step <= rising else fall(step)
 
 
 class WarmupHalving:

@@ -36,11 +36,17 @@ def test_an_address_of_another_machine_is_an_error():
 
 def test_other_machines_need_a_token():
     result = serve("nowhere", "--host", "0.0.0.0")
-    assert (result.exit_code, "give a --token" in result.stderr) == (2, True)
+    assert (result.exit_code, "set a --token" in result.stderr) == (2, True)
 
 
-def test_an_empty_token_is_an_error():
-    assert_one_error(serve("nowhere", "--token", ""), "--token is empty")
+@pytest.mark.parametrize("token", ["", "two words", "a\nb", "\udce4"])
+def test_a_token_that_cannot_be_sent_is_an_error(token):
+    assert_one_error(serve("nowhere", "--token", token), "--token is empty or has a blank")
+
+
+@pytest.mark.parametrize("name", ["https://names.example.org", "names.example.org/page", ""])
+def test_an_address_for_a_host_is_an_error(name):
+    assert_one_error(serve("nowhere", "--allow-host", name), "--allow-host")
 
 
 def test_a_model_that_is_not_there_is_one_error(tmp_path):
@@ -65,7 +71,7 @@ def test_what_the_view_compare_cannot_use_is_one_error(tmp_path):
     spacy.blank("en").to_disk(tmp_path / "model")
     result = serve(tmp_path / "model", "--train", "train.spacy")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "give --gold, too" in result.stderr
+    assert "also use --gold" in result.stderr
     result = serve(tmp_path / "model", "--gold", tmp_path / "none.spacy", "--port", 0)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "model: no component for entities, chunks, tags" in result.stderr

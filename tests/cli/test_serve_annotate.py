@@ -41,7 +41,7 @@ def refused(*arguments):
 
 def test_texts_without_a_file_of_decisions_are_one_error(tmp_path):
     told = refused("serve", "none", "--port", 0, "--texts", tmp_path / "texts.txt")
-    assert "give --annotate FILE" in told
+    assert "also use --annotate FILE" in told
 
 
 def test_a_file_that_is_no_database_is_one_error_before_a_model_is_opened(tmp_path):

@@ -14,7 +14,7 @@ SPOKEN = [
 
 
 @contextmanager
-def annotating(nlp, folder, lines=SPOKEN, model="none", **options):
+def annotating(nlp, folder, lines=SPOKEN, model="none", settings=None, views=(), **options):
     """The work on a new or old file of a folder, and the app that shows it."""
     texts = None
     if lines:
@@ -23,5 +23,6 @@ def annotating(nlp, folder, lines=SPOKEN, model="none", **options):
     options = {"annotator": "ann", **options}
     plan = AnnotatePlan(folder / "names.sqlite", texts, **options)
     served = ServedModel("small", nlp)
-    with plan.open() as store, plan.work(store, served, str(model)) as work:
-        yield work, create_app([served], views=[annotate_view(work)])
+    with plan.open() as store:
+        work = plan.work(store, served, str(model))
+        yield work, create_app([served], settings, [annotate_view(work), *views])

@@ -1,7 +1,7 @@
 """Decisions of people about the spans of a text, and what is known after them."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy
@@ -29,12 +29,12 @@ class Decision(NamedTuple):
         """Start, end and label."""
         return self.start, self.end, self.label
 
-    def check(self, length: int) -> None:
+    def check(self, length: int, labels: Collection[str]) -> None:
         """Check the bounds and the label of a decision about a text of `length` tokens.
 
         Raises:
-            InputError: if there is no such stretch, an accepted span has no label, or a verdict
-                that is not about a span has one.
+            InputError: if there is no such stretch, an accepted span has no label, a verdict that
+                is not about a span has one, or there is no such label.
         """
         if not 0 <= self.start < self.end <= length:
             raise InputError(
@@ -47,6 +47,11 @@ class Decision(NamedTuple):
             raise InputError(
                 f"{self.verdict!r} has the label {self.label!r}: only spans that are accepted or "
                 "rejected have one; leave it out"
+            )
+        if self.label and self.label not in labels:
+            raise InputError(
+                f"the label {self.label!r} is not among those of the model: use one of "
+                f"{', '.join(labels)}"
             )
 
 

@@ -1,5 +1,6 @@
 """`spacy-psa serve`: a page and an HTTP interface for trained pipelines."""
 
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +23,15 @@ def serve(
         str | None,
         typer.Option(
             help="What each request must show; needed for other machines.", envvar="SPACY_PSA_TOKEN"
+        ),
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option(help="The path of the page behind a proxy, such as /names.")
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The name of the page behind a proxy, such as names.example.org; may be repeated."
         ),
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Bytes of a request.", min=1)] = 10_000_000,
@@ -79,12 +89,11 @@ def serve(
       spacy-psa serve training/model-best --annotate names.sqlite --texts texts.jsonl
     """
     try:
-        import uvicorn
-
         from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
         from spacy_psa.studio.server.app import create_app
         from spacy_psa.studio.server.compare import compare_view
         from spacy_psa.studio.server.guard import LOOPBACK, Settings
+        from spacy_psa.studio.server.listen import open_socket, run
         from spacy_psa.studio.server.models import ServedModel
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("spacy_psa"):
@@ -93,23 +102,28 @@ def serve(
             f"{error.name} is not installed: pip install 'spacy-psa[serve]'"
         ) from error
     from spacy_psa.loading import load_pipeline
-    from spacy_psa.studio.server.listen import open_socket
 
-    if token == "":
-        raise InputError("--token is empty: give some letters, or leave it out")
+    if token is not None and (not token.isprintable() or " " in token or not token):
+        raise InputError(
+            "--token is empty or has a blank or a character that cannot be shown: use letters, "
+            "digits and marks, or leave it out"
+        )
+    for name in allow_host or []:
+        if not re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:]+\])(:\d+)?", name):
+            raise InputError(f"--allow-host {name}: use only a name, such as names.example.org")
     if host not in LOOPBACK and not token:
         raise InputError(
-            f"--host {host} lets other machines ask this server: give a --token that they must show"
+            f"--host {host} lets other machines ask this server: set a --token that they must show"
         )
     if gold is None and annotate is None and (train or component):
         raise InputError(
-            "--train and --component are for Compare and Annotate: give --gold, too, or --annotate"
+            "--train and --component are for Compare and Annotate: also use --gold or --annotate"
         )
     plan = None
     if annotate is not None:
         plan = AnnotatePlan(annotate, texts, annotator, order, seed, component, dev, train, gpu_id)
     elif texts or dev:
-        raise InputError("--texts and --dev are for Annotate: give --annotate FILE, too")
+        raise InputError("--texts and --dev are for Annotate: also use --annotate FILE")
     names = model_names(models)
     with open_socket(host, port) as listening, ExitStack() as stack:
         store = plan and stack.enter_context(plan.open())
@@ -117,23 +131,27 @@ def serve(
         views = [compare_view(served, gold, component, train)] if gold else []
         if plan and store:
             path = next(iter(names.values()))
-            work = stack.enter_context(plan.work(store, served[0], path))
+            work = plan.work(store, served[0], path)
             if notice := plan.notice(path):
                 typer.echo(notice, err=True)
             views.append(annotate_view(work))
         hosts = LOOPBACK if host in LOOPBACK else None
-        settings = Settings(token, hosts, max_bytes, max_texts, max_chars, max_seconds, batch_size)
+        settings = Settings(
+            token=token,
+            hosts=hosts,
+            max_bytes=max_bytes,
+            max_texts=max_texts,
+            max_chars=max_chars,
+            max_seconds=max_seconds,
+            batch=batch_size,
+            allowed=tuple(name.lower() for name in allow_host or ()),
+            root_path=f"/{root_path.strip('/')}".rstrip("/"),
+        )
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
         query = f"?token={quote(token, safe='')}" if token else ""
         typer.echo(f"{address}{query}  (Ctrl+C ends the server)")
-        config = uvicorn.Config(
-            create_app(served, settings, views),
-            log_level="warning",
-            server_header=False,
-            timeout_keep_alive=15,
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        run(create_app(served, settings, views), listening)
 
 
 def model_names(models: list[str]) -> dict[str, str]:

@@ -5,15 +5,15 @@ import getpass
 import re
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
 from spacy.language import Language
 
@@ -89,7 +89,7 @@ class Annotating:
         self._done: dict[str, set[int]] = {}
         for text, own in store.all_decided(component.name).items():
             for name, decided in own.items():
-                self._note(text, name, decided)
+                self._note(text, name, decided.covers(self._lengths[text]))
         self._open: OrderedDict[str, int] = OrderedDict()
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -169,35 +169,40 @@ class Annotating:
                 "done": decided.covers(len(doc)),
             }
 
-    def _note(self, text: int, annotator: str, decided: Decided) -> None:
+    def _note(self, text: int, annotator: str, is_done: bool) -> None:
         done = self._done.setdefault(annotator, set())
-        (done.add if decided.covers(self._lengths[text]) else done.discard)(text)
+        (done.add if is_done else done.discard)(text)
 
-    async def show(self, with_model: WithModel, number: int, annotator: str) -> Row:
-        """Answer with a text as it is decided so far."""
-        text = self.store.text(number)
-        decided = self.store.decided(number, annotator, self.component.name)
-        shown = await with_model(None, partial(self.shown, text, decided))
-        return {**shown, "counts": self.counts(annotator)}
+    async def _note_stored(self, text: int, annotator: str) -> None:
+        def is_done() -> bool:
+            decided = self.store.decided(text, annotator, self.component.name)
+            return decided.covers(self._lengths[text])
 
-    async def decide(self, with_model: WithModel, asked: Deciding) -> Row:
-        """Save decisions, and answer with the text as it is decided then.
+        self._note(text, annotator, await asyncio.to_thread(is_done))
+
+    async def show(
+        self, with_model: WithModel, number: int, annotator: str, decisions: Sequence[Decision] = ()
+    ) -> Row:
+        """Answer with a text as it is decided so far, after some decisions, which are saved.
 
         Raises:
             InputError: if they contradict each other or those before; then none is saved.
         """
         name = self.component.name
-        text = self.store.text(asked.text)
-        decisions = [Decision(**each.model_dump()) for each in asked.decisions]
-        for decision in decisions:
-            decision.check(len(text.tokens.words))
-        decided = self.store.decided(asked.text, asked.annotator, name).then(decisions)
+        text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
         shown = await with_model(None, partial(self.shown, text, decided))
-        await asyncio.to_thread(self.store.decide, asked.text, asked.annotator, name, decisions)
-        self._note(
-            asked.text, asked.annotator, self.store.decided(asked.text, asked.annotator, name)
-        )
-        return {**shown, "counts": self.counts(asked.annotator)}
+        if decisions:
+            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions)
+            await self._note_stored(number, annotator)
+        return {**shown, "counts": await asyncio.to_thread(self.counts, annotator)}
+
+    def _read(
+        self, number: int, annotator: str, decisions: Sequence[Decision]
+    ) -> tuple[StoredText, Decided]:
+        text = self.store.text(number)
+        for decision in decisions:
+            decision.check(len(text.tokens.words), self.component.labels)
+        return text, self.store.decided(number, annotator, self.component.name).then(decisions)
 
     async def undo(self, with_model: WithModel, annotator: str) -> Row:
         """Take the last decisions back, and answer with their text."""
@@ -205,7 +210,7 @@ class Annotating:
         number = await asyncio.to_thread(self.store.undo, annotator, name)
         if number is None:
             raise HTTPException(409, "There is nothing to undo.")
-        self._note(number, annotator, self.store.decided(number, annotator, name))
+        await self._note_stored(number, annotator)
         self._open[annotator] = number
         return await self.show(with_model, number, annotator)
 
@@ -312,8 +317,7 @@ class AnnotatePlan:
             "serve that model to go on from it"
         )
 
-    @contextmanager
-    def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Iterator[Annotating]:
+    def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Annotating:
         """Import the texts, and open the work on the file with the pipeline of `path`.
 
         Raises:
@@ -338,12 +342,8 @@ class AnnotatePlan:
             gpu_id=self.gpu_id,
             seed=self.seed,
         )
-        teacher = Teacher(lesson)
-        try:
-            queue = TextQueue(numbers, self.order, self.seed)
-            yield Annotating(store, queue, teacher, self.annotator or _own_name())
-        finally:
-            teacher.kill()
+        queue = TextQueue(numbers, self.order, self.seed)
+        return Annotating(store, queue, Teacher(lesson), self.annotator or _own_name())
 
 
 def component_of(pipe: SpanLabeler) -> Component:
@@ -391,24 +391,25 @@ def annotate_view(work: Annotating) -> View:
             """Describe the work: the labels, the order, counts of an annotator."""
             return work.about(annotator or work.annotator)
 
-        @router.post("/api/annotation/text")
-        async def text(asked: AskedText) -> Row:
+        @router.post("/api/annotation/text", response_model=None)
+        async def text(asked: AskedText) -> Response:
             """Show a text with suggestions; without number, the next one."""
             await work.refresh(with_model)
             number = work.next(asked.annotator) if asked.text is None else asked.text
             if number is None:
-                return {"text": None, "counts": work.counts(asked.annotator)}
-            return await work.show(with_model, number, asked.annotator)
+                return JSONResponse({"text": None, "counts": work.counts(asked.annotator)})
+            return JSONResponse(await work.show(with_model, number, asked.annotator))
 
-        @router.post("/api/annotation/decide")
-        async def decide(asked: Deciding) -> Row:
+        @router.post("/api/annotation/decide", response_model=None)
+        async def decide(asked: Deciding) -> Response:
             """Save decisions about a text, and show the text as it is decided then."""
-            return await work.decide(with_model, asked)
+            made = [Decision(**each.model_dump()) for each in asked.decisions]
+            return JSONResponse(await work.show(with_model, asked.text, asked.annotator, made))
 
-        @router.post("/api/annotation/undo")
-        async def undo(asked: Asker) -> Row:
+        @router.post("/api/annotation/undo", response_model=None)
+        async def undo(asked: Asker) -> Response:
             """Take the last decisions of an annotator back, and show their text."""
-            return await work.undo(with_model, asked.annotator)
+            return JSONResponse(await work.undo(with_model, asked.annotator))
 
         @router.get("/api/annotation/export", response_model=None)
         async def download(form: ExportFormat, annotator: str | None = None) -> Response:
@@ -439,4 +440,4 @@ def annotate_view(work: Annotating) -> View:
 
         return router
 
-    return View("Annotate", "/annotate", routes)
+    return View("Annotate", "/annotate", routes, work.teacher.kill)

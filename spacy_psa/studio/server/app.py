@@ -19,8 +19,8 @@ from spacy_psa import __version__
 from spacy_psa.annotation.rows import json_line
 from spacy_psa.errors import InputError
 from spacy_psa.studio.server.analysis import Evidence
-from spacy_psa.studio.server.batches import Batcher, QueueFull, Row
-from spacy_psa.studio.server.guard import Guard, Metrics, Settings, TooLarge, too_large
+from spacy_psa.studio.server.batches import Batcher, QueueFull
+from spacy_psa.studio.server.guard import Guard, Metrics, Settings
 from spacy_psa.studio.server.models import ServedModel
 
 STATIC = Path(__file__).parent / "static"
@@ -55,6 +55,8 @@ class View(NamedTuple):
     """Its address, such as `/annotate`."""
     router: Callable[[WithModel], APIRouter]
     """Makes its routes: the page at `path`, and its interface below `/api` and `path`."""
+    close: Callable[[], None] = lambda: None
+    """Called when the server ends."""
 
 
 class AnalyseRequest(BaseModel):
@@ -84,7 +86,9 @@ def create_app(
     metrics = Metrics()
     served = {model.name: model for model in models}
     batchers = {
-        name: Batcher(model.annotate, settings.batch, settings.waiting, metrics.batches.observe)
+        name: Batcher(
+            partial(_lines, model), settings.batch, settings.waiting, metrics.batches.observe
+        )
         for name, model in served.items()
     }
     metrics.waiting.set_function(lambda: sum(batcher.waiting for batcher in batchers.values()))
@@ -94,6 +98,8 @@ def create_app(
         yield
         for batcher in batchers.values():
             batcher.close()
+        for view in views:
+            view.close()
 
     app = FastAPI(
         title="spacy-psa",
@@ -123,20 +129,25 @@ def create_app(
             )
         return text
 
-    async def annotated(name: str, texts: list[str]) -> list[Row]:
+    async def annotated(name: str, texts: list[str]) -> list[bytes]:
         try:
-            rows = await in_time(batchers[name].annotate(texts))
+            lines = await in_time(batchers[name].annotate(texts))
         except QueueFull:
             raise HTTPException(
                 429, "Too many texts wait: ask again later.", {"Retry-After": "5"}
             ) from None
         metrics.texts.inc(len(texts))
         metrics.characters.inc(sum(map(len, texts)))
-        return list(rows)
+        return list(lines)
 
     async def with_model(name: str | None, function: Callable[[ServedModel], Any]) -> Any:
         model = served[chosen(name)]
         return await in_time(batchers[model.name].call(partial(function, model)))
+
+    async def answered(name: str | None, function: Callable[[ServedModel], Any]) -> Response:
+        """Answer with JSON, which is made in the thread of the model, as it may be long."""
+        content = await with_model(name, lambda model: json_bytes(function(model)))
+        return Response(content, media_type="application/json")
 
     @app.exception_handler(InputError)
     async def of_input(request: Request, error: InputError) -> Response:
@@ -152,56 +163,52 @@ def create_app(
     async def of_surrogates(request: Request, error: UnicodeEncodeError) -> Response:
         return JSONResponse({"detail": HALF_A_PAIR}, 422)
 
-    @app.exception_handler(TooLarge)
-    async def of_size(request: Request, error: TooLarge) -> Response:
-        return too_large(settings)
-
     @app.post("/api/annotate", openapi_extra={"requestBody": TEXTS}, response_model=None)
     async def annotate(
         request: Request,
         model: Annotated[str | None, Query(description="The model; by default the first.")] = None,
-    ) -> Response | Row:
+    ) -> Response:
         """Annotate texts: entities and span groups with probabilities, tags and trees.
 
         Send `{"texts": […]}` and get `{"docs": […]}`; or send lines `{"text": …}` as
         application/x-ndjson and get a line for each, in the same order.
         """
         name = chosen(model)
-        body = await in_time(request.body())
-        texts, lines = read_texts(body, request.headers.get("content-type", ""), settings)
+        kind = request.headers.get("content-type", "")
+        texts, lines = await asyncio.to_thread(read_texts, await request.body(), kind, settings)
         if not lines:
-            return {"docs": await annotated(name, texts)}
+            docs = b",".join(await annotated(name, texts))
+            return Response(b'{"docs":[' + docs + b"]}", media_type="application/json")
         first = await annotated(name, texts[: settings.batch])
 
         async def stream() -> AsyncIterator[bytes]:
-            for row in first:
-                yield json_line(row)
+            # A batch at a time: each write to a client that has left would be a line in the log.
+            yield b"".join(first)
             for i in range(settings.batch, len(texts), settings.batch):
-                for row in await annotated(name, texts[i : i + settings.batch]):
-                    yield json_line(row)
+                yield b"".join(await annotated(name, texts[i : i + settings.batch]))
 
         return StreamingResponse(stream(), media_type="application/x-ndjson")
 
-    @app.post("/api/analyse")
-    async def analyse(asked: AnalyseRequest) -> Row:
+    @app.post("/api/analyse", response_model=None)
+    async def analyse(asked: AnalyseRequest) -> Response:
         """Analyse a text, with n-best, entropies and probabilities, given what is known of it."""
         text = within(asked.text)
 
-        def analysed(model: ServedModel) -> Row:
-            return model.analyse(text, asked.evidence, asked.sentences, asked.k, asked.limit)
-
-        return dict(await with_model(asked.model, analysed))
-
-    @app.post("/api/attention")
-    async def attention(asked: AttentionRequest) -> Row:
-        """Read the attention weights and the gates over a sentence."""
-        text = within(asked.text)
-        return dict(
-            await with_model(asked.model, lambda model: model.attention(text, asked.sentence))
+        return await answered(
+            asked.model,
+            lambda model: model.analyse(
+                text, asked.evidence, asked.sentences, asked.k, asked.limit
+            ),
         )
 
+    @app.post("/api/attention", response_model=None)
+    async def attention(asked: AttentionRequest) -> Response:
+        """Read the attention weights and the gates over a sentence."""
+        text = within(asked.text)
+        return await answered(asked.model, lambda model: model.attention(text, asked.sentence))
+
     @app.get("/api/models")
-    async def listed() -> Row:
+    async def listed() -> dict[str, Any]:
         """List the models with their components and labels."""
         return {
             "models": [
@@ -213,7 +220,7 @@ def create_app(
         }
 
     @app.get("/health")
-    async def health() -> Row:
+    async def health() -> dict[str, str]:
         """Check that the server answers."""
         return {"status": "ok", "version": __version__}
 
@@ -236,6 +243,15 @@ def create_app(
     return Guard(app, settings, metrics)
 
 
+def json_bytes(value: Any) -> bytes:
+    """Write plain data as JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _lines(model: ServedModel, texts: Sequence[str]) -> list[bytes]:
+    return [json_line(row) for row in model.annotate(texts)]
+
+
 def read_texts(body: bytes, content_type: str, settings: Settings) -> tuple[list[str], bool]:
     """Read the texts of a body in one of the forms of `TEXTS`, and whether they were lines.
 
@@ -244,16 +260,15 @@ def read_texts(body: bytes, content_type: str, settings: Settings) -> tuple[list
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind in LINES:
-        texts = [_of_line(line, i) for i, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+        parts = [(i, line) for i, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+        _check_count(len(parts), settings)
+        texts = [_of_line(line, i) for i, line in parts]
     elif kind == "application/json":
         texts = _of_object(_parsed(body, "The body"))
+        _check_count(len(texts), settings)
     else:
         raise HTTPException(
             415, f"The type is {kind or 'missing'}: send application/json or application/x-ndjson."
-        )
-    if len(texts) > settings.max_texts:
-        raise HTTPException(
-            413, f"There are {len(texts):,} texts, more than {settings.max_texts:,}: send fewer."
         )
     for i, text in enumerate(texts):
         if len(text) > settings.max_chars:
@@ -263,6 +278,13 @@ def read_texts(body: bytes, content_type: str, settings: Settings) -> tuple[list
         if SURROGATE.search(text):
             raise HTTPException(422, f"Text {i}: {HALF_A_PAIR}")
     return texts, kind in LINES
+
+
+def _check_count(count: int, settings: Settings) -> None:
+    if count > settings.max_texts:
+        raise HTTPException(
+            413, f"There are {count:,} texts, more than {settings.max_texts:,}: send fewer."
+        )
 
 
 def _of_object(body: Any) -> list[str]:

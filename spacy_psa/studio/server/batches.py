@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-Row = dict[str, Any]
-Waiting = tuple[str, "asyncio.Future[Row]"]
+Waiting = tuple[str, "asyncio.Future[Any]"]
 Answer = TypeVar("Answer")
 
 
@@ -30,7 +29,7 @@ class Batcher:
 
     def __init__(
         self,
-        annotate: Callable[[Sequence[str]], list[Row]],
+        annotate: Callable[[Sequence[str]], list[Any]],
         size: int,
         limit: int,
         on_batch: Callable[[int], None],
@@ -48,7 +47,7 @@ class Batcher:
         """The number of texts that wait."""
         return len(self._waiting)
 
-    async def annotate(self, texts: Sequence[str]) -> list[Row]:
+    async def annotate(self, texts: Sequence[str]) -> list[Any]:
         """Annotate the texts of a request.
 
         Raises:

@@ -4,17 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
 from spacy_psa.studio.comparison.comparison import Comparison
-from spacy_psa.studio.server.app import STATIC, View, WithModel
+from spacy_psa.studio.server.app import STATIC, View, WithModel, json_bytes
 from spacy_psa.studio.server.compare_file import comparison_page
 from spacy_psa.studio.server.models import ServedModel
-
-Row = dict[str, Any]
 
 
 class BackgroundComparison:
@@ -26,26 +23,33 @@ class BackgroundComparison:
     def __init__(self, comparison: Comparison, with_model: WithModel):
         self._comparison = comparison
         self._with_model = with_model
-        self._task: asyncio.Task[Row] | None = None
+        self._task: asyncio.Task[tuple[bytes, bytes]] | None = None
         self._done = 0
 
-    def state(self) -> Row:
-        """Return the report, or the number of steps that are done; the first call begins.
+    def finished(self) -> tuple[bytes, bytes] | None:
+        """Return the report as JSON and as a page, None before the end; the first call begins.
 
         Raises:
             InputError: or another error, if a step failed.
         """
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
-        if self._task.done():
-            return {"report": self._task.result()}
+        return self._task.result() if self._task.done() else None
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """How many of the steps are done."""
         return {"done": self._done, "total": len(self._comparison)}
 
-    async def _run(self) -> Row:
+    async def _run(self) -> tuple[bytes, bytes]:
         for name, step in self._comparison.steps():
             await self._with_model(name, partial(_do, step))
             self._done += 1
-        return await asyncio.to_thread(self._comparison.report)
+        return await asyncio.to_thread(self._report)
+
+    def _report(self) -> tuple[bytes, bytes]:
+        report = self._comparison.report()
+        return json_bytes({"report": report}), comparison_page(report).encode()
 
 
 def _do(step: Callable[[], None], model: ServedModel) -> None:
@@ -70,21 +74,22 @@ def compare_view(
             return FileResponse(STATIC / "compare.html")
 
         @routes.post("/api/compare", response_model=None)
-        async def compare() -> JSONResponse:
+        async def compare() -> Response:
             """Compare the models with gold annotation: begin, or ask for the progress.
 
             The answer is `{"done": …, "total": …}`, and `{"report": …}` at the end.
             """
-            return JSONResponse(background.state())
+            if (ready := background.finished()) is None:
+                return JSONResponse(background.progress)
+            return Response(ready[0], media_type="application/json")
 
         @routes.get("/compare/report.html", include_in_schema=False)
         async def report() -> HTMLResponse:
-            state = background.state()
-            if "report" not in state:
+            if (ready := background.finished()) is None:
                 raise HTTPException(409, "The comparison is not ready: ask again later.")
             # To be saved: in this place the policy of the server would refuse its script.
             kept = {"Content-Disposition": 'attachment; filename="comparison.html"'}
-            return HTMLResponse(comparison_page(state["report"]), headers=kept)
+            return HTMLResponse(ready[1], headers=kept)
 
         return routes
 

@@ -1,18 +1,21 @@
 """The outermost layer of the app: who may ask, how much, and the counters of the requests."""
 
+import asyncio
 import hmac
 import time
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode, urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "spacy_psa_token"
+LONG = "/api/annotate"
+"""The route whose requests may have many texts."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -35,7 +38,7 @@ class Settings:
     hosts: tuple[str, ...] | None = LOOPBACK
     """The names under which the server may be asked; None for any."""
     max_bytes: int = 10_000_000
-    """Bytes of a request."""
+    """Bytes of a request; those of the page have one text and may have fewer."""
     max_texts: int = 1000
     """Texts of a request."""
     max_chars: int = 100_000
@@ -46,6 +49,10 @@ class Settings:
     """Texts that go through the model together."""
     waiting: int = 10_000
     """Texts that may wait for the model."""
+    allowed: tuple[str, ...] = ()
+    """Further names of the server, those of a proxy before it, with the port if it is unusual."""
+    root_path: str = ""
+    """The path of the server behind a proxy, such as /names."""
 
 
 class Metrics:
@@ -76,109 +83,160 @@ class TooLarge(Exception):
 
 
 class Guard:
-    """Refuses requests of strangers and requests that are too large, before they reach the app.
+    """Answers requests of strangers, and bodies that are too large or too slow, before the app.
 
-    - A request under a name of the server that is not among `hosts` is refused, so that a page
-      of another site cannot reach the server by a name of its own (DNS rebinding).
+    - A request under a name of the server that is not among `hosts` or `allowed` is refused, so
+      that a page of another site cannot reach the server by a name of its own (DNS rebinding).
     - A request whose `Origin` is another site is refused.
     - If there is a token, a request needs it: as `Authorization: Bearer …`, or as `?token=…` in the
       address of the page, which moves to a cookie.
-    - A body with more than `max_bytes` is refused.
+    - The whole body is read here, within `max_seconds` and its number of bytes.
+    - HEAD is answered as GET, without the body.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics):
         self.app = app
         self.settings = settings
         self.metrics = metrics
+        self._names = {urlsplit(f"//{site}").hostname for site in settings.allowed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begin, status = time.perf_counter(), 500
+        begin, status, head = time.perf_counter(), 500, scope["method"] == "HEAD"
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(HEADERS)
+            elif head:
+                message = {**message, "body": b""}
             await send(message)
 
-        refusal = self._refusal(scope)
+        # Starlette expects the path with the prefix, which a proxy may have removed.
+        root, path = self.settings.root_path, scope["path"]
+        if path.startswith(f"{root}/"):
+            path = path.removeprefix(root)
+        inner = {**scope, "root_path": root, "path": root + path}
+        inner["method"] = "GET" if head else scope["method"]
         try:
-            if refusal is not None:
-                await refusal(scope, receive, answer)
-            else:
-                await self.app(scope, self._limited(receive), answer)
+            await self._pass(inner, path, receive, answer)
+        except ClientDisconnect:
+            status = 499
         finally:
             # Only known paths: a stranger must not fill the memory with names.
-            path = getattr(scope.get("route"), "path", "other")
-            self.metrics.requests.labels(path=path, status=str(status)).inc()
-            self.metrics.seconds.labels(path=path).observe(time.perf_counter() - begin)
+            route = getattr(inner.get("route"), "path", "other")
+            self.metrics.requests.labels(path=route, status=str(status)).inc()
+            self.metrics.seconds.labels(path=route).observe(time.perf_counter() - begin)
 
-    def _refusal(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
-        origin = headers.get("origin")
+    async def _pass(self, scope: Scope, path: str, receive: Receive, send: Send) -> None:
+        """Read the body and let the app answer, or refuse the request."""
+        limit = self.settings.max_bytes
+        if path != LONG:  # the page sends one text, in which JSON has up to 12 bytes a character
+            limit = min(limit, 100_000 + 12 * self.settings.max_chars)
+        refusal = self._refusal(scope, path, limit)
+        body = b""
+        if refusal is None:
+            reading = _body(Request(scope, receive), limit)
+            try:
+                body = await asyncio.wait_for(reading, self.settings.max_seconds)
+            except TooLarge:
+                refusal = _too_large(limit)
+            except asyncio.TimeoutError:  # not the built-in one in Python 3.10
+                refusal = _error(
+                    408,
+                    f"The body took more than {self.settings.max_seconds:g} seconds: send it "
+                    "faster, or in several parts.",
+                )
+        if refusal is not None:
+            refusal.headers["Connection"] = "close"  # the rest of the body is not read
+            await refusal(scope, receive, send)
+            return
+        left: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def again() -> Message:
+            return left.pop() if left else await receive()
+
+        await self.app(scope, again, send)
+
+    def _refusal(self, scope: Scope, path: str, limit: int) -> Response | None:
+        headers, hosts = Headers(scope=scope), self.settings.hosts
+        host, origin = headers.get("host", "").lower(), headers.get("origin")
         try:
-            asked = urlsplit(f"//{headers.get('host', '')}").hostname
-            site = None if origin is None else urlsplit(origin).netloc
+            name = urlsplit(f"//{host}").hostname
+            site = None if origin is None else urlsplit(origin).netloc.lower()
         except ValueError:  # [ without ]
             return _error(403, "Host or Origin is not an address.")
-        if self.settings.hosts is not None and asked not in self.settings.hosts:
-            return _error(403, f"This server is not {asked!r}: ask it by its own name.")
-        if site is not None and site != headers.get("host"):
-            return _error(403, "Requests of other sites are refused.")
+        if hosts is not None and name not in hosts and name not in self._names:
+            return _error(
+                403,
+                f"This server is not {name!r}: ask it by its own name, or start it with "
+                "--allow-host and this name.",
+            )
+        if site is not None and site != host and site not in self.settings.allowed:
+            return _error(
+                403,
+                "Requests of other sites are refused. If this is the site of a proxy before the "
+                "server, start the server with --allow-host and its name.",
+            )
         length = headers.get("content-length", "")
-        if length.isascii() and length.isdecimal() and int(length) > self.settings.max_bytes:
-            return too_large(self.settings)
-        return self._without_token(scope, headers)
+        if length.isascii() and length.isdecimal() and int(length) > limit:
+            return _too_large(limit)
+        encoding = headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            return _error(415, f"The body is compressed ({encoding}): send it as it is.")
+        if path == self.settings.root_path != "":  # so that relative addresses go below it
+            return RedirectResponse(f"{path.rpartition('/')[2]}/", 308)
+        return self._without_token(scope, path, headers)
 
-    def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
+    def _without_token(self, scope: Scope, path: str, headers: Headers) -> Response | None:
         token = self.settings.token
-        if token is None or scope["path"] == "/health":
+        if token is None or path == "/health":
             return None
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin1")))
-        if scope["path"] == "/" and _same(query.pop("token", ""), token):
-            response = RedirectResponse("/" + (f"?{urlencode(query)}" if query else ""), 303)
-            response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+        if path == "/" and _same(query.pop("token", "").encode(), token):
+            response = RedirectResponse(f"./?{urlencode(query)}" if query else "./", 303)
+            response.set_cookie(
+                COOKIE,
+                quote(token, safe=""),
+                path=f"{self.settings.root_path}/",
+                secure=scope.get("scheme") == "https",
+                httponly=True,
+                samesite="strict",
+            )
             return response
         kind, _, shown = headers.get("authorization", "").partition(" ")
         # Cookies of all ports of a host come here, and those of others may have any form.
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
-        if (kind.lower() == "bearer" and _same(shown, token)) or (
-            cookie is not None and _same(cookie, token)
+        if (kind.lower() == "bearer" and _same(shown.encode("latin1"), token)) or (
+            cookie is not None and _same(unquote_to_bytes(cookie), token)
         ):
             return None
         return _error(
             401, "A token is needed: open /?token=…, or send the header Authorization: Bearer …"
         )
 
-    def _limited(self, receive: Receive) -> Receive:
-        """Count the bytes of the body, which may be more than its header declares."""
-        size = 0
 
-        async def limited() -> Message:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > self.settings.max_bytes:
-                raise TooLarge
-            return message
-
-        return limited
+async def _body(request: Request, limit: int) -> bytes:
+    """Read the body, which may have more bytes than its header declares."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > limit:
+            raise TooLarge
+    return bytes(body)
 
 
-def too_large(settings: Settings) -> JSONResponse:
-    """The answer to a request with too many bytes."""
-    return _error(
-        413, f"The request has more than {settings.max_bytes:,} bytes: send it in several parts."
-    )
+def _too_large(limit: int) -> Response:
+    return _error(413, f"The request has more than {limit:,} bytes: send it in several parts.")
 
 
-def _error(status: int, detail: str) -> JSONResponse:
+def _error(status: int, detail: str) -> Response:
     return JSONResponse({"detail": detail}, status)
 
 
-def _same(shown: str, token: str) -> bool:
-    return hmac.compare_digest(shown.encode(), token.encode())
+def _same(shown: bytes, token: str) -> bool:
+    return hmac.compare_digest(shown, token.encode())

@@ -63,13 +63,15 @@ BAD = [
     accept(0, 1, ""),
     Decision("complete", 0, 1, "PER"),
     Decision("skipped", 0, 1, "PER"),
+    accept(0, 1, "DATE"),
+    reject(0, 1, "DATE"),
 ]
 
 
 @pytest.mark.parametrize("bad", BAD)
 def test_a_decision_about_no_stretch_or_without_label_is_an_error(bad):
     with pytest.raises(InputError):
-        bad.check(LENGTH)
+        bad.check(LENGTH, ["PER", "ORG"])
 
 
 @given(st.lists(st.lists(decisions(), max_size=6), min_size=1, max_size=3))
@@ -91,6 +93,39 @@ def test_an_agreement_has_nothing_that_an_annotator_contradicts(made):
 def test_who_rejects_bounds_without_a_label_does_not_win_over_who_accepts_them():
     ann, bob = Decided().then([accept(0, 1, "LOC")]), Decided().then([reject(0, 1, "")])
     assert agreement([ann, bob]) == (Decided(), [(0, 1, "LOC")])
+
+
+class Counted(int):
+    """A number that counts how often it is compared."""
+
+    count = 0
+
+    def __lt__(self, other):
+        Counted.count += 1
+        return int(self) < int(other)
+
+    def __gt__(self, other):
+        Counted.count += 1
+        return int(self) > int(other)
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other):
+        Counted.count += 1
+        return int(self) == int(other)
+
+
+@pytest.mark.parametrize("verdict", ["accepted", "rejected", "open"])
+def test_many_decisions_about_a_text_take_no_quadratic_time(verdict):
+    counts = []
+    for n in (500, 1000):
+        spans = [(Counted(i), Counted(i + 1), "PER") for i in range(0, 2 * n, 2)]
+        Counted.count = 0
+        Decided().then(
+            [Decision("accepted", *s) for s in spans] + [Decision(verdict, *s) for s in spans]
+        )
+        counts.append(Counted.count)
+    assert counts[1] < 2.5 * counts[0]
 
 
 def test_annotators_agree_on_tokens_over_which_they_accept_no_other_spans():

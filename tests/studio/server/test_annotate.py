@@ -1,5 +1,6 @@
 """The interface of Annotate: decisions that are evidence, undo, several annotators, Teach."""
 
+import asyncio
 from contextlib import contextmanager
 
 import pytest
@@ -7,8 +8,10 @@ import spacy
 from starlette.testclient import TestClient
 
 from spacy_psa.errors import InputError
-from spacy_psa.studio.active_learning.decisions import Decided
+from spacy_psa.studio.active_learning.decisions import Decided, Decision
 from spacy_psa.studio.active_learning.queue import Order
+from spacy_psa.studio.active_learning.store import AnnotationStore
+from spacy_psa.studio.server import app
 from spacy_psa.studio.server.annotate import AnnotatePlan
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
@@ -81,8 +84,8 @@ def test_a_decision_is_saved_and_the_rest_follows_as_the_component_finds_it(aske
     text = asked.work.store.text(1)
     doc = text.tokens.doc(served.nlp.vocab)
     (analyses,) = served.nlp.get_pipe("ner").analyses([doc])
-    analyses = analyses.given(forbid=[(0, 2, "PER")], require=[(3, 4, "ORG")])
-    assert items(answer) == [(s.start, s.end, s.label_) for s in analyses.best]
+    given = analyses.given(forbid=[(0, 2, "PER")], require=[(3, 4, "ORG")])
+    assert items(answer) == [(s.start, s.end, s.label_) for s in given.best]
     assert answer["accepted"] == [[3, 4, "ORG"]]
     assert answer["rejected"] == [[0, 2, "PER"]]
     assert answer["outside"] == []
@@ -204,6 +207,35 @@ def test_the_queue_is_computed_between_the_requests(served, tmp_path):
         wait_for(computed)
 
 
+def test_nothing_that_grows_with_a_request_is_done_in_the_event_loop(asked, monkeypatch):
+    places = {}
+
+    def watched(owner, name):
+        function = getattr(owner, name)
+
+        def called(*arguments):
+            places.setdefault(name, set()).add(asyncio._get_running_loop())
+            return function(*arguments)
+
+        monkeypatch.setattr(owner, name, called)
+
+    for owner, name in [(Decided, "then"), (Decision, "check"), (AnnotationStore, "decide")]:
+        watched(owner, name)
+    for name in ("read_texts", "json_line", "json_bytes"):
+        watched(app, name)
+    texts = {"texts": ["Ada left ."] * 3}
+    assert asked.client.post("/api/annotate", json=texts).status_code == 200
+    assert asked.client.post("/api/analyse", json={"text": "Ada left ."}).status_code == 200
+    asked.decide(1, ("accepted", 0, 2, "PER"))
+    assert list(places.values()) == [{None}] * 6
+
+
+def test_a_label_is_checked_before_the_model_is_asked(asked, monkeypatch):
+    monkeypatch.setattr(asked.work, "shown", None)
+    status, answer = asked.decide(1, ("accepted", 0, 1, "DATE"))
+    assert (status, "the label 'DATE' is not among those of" in answer["detail"]) == (422, True)
+
+
 # Teach
 
 
@@ -294,7 +326,7 @@ def test_a_line_that_is_no_json_is_named_and_nothing_is_imported(served, tmp_pat
     plan = AnnotatePlan(tmp_path / "names.sqlite", texts)
     with plan.open() as store:
         with pytest.raises(InputError, match=r"texts.jsonl:2: not an object with a string"):
-            plan.work(store, ServedModel("small", served.nlp), "none").__enter__()
+            plan.work(store, ServedModel("small", served.nlp), "none")
         assert store.lengths() == {}
 
 

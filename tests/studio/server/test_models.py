@@ -176,22 +176,23 @@ def test_components_that_get_other_sentences_share_a_page():
     shown = sorted(node for root in roots for node in nodes(root)[0])
     group = doc.spans["constituents"]
     assert [node[:3] for node in shown] == sorted((s.start, s.end, s.label_) for s in group)
-    best = [log_prob for log_prob, _ in nlp.get_pipe("parser").kbest(doc, 3)]
+    (analyses,) = nlp.get_pipe("parser").analyses([doc])
+    best = [log_prob for log_prob, _ in analyses.kbest(3)]
     logs = [math.log(tree["probability"]) for tree in answers["parser"]["trees"]]
     assert logs == pytest.approx(best, abs=1e-3)
 
     whole = nlp.make_doc(TEXT)
     parted = set_boundaries(nlp.make_doc(TEXT))
     for name, alone in (("ner", whole), ("later", parted)):
-        pipe = nlp.get_pipe(name)
-        wanted = pipe.kbest(alone, 3)
+        (analyses,) = nlp.get_pipe(name).analyses([alone])
+        wanted = analyses.kbest(3)
         rows = answers[name]["analyses"]
         assert [[tuple(item[:3]) for item in row["items"]] for row in rows] == [
             [(s.start, s.end, s.label_) for s in spans] for _, spans in wanted
         ]
         logs = [math.log(row["probability"]) for row in rows]
         assert logs == pytest.approx([log_prob for log_prob, _ in wanted], abs=1e-4)
-        assert answers[name]["entropy"] == pytest.approx(pipe.entropy(alone), abs=1e-4)
+        assert answers[name]["entropy"] == pytest.approx(analyses.entropy, abs=1e-4)
         assert len(answers[name]["entropies"]) == len(doc)
 
 

@@ -34,7 +34,7 @@ async function perform(path, body, place) {
     const answer = await ask(path, { annotator: annotator(), ...body });
     count(answer.counts);
     if (answer.done && path.endsWith("/decide")) {
-      await perform("/api/annotation/text", {});
+      await perform("api/annotation/text", {});
       at("status").textContent = "Saved. The next text:";
       return;
     }
@@ -49,9 +49,9 @@ async function perform(path, body, place) {
   }
 }
 
-const next = () => request("/api/annotation/text", {});
-const again = () => request("/api/annotation/text", state.text ? { text: state.text.text } : {});
-const decide = (decisions, place) => request("/api/annotation/decide", { text: state.text.text, decisions }, place);
+const next = () => request("api/annotation/text", {});
+const again = () => request("api/annotation/text", state.text ? { text: state.text.text } : {});
+const decide = (decisions, place) => request("api/annotation/decide", { text: state.text.text, decisions }, place);
 
 function count({ texts, done, decisions, skipped }) {
   at("progress").max = texts;
@@ -205,16 +205,16 @@ function onKey(event) {
 
 async function skip() {
   const length = endOf(state.text.sentences.at(-1));
-  await request("/api/annotation/decide", { text: state.text.text, decisions: [{ verdict: "skipped", start: 0, end: length }] });
+  await request("api/annotation/decide", { text: state.text.text, decisions: [{ verdict: "skipped", start: 0, end: length }] });
   if (at("error").hidden) next();
 }
 
-const undo = () => request("/api/annotation/undo", {});
+const undo = () => request("api/annotation/undo", {});
 
 function links() {
   for (const link of document.querySelectorAll("a[data-form]")) {
     const whose = at("whose").value ? `&annotator=${encodeURIComponent(at("whose").value)}` : "";
-    link.href = `/api/annotation/export?form=${link.dataset.form}${whose}`;
+    link.href = `api/annotation/export?form=${link.dataset.form}${whose}`;
   }
 }
 
@@ -224,7 +224,7 @@ async function begin() {
   at("result").replaceChildren();
   try {
     const name = annotator();
-    const about = await ask(`/api/annotation${name ? `?annotator=${encodeURIComponent(name)}` : ""}`);
+    const about = await ask(`api/annotation${name ? `?annotator=${encodeURIComponent(name)}` : ""}`);
     state.labels = about.labels;
     at("annotator").value = about.annotator;
     at("digits").replaceChildren(...about.labels.slice(0, 9).flatMap((label, i) => [make("kbd", {}, `${i + 1}`), ` (${label}) `]));
@@ -248,5 +248,5 @@ at("annotator").addEventListener("change", () => {
   begin();
 });
 try { at("annotator").value = localStorage.getItem("annotator") ?? ""; } catch { /* none is kept */ }
-ask("/api/models").then((answer) => showViews(answer.views)).catch(fail);
+ask("api/models").then((answer) => showViews(answer.views)).catch(fail);
 begin();

@@ -19,7 +19,7 @@ function fail(error) {
 
 const model = () => state.models.find((one) => one.name === at("model").value);
 
-const request = (sentences, limit) => ask("/api/analyse", {
+const request = (sentences, limit) => ask("api/analyse", {
   text: state.text, model: model().name, evidence: state.evidence, sentences, limit, k: Number(at("k").value),
 });
 
@@ -142,7 +142,7 @@ const attention = (entry, word) => [
 async function attend(entry, word) {
   fail(null);
   try {
-    const answer = await ask("/api/attention", {
+    const answer = await ask("api/attention", {
       text: state.text, sentence: entry.data.number, model: model().name,
     });
     entry.box.querySelector(".heat")?.remove();
@@ -246,7 +246,7 @@ at("text").addEventListener("keydown", (event) => {
 at("example").addEventListener("click", () => { at("text").value = model().example; analyse(); });
 at("model").addEventListener("change", () => { at("example").hidden = !model().example; });
 for (const id of ["model", "k"]) at(id).addEventListener("change", () => { if (state.text) analyse(); });
-ask("/api/models").then((answer) => {
+ask("api/models").then((answer) => {
   state.models = answer.models;
   showViews(answer.views);
   at("model").append(...answer.models.map((one) => make("option", {}, one.name)));

@@ -12,7 +12,7 @@ async function compare() {
   const bar = make("progress", { "aria-label": "Comparison" });
   at("comparison").replaceChildren(bar);
   for (;;) {
-    const answer = await ask("/api/compare", {});
+    const answer = await ask("api/compare", {});
     if (answer.report) {
       at("status").textContent = "";
       at("save").hidden = false;
@@ -26,7 +26,7 @@ async function compare() {
   }
 }
 
-ask("/api/models").then((answer) => showViews(answer.views)).then(compare).catch((error) => {
+ask("api/models").then((answer) => showViews(answer.views)).then(compare).catch((error) => {
   at("status").textContent = "";
   at("comparison").replaceChildren();
   at("error").textContent = error.message;

@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { make } from "./dom.js";
 
 try {
-  const { paths, components } = await ask("/openapi.json");
+  const { paths, components } = await ask("openapi.json");
   for (const [path, methods] of Object.entries(paths)) {
     for (const [method, { description, requestBody }] of Object.entries(methods)) {
       const section = make("section", { class: "sentence" }, make("h2", {}, `${method.toUpperCase()} ${path}`),

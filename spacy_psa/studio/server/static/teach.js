@@ -17,7 +17,7 @@ async function follow(send, onTaken) {
   clearTimeout(timer);
   try {
     const status = await send();
-    if (show(status)) timer = setTimeout(follow, 700, () => ask("/api/annotation/teach"), onTaken);
+    if (show(status)) timer = setTimeout(follow, 700, () => ask("api/annotation/teach"), onTaken);
     else if (status.state === "taken") onTaken();
   } catch (error) {
     show({ state: "failed", message: error.message });
@@ -26,7 +26,7 @@ async function follow(send, onTaken) {
 
 // `onTaken` is called when a new model is in use.
 export function watchTeach(status, onTaken) {
-  if (show(status)) follow(() => ask("/api/annotation/teach"), onTaken);
-  at("teach").onclick = () => follow(() => ask("/api/annotation/teach", {}), onTaken);
-  at("stop").onclick = () => follow(() => ask("/api/annotation/teach/stop", {}), () => {});
+  if (show(status)) follow(() => ask("api/annotation/teach"), onTaken);
+  at("teach").onclick = () => follow(() => ask("api/annotation/teach", {}), onTaken);
+  at("stop").onclick = () => follow(() => ask("api/annotation/teach/stop", {}), () => {});
 }

@@ -1,1 +1,0 @@
-"""Trained pipelines: joined, with weights in int8, described and published."""
