@@ -81,8 +81,6 @@ class Test(Strict):
 
 
 class Pass(Strict):
-    """One timed pass over the test data."""
-
     words_per_second: float
     words: int
     seconds: float
@@ -121,8 +119,6 @@ class TrainingResults(Strict):
 
 
 class Spread(Strict):
-    """The median, the quartiles, the minimum and the maximum of a rate."""
-
     median: float
     lower: float
     upper: float
@@ -160,8 +156,6 @@ class Loading(Strict):
 
 
 class Peak(Strict):
-    """The memory of a process that annotates some words."""
-
     words: int
     seconds: float
     loaded_bytes: int
@@ -169,8 +163,6 @@ class Peak(Strict):
 
 
 class Streams(Strict):
-    """Memory for streams of docs and for single long docs."""
-
     stream: list[Peak]
     long: list[Peak]
 
@@ -180,8 +172,6 @@ class Memory(Strict):
 
 
 class Growth(Strict):
-    """The rates of each row, by sentence length or number of tags."""
-
     words: int
     rows: dict[str, dict[str, Summary]]
 
@@ -200,8 +190,6 @@ class SpeedResults(Strict):
 
 
 class Bin(Strict):
-    """A bin of the reliability diagram."""
-
     lower: float
     upper: float
     size: int
@@ -275,8 +263,6 @@ class Machine(BaseModel):
 
 
 class Record(Strict):
-    """A result file; the module's docstring describes its keys."""
-
     format: Literal["spacy-psa record 1"]
     experiment: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -317,20 +303,6 @@ def explained(note: str) -> list[str]:
     return [key for keys in lists for key in keys.split(", ")]
 
 
-def explain(note: str, missing: Iterable[str] = (), idle: Iterable[str] = ()) -> str:
-    """A note with sentences that name the keys that were not recorded or do not apply.
-
-    Examples:
-        >>> explain("One thread.", missing=["date"], idle=["seed", "config"])
-        'One thread. Not recorded: date. Does not apply: seed, config.'
-    """
-    parts = [note] if note else []
-    for title, keys in ((MISSING, list(missing)), (IDLE, list(idle))):
-        if keys:
-            parts.append(f"{title}: {', '.join(keys)}.")
-    return " ".join(parts)
-
-
 def make_record(
     experiment: str,
     name: str,
@@ -358,6 +330,8 @@ def make_record(
     idle = [key for key, value in (("seed", seed), ("config", config)) if value is None]
     if kind in ("training", "calibration"):  # these have both, recorded or not
         missing, idle = missing + idle, []
+    named = {MISSING: missing, IDLE: idle}
+    explanations = [f"{title}: {', '.join(keys)}." for title, keys in named.items() if keys]
     record = {
         "format": FORMAT,
         "experiment": experiment,
@@ -367,7 +341,7 @@ def make_record(
         "seed": seed,
         **{key: source[key] for key in ("data", "machine", "versions")},
         "config": None if config is None else dict(config),
-        "note": explain(note, missing, idle),
+        "note": " ".join([note] * bool(note) + explanations),
         "results": dict(results),
     }
     check(record, name)

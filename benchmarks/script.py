@@ -1,8 +1,12 @@
-"""The command line of the scripts."""
+"""The command line of the scripts, also of those that draw pictures."""
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any
+
+from benchmarks.record import FOLDER
+
+PICTURES = FOLDER.parent / "docs" / "pictures"
 
 
 def script_parser(script: dict[str, Any], *arguments: str) -> ArgumentParser:
@@ -22,3 +26,17 @@ def script_parser(script: dict[str, Any], *arguments: str) -> ArgumentParser:
         kind = str if name == "MODEL" else Path
         parser.add_argument(name.partition(".")[0].lower(), type=kind, metavar=name)
     return parser
+
+
+def picture_path(script: dict[str, Any], default: str) -> Path:
+    """The file that the command line of a script names, or else a file in docs/pictures."""
+    options = script_parser(script)
+    options.add_argument("target", nargs="?", type=Path, default=PICTURES / default)
+    target: Path = options.parse_args().target
+    return target
+
+
+def lighten(axes: Any) -> None:
+    """Draw a light grid in a panel of matplotlib, and no line at its top and right."""
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)

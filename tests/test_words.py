@@ -7,7 +7,8 @@ from tests.helpers.paths import ROOT
 
 CLEAN = [
     *("spacy_psa/annotation", "spacy_psa/pipeline", "spacy_psa/scoring", "scripts", "examples"),
-    *("docs/explanation", "docs/figures", "docs/generate", "docs/pictures", "docs/tutorial"),
+    *("docs/explanation", "docs/figures", "docs/generate", "docs/how-to", "docs/tutorial"),
+    *("docs/index.md", "docs/papers.md", "docs/pictures"),
     *("configs", "project.yml", "README.md", "CONTRIBUTING.md"),
 ]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks.accuracy_speed.systems import OWN, SYSTEMS
+from benchmarks.accuracy_speed.speed import OWN, SYSTEMS
 from benchmarks.lookup import Lookup
-from benchmarks.picture import lighten, picture_path
+from benchmarks.script import lighten, picture_path
 from spacy_psa.corpora.atomic import atomic_path
 
 OURS, SPACY = "#2563a8", "#c2571a"
-# Where a title stands, if not to the right of its point: shift in points, and its alignment.
+# Titles that are not to the right of their points: shift in points, and alignment.
 PLACES = {
     "psa_arxiv": (0, 14, "center"),
     "psa_transformer": (-4, 8, "right"),
@@ -44,7 +44,7 @@ def draw(target: Path) -> None:
     )
     for name, system in SYSTEMS.items():
         axes = upper if scores[name] > GAP else lower
-        color, marker = (SPACY, "s") if system.experiment == OWN else (OURS, "o")
+        color, marker = (SPACY, "s") if system.record.startswith(OWN) else (OURS, "o")
         at = rates[name], scores[name]
         axes.plot(*at, marker, color=color, markersize=8)
         across, up, align = PLACES.get(name, (9, -4, "left"))

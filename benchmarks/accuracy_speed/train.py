@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spacy.cli.init_config import init_config
 
-from benchmarks.accuracy_speed.systems import OWN
+from benchmarks.accuracy_speed.speed import OWN
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.script import script_parser
 from benchmarks.systems.train import record_test, run

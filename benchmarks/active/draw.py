@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.active.train import SHARES
 from benchmarks.lookup import Lookup
-from benchmarks.picture import lighten, picture_path
+from benchmarks.script import lighten, picture_path
 from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
 
 TITLES = {
@@ -18,7 +18,7 @@ TITLES = {
     "spans": "unsure words of unsure sentences",
 }
 SYSTEMS = {"crf_ner": ("", "-"), "spacy": (" (spaCy)", ":")}
-"""What the legend adds for a system, and the style of its line."""
+"""The suffix of a system in the legend, and the style of its line."""
 
 
 def draw(target: Path) -> None:

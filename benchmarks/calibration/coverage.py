@@ -19,11 +19,7 @@ import numpy
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from spacy_psa.analysis.conformal import (
-    least_probability,
-    observed_coverage,
-    truth_probabilities,
-)
+from spacy_psa.analysis.conformal import least_probability, observed_coverage, truth_probabilities
 from spacy_psa.loading import load_pipeline
 from spacy_psa.pipeline.coverage import Coverage
 from spacy_psa.scoring.result import read_examples

@@ -7,12 +7,12 @@ Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, the wo
 each round.
 """
 
-import time
 from pathlib import Path
 from typing import Any, get_args
 
 import spacy
 import torch
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import dict_to_dot, load_config
 from thinc.api import Model
@@ -21,6 +21,7 @@ from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.architectures import documentwise
 from spacy_psa.corpora.documents import read_document_corpus
+from spacy_psa.laboratory.performance.timing import Timing, alternate, stopwatch
 from spacy_psa.modules.products import Precision
 
 
@@ -31,24 +32,30 @@ def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[s
         path, config={name: precision for name in settings if name.endswith(".precision")}
     )
     gold = [example.predicted for example in read_document_corpus(data)(nlp)]
-    words = sum(len(doc) for doc in gold)
     model: Model = nlp.get_pipe("ner").model  # type: ignore[attr-defined]
     [memory] = [node for node in model.walk() if node.name == "document_memory"]
     ways = {"memory": memory._func, "sentences": _without}
-    rates: dict[str, list[int]] = {name: [] for name in ways}
-    for number in range(rounds + 1):
-        for name in sorted(ways, reverse=bool(number % 2)):
-            memory._func = ways[name]
-            docs = [
-                Doc(nlp.vocab, [t.text for t in doc], sent_starts=[t.is_sent_start for t in doc])
-                for doc in gold
-            ]
-            started = time.process_time()
-            for _ in nlp.pipe(docs):
+    timed = alternate([Way(nlp, name, memory, way, gold) for name, way in ways.items()], rounds)
+    rates = {name: [round(t.amount / t.cpu_seconds) for t in each] for name, each in timed.items()}
+    return {"words": sum(map(len, gold)), "precision": precision, **rates}
+
+
+class Way:
+    """Annotates documents, with the memory or without it."""
+
+    def __init__(self, nlp: Language, name: str, memory: Model, way: Any, gold: list[Doc]):
+        self.nlp, self.name, self.memory, self.way, self.gold = nlp, name, memory, way, gold
+
+    def run(self) -> Timing:
+        self.memory._func = self.way
+        docs = [
+            Doc(doc.vocab, [t.text for t in doc], sent_starts=[t.is_sent_start for t in doc])
+            for doc in self.gold
+        ]
+        with stopwatch(sum(map(len, docs))) as timings:
+            for _ in self.nlp.pipe(docs):
                 pass
-            if number:  # the first round does not count
-                rates[name].append(round(words / (time.process_time() - started)))
-    return {"words": words, "precision": precision, **rates}
+        return timings[0]
 
 
 def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:

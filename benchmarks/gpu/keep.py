@@ -1,11 +1,9 @@
-"""Make the records of what `benchmarks.gpu.run` brought back from a machine with a GPU.
+"""Make records of the results that `benchmarks.gpu.run` brought back from a machine with a GPU.
 
-    python -m benchmarks.gpu.keep gpu-out/records.tar.gz --commit COMMIT
-
-The archive has `speed.json`, by `benchmarks.gpu.speed`, and a `timed.json` of each training, by
-`benchmarks.gpu.timed`. Their contents become records of the kind "figures" in
-benchmarks/gpu/results, `speed.json` and `RUN-SEED.json`. What they hold is in the docstrings of
-these two scripts. COMMIT is that of the code, which a machine without git does not know.
+The archive has `speed.json` of `benchmarks.gpu.speed` and a `timed.json` of `benchmarks.gpu.timed`
+for each training. They become records of the kind "figures" in benchmarks/gpu/results, `speed.json`
+and `RUN-SEED.json`; the docstrings of these two scripts describe them. COMMIT is that of the code,
+which a machine without git does not know.
 """
 
 import json
@@ -24,7 +22,7 @@ NOTE = "The machine had no git; the commit was given."
 
 
 def contents(archive: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name of each record to be, and what is in its file."""
+    """Yield the name of each record and the content of its file."""
     with tarfile.open(archive) as opened:
         for member in opened.getmembers():
             file = opened.extractfile(member)
@@ -33,19 +31,19 @@ def contents(archive: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if member.name == "speed.json":
                 yield "speed", json.load(file)
             elif member.name.endswith("/timed.json"):
-                found = json.load(file)
-                yield f"{found['run']}-{found['seed']}", found
+                result = json.load(file)
+                yield f"{result['run']}-{result['seed']}", result
 
 
 def keep(archive: Path, commit: str, note: str) -> None:
     """Write a record for each result in the archive."""
-    for name, found in contents(archive):
-        source = {**found.pop("source"), "commit": commit, "modified": False}
-        seed, config = found.pop("seed", None), found.pop("config", None)
+    for name, result in contents(archive):
+        source = {**result.pop("source"), "commit": commit, "modified": False}
+        seed, config = result.pop("seed", None), result.pop("config", None)
         if config is not None:
             config = Config(config).interpolate()
         record = make_record(
-            "gpu", name, "figures", found, source=source, seed=seed, config=config,
+            "gpu", name, "figures", result, source=source, seed=seed, config=config,
             note=f"{NOTE} {note}".strip(),
         )  # fmt: skip
         save_record(record, RESULTS / f"{name}.json")
@@ -55,7 +53,7 @@ def main() -> None:
     options = script_parser(globals())
     options.add_argument("archive", type=Path, metavar="records.tar.gz")
     options.add_argument("--commit", required=True, help="the commit that ran")
-    options.add_argument("--note", default="", help="what else is to be known")
+    options.add_argument("--note", default="", help="further remarks")
     given = options.parse_args()
     keep(given.archive, given.commit, given.note)
 

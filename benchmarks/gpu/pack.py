@@ -1,9 +1,8 @@
-"""Pack corpora for a machine with a GPU that reaches no registry and takes little data.
+"""Pack corpora for a machine with a GPU that cannot reach a registry and receives little data.
 
-The archive OUT.tar.xz has the folders of the corpora, as the project's `convert` makes them. It is
-much smaller than they are: `.spacy` files are unpacked and then packed together, vectors that
-several corpora share are stored once, and their numbers are stored as integers.
-`benchmarks.gpu.start` unpacks it there to the same files.
+The archive OUT.tar.xz has the folders of the corpora, as the project's `convert` makes them. To
+make it small, `.spacy` files are decompressed first, vectors that several corpora share are stored
+once, and their numbers are stored as integers. `benchmarks.gpu.start` restores the same files.
 """
 
 import io
@@ -21,15 +20,15 @@ from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 
 DIGITS = 5
-"""The digits after the point of the numbers in files of vectors, as GloVe has them."""
+"""The decimal digits of the numbers in files of vectors, as in GloVe."""
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 27}]
-"""A dictionary of 128 MiB, so that what is alike in two corpora is found."""
+"""A dictionary of 128 MiB covers the common parts of two corpora."""
 CONTENT = "content.json"
 """The member with the kind and the name of the content of each file."""
 
 
 def store(path: Path) -> tuple[str, bytes]:
-    """Turn a file into what xz packs well: a key of `READ`, and the bytes to store."""
+    """Prepare a file for xz: a key of `READ`, and the bytes to store."""
     data = path.read_bytes()
     if path.suffix == ".spacy":
         return "unpacked", zlib.decompress(data)
@@ -43,7 +42,7 @@ def store(path: Path) -> tuple[str, bytes]:
 
 
 def _by_byte(numbers: np.ndarray) -> bytes:
-    """The first bytes of all numbers, then the second ones, and so on: these are alike."""
+    """The first bytes of all numbers, which are similar, then the second bytes, and so on."""
     return numbers.reshape(-1, 1).view(np.uint8).T.tobytes()
 
 
@@ -52,9 +51,9 @@ def _vectors(stored: bytes) -> bytes:
     rows, width = np.frombuffer(stored[:8], dtype=np.int32)
     parts = np.frombuffer(stored[8:], dtype=np.uint8).reshape(4, -1)
     whole = np.ascontiguousarray(parts.T).view(np.int32).reshape(rows, width)
-    found = io.BytesIO()
-    np.save(found, (whole / 10**DIGITS).astype(np.float32))
-    return found.getvalue()
+    file = io.BytesIO()
+    np.save(file, (whole / 10**DIGITS).astype(np.float32))
+    return file.getvalue()
 
 
 READ: dict[str, Callable[[bytes], bytes]] = {
@@ -66,12 +65,7 @@ READ: dict[str, Callable[[bytes], bytes]] = {
 
 
 def pack(corpora: list[Path], out: Path) -> None:
-    """Pack the folders of some corpora.
-
-    Args:
-        corpora: the folders, as paths below the current folder.
-        out: the archive.
-    """
+    """Pack the folders of some corpora, which are below the current folder, into an archive."""
     names: dict[str, tuple[str, str]] = {}
     with (
         atomic_path(out) as temporary,
@@ -99,12 +93,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Write the files of an archive that `pack` made.
-
-    Args:
-        archive: the archive.
-        folder: where `corpus` is to be.
-    """
+    """Write the files of an archive of `pack` to a folder."""
     with tarfile.open(archive, "r:xz") as tar:
         stored = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
     for name, (kind, content) in json.loads(stored[CONTENT]).items():
@@ -115,9 +104,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 def main() -> None:
     options = script_parser(globals(), "OUT.tar.xz")
-    options.add_argument(
-        "corpora", type=Path, nargs="+", metavar="CORPUS", help="such as corpus/wsj"
-    )
+    options.add_argument("corpora", type=Path, nargs="+", metavar="CORPUS")
     given = options.parse_args()
     pack(given.corpora, given.out)
     print(f"{given.out}: {given.out.stat().st_size / 2**20:.1f} MiB")

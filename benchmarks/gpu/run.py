@@ -1,11 +1,11 @@
-"""Run everything that needs a GPU, in a bounded time: tests, speed, and trainings side by side.
+"""Run everything that needs a GPU in a bounded time: tests, speed, and simultaneous trainings.
 
-JOBS.toml lists the jobs. Jobs that measure time run alone, first; the others run at the same time.
-At the end of the time, what still runs is stopped. The same command goes on: it leaves out what is
-finished, and the trainings of `spacy-psa experiment` go on from their checkpoints in WORK.
+JOBS.toml lists the jobs. Jobs that measure time run first, one by one; the others run at the same
+time. At the end of the time, running jobs are stopped. The same command continues: it skips
+finished jobs, and the trainings of `spacy-psa experiment` continue from their checkpoints in WORK.
 
-After each job, OUT gets `records.tar.gz`: `jobs.json` with the state of each job, NAME.txt with
-what the job NAME printed, and all records, reports and logs in WORK.
+After each job, OUT gets `records.tar.gz`: `jobs.json` with the state of each job, NAME.txt with the
+output of the job NAME, and all records, reports and logs in WORK.
 """
 
 import json
@@ -28,18 +28,14 @@ from spacy_psa.laboratory.experiments.plan import read_toml
 from spacy_psa.scoring.provenance import machine, versions
 
 KEPT = ("*.json", "*.jsonl", "*.md", "*.txt")
-"""The files in WORK that are figures; models stay there."""
+"""The files of WORK to keep; models stay there."""
 LAST = 30
-"""Seconds at the end in which running jobs may save what they have."""
+"""Seconds at the end in which running jobs can save their results."""
 
 
 @dataclass
 class Job:
-    """A command.
-
-    It may have {gpu}, the number of the GPU, {work}, the folder to work in, and {seconds}, the time
-    that is left when it starts.
-    """
+    """A command, in which {gpu}, {work} and {seconds}, the time that is left, are filled in."""
 
     name: str
     command: str
@@ -53,35 +49,21 @@ class Job:
 
 
 def read_jobs(path: Path) -> list[Job]:
-    """Read the jobs of a file.
-
-    Raises:
-        InputError: if the file is no TOML, or a job has other keys.
-    """
+    """Read the jobs of a TOML file."""
     try:
         return [
             Job(name=name, **job)
             for name, job in read_toml(path, "list of jobs", "benchmarks/gpu")["jobs"].items()
         ]
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: [jobs.NAME] needs a command, and may have alone ({error})"
-        ) from error
+        raise InputError(f"{path}: [jobs.NAME] needs a command ({error})") from error
 
 
 Running = tuple[Job, "subprocess.Popen[bytes]"]
 
 
 class Runner:
-    """Runs jobs until a moment, and keeps their state in a file.
-
-    Args:
-        jobs: the jobs.
-        out: the folder for what is to be kept.
-        work: the folder that the jobs work in.
-        gpu: the number of the GPU; -1 for the CPU.
-        end: the moment to stop, in seconds of `time.monotonic`.
-    """
+    """Runs jobs until a moment, the `end` in seconds of `time.monotonic`, and keeps their state."""
 
     def __init__(self, jobs: list[Job], out: Path, work: Path, gpu: int, end: float):
         self.jobs, self.out, self.work, self.gpu, self.end = jobs, out, work, gpu, end
@@ -94,7 +76,7 @@ class Runner:
                     job.state, job.seconds = "done", done[job.name]["seconds"]
 
     def run(self) -> bool:
-        """Run the jobs; whether all are done."""
+        """Run the jobs, and return whether all are done."""
         waiting = [job for job in self.jobs if job.state != "done"]
         for job in waiting:
             if job.alone:
@@ -124,9 +106,7 @@ class Runner:
                 return
             time.sleep(0.2)
 
-    def _start(
-        self, jobs: list[Job]
-    ) -> Iterator[tuple[str, tuple[Job, "subprocess.Popen[bytes]"]]]:
+    def _start(self, jobs: list[Job]) -> Iterator[tuple[str, Running]]:
         if time.monotonic() > self.end - LAST:
             return
         for job in jobs:
@@ -142,7 +122,7 @@ class Runner:
             yield job.name, (job, process)
 
     def _last_line(self, job: Job) -> str:
-        """The last line that a job printed: of one that failed, its error."""
+        """The last line that a job printed, which is its error if it failed."""
         lines = (self.work / f"{job.name}.txt").read_text("utf8", "replace").splitlines()
         return lines[-1] if lines else ""
 

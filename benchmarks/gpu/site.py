@@ -1,8 +1,8 @@
-"""Pack the packages that this one needs, for a machine with a GPU that reaches no registry.
+"""Pack the requirements of this package for a machine with a GPU that cannot reach a registry.
 
-OUT.tar.xz has their wheels for the Python of that machine, unpacked. It leaves out what must be
-there (`THERE`), sources of compiled modules, tests, and the symbols of libraries, if the program
-`strip` is here. `benchmarks.gpu.start` unpacks it there.
+OUT.tar.xz has their unpacked wheels for the Python of that machine, without the packages in
+`THERE`, sources of compiled modules and tests, and without the symbols of libraries if the program
+`strip` is installed here. `benchmarks.gpu.start` unpacks it there.
 """
 
 import shutil
@@ -37,15 +37,10 @@ def needed() -> list[str]:
 
 
 def download(requirements: Iterable[str], python: str, folder: Path) -> None:
-    """Download the wheels of packages, and of all that they need.
-
-    Args:
-        requirements: the packages, as pip takes them.
-        python: the version of the Python there.
-        folder: where the wheels go.
+    """Download the wheels of packages and of all their requirements, for a version of Python.
 
     Raises:
-        subprocess.CalledProcessError: if pip finds no such wheels.
+        subprocess.CalledProcessError: if pip does not find such wheels.
     """
     systems = [f"manylinux_2_{minor}_x86_64" for minor in GLIBC]
     platforms = [f"--platform={name}" for name in (*systems, "manylinux2014_x86_64")]

@@ -1,15 +1,14 @@
-"""Time training and annotation on a GPU, beside one core of the same machine's CPU.
+"""Time training and annotation on a GPU, compared with one core of the same machine's CPU.
 
-    python -m benchmarks.gpu.speed gpu-work/speed.json --minutes 2
+Each row is a config with random weights on a real corpus. After `WARM` batches, it trains on
+`STEPS` batches. Then it annotates `DOCS` docs of the development data three times, and the fastest
+time counts. Each config and device has a process of its own. The processes of the GPU wait for
+each other, so that only one is timed at a time. Those of the CPU have one thread each and run at
+the same time.
 
-Each row is a config with random weights on a real corpus. After `WARM` batches, `STEPS` batches are
-trained on. `DOCS` docs of the development data are annotated, three times; the fastest counts. Each
-config and device is a process of its own. The processes of the GPU wait for each other, so that one
-is timed at a time. Those of the CPU have one thread each and run beside them.
-
-The record has `rows`: {config: {`corpus`, `gpu` and `cpu`: {`steps` a second, `words` a second in
-training, `annotation`: words a second}}}, and where the figures come from (`source`). A row that
-did not end in the time is missing. The largest config is timed on the GPU alone.
+The record has `rows`: {config: {`corpus`, `gpu` and `cpu`: {`steps` per second, `words` per second
+in training, `annotation`: words per second}}}, and the `source` of the figures. Rows that were not
+finished in time are missing. The largest config is only timed on the GPU.
 """
 
 import fcntl
@@ -27,7 +26,7 @@ from spacy.training import Example
 from spacy.training.loop import create_train_batches
 from spacy.util import load_config, registry, resolve_dot_names
 
-from benchmarks.gpu.times import synchronize
+from benchmarks.gpu.timed import synchronize
 from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import codecs_known
@@ -85,11 +84,8 @@ def measure(config: str, corpus: str, vectors: bool, gpu: int, lock: Path) -> di
         trained = seconds(batches[WARM:])
         annotated = min(annotation() for _ in range(RUNS))
     words = sum(len(eg.reference) for batch in batches[WARM:] for eg in batch)
-    return {
-        "steps": len(batches[WARM:]) / trained,
-        "words": words / trained,
-        "annotation": sum(map(len, docs)) / annotated,
-    }
+    rates = {"steps": len(batches[WARM:]) / trained, "words": words / trained}
+    return {**rates, "annotation": sum(map(len, docs)) / annotated}
 
 
 def main() -> None:
@@ -118,10 +114,10 @@ def main() -> None:
             row[device] = json.loads(printed.splitlines()[-1])
         except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
             process.kill()
-            print(f"{config}, {device}: no figure ({type(error).__name__})", flush=True)
+            print(f"{config}, {device}: not timed ({type(error).__name__})", flush=True)
     with atomic_path(given.out) as temporary:
-        found = {"rows": rows, "source": provenance()}
-        temporary.write_text(json.dumps(found, indent=1), encoding="utf8")
+        result = {"rows": rows, "source": provenance()}
+        temporary.write_text(json.dumps(result, indent=1), encoding="utf8")
     print(json.dumps(rows), flush=True)
 
 

@@ -1,8 +1,8 @@
-"""Prepare a machine with a GPU that reaches no registry, and run the jobs there.
+"""Prepare a machine with a GPU that cannot reach a registry, and run the jobs there.
 
 Run it in the root of the repository, with a Python that has torch, CuPy, numba and NumPy. SITE is
-what `benchmarks.gpu.site` made, and CORPORA is what `benchmarks.gpu.pack` made. Both are unpacked
-once. This package need not be installed there: its entry points are written beside the other
+the archive of `benchmarks.gpu.site` and CORPORA that of `benchmarks.gpu.pack`. Both are unpacked
+once. You do not have to install this package: the script writes its entry points next to the other
 packages.
 """
 
@@ -26,7 +26,7 @@ SITE = Path("gpu-site")
 
 
 def unpack_site(archive: Path, site: Path) -> None:
-    """Unpack installed packages, and put the entry points of this package beside them."""
+    """Unpack packages, and write the entry points of this package next to them."""
     with tarfile.open(archive) as tar:
         tar.extractall(site, filter="data")
     project = read_toml(ROOT / "pyproject.toml", "project", "the repository")["project"]
@@ -41,12 +41,10 @@ def unpack_site(archive: Path, site: Path) -> None:
 
 
 def start(site: Path, corpora: Path, words: list[str]) -> int:
-    """Prepare the machine, and run `benchmarks.gpu.run` with some words; its exit status.
+    """Prepare the machine, and run `benchmarks.gpu.run` with the arguments `words`.
 
-    Args:
-        site: the archive of packages.
-        corpora: the archive of corpora, which go to `corpus` in the current folder.
-        words: the arguments of `benchmarks.gpu.run`.
+    Returns:
+        Its exit status.
     """
     if not SITE.exists():
         unpack(corpora, Path())

@@ -1,22 +1,20 @@
-"""Train a run of a plan in a bounded time, with a rate that comes down to 0 within it.
+"""Train a run of a plan in a bounded time, with a rate that decreases to 0 within it.
 
-    python -m benchmarks.gpu.timed benchmarks/gpu/timed.toml parser 1 gpu-work/parser --seconds 450
+PLAN, RUN and SEED name a training of a plan of `spacy-psa experiment`; its config has the maximum
+number of steps. After `PROBE` steps, the time of a step and of an evaluation is known, and so is
+the number of steps for the rest of the time. The learning rate decreases to 0 at their end: the
+schedule of the config, `warmup_linear.v1`, gets this number as its `total_steps`. The first `PROBE`
+steps are a part of its warm-up, which does not depend on it, so `--steps` can repeat the same
+training without a bound in time.
 
-PLAN, RUN and SEED name a training of a plan of `spacy-psa experiment`. Its config says how many
-steps there are at most. After `PROBE` steps, the time of a step and that of an evaluation are
-known. Then the number of steps becomes what the time suffices for, and the learning rate comes down
-to 0 at its end: the schedule of the config, `warmup_linear.v1`, gets this number as its
-`total_steps`. The first `PROBE` steps are a part of its warm-up, which does not depend on it. So
-the same training can be had again without a bound in time, with `--steps`.
-
-With `--beside N`, N trainings wait for each other, so that each measures its steps beside the
-others.
+Trainings that share the GPU wait for each other, so that each of them measures its steps while the
+others run.
 
 The evaluations `EVALUATIONS` on development data choose the weights; the last one is at the end.
 Test data is scored once. OUT gets `model-best` and `timed.json`: `run`, `seed`, `config` with the
-steps that were made, `evaluations` [{`step`, `score`, `seconds`}], `best`, the step chosen,
-`dev` and `test`, the score as a fraction of 1, `words` and `steps` a second, `seconds`, and where
-the figures come from.
+number of steps, `evaluations` [{`step`, `score`, `seconds`}], `best`, the chosen step, `dev` and
+`test`, the score as a fraction of 1, `words` and `steps` per second, `seconds`, and the `source` of
+the figures.
 """
 
 import itertools
@@ -26,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from spacy.language import Language
 from spacy.schemas import ConfigSchemaTraining
 from spacy.training.loop import (
@@ -36,7 +35,6 @@ from spacy.training.loop import (
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, fix_random_seed, warmup_linear
 
-from benchmarks.gpu.times import synchronize
 from benchmarks.script import script_parser
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import codecs_known
@@ -49,26 +47,33 @@ from spacy_psa.scoring.result import read_examples
 from spacy_psa.training.config import initialize
 
 PROBE = 150
-"""Steps after which the time of a step is known; the first `FIRST` of them do not count."""
+"""Steps that measure the time of a step; the first `FIRST` of them do not count."""
 FIRST = 50
 EVALUATIONS = (0.7, 0.85, 1.0)
-"""When development data is scored, in shares of the steps."""
+"""The evaluations on development data, in shares of the steps."""
 GRACE = 25
-"""Seconds at the end that are not planned with."""
+"""Seconds at the end to spare."""
 SLOWER = 1.1
-"""How many times as long as in the probe a step takes in the mean, beside other trainings."""
+"""The mean time of a step while other trainings run, as a multiple of that in the probe."""
 LONGEST_WAIT = 60
-"""Seconds that a training waits for others to be ready."""
+"""Seconds that a training waits for others."""
+
+
+def synchronize() -> float:
+    """Wait until the GPU, if it is in use, has finished its work, and return the time."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return time.monotonic()
 
 
 def training_of(plan: Path, run: str, seed: int, out: Path) -> tuple[Config, Path]:
     """The config of a training of a plan, and its test data.
 
     Raises:
-        InputError: if there is no such plan, or no such final run in it.
+        InputError: if the plan does not exist or does not have such a final run.
     """
     read = read_plan(plan)
-    runs = [replace(one, seeds=(seed,)) for one in read.runs if one.name == run and one.test]
+    runs = [replace(each, seeds=(seed,)) for each in read.runs if each.name == run and each.test]
     if not runs:
         raise InputError(f"{plan}: has no final run {run!r}")
     (job,) = make_jobs(replace(read, runs=tuple(runs)), out)
@@ -78,20 +83,14 @@ def training_of(plan: Path, run: str, seed: int, out: Path) -> tuple[Config, Pat
 
 
 class Clock:
-    """How many steps the time suffices for.
-
-    Args:
-        begun: the moment at which the process began, in seconds of `time.monotonic`.
-        seconds: the time from then on; None for no bound.
-        most: the steps of the config.
-    """
+    """Plans the steps for the `seconds` since a process began, with at most `most` steps."""
 
     def __init__(self, begun: float, seconds: float | None, most: int):
         self.end = None if seconds is None else begun + seconds - GRACE
         self.most = most
 
     def steps(self, step_seconds: float, evaluation_seconds: float, done: int) -> int:
-        """The number of steps in all, of which `done` are made."""
+        """The total number of steps, of which some are done."""
         if self.end is None:
             return self.most
         left = self.end - time.monotonic() - (len(EVALUATIONS) + 1) * evaluation_seconds
@@ -99,7 +98,7 @@ class Clock:
 
     @property
     def over(self) -> bool:
-        """Whether the time is up."""
+        """Whether the time is over."""
         return self.end is not None and time.monotonic() > self.end
 
 
@@ -120,7 +119,7 @@ def train(
         annotating_components=[], before_update=None,
     )  # fmt: skip
     total, due = steps or 10**9, [10**9]
-    found: list[dict[str, Any]] = []
+    evaluations: list[dict[str, Any]] = []
     begun = since = time.monotonic()
     words, best = 0, b""
     fix_random_seed(whole["training"]["seed"])
@@ -141,24 +140,24 @@ def train(
         if done in due or (clock.over and done > PROBE):
             score, _ = evaluate()
             seconds = round(time.monotonic() - begun, 1)
-            found.append({"step": done, "score": score, "seconds": seconds})
-            print(found[-1], flush=True)
-            if score == max(row["score"] for row in found):
+            evaluations.append({"step": done, "score": score, "seconds": seconds})
+            print(evaluations[-1], flush=True)
+            if score == max(row["score"] for row in evaluations):
                 best = nlp.to_bytes(exclude=["vocab"])
         if done >= total or (clock.over and done > PROBE):
             break
     nlp.from_bytes(best, exclude=["vocab"])
-    top = max(found, key=lambda row: (row["score"], -row["step"]))
+    top = max(evaluations, key=lambda row: (row["score"], -row["step"]))
     weights = settings["score_weights"]
     metric = max(weights, key=lambda name: weights[name] or 0.0)
     return {
-        "evaluations": found,
+        "evaluations": evaluations,
         "best": top["step"],
         "planned_steps": total,
-        "steps": found[-1]["step"],
+        "steps": evaluations[-1]["step"],
         "steps_per_second": speed["steps"],
         "words_per_step": speed["words"],
-        "seconds": found[-1]["seconds"],
+        "seconds": evaluations[-1]["seconds"],
         "metric": metric,
         "dev": top["score"],
         "test": nlp.evaluate(read_examples(nlp, test))[metric],
@@ -166,7 +165,7 @@ def train(
 
 
 def wait_for_others(folder: Path, name: str, count: int) -> None:
-    """Wait until `count` trainings have told in a folder that they are ready."""
+    """Wait until `count` trainings have a file in a folder, which means that they are ready."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).touch()
     end = time.monotonic() + LONGEST_WAIT
@@ -178,12 +177,10 @@ def main() -> None:
     options = script_parser(globals(), "PLAN.toml")
     options.add_argument("run", metavar="RUN", help="the name of a run of the plan")
     options.add_argument("seed", type=int, metavar="SEED")
-    options.add_argument(
-        "out", type=Path, metavar="OUT", help="folder for the model and the record"
-    )
-    options.add_argument("--seconds", type=float, help="time for all; by default, no bound")
-    options.add_argument("--steps", type=int, help="the number of steps; by default, by the time")
-    options.add_argument("--beside", type=int, default=1, help="trainings that begin together (1)")
+    options.add_argument("out", type=Path, metavar="OUT", help="folder for the results")
+    options.add_argument("--seconds", type=float, help="total time (no bound)")
+    options.add_argument("--steps", type=int, help="number of steps (by the time)")
+    options.add_argument("--beside", type=int, default=1, help="trainings that start together (1)")
     options.add_argument("--gpu-id", type=int, default=0, help="number of the GPU (0); -1: the CPU")
     begun, given = time.monotonic(), options.parse_args()
     use_device(given.gpu_id)
@@ -198,13 +195,8 @@ def main() -> None:
     training = nlp.config["training"]
     training["max_steps"] = results["planned_steps"]
     training["optimizer"]["learn_rate"]["total_steps"] = results["planned_steps"]
-    record = {
-        "run": given.run,
-        "seed": given.seed,
-        **results,
-        "config": nlp.config,
-        "source": provenance([*data, test]),
-    }
+    record = {"run": given.run, "seed": given.seed, **results, "config": nlp.config}
+    record["source"] = provenance([*data, test])
     with atomic_path(given.out / "timed.json") as temporary:
         temporary.write_text(json.dumps(record, indent=1), encoding="utf8")
     print({key: results[key] for key in ("dev", "test", "best")}, flush=True)

@@ -1,28 +1,29 @@
-"""Simulate annotation by many workers, with the figures that `measure` took on one machine.
+"""Simulate annotation by many workers, with the figures of `measure` from one machine.
 
-A simulation of events. The driver gives shards to workers one after another, and each costs it
-some time. A worker is ready after a start. A shard takes its words, divided by the speed of a core,
-times a factor that is drawn from those that were measured; a share of the shards is drawn to be
-slow. A worker is killed at a constant rate. Then its shard is given out again, and it starts anew.
+A simulation of events. The driver hands shards to workers one after another, and each costs it some
+time. A worker is ready after a start. A shard takes the time for its words at the speed of a core,
+times a factor that is drawn from the measured ones; some shards are drawn to be slow. Workers are
+killed at a constant rate. Then another worker gets the shard, and the killed one starts again.
 
-First the runs that were measured are simulated, from the seconds of their shards by the clock: this
-checks the rules. Then 1, 2 and more workers annotate a collection, from processor time, which is
-the clock of a machine that has nothing else to do.
+First, the script checks these rules: it simulates the measured runs from the seconds of their
+shards by the clock. Then 1, 2 and more workers annotate a collection, in processor time, which is
+the time on a machine without other work.
 
-Results (kind "figures"): `measured`, the record that the figures come from; `speed`, words a second
-and core; `driver`, seconds of the driver for a shard; `start`, seconds; `check`, for each measured
+Results (kind "figures"): `measured`, the record of the measured figures; `speed`, words per second
+and core; `driver`, seconds of the driver per shard; `start`, seconds; `check`, for each measured
 run `workers`, and `seconds` and `simulated` by the clock; `options`, the arguments of this script;
-`collections`, for each number of `words`, `shard_words` and `workers` the `shards`, the `hours`,
-the `core_hours` with what was lost, their price as `money`, `lost`, the share of the core hours
-beyond those that the words need at that speed (slow shards, killed attempts, starts, waiting),
-`kills`, and `driver_busy`, the share of the time that the driver was at work.
+`collections`, for each number of `words`, `shard_words` and `workers`: the `shards`, the `hours`,
+the `core_hours` with all losses, their price as `money`, `lost`, the share of the core hours beyond
+the time for the words at that speed (slow shards, killed attempts, starts, waiting), `kills`, and
+`driver_busy`, the share of the time in which the driver works.
 """
 
-import argparse
 import heapq
 import random
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,10 @@ from benchmarks.script import script_parser
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster of equal workers needs.
+    """Equal workers with one core each, and the driver.
 
-    Args:
-        workers: the number of workers, one a core.
-        start: seconds until a worker is ready, also after it was killed.
-        driver: seconds of the driver for each shard it gives out.
-        kills: kills for each worker and second.
+    `start` is the seconds until a worker is ready, also after a kill, `driver` the seconds of the
+    driver per shard, and `kills` the kills per worker and second.
     """
 
     workers: int
@@ -49,11 +47,10 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a simulated run took."""
+    """A simulated run; `useful` are the seconds of workers for shards that were finished."""
 
     seconds: float
     useful: float
-    """The seconds of workers that went into shards that were finished."""
     kills: int
     driver_busy: float
     """The seconds of the driver."""
@@ -64,15 +61,9 @@ def simulate(
 ) -> Outcome:
     """Simulate a run.
 
-    Args:
-        cluster: the workers and the driver.
-        shards: the number of shards.
-        duration: draws the seconds of a shard.
-        draw: draws the kills.
-
     Examples:
-        >>> found = simulate(Cluster(2, start=5, driver=0), 4, lambda: 10.0, random.Random(0))
-        >>> found.seconds, found.useful
+        >>> run = simulate(Cluster(2, start=5, driver=0), 4, lambda: 10.0, random.Random(0))
+        >>> run.seconds, run.useful
         (25.0, 40.0)
     """
     free = [(cluster.start, worker) for worker in range(cluster.workers)]
@@ -110,15 +101,15 @@ def drawn(
     times: float,
     draw: random.Random,
 ) -> Callable[[], float]:
-    """Give a function that draws the seconds of a shard.
+    """A function that draws the seconds of a shard of some words.
 
     Args:
         words: the words of a shard.
-        speed: words a second.
-        factors: how many times as long as the mean the measured shards took.
-        slow: the share of the shards that are slow.
-        times: how many times as long these take.
-        draw: draws them.
+        speed: words per second.
+        factors: the time of each measured shard, as a multiple of the mean.
+        slow: the share of slow shards.
+        times: how much slower these are.
+        draw: the source of random numbers.
     """
 
     def duration() -> float:
@@ -131,72 +122,57 @@ def drawn(
 def figures(record: Mapping[str, Any]) -> dict[str, Any]:
     """Speed, driver and start from the record of `measure`.
 
-    The speed is that of the most workers, in processor time. The driver's time for a shard is the
-    slope between the two numbers of shards that were there.
+    The speed is that of the most workers, in processor time. The driver's time per shard is the
+    slope between the two numbers of shards whose output existed.
     """
-    found = record["results"]
-    most = found["runs"][max(found["runs"], key=int)]
-    shards = most["shards"]
-    speed = sum(each["words"] for each in shards) / sum(
-        each["processor_seconds"] for each in shards
-    )
-    rates = [each["words"] / each["processor_seconds"] for each in shards]
-    few, many = found["kept"][0], found["kept"][-1]
-    driver = (many["driver_processor_seconds"] - few["driver_processor_seconds"]) / (
-        many["shards"] - few["shards"]
-    )
+    runs, kept = record["results"]["runs"], record["results"]["kept"]
+    shards = runs[max(runs, key=int)]["shards"]
+    seconds = [shard["processor_seconds"] for shard in shards]
+    speed = sum(shard["words"] for shard in shards) / sum(seconds)
+    rates = [shard["words"] / each for shard, each in zip(shards, seconds)]
+    few, many = kept[0], kept[-1]
+    driver = many["driver_processor_seconds"] - few["driver_processor_seconds"]
     return {
         "speed": round(speed, 1),
         "factors": [round(speed / rate, 3) for rate in rates],
-        "driver": round(driver, 5),
-        "start": max(run["start"] for run in found["runs"].values()),
+        "driver": round(driver / (many["shards"] - few["shards"]), 5),
+        "start": max(run["start"] for run in runs.values()),
     }
 
 
 def check(record: Mapping[str, Any], driver: float) -> list[dict[str, Any]]:
-    """Simulate the runs that were measured, from the seconds of their shards by the clock."""
-    found = []
+    """Simulate the measured runs from the seconds of their shards by the clock."""
+    rows = []
     for workers, run in record["results"]["runs"].items():
-        seconds = iter([each["seconds"] for each in run["shards"]])
+        seconds = iter([shard["seconds"] for shard in run["shards"]])
         cluster = Cluster(int(workers), run["start"], driver)
-        made = simulate(cluster, len(run["shards"]), lambda s=seconds: next(s), random.Random(0))  # type: ignore[misc]
-        found.append(
-            {
-                "workers": int(workers),
-                "seconds": run["seconds"],
-                "simulated": round(made.seconds, 3),
-            }
-        )
-    return found
+        made = simulate(cluster, len(run["shards"]), partial(next, seconds), random.Random(0))
+        row = {"workers": int(workers), "seconds": run["seconds"]}
+        rows.append({**row, "simulated": round(made.seconds, 3)})
+    return rows
 
 
 def collection(
-    words: float,
-    shard_words: float,
-    workers: int,
-    figure: Mapping[str, Any],
-    given: argparse.Namespace,
+    words: float, shard_words: float, workers: int, figure: Mapping[str, Any], given: Namespace
 ) -> dict[str, Any]:
     """Simulate the annotation of a collection."""
-    draw = random.Random(given.seed)
+    draw, speed = random.Random(given.seed), figure["speed"]
     shards = max(round(words / shard_words), 1)
     cluster = Cluster(workers, figure["start"], figure["driver"], given.kills / 3600)
-    duration = drawn(
-        words / shards, figure["speed"], figure["factors"], given.slow, given.times, draw
-    )
-    found = simulate(cluster, shards, duration, draw)
-    core_seconds = found.seconds * workers
+    duration = drawn(words / shards, speed, figure["factors"], given.slow, given.times, draw)
+    run = simulate(cluster, shards, duration, draw)
+    core_seconds = run.seconds * workers
     return {
         "words": words,
         "shard_words": shard_words,
         "workers": workers,
         "shards": shards,
-        "hours": round(found.seconds / 3600, 4),
+        "hours": round(run.seconds / 3600, 4),
         "core_hours": round(core_seconds / 3600, 1),
         "money": round(core_seconds / 3600 * given.price, 2),
-        "lost": round(1 - words / figure["speed"] / core_seconds, 4),
-        "kills": found.kills,
-        "driver_busy": round(found.driver_busy / found.seconds, 4),
+        "lost": round(1 - words / speed / core_seconds, 4),
+        "kills": run.kills,
+        "driver_busy": round(run.driver_busy / run.seconds, 4),
     }
 
 
@@ -207,10 +183,10 @@ def main() -> None:
     options.add_argument("--words", type=float, nargs="+", default=[1e9, 1e12])
     options.add_argument("--workers", type=int, nargs="+", default=[1, 2, 1000])
     options.add_argument("--shard-words", type=float, nargs="+", default=[1e5, 1e6])
-    options.add_argument("--kills", type=float, default=0.05, help="a worker and hour (0.05)")
+    options.add_argument("--kills", type=float, default=0.05, help="per worker and hour (0.05)")
     options.add_argument("--slow", type=float, default=0.01, help="share of slow shards (0.01)")
     options.add_argument("--times", type=float, default=5.0, help="how much slower they are (5)")
-    options.add_argument("--price", type=float, default=0.04, help="money for a core hour (0.04)")
+    options.add_argument("--price", type=float, default=0.04, help="of a core hour (0.04)")
     options.add_argument("--seed", type=int, default=0)
     given = options.parse_args()
     record = read_record(given.measured)

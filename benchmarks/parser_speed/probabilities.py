@@ -18,9 +18,9 @@ from typing import Any
 
 from spacy.tokens import Doc
 
-from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
+from benchmarks.worker import faster
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.timing import (
     Timing,

@@ -1,11 +1,11 @@
-"""Score perturbed trees by EVALB and by spacy_psa.scoring.parseval, side by side.
+"""Compare the scores of perturbed trees by EVALB and by spacy_psa.scoring.parseval.
 
 EVALB and EVALB_SPMRL are compiled programs (`gcc -w -O2 evalb.c`, from the sources in EVALB/ and
-EVALB_SPMRL/ of nikitakit/self-attentive-parser). Each stands beside its source and its .prm file.
-TREES is a .spacy file of gold trees. The script draws 2,000 of them by a seed and perturbs them:
-it relabels, drops, adds, moves and doubles constituents; it changes parts of speech, also to and
-from punctuation; it changes or removes words; it leaves out parses. It compares every figure of
-both summaries, and every integer of the line of every sentence.
+EVALB_SPMRL/ of nikitakit/self-attentive-parser). Each is next to its source and its .prm file.
+TREES is a .spacy file of gold trees. The script draws 2,000 of them by a seed and perturbs them: it
+relabels, drops, adds, moves and doubles constituents; it changes parts of speech, also to and from
+punctuation; it changes or removes words; it leaves out parses. It compares every figure of both
+summaries, and every integer in the line of every sentence.
 
 Results (kind "figures"): `trees`, `changed` (how many differ from the gold tree), and
 `comparisons` {name of the .prm file: {`source_md5` and `prm_md5` of EVALB, `left_out` (sentences),
@@ -25,12 +25,12 @@ from typing import Any
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from spacy_psa.cli.evaluate_trees import summary
 from spacy_psa.corpora.assets import md5
 from spacy_psa.corpora.tag_schemes import Span
 from spacy_psa.corpora.trees import Parsed, build_tree
 from spacy_psa.scoring.evalb_params import Params, read_params
 from spacy_psa.scoring.parseval import QUOTES, SentenceScore, score_pair, total
+from spacy_psa.scoring.parseval_files import summary
 from spacy_psa.scoring.parseval_scorer import read_scored_trees
 
 SEED, SENTENCES = 0, 2000
@@ -70,7 +70,7 @@ def bracketed(tree: Parsed) -> str:
 
 
 def perturb(tree: Parsed, rng: random.Random) -> Parsed:
-    """Another tree over the same words, rarely over others."""
+    """A changed tree over the same words, or rarely over other words."""
     words, tags, spans = list(tree.words), list(tree.tags), list(tree.constituents)
     for _ in range(rng.choice((0, 1, 1, 2, 4, 8))):
         rng.choice(CHANGES)(words, spans, rng)
@@ -117,7 +117,7 @@ def _add(words: list[str], spans: list[Span], rng: random.Random) -> None:
 
 
 def _move(words: list[str], spans: list[Span], rng: random.Random) -> None:
-    """Shift a bracket, so that it crosses where it was, and drop what it crosses then."""
+    """Shift a bracket, so that it crosses its old place, and drop all others that it crosses."""
     if not spans:
         return
     start, end, label = spans.pop(rng.randrange(len(spans)))
@@ -151,11 +151,7 @@ CHANGES = (_relabel, _relabel, _drop, _add, _move, _move, _double)
 def run_evalb(
     program: Path, prm: Path, gold: Iterable[Parsed], test: Iterable[Parsed], cutoff: int
 ) -> tuple[list[dict[str, str]], list[tuple[Any, ...]]]:
-    """Run EVALB.
-
-    Returns:
-        Its two summaries, by our names, and the integers of each sentence.
-    """
+    """The two summaries of EVALB, by our names, and its integers for each sentence."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("gold", "test")]
         for path, trees in zip(paths, (gold, test), strict=True):
@@ -173,7 +169,7 @@ def run_evalb(
 
 
 def parse_evalb(output: str) -> tuple[list[dict[str, str]], list[tuple[Any, ...]]]:
-    """The output of EVALB, as `run_evalb` returns it."""
+    """Read the output of EVALB; see `run_evalb`."""
     head, _, tail = output.partition("=== Summary ===")
     rows = []
     for line in head.splitlines():
@@ -181,19 +177,18 @@ def parse_evalb(output: str) -> tuple[list[dict[str, str]], list[tuple[Any, ...]
         if len(cells) == 12 and cells[0].isdigit():
             _, length, status, _, _, *counts, _ = cells
             rows.append((int(length), STATUS[int(status)], *map(int, counts)))
-    parts = re.split(r"-- len<=.*--", tail)
-    found = [
+    summaries = [
         {
             NAMES[name.strip()]: value.strip().replace("-nan", "0.00").replace("nan", "0.00")
             for name, value in re.findall(r"^(.+?)\s*=\s*(\S+)$", part, re.MULTILINE)
         }
-        for part in parts
+        for part in re.split(r"-- len<=.*--", tail)
     ]
-    return found, rows
+    return summaries, rows
 
 
 def row(score: SentenceScore) -> tuple[Any, ...]:
-    """The integers of a sentence, in the order of the line that EVALB prints."""
+    """The integers of a sentence, in the order in which EVALB prints them."""
     return (
         *(score.length, score.status, score.matched),
         *(score.gold.total(), score.test.total(), score.crossing, score.words, score.tags),
@@ -231,16 +226,7 @@ def compare(
 
 
 def draw(trees: list[Parsed], count: int, seed: int) -> tuple[list[Parsed], list[Parsed]]:
-    """Draw gold trees and perturb them.
-
-    Args:
-        trees: the gold trees; if there are fewer than `count`, some are drawn several times.
-        count: how many to draw.
-        seed: the seed of the draw and of the changes.
-
-    Returns:
-        The gold trees, and the perturbed tree of each.
-    """
+    """Draw gold trees, with repetition if there are too few, and perturb each of them."""
     rng = random.Random(seed)
     trees = [tree for tree in trees if fits(tree)]
     gold = rng.sample(trees, count) if count <= len(trees) else rng.choices(trees, k=count)
@@ -252,33 +238,33 @@ def main() -> None:
     options.add_argument("prms", type=Path, nargs="*", metavar="PRM", help="more rules for EVALB")
     given = options.parse_args()
     evalb, evalb_spmrl, source = given.evalb, given.evalb_spmrl, given.trees
-    gold, test = draw([tree for _, tree in read_scored_trees(source)], SENTENCES, SEED)
+    gold, test = draw([tree for _, tree in read_scored_trees(source).trees], SENTENCES, SEED)
     setups = [
         (evalb, evalb.parent / "COLLINS.prm", False),
         (evalb_spmrl, evalb_spmrl.parent / "spmrl.prm", True),
         *((evalb, prm, False) for prm in given.prms),
     ]
-    found = {}
+    comparisons = {}
     for program, prm, keep in setups:
         params = replace(read_params(prm, keep_words=keep), cutoff=40)
         pairs = [
-            (one, other)
-            for one, other in zip(gold, test, strict=True)
+            (tree, changed)
+            for tree, changed in zip(gold, test, strict=True)
             # The build for SPMRL does not mark these as errors. It counts the sentence as one
             # without words and without brackets, and its two trees as equal.
-            if not (keep and other.words and len(one.words) != len(other.words))
+            if not (keep and changed.words and len(tree.words) != len(changed.words))
         ]
-        found[prm.name] = {
+        comparison = comparisons[prm.name] = {
             "source_md5": md5(program.with_name("evalb.c")),
             "prm_md5": md5(prm),
             "left_out": len(gold) - len(pairs),
             **compare(program, prm, params, *map(list, zip(*pairs, strict=True))),
         }
-        print(prm.name, json.dumps(found[prm.name]["spacy_psa"], indent=2))
+        print(prm.name, json.dumps(comparison["spacy_psa"], indent=2))
         for key in ("figures_that_differ", "sentences_that_differ"):
-            print(f"{key}: {len(found[prm.name][key])}", *found[prm.name][key][:10], sep="\n  ")
-    changed = sum(one != other for one, other in zip(gold, test, strict=True))
-    figures = {"comparisons": found, "trees": len(gold), "changed": changed}
+            print(f"{key}: {len(comparison[key])}", *comparison[key][:10], sep="\n  ")
+    different = sum(a != b for a, b in zip(gold, test, strict=True))
+    figures = {"comparisons": comparisons, "trees": len(gold), "changed": different}
     write_record(given.out, "parseval", figures, data=[source], seed=SEED)
 
 

@@ -35,7 +35,7 @@ from spacy.tokens import Doc
 from thinc.api import Config
 
 from benchmarks.cased_vectors import cased_vectors
-from benchmarks.record import read_record, save_record
+from benchmarks.record import save_record
 from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
@@ -142,15 +142,6 @@ def run(system: str, arguments: argparse.Namespace, setup: dict[str, Any]) -> di
     return wrap(result, "partial_annotation", name, command=command(), setup=described)
 
 
-def row(record: dict[str, Any]) -> str:
-    """A row of a Markdown table."""
-    results = record["results"]
-    scores, best = results["scores"], results["best"]
-    figures = [best["score"], *(scores[f"ents_{key}"] for key in "prf")]
-    cells = [results["setup"]["system"], *(f"{100 * value:.2f}" for value in figures)]
-    return f"| {' | '.join([*cells, str(best['epoch'])])} |"
-
-
 def main() -> None:
     files = ("TRAIN.spacy", "DEV.spacy", "TEST.spacy")
     options = script_parser(globals(), *files)
@@ -163,16 +154,12 @@ def main() -> None:
     torch.set_num_threads(1)
     setup = prepare(arguments)
     print(json.dumps(setup), flush=True)
-    targets = {name: HERE / "results" / f"mentions-{name}.json" for name in arguments.systems}
-    for system, target in targets.items():
+    for system in arguments.systems:
+        target = HERE / "results" / f"mentions-{system}.json"
         if target.exists():
             print(f"{target} exists: {system} is not trained again", flush=True)
             continue
         save_record(run(system, arguments, setup), target)
-    print("| system | dev F1 | test P | test R | test F1 | epoch |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for target in targets.values():
-        print(row(read_record(target)))
 
 
 if __name__ == "__main__":

@@ -23,14 +23,14 @@ DIM = 5  # numbers of a word vector
 
 
 def sentences(seed: int, count: int = 5, longest: int = 12) -> list[Sentence]:
-    """Draw short sentences; a word of the first has a letter that is not ASCII."""
+    """Draw short sentences; a word of the first sentence has a letter that is not ASCII."""
     drawn = (record for record in Generator(seed, "train") if len(record["words"]) <= longest)
-    found = list(islice(drawn, count))
-    first = found[0]
+    records = list(islice(drawn, count))
+    first = records[0]
     word = max(first["words"], key=len)
     first["words"] = [f"{each}\u00e9" if each == word else each for each in first["words"]]
     first["tree"] = first["tree"].replace(f" {word})", f" {word}\u00e9)")
-    return found
+    return records
 
 
 def _rows(columns: Sequence[Sequence[str]], separator: str = " ") -> str:
@@ -122,18 +122,17 @@ def glove(records: list[Sentence]) -> str:
 
 
 class Format(NamedTuple):
-    """A format of `spacy-psa convert`."""
+    """A format of `spacy-psa convert`.
+
+    Files have a `name`, their text is written by `write`, and they may be packed in `packings`. The
+    command has `options`, and those in `archived` if the file is in an archive.
+    """
 
     write: Callable[[list[Sentence]], str]
-    """Gives the text of a file."""
     name: str = "corpus.txt"
-    """The name of a file."""
     packings: tuple[str, ...] = ("gz",)
-    """How a file may be packed, besides not at all."""
     options: tuple[str, ...] = ()
-    """Options of the command."""
     archived: tuple[str, ...] = ()
-    """More options if the file is in an archive."""
 
 
 FORMATS = {
@@ -155,11 +154,9 @@ OPENERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def pack(members: list[tuple[str, bytes]], packing: str) -> bytes:
-    """Put files in an archive; "" and "gz" take one file.
+    """Put files, with their names and contents, in an archive.
 
-    Args:
-        members: their names and contents, in order; a name may come twice.
-        packing: "", "gz", "zip", or "tar" and its compression.
+    The packing is "zip", "tar" and its compression, or "" or "gz" for one file.
     """
     if packing == "zip":
         packed = io.BytesIO()

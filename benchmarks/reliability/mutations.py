@@ -1,8 +1,8 @@
-"""Damage small files of each format, convert them, and count what comes of it.
+"""Damage small files of each format, convert them, and count the outcomes.
 
-A file of five sentences of the sample grammar gets one mutation, in its text or in the archive that
-holds it. Then `spacy-psa convert` reads it, in this process. What comes out is compared with what
-the file gives without the mutation.
+A file of five sentences of the sample grammar gets one mutation, in its text or in its archive.
+Then `spacy-psa convert` reads it, in this process. The result is compared with that of the file
+without the mutation.
 
 Results (kind "figures"), for each format: `files`, the number of files; `seconds`; `outcomes`, for
 each mutation the number of files for each outcome of `OUTCOMES`; `bad`, the seeds of the files with
@@ -38,11 +38,11 @@ Mutation = Callable[[bytes, random.Random], bytes]
 
 OUTCOMES = {
     "same": "the same sentences",
-    "repaired": "the same sentences, with a warning that counts what was repaired",
+    "repaired": "the same sentences, with a warning that counts the repairs",
     "error": "one error line, exit code 2, no output",
     "warned": "other sentences, with a warning",
     "fewer, warned": "fewer sentences, with a warning",
-    "changed": "as many sentences or more, some of them other ones",
+    "changed": "as many sentences or more, some of them different",
     "fewer": "fewer sentences, without a warning",
     "traceback": "an exception",
     "left": "an error, but something is left behind",
@@ -91,8 +91,8 @@ def _repeat_line(lines: list[bytes], rng: random.Random) -> None:
 
 
 def _swap_lines(lines: list[bytes], rng: random.Random) -> None:
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
+    a, b = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[a], lines[b] = lines[b], lines[a]
 
 
 def _strange_line(lines: list[bytes], rng: random.Random) -> None:
@@ -146,12 +146,7 @@ def _text(form: Format, seed: int) -> bytes:
 
 
 class Case:
-    """One damaged file.
-
-    Args:
-        form: its format.
-        seed: decides on the sentences and the mutation.
-    """
+    """A damaged file; the seed decides on its sentences and its mutation."""
 
     def __init__(self, form: Format, seed: int):
         rng = random.Random(seed)
@@ -200,7 +195,7 @@ def _changed_members(members: list[tuple[str, bytes]], mutation: str) -> list[tu
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Make the languages and the commands once, which takes longer than a conversion."""
+    """Make the languages and the commands only once; this takes longer than a conversion."""
     with (
         patch.object(spacy, "blank", cache(spacy.blank)),
         patch("typer.testing._get_command", cache(get_command)),
@@ -216,7 +211,7 @@ def run(command: str, source: Path, target: Path, options: list[str]) -> Result:
 
 
 def _content(path: Path) -> list[Any]:
-    """What a converted file holds: sentences with their annotation, or lines of vectors."""
+    """The content of a converted file: sentences with their annotation, or lines of vectors."""
     if path.suffix != ".spacy":
         return path.read_bytes().splitlines()[1:]
     return [_layers(doc) for doc in read_docbin(path, Vocab())]
@@ -232,7 +227,7 @@ def _layers(doc: Doc) -> tuple[Any, ...]:
 
 @cache
 def _expected(command: str, text: bytes) -> list[Any]:
-    """What a file gives without a mutation."""
+    """The content of a converted file without a mutation."""
     with TemporaryDirectory() as name:
         form, folder = FORMATS[command], Path(name)
         source, target = folder / form.name, folder / _target(command)
@@ -257,11 +252,11 @@ def outcome(command: str, case: Case) -> str:
         result = run(command, source, target, case.options)
         if result.exit_code:
             return _of_error(result, [path for path in folder.iterdir() if path != source])
-        found = _content(target)
+        content = _content(target)
     warned = "warning: " in result.stderr
-    if found == expected:
+    if content == expected:
         return "repaired" if warned else "same"
-    if len(found) < len(expected):
+    if len(content) < len(expected):
         return "fewer, warned" if warned else "fewer"
     return "warned" if warned else "changed"
 
@@ -282,9 +277,9 @@ def measure(command: str, files: int) -> dict[str, Any]:
     bad = []
     for seed in range(files):
         case = Case(FORMATS[command], seed)
-        found = outcome(command, case)
-        outcomes[case.mutation][found] += 1
-        if found in BAD:
+        name = outcome(command, case)
+        outcomes[case.mutation][name] += 1
+        if name in BAD:
             bad.append(seed)
     return {
         "files": files,

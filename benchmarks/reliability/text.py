@@ -1,9 +1,7 @@
-"""Check the properties of tests/reliability on many cases.
+"""Check the properties of tests/reliability on many cases, which are the same in each run.
 
-The tests take their number of cases from SPACY_PSA_CASES. The cases are the same in each run.
-
-Results (kind "figures"): `asked`, the number of cases that was asked for; `cases`, the number that
-was checked; `failed`, the names of the properties that failed; `seconds`; `properties`, for each
+Results (kind "figures"): `asked`, the number of cases from the command line; `cases`, the number of
+checked cases; `failed`, the names of the properties that failed; `seconds`; `properties`, for each
 property its `cases` and `seconds`.
 """
 
@@ -22,7 +20,7 @@ TESTS = Path(__file__).parents[2] / "tests" / "reliability"
 
 
 def measure(cases: int) -> dict[str, Any]:
-    """Run the properties by pytest, in this process; the figures."""
+    """The figures of a run of pytest in this process."""
     os.environ["SPACY_PSA_CASES"] = str(cases)
     with TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")

@@ -8,7 +8,7 @@ The default target is docs/pictures/small_data.svg.
 from pathlib import Path
 
 from benchmarks.lookup import Lookup
-from benchmarks.picture import lighten, picture_path
+from benchmarks.script import lighten, picture_path
 from benchmarks.small_data.figures import samples, scores
 from spacy_psa.analysis.figures import PALETTE, new_figure, save_figure
 

@@ -16,7 +16,7 @@ _CORPORA = ("wnut17", "wikigold", "conll2003")
 def samples(corpus: str, vectors: bool) -> list[str]:
     """All samples of a corpus."""
     names = f"{corpus}{'-vectors' * vectors}-[0-9]"
-    sizes = {size for found in _records.raw(f"{names}:samples") for size in found}
+    sizes = {size for record in _records.raw(f"{names}:samples") for size in record}
     return [f"{names}:samples:{size}" for size in sorted(sizes)]
 
 

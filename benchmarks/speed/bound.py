@@ -30,10 +30,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.speed.int8 import shims
+from benchmarks.worker import faster
 from spacy_psa.laboratory.performance.pipelines import Training, named_rows, open_pipelines
 from spacy_psa.laboratory.performance.profile import profile_training
 from spacy_psa.laboratory.performance.timing import alternate, pin_threads, summary

@@ -58,6 +58,6 @@ def _step(row: str) -> float:
 
 
 def hours_of_tener() -> float:
-    """The hours that the epochs of TENER at full size would take in float32."""
+    """The hours for the epochs of TENER at full size in float32."""
     steps = max(_records.get("systems/conll2003-tener-full_size:dev:*:step"))
     return float(steps / rate("tener_full_size:training", "tener", "per_cpu_second") / 3600)

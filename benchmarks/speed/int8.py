@@ -1,14 +1,14 @@
-"""Measure what weights in int8 bring, beside the same weights in float32: speed, loading, scores.
+"""Compare the speed, loading time and scores of weights in int8 with those in float32.
 
 Each ROW is NAME=MODEL, where MODEL is a trained pipeline or a config. A config is initialized with
-TRAIN and not trained: the time does not depend on the weights. Both forms annotate the same
-documents of DATA in turn, and every second round takes them backwards. The ratio is that of two
-neighbouring runs, so that what disturbs the machine disturbs both.
+TRAIN and not trained, because the time does not depend on the weights. Both forms annotate the same
+documents of DATA in turn, in the opposite order in every second round. Ratios are between
+neighbouring runs, so that other load on the machine affects both.
 
 Results (kind "figures"): `documents`, `words`, `threads`, `repeats`; `rows`, {NAME: {"float32",
-"int8": a summary of `performance.timing` in words a second; "loads": {"float32", "int8"},
-the same in `spacy.load` a second; "ratio": the median of int8 / float32 in words a second of the
-processor; "loading_ratio": the median of the time of int8 / float32; "int8_weights" and
+"int8": a summary of `performance.timing` in words per second; "loads": {"float32", "int8"}, the
+same in `spacy.load` per second; "ratio": the median of int8 / float32 in words per second of
+processor time; "loading_ratio": the median of int8 / float32 in loading time; "int8_weights" and
 "float32_weights": their numbers; "scores": null for a config, else {"float32", "int8"}: the scores
 of `nlp.evaluate` that are numbers}}.
 """
@@ -25,9 +25,9 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from benchmarks.ratios import faster
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
+from benchmarks.worker import faster
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.pipelines import open_pipeline

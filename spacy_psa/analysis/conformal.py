@@ -12,9 +12,14 @@ share its weight: the hierarchical conformal prediction of Lee, Barber and Wille
 Wasserman (2019), "Least ambiguous set-valued classifiers with bounded error levels".
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy
+import srsly
+from spacy.language import Language
 from spacy.training import Example
 from spacy.util import minibatch
 
@@ -22,6 +27,9 @@ from spacy_psa.errors import InputError
 from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.pipeline.upstream import with_upstream
+from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_numbers
 
 BATCH = 64  # docs with probabilities in memory at a time
@@ -42,19 +50,15 @@ def least_probability(documents: Iterable[Sequence[float]], level: float) -> flo
     Raises:
         InputError: if there are too few documents for this level.
         ValueError: if the level is not between 0 and 1.
-
-    Examples:
-        >>> least_probability([[0.9], [0.8, 0.2], [0.7], [0.6]], level=0.6)
-        0.6
     """
     if not 0 < level < 1:
-        raise ValueError(f"level is {level}: take a number between 0 and 1")
+        raise ValueError(f"level is {level}: choose a number between 0 and 1")
     kept = [numpy.asarray(items, dtype="float64") for items in documents if len(items)]
     if len(kept) < level / (1 - level) * (1 - 1e-12):
         needed = int(numpy.ceil(level / (1 - level) * (1 - 1e-12)))
         raise InputError(
             f"a coverage of {level:g} needs at least {needed:,} documents with annotation, and "
-            f"there are {len(kept):,}: give more, or promise less"
+            f"there are {len(kept):,}: use more, or promise less"
         )
     values = numpy.concatenate(kept)
     weights = numpy.concatenate([numpy.full(len(items), 1 / len(items)) for items in kept])
@@ -67,15 +71,11 @@ def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> flo
     """Compute how often the truth is in the sets: the mean over documents of their shares.
 
     Args:
-        documents: for each document, the probability of the truth of each of its items.
+        documents: as in `least_probability`.
         least: the threshold of the sets.
 
     Returns:
         A number from 0 to 1; None if no document has items.
-
-    Examples:
-        >>> observed_coverage([[0.9, 0.1], [0.8], []], least=0.5)
-        0.75
     """
     shares = [numpy.mean(numpy.asarray(items) >= least) for items in documents if len(items)]
     return float(numpy.mean(shares)) if shares else None
@@ -84,23 +84,21 @@ def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> flo
 def truth_probabilities(pipe: ChainLabeler, examples: Sequence[Example]) -> list[list[float]]:
     """Compute how probable a component finds the truth: each gold span, or each gold tag.
 
-    Args:
-        pipe: the component.
-        examples: docs with the annotation of the components before this one, and their references.
+    The docs of the examples have the annotation of the components before this one.
 
     Returns:
         For each document, the probability of each of its gold spans or tags. Docs that follow each
         other may belong to one document, see `spacy_psa.sentences.same_document`. The probability
         of a gold span that meets no tokens, crosses a sentence or has an unknown label is 0.
     """
-    one = _of_spans if isinstance(pipe, SpanLabeler) else _of_tags
-    found: list[list[float]] = []
+    probabilities = _of_spans if isinstance(pipe, SpanLabeler) else _of_tags
+    documents: list[list[float]] = []
     numbers = document_numbers(example.reference for example in examples)
-    for number, values in zip(numbers, one(pipe, examples), strict=True):
-        if number == len(found):
-            found.append([])
-        found[number] += values
-    return found
+    for number, values in zip(numbers, probabilities(pipe, examples), strict=True):
+        if number == len(documents):
+            documents.append([])
+        documents[number] += values
+    return documents
 
 
 def _of_spans(pipe: SpanLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
@@ -128,3 +126,66 @@ def _analysed(
     for batch in minibatch(examples, size=BATCH):
         analyses = pipe.analyses(example.predicted for example in batch)
         yield from zip(batch, analyses, strict=True)
+
+
+def cover(
+    nlp: Language, pipe: ChainLabeler, paths: Mapping[str, Path], level: float
+) -> dict[str, dict[str, Any]]:
+    """Find the threshold on the documents of "dev", and store it in the component.
+
+    Args:
+        nlp: the pipeline.
+        pipe: the component.
+        paths: the gold documents of "dev" and, to report on, "test".
+        level: the promised probability.
+
+    Returns:
+        For each file, its `path`, `documents` and `items` with annotation, the observed `coverage`,
+        and `set_size`: the mean number of spans in the sets for each gold span, or of tags in the
+        set of a token.
+
+    Raises:
+        InputError: if the level is not between 0 and 1, a file has no gold annotation for the
+            component, or there are too few documents.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"--coverage {level:g}: choose a number between 0 and 1, such as 0.9")
+    data, truths = {}, {}
+    for part, path in paths.items():
+        data[part] = with_upstream(nlp, pipe.name, read_examples(nlp, path))
+        truths[part] = [items for items in truth_probabilities(pipe, data[part]) if items]
+        if not truths[part]:
+            raise InputError(
+                f"{path}: there is no gold annotation for {pipe.name}; use annotated documents"
+            )
+    try:
+        least = _as_saved(least_probability(truths["dev"], level))
+    except InputError as error:
+        raise InputError(f"{paths['dev']}: {error}") from error
+    pipe.coverage = Coverage(level, least, len(truths["dev"]))
+    return {
+        part: {
+            "path": paths[part].as_posix(),
+            "documents": len(documents),
+            "items": sum(map(len, documents)),
+            "coverage": observed_coverage(documents, least),
+            "set_size": _set_size(pipe, data[part]),
+        }
+        for part, documents in truths.items()
+    }
+
+
+def _as_saved(least: float) -> float:
+    """Round to a number that saved settings, with 9 decimals, keep; less only adds to sets."""
+    billionths = math.floor(least * 1e9)
+    read = [srsly.json_loads(srsly.json_dumps(n / 1e9)) for n in (billionths, billionths - 1)]
+    return read[0] if read[0] <= least else max(0.0, read[1])
+
+
+def _set_size(pipe: Any, examples: Sequence[Example]) -> float | None:
+    sets = pipe.prediction_sets(example.predicted for example in examples)
+    if isinstance(pipe, SpanLabeler):
+        gold = sum(len(pipe.store.reference(pipe.name, eg.reference) or ()) for eg in examples)
+        return sum(map(len, sets)) / gold if gold else None
+    sizes = [len(tags) for doc in sets for tags in doc]
+    return sum(sizes) / len(sizes) if sizes else None

@@ -1,9 +1,12 @@
-"""What all pictures share: a figure without a window, its formats and colours."""
+"""Figures without a window, their formats and colours, and fonts for all characters."""
 
+import unicodedata
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spacy_psa.analysis.fonts import fonts_of
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.errors import InputError
 
@@ -12,6 +15,12 @@ if TYPE_CHECKING:
 
 PALETTE = ("#2b6cb0", "#c05621", "#2f855a", "#97266d", "#b7791f", "#4a5568", "#0d9488", "#6b46c1")
 """Colours of lines, in turn."""
+SHOWN = 8
+"""The most characters that a warning names."""
+NOT_DRAWN = ("Cc", "Cf", "Mn")
+"""Categories of characters that need no glyph of their own: controls, formats, accents."""
+REGULAR = (400, "normal", "regular")
+"""The weights of regular fonts, as matplotlib lists them."""
 
 
 def check_matplotlib() -> None:
@@ -29,11 +38,7 @@ def check_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Make an empty figure.
-
-    Args:
-        width: its width in inches.
-        height: its height in inches.
+    """Make an empty figure; its width and height are in inches.
 
     Raises:
         InputError: if matplotlib is not installed.
@@ -49,7 +54,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def check_picture(path: Path) -> str:
-    """Give the format of a picture, by the ending of its name.
+    """Return the format of a picture, by the ending of its name.
 
     Raises:
         InputError: if matplotlib is not installed or has no such format.
@@ -57,19 +62,15 @@ def check_picture(path: Path) -> str:
     figure = new_figure(1.0, 1.0)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in figure.canvas.get_supported_filetypes():
-        raise InputError(f"{path}: is not the name of an image; take .png, .svg or .pdf")
+        raise InputError(f"{path}: is not the name of an image; choose .png, .svg or .pdf")
     return kind
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure; the file appears whole or not at all.
 
-    A "$" in a text is a "$", and begins no formula. Characters that the usual font does not have
-    are drawn in an installed font that has them; see `fonts_of`.
-
-    Args:
-        figure: the figure.
-        path: the image file; its ending gives the format.
+    A "$" in a text is a "$", and not the beginning of a formula. Characters that the usual font
+    does not have are drawn in an installed font that has them; see `fonts_of`.
 
     Raises:
         InputError: if the path cannot be written, or its ending is not an image format.
@@ -78,7 +79,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
 
     kind = check_picture(path)
     _turn_off_math(figure)
-    # Without a date and with fixed names, the same figure gives the same file.
+    # Without a date and with fixed names, the same figure makes the same file.
     still = {"Date": None} if kind in ("svg", "pdf") else None
     settings = rc_context({"svg.hashsalt": "spacy-psa"})
     with atomic_path(path) as temporary, settings, fonts_of(figure):
@@ -97,5 +98,62 @@ def _turn_off_math(figure: "Figure") -> None:
 
 
 def colours(count: int) -> list[str]:
-    """Give colours for so many lines."""
+    """Return the colours of `count` lines."""
     return [PALETTE[number % len(PALETTE)] for number in range(count)]
+
+
+def fonts_for(characters: str) -> tuple[list[str], str]:
+    """Find installed fonts for the characters that the usual font does not have.
+
+    Returns:
+        The names of the fonts; and the characters that no installed font has, in their order.
+    """
+    from matplotlib.font_manager import FontProperties, findfont, fontManager
+
+    drawn = {each for each in characters if unicodedata.category(each) not in NOT_DRAWN}
+    missing = drawn - _had(drawn, findfont(FontProperties()))
+    names: list[str] = []
+    for font in sorted(fontManager.ttflist, key=lambda font: (font.name, font.fname)):
+        if not missing:
+            break
+        # The font of last resort has a box for each character.
+        if font.style == "normal" and font.weight in REGULAR and "Last Resort" not in font.name:
+            had = _had(missing, font.fname)
+            names += [font.name] if had else []
+            missing -= had
+    return names, "".join(sorted(missing, key=characters.index))
+
+
+def _had(characters: set[str], file: str) -> set[str]:
+    """Return the characters that a font file has; none if it was removed or is damaged."""
+    from matplotlib.font_manager import get_font
+
+    try:
+        has = get_font(file).get_charmap()
+    except (OSError, RuntimeError):
+        return set()
+    return {character for character in characters if ord(character) in has}
+
+
+@contextmanager
+def fonts_of(figure: "Figure") -> Iterator[None]:
+    """Draw the texts of a figure in fonts that have their characters, inside of the block.
+
+    One warning names the characters that no installed font has; the figure has boxes for them.
+    """
+    from matplotlib.text import Text
+
+    texts = figure.findobj(Text)
+    names, missing = fonts_for("".join(text.get_text() for text in texts))
+    if missing:
+        shown = " ".join(missing[:SHOWN]) + " ..." * (len(missing) > SHOWN)
+        warnings.warn(
+            f"no installed font has the characters {shown}, so the figure has boxes for them: "
+            "install a font of their script, such as Noto Sans CJK for Chinese",
+            stacklevel=4,  # where `save_figure` was called
+        )
+    for text in texts if names else ():
+        text.set_fontfamily([*text.get_fontfamily(), *names])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield

@@ -42,20 +42,6 @@ class Likelihood:
 
     Raises:
         InputError: if the component does not know a gold label, when the likelihood is computed.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
-        ... )
-        >>> doc = nlp.make_doc("Ada met Bob")
-        >>> example = Example.from_dict(doc, {"entities": [(0, 3, "PER"), (8, 11, "PER")]})
-        >>> optimizer = nlp.initialize(lambda: [example])
-        >>> likelihood = Likelihood(ner, [example])
-        >>> nll, slope = likelihood.at(1.0)
-        >>> nll > 0
-        True
     """
 
     def __init__(self, pipe: ChainLabeler, examples: Iterable[Example]):

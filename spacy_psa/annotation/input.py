@@ -299,14 +299,16 @@ def sentence_doc(
     """
     from spacy.tokens import Doc
 
-    from spacy_psa.corpora.bracketing import unescape
+    from spacy_psa.corpora.bracketing import spelling_data, unescape
 
     if "" in words:
         raise MalformedLine(f"token {words.index('') + 1} is empty")
+    spellings = {}
     if unescaped:
+        spellings = spelling_data(words)
         words = [unescape(word) for word in words]
     starts: list[bool | int | None] = [i == 0 for i in range(len(words))]
-    return Doc(nlp.vocab, words=words, tags=tags, sent_starts=starts)
+    return Doc(nlp.vocab, words=words, tags=tags, sent_starts=starts, user_data=spellings)
 
 
 def packed_doc(nlp: "Language", content: bytes, keep: bool) -> "Doc":

@@ -3,20 +3,14 @@
 import typer
 
 from spacy_psa.cli.annotate import annotate
-from spacy_psa.cli.calibrate import calibrate
 from spacy_psa.cli.configs import configure, init_config, merge_config
 from spacy_psa.cli.convert import convert_app
 from spacy_psa.cli.corpus import assets, debug_data, init_corpus, prepare
-from spacy_psa.cli.describe import describe
-from spacy_psa.cli.distill import distill
-from spacy_psa.cli.ensemble import ensemble
-from spacy_psa.cli.evaluate_trees import evaluate_trees
 from spacy_psa.cli.groups import USE, YOUR_DATA, Commands
+from spacy_psa.cli.models import describe, ensemble, push, quantize
 from spacy_psa.cli.parse import parse, trees
-from spacy_psa.cli.push import push
-from spacy_psa.cli.quantize import quantize
-from spacy_psa.cli.report import report
-from spacy_psa.cli.train import train
+from spacy_psa.cli.scores import calibrate, evaluate_trees, report
+from spacy_psa.cli.training import distill, train
 from spacy_psa.cli.visualize import visualize_app
 
 init_app = typer.Typer(
@@ -24,7 +18,7 @@ init_app = typer.Typer(
 )
 init_app.command("corpus")(init_corpus)
 init_app.command("config")(init_config)
-debug_app = typer.Typer(name="debug", help="Look into data.", no_args_is_help=True)
+debug_app = typer.Typer(name="debug", help="Check data.", no_args_is_help=True)
 debug_app.callback()(lambda: None)
 debug_app.command("data")(debug_data)
 

@@ -13,6 +13,10 @@ Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Folder or installed package of a pipeline.")
 ]
 Gpu = Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")]
+TrainingGpu = Annotated[
+    int, typer.Option("--gpu-id", "-g", min=-1, help="Number of the GPU; -1 for the CPU.")
+]
+Pipe = Annotated[str | None, typer.Option(help="Name of the component, if there are several.")]
 Address = Annotated[
     str | None,
     typer.Option(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacy_psa.corpora.tag_schemes import Span
-from spacy_psa.corpora.trees import BRACKETS, ROOTS, Parsed
+from spacy_psa.corpora.trees import BRACKETS, ROOTS, SPELLINGS, Parsed, escape
 from spacy_psa.errors import InputError
 
 TOKENS = re.compile(r"[()]|[^() \t]+")
@@ -55,6 +55,8 @@ class TreeStyle:
     trace is removed, become one constituent."""
     features: bool = False
     """Whether the features of the SPMRL shared tasks (NN##case=nom##) are cut off."""
+    spelled: bool = False
+    """Whether words stay as they are written (-LRB-), instead of those of the text."""
     roots: frozenset[str] = frozenset()
     """Labels that are not constituents at the root, besides TOP, ROOT and S1."""
 
@@ -97,6 +99,16 @@ def unescape(word: str) -> str:
     if "-" in word:
         word = _BRACKETS.sub(lambda match: BRACKETS[match[0]], word)
     return word.replace("\\/", "/").replace("\\*", "*")
+
+
+def spelling_data(words: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the entry of `doc.user_data` for words as a treebank writes them, see `SPELLINGS`.
+
+    It is empty if `escape` writes all words in the same way.
+    """
+    pairs = ((unescape(word), word) for word in words)
+    spellings = {word: spelled for word, spelled in pairs if escape(word) != spelled}
+    return {SPELLINGS: spellings} if spellings else {}
 
 
 def unescape_tag(tag: str) -> str:
@@ -158,7 +170,7 @@ class TreeBuilder:
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
         if word.isspace():
             raise BracketError(f"the word {word!r} is white space, which cannot be a word")
-        self._parsed.words.append(unescape(word))
+        self._parsed.words.append(word if self.style.spelled else unescape(word))
         self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
 
     def close(self) -> None:

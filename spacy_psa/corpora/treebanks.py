@@ -11,14 +11,22 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora.archives import is_collection, open_files
-from spacy_psa.corpora.bracketing import AS_IS, PENN, SPMRL, TreeStyle, read_trees
+from spacy_psa.corpora.bracketing import (
+    AS_IS,
+    PENN,
+    SPMRL,
+    TreeStyle,
+    read_trees,
+    spelling_data,
+    unescape,
+)
 from spacy_psa.corpora.lines import LATIN, decode_lines, read_lines
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.corpora.trees import Parsed
@@ -173,14 +181,16 @@ def read_docs(
             f"the folder of the {bank.files}"
         )
 
+    kept = replace(style or bank.style, spelled=True)
+
     def trees() -> Iterator[tuple[str, Parsed]]:
         what = bank.files if numbers is None else f"{bank.files} {bank.selected}"
         for name, document, lines in open_documents(source, wanted, what, counts):
             lines = bank.lines_of_trees(name, lines, counts)
-            for _, parsed in read_trees(name, lines, counts, style or bank.style):
+            for _, parsed in read_trees(name, lines, counts, kept):
                 yield document, parsed
 
-    return tree_docs(vocab, trees())
+    return tree_docs(vocab, trees(), spelled=True)
 
 
 def read_bracket_docs(
@@ -198,8 +208,9 @@ def read_bracket_docs(
         InputError: if a line is not exactly one bracketed tree, or has an empty element.
     """
     counts: Counter[str] = Counter() if repairs is None else repairs
+    style = replace(style, spelled=True)
     trees = read_trees(str(path), read_lines(path, counts), counts, style, one_a_line)
-    return tree_docs(vocab, ((None, parsed) for _, parsed in trees))
+    return tree_docs(vocab, ((None, parsed) for _, parsed in trees), spelled=True)
 
 
 def open_documents(
@@ -213,15 +224,21 @@ def open_documents(
         yield name, document, decode_lines(name, stripped, repairs)
 
 
-def tree_docs(vocab: Vocab, trees: Iterable[tuple[str | None, Parsed]]) -> Iterator[Doc]:
+def tree_docs(
+    vocab: Vocab, trees: Iterable[tuple[str | None, Parsed]], spelled: bool = False
+) -> Iterator[Doc]:
     """Yield one `Doc` for each tree and the document that it belongs to.
 
     The part of speech is in `token.tag_`. Constituents are in `doc.spans["constituents"]` in
     preorder, with a span for each constituent of a unary chain. The document is in
-    `doc.user_data["document"]`.
+    `doc.user_data["document"]`. If the words are `spelled`, as in `TreeStyle`, the doc has those of
+    the text, and `spelling_data` keeps the others.
     """
     for document, (words, tags, constituents) in trees:
-        doc = make_doc(vocab, words, tags, constituents=constituents)
+        text = list(map(unescape, words)) if spelled else words
+        doc = make_doc(vocab, text, tags, constituents=constituents)
+        if spelled:
+            doc.user_data.update(spelling_data(words))
         if document is not None:
             doc.user_data["document"] = document
         yield doc

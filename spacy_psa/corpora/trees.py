@@ -8,7 +8,7 @@ the root (TOP, ROOT, S1 or no label) are not constituents.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:  # importing nltk costs a second, so it is imported only when 
 ROOTS = ("TOP", "ROOT", "S1", "")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 ESCAPES = {bracket: escape for escape, bracket in BRACKETS.items()}
-_BRACKET = re.compile("[][(){}]")
+_PARENTHESIS = re.compile("[()]")
+SPELLINGS = "spellings"
+"""The key in `doc.user_data` of the words that a treebank escapes in another way than `escape`.
+
+They are {word of the text: word of the tree}, such as {"7/8": "7\\/8"}. One word has one spelling
+in a doc, so that parts of the doc, and other tokens, keep it."""
 
 
 class Parsed(NamedTuple):
@@ -35,13 +40,21 @@ class Parsed(NamedTuple):
 def escape(text: str) -> str:
     """Write a word or a tag for a bracketed tree.
 
-    A bracket becomes its escape (-LRB- for an opening parenthesis), also inside a word, and white
-    space inside a word becomes _: nltk and others would end the word there.
+    A bracket becomes its escape (-LRB- for an opening parenthesis). Inside a word only parentheses
+    are escaped, as other brackets do not end a word. White space inside a word becomes _: nltk and
+    others would end the word there.
     """
-    return "_".join(_BRACKET.sub(lambda match: ESCAPES[match[0]], text).split())
+    if text in ESCAPES:
+        return ESCAPES[text]
+    return "_".join(_PARENTHESIS.sub(lambda match: ESCAPES[match[0]], text).split())
 
 
-def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable[Span]) -> Tree:
+def build_tree(
+    words: Sequence[str],
+    tags: Sequence[str],
+    constituents: Iterable[Span],
+    spellings: Mapping[str, str] | None = None,
+) -> Tree:
     """Build the nltk tree of a sentence of n words.
 
     The root is TOP, unless one constituent covers the whole sentence. Words and tags are escaped.
@@ -51,6 +64,7 @@ def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable
         tags: (n,) their parts of speech.
         constituents: (start, end, label) in preorder; the first of several with the same offsets is
             the outermost.
+        spellings: the words that are escaped in another way, see `SPELLINGS`.
 
     Raises:
         ValueError: if constituents cross, are empty, or are not in preorder.
@@ -59,6 +73,7 @@ def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable
 
     root = Tree("TOP", [])
     stack: list[tuple[int, int, Tree]] = [(0, len(words), root)]
+    spelled = spellings or {}
     done = 0  # words attached so far
 
     def attach(until: int) -> None:
@@ -68,7 +83,9 @@ def build_tree(words: Sequence[str], tags: Sequence[str], constituents: Iterable
                 stack.pop()
             stop = min(until, stack[-1][1])
             for i in range(done, stop):
-                stack[-1][2].append(Tree(escape(tags[i]), [escape(words[i])]))
+                stack[-1][2].append(
+                    Tree(escape(tags[i]), [spelled.get(words[i]) or escape(words[i])])
+                )
             done = stop
 
     for start, end, label in constituents:

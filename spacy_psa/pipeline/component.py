@@ -386,12 +386,12 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Check that an analysis can agree with the evidence on a doc."""
 
     @abstractmethod
-    def _on_doc(self, doc: Doc) -> Evidence:
+    def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         """Read the annotation on a doc that this component has not predicted itself."""
 
     def _evidence(self, doc: Doc, bounds: Bounds) -> Evidence:
         """Read and check what is on a doc, and in its groups of required and forbidden spans."""
-        evidence = self._on_doc(doc)
+        evidence = self._on_doc(doc, bounds)
         if evidence is not NOTHING:
             self._check_evidence(doc, evidence, bounds, "remove one, or set overwrite = true")
         keys = self.required_spans_key, self.forbidden_spans_key

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable
 from inspect import Parameter, Signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -27,8 +27,9 @@ class Setting:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, pipe: Any, owner: type | None = None) -> Any:
-        return self if pipe is None else pipe.__dict__[self.name]
+    if TYPE_CHECKING:
+        # Without __get__, Python reads the value in the __dict__ of the component.
+        def __get__(self, pipe: Any, owner: type | None = None) -> Any: ...
 
     def __set__(self, pipe: Any, value: Any) -> None:
         with naming(pipe.name):

@@ -24,8 +24,36 @@ from spacy_psa.scoring.evalb_params import COLLINS, Params
 QUOTES = ("'", '"', "/")
 
 
+class BracketCounts:
+    """The figures that follow from counted brackets; a figure with a divisor of 0 is 0."""
+
+    gold: Counter[str]
+    test: Counter[str]
+    right: Counter[str]
+
+    @property
+    def matched(self) -> int:
+        """The number of brackets that the trees share."""
+        return self.right.total()
+
+    @property
+    def recall(self) -> float:
+        """The fraction of gold brackets that are matched."""
+        return _ratio(self.matched, self.gold.total())
+
+    @property
+    def precision(self) -> float:
+        """The fraction of predicted brackets that are matched."""
+        return _ratio(self.matched, self.test.total())
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        return _f1(self.precision, self.recall)
+
+
 @dataclass(frozen=True)
-class SentenceScore:
+class SentenceScore(BracketCounts):
     """The counts of one sentence."""
 
     length: int
@@ -52,18 +80,13 @@ class SentenceScore:
     """The number of these words that have the gold part of speech."""
 
     @property
-    def matched(self) -> int:
-        """The number of brackets that the trees share."""
-        return self.right.total()
-
-    @property
     def exact(self) -> bool:
         """Whether the trees have the same brackets."""
         return self.gold.total() == self.test.total() == self.matched
 
 
 @dataclass
-class Totals:
+class Totals(BracketCounts):
     """Sums over sentences, and the figures that EVALB prints of them, as fractions of 1.
 
     A figure with a divisor of 0 is 0, except that `tagging` is None for trees without parts of
@@ -104,26 +127,6 @@ class Totals:
     def valid(self) -> int:
         """The number of sentences that count: neither errors nor skipped."""
         return self.sentences - self.errors - self.skipped
-
-    @property
-    def matched(self) -> int:
-        """The number of brackets that the trees share."""
-        return self.right.total()
-
-    @property
-    def recall(self) -> float:
-        """The fraction of gold brackets that are matched."""
-        return _ratio(self.matched, self.gold.total())
-
-    @property
-    def precision(self) -> float:
-        """The fraction of predicted brackets that are matched."""
-        return _ratio(self.matched, self.test.total())
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        return _f1(self.precision, self.recall)
 
     @property
     def exact(self) -> float:

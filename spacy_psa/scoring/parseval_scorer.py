@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -177,8 +177,22 @@ def _by_sentence(doc: Doc, spans: list[Span], letters: list[int]) -> list[list[S
     return grouped
 
 
-def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
-    """Yield the place, for messages, and the tree of each sentence in a file.
+Placed = tuple[str, Parsed]
+"""The place of a sentence, for messages, and its tree."""
+
+
+class ScoredFile(NamedTuple):
+    """The sentences of a file, by trees and as EVALB has them, by lines."""
+
+    trees: list[Placed]
+    """Each tree."""
+    lines: list[Placed]
+    """Each line: a blank one is a sentence without a parse, and several trees on a line are one
+    sentence. If a tree has several lines, or in a `.spacy` file, these are the `trees`."""
+
+
+def read_scored_trees(path: Path) -> ScoredFile:
+    """Read the trees of a file.
 
     A `.spacy` file has its trees in `doc.spans["constituents"]`; white space inside a word is _, as
     in brackets. Other files, plain or .gz, have bracketed trees, each on one line or several. Empty
@@ -189,11 +203,51 @@ def read_scored_trees(path: Path) -> Iterator[tuple[str, Parsed]]:
             or document.
     """
     if path.suffix == ".spacy":
-        yield from _read_docs(path)
-        return
+        docs = list(_read_docs(path))
+        return ScoredFile(docs, docs)
     repairs: Counter[str] = Counter()
-    for number, tree in read_trees(str(path), read_lines(path, repairs), repairs, keep_empty=True):
-        yield f"{path}:{number}", tree
+    last = 0
+
+    def numbered() -> Iterator[tuple[int, str]]:
+        nonlocal last
+        for line in read_lines(path, repairs):
+            last = line[0]
+            yield line
+
+    trees: list[Placed] = []
+    by_line: dict[int, Parsed] = {}
+    whole = True
+    for number, tree in read_trees(str(path), numbered(), repairs, keep_empty=True):
+        trees.append((f"{path}:{number}", tree))
+        whole = whole and number == last
+        by_line[number] = _join(by_line[number], tree) if number in by_line else tree
+    if not whole:
+        return ScoredFile(trees, trees)
+    blank = Parsed([], [], [])
+    lines = [(f"{path}:{i}", by_line.get(i, blank)) for i in range(1, last + 1)]
+    return ScoredFile(trees, lines)
+
+
+def pair_sentences(gold: ScoredFile, test: ScoredFile) -> tuple[list[Placed], list[Placed]]:
+    """Choose the sentences of two files to compare: lines if there are as many, otherwise trees.
+
+    Blank lines at the end of one file, beyond the end of the other, do not count. The lists
+    differ in length if the files have neither as many lines nor as many trees.
+    """
+    ours, theirs = list(gold.lines), list(test.lines)
+    for longer, other in ((ours, theirs), (theirs, ours)):
+        while len(longer) > len(other) and not longer[-1][1].words:
+            longer.pop()
+    if len(ours) != len(theirs) and len(gold.trees) == len(test.trees):
+        return gold.trees, test.trees
+    return ours, theirs
+
+
+def _join(tree: Parsed, other: Parsed) -> Parsed:
+    """Join the trees of one line."""
+    shift = len(tree.words)
+    spans = [(start + shift, end + shift, label) for start, end, label in other.constituents]
+    return Parsed(tree.words + other.words, tree.tags + other.tags, tree.constituents + spans)
 
 
 def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
@@ -222,7 +276,7 @@ def doc_trees(doc: Doc, key: str = KEY) -> Iterator[Parsed]:
         raise ValueError("a constituent crosses the end of its sentence")
 
 
-def _read_docs(path: Path) -> Iterator[tuple[str, Parsed]]:
+def _read_docs(path: Path) -> Iterator[Placed]:
     for number, doc in enumerate(read_docbin(path, Vocab()), 1):
         try:
             for place, tree in enumerate(doc_trees(doc), 1):

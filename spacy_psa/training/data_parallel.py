@@ -1,5 +1,6 @@
 """One training in several processes: each learns from a part of each batch."""
 
+from collections import UserDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from hashlib import blake2b
@@ -230,7 +231,7 @@ class AnnouncedWords:
             new: `new` of each process; empty if there are no new symbols.
         """
         for node, closed in self._closed:
-            node.attrs["rows"] = closed.rows
+            node.attrs["rows"] = closed.data
         for (node, _), lists in zip(self._closed, zip(*new, strict=True)):
             add_rows(node, sorted({symbol for symbols in lists for symbol in symbols}))
         self._closed = []
@@ -246,24 +247,15 @@ class AnnouncedWords:
             torch.set_rng_state(own)
 
 
-class _Closed:
+class _Closed(UserDict[str, int]):
     """The rows of an embedder while none may be added; it notes each symbol that lacks one."""
 
     def __init__(self, rows: dict[str, int]):
-        self.rows = rows
+        self.data = rows
         self.new: list[str] = []
-
-    def __contains__(self, symbol: str) -> bool:
-        return symbol in self.rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def __setitem__(self, symbol: str, row: int) -> None:
         self.new.append(symbol)
-
-    def get(self, symbol: str, default: Any = None) -> Any:
-        return self.rows.get(symbol, default)
 
 
 class _ScorerOfAll(Scorer):

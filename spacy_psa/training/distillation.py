@@ -1,12 +1,15 @@
 """The callback that makes a trained component the teacher of one in training."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import spacy
 from spacy.language import Language
+from thinc.api import Config
 
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
+from spacy_psa.loading import load_pipeline
 from spacy_psa.pipeline.chain.distillation import Teacher, learn_from
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 
@@ -89,3 +92,85 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
     if name is None and len(names) > 1:
         raise InputError(f"{where}: has several crf_* components, {shown}: choose with --pipe")
     return name or names[0]
+
+
+def add_teacher(
+    settings: Config,
+    teacher: str,
+    output: Path,
+    weight: float,
+    unlabelled: Path | None = None,
+    pipe: str | None = None,
+    cache_gb: float = 0.0,
+) -> None:
+    """Write a teacher and its labels into the config of a student; see `distill`.
+
+    Args:
+        settings: the config.
+        teacher, weight, pipe, cache_gb: as in `distill`.
+        output: the folder of the training, which must not be that of the teacher.
+        unlabelled: text without annotation to learn from, a .txt or .spacy file or a folder.
+
+    Raises:
+        InputError: if the config and the teacher do not fit, or there is no such text.
+    """
+    folder = Path(teacher).resolve()
+    if folder.exists() and output.resolve() in (folder, folder.parent):
+        raise InputError(
+            f"--output {output}: the teacher {teacher} is there; choose another folder"
+        )
+    if not 0 <= weight <= 1:
+        raise InputError(f"--weight {weight:g}: choose a number from 0 to 1")
+    nlp = load_pipeline(teacher)
+    name = labeler_name(nlp, pipe, teacher)
+    factory = nlp.get_pipe_meta(name).factory
+    students = [
+        key
+        for key, component in settings["components"].items()
+        if pipe in (None, key) and _factory(key, component) == factory
+    ]
+    if len(students) != 1:
+        raise InputError(
+            f"the config has {len(students)} components {factory!r}, which the teacher's {name!r} "
+            "is: use a config that has one, or choose with --pipe"
+        )
+    own: Any = nlp.get_pipe(name)
+    start = settings.setdefault("initialize", {})
+    start.setdefault("components", {}).setdefault(students[0], {}).setdefault(
+        "labels", list(own.labels)
+    )
+    start["after_init"] = {
+        "@callbacks": "spacy-psa.distill.v1",
+        "teacher": teacher,
+        "weight": weight,
+        "pipe": pipe,
+        "also": start.get("after_init"),
+        "cache_gb": cache_gb,
+    }
+    if unlabelled is not None:
+        _add_unlabelled(settings, unlabelled)
+
+
+def _factory(name: str, component: dict[str, Any]) -> str | None:
+    """Return the factory of a component of a config, also of one that has a `source`."""
+    if "source" not in component:
+        return component.get("factory")
+    nlp, sourced = load_pipeline(component["source"]), component.get("component", name)
+    return nlp.get_pipe_meta(sourced).factory if sourced in nlp.component_names else None
+
+
+def _add_unlabelled(settings: Config, path: Path) -> None:
+    """Put text without annotation behind the training corpus of a config."""
+    if not path.exists():
+        raise InputError(f"--unlabelled {path}: there is no such file or folder; check the path")
+    block, _, name = settings["training"]["train_corpus"].rpartition(".")
+    if block != "corpora" or name not in settings["corpora"]:
+        raise InputError(
+            f"train_corpus of [training] is {settings['training']['train_corpus']!r}: --unlabelled "
+            "needs a section of [corpora]"
+        )
+    settings["corpora"][name] = {
+        "@readers": "spacy-psa.WithUnlabelled.v1",
+        "path": str(path),
+        "labelled": settings["corpora"][name],
+    }

@@ -31,13 +31,12 @@ class GradientExchange:
 
     def __init__(self, processes: Processes):
         self.processes = processes
-        self._hooked: list[nn.Parameter] = []
         self._hooks: list[RemovableHandle] = []
         self._buckets: list[_Bucket] = []
         self._last: list[_Bucket] = []
         self._place: dict[Tensor, _Bucket] = {}
         self._sent = 0
-        self._active = self._late = False
+        self._late = False
 
     def begin(
         self,
@@ -67,8 +66,8 @@ class GradientExchange:
         ]
         self._last = list(_in_buckets([*tables, *arrays]))
         self._place = {p: bucket for bucket in self._buckets for p in bucket.missing}
-        self._hook(whole)
-        self._sent, self._active, self._late = 0, True, False
+        self._hooks = [p.register_post_accumulate_grad_hook(self._computed) for p in whole]
+        self._sent, self._late = 0, False
 
     def finish(self, figures: Sequence[float] = ()) -> list[float]:
         """Put the sums where the gradients were, after the backward pass.
@@ -79,7 +78,8 @@ class GradientExchange:
         Returns:
             The sums of the figures.
         """
-        self._active = False
+        for hook in self._hooks:
+            hook.remove()
         buckets = [*self._buckets, *self._last]
         for bucket in buckets[self._sent :]:
             bucket.send(self.processes)
@@ -96,18 +96,7 @@ class GradientExchange:
             bucket.put(flat)
         return summed
 
-    def _hook(self, parameters: list[nn.Parameter]) -> None:
-        """Watch the gradients of parameters; a module that is made anew has new ones."""
-        if list(map(id, parameters)) == list(map(id, self._hooked)):
-            return
-        for hook in self._hooks:
-            hook.remove()
-        self._hooked = parameters
-        self._hooks = [p.register_post_accumulate_grad_hook(self._computed) for p in parameters]
-
     def _computed(self, parameter: Tensor) -> None:
-        if not self._active:
-            return
         bucket = self._place[parameter]
         self._late |= bucket.is_sent
         bucket.missing.discard(parameter)

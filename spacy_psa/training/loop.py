@@ -120,11 +120,10 @@ def train(
                 _remove_log(config["training"]["logger"])
             if saved is not None:
                 stdout.write(f"Resuming after step {saved['step']}\n")
-            settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
             left_out = 0 if saved is None else saved["left_out"]
             guard = FiniteLosses(nlp, skip=skip_bad_loss, stderr=stderr, left_out=left_out)
-            run = _Run(nlp, guard, settings, config, saved, processes)
-            _train(run, this, checkpoints, folders, save_every, stdout, stderr)
+            run = _Run(guard, config, saved, processes)
+            _train(run, this, checkpoints, folders, save_every, stdout)
         except OSError as error:
             raise InputError(
                 f"{output}: the training stopped, because a file cannot be read or written "
@@ -142,41 +141,38 @@ def _train(
     folders: ModelFolders,
     save_every: int,
     stdout: IO[str],
-    stderr: IO[str],
 ) -> None:
     """Run all steps; save models at evaluations, checkpoints there and after `save_every` steps."""
-
-    def is_due(info: Info, is_best: bool | None) -> bool:
-        step: int = info["step"]
-        new = run.saved is None or step > run.saved["step"]
-        return new and (is_best is not None or bool(save_every and step and step % save_every == 0))
-
-    nlp, settings = run.nlp, run.settings
-    optimizer, saved = run.optimizer, run.saved
-    if not run.processes.first:
-        for info, is_best in run.steps():
-            if is_due(info, is_best):
-                run.state()
-        return
-    with nlp.select_pipes(disable=settings["frozen_components"]):
-        log_step, finalize_logger = settings["logger"](nlp, stdout, stderr)
+    nlp, settings, saved, first = run.nlp, run.settings, run.saved, run.processes.first
+    log_step, finalize_logger = (lambda info: None), (lambda: None)
+    if first:
+        with nlp.select_pipes(disable=run.frozen):
+            log_step, finalize_logger = settings["logger"](nlp, stdout, run.guard.stderr)
     before_to_disk = create_before_to_disk_callback(settings["before_to_disk"])
+
+    def save_model(is_best: bool) -> None:
+        with nlp.use_params(run.optimizer.averages):
+            folders.save(before_to_disk(nlp), is_best=is_best)
+
     try:
         for info, is_best in run.steps():
-            new = saved is None or info["step"] > saved["step"]
-            if is_best is not None and new:
-                with nlp.select_pipes(disable=settings["frozen_components"]):
+            step, evaluated = info["step"], is_best is not None
+            new = saved is None or step > saved["step"]
+            if first and new and evaluated:
+                with nlp.select_pipes(disable=run.frozen):
                     update_meta(settings, nlp, info)
-                with nlp.use_params(optimizer.averages):
-                    folders.save(before_to_disk(nlp), is_best=is_best)
-            log_step(info if is_best is not None else None)
-            if is_due(info, is_best):
-                checkpoints.save(info["step"], {"identity": this, **run.state()})
-        with nlp.use_params(optimizer.averages):
-            folders.save(before_to_disk(nlp), is_best=False)
+                save_model(bool(is_best))
+            log_step(info if evaluated else None)
+            if new and (evaluated or (save_every and step and step % save_every == 0)):
+                state = run.state()
+                if first:
+                    checkpoints.save(step, {"identity": this, **state})
+        if first:
+            save_model(False)
     finally:
         finalize_logger()
-    checkpoints.finish(this)
+    if first:
+        checkpoints.finish(this)
 
 
 class ResumableBatches:
@@ -283,18 +279,17 @@ class _Run:
 
     def __init__(
         self,
-        nlp: Language,
         guard: FiniteLosses,
-        settings: dict[str, Any],
         config: dict[str, Any],
         saved: dict[str, Any] | None,
         processes: Processes,
     ):
-        self.nlp = nlp
+        self.nlp = nlp = guard.nlp
         self.guard = guard
         self.processes = processes
-        self.settings = settings
         self.saved = saved
+        settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
+        self.settings: dict[str, Any] = settings
         self.optimizer: Optimizer = settings["optimizer"]
         names = [settings["train_corpus"], settings["dev_corpus"]]
         train_corpus, dev_corpus = resolve_dot_names(Config(config), names)
@@ -362,26 +357,18 @@ class _Run:
 
     def _batches(self) -> Iterator[tuple[int, Batch]]:
         if self.saved is not None:
-            for epoch in self._past_epochs(self.saved["step"]):
+            # The epoch of a step is known where there was an evaluation.
+            known, epoch = {info["step"]: info["epoch"] for info in self.past}, 0
+            for step in range(self.saved["step"] + 1):
+                epoch = known.get(step, epoch)
                 yield epoch, []
-            self._go_on(self.saved)
+            restore_training(self.nlp, self.optimizer, self.saved)
+            if self.parallel is not None:
+                self.parallel.load_state(self.saved["parallel"])
+            self.replaying = False
+            self.exclude[:] = self.frozen
         for epoch, parts in self.batches:
             yield epoch, parts[0] if self.parallel is None else self.parallel.begin(parts)
-
-    def _past_epochs(self, last: int) -> Iterator[int]:
-        """The epoch of each step up to the last; it is known where there was an evaluation."""
-        known = {info["step"]: info["epoch"] for info in self.past}
-        epoch = 0
-        for step in range(last + 1):
-            epoch = known.get(step, epoch)
-            yield epoch
-
-    def _go_on(self, saved: dict[str, Any]) -> None:
-        restore_training(self.nlp, self.optimizer, saved)
-        if self.parallel is not None:
-            self.parallel.load_state(saved["parallel"])
-        self.replaying = False
-        self.exclude[:] = self.frozen
 
     def _evaluate(self) -> Evaluation:
         if self.replaying:

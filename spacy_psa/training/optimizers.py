@@ -103,7 +103,7 @@ def sgd(
         0.5
     """
     with naming("SGD.v1"):
-        check_amounts("use 0 for no limit, or more", clip_value=clip_value)
+        check_amounts("it must be 0 for no limit, or more", clip_value=clip_value)
         check_rates(below_one=True, momentum=momentum)
         _check(learn_rate, weight_decay)
     return MomentumSGD(learn_rate, momentum, use_averages, clip_value, weight_decay)
@@ -264,9 +264,9 @@ def nadam(
 
 
 def _check(learn_rate: Rate, weight_decay: float) -> None:
-    check_amounts("use 0 for none, or more", weight_decay=weight_decay)
+    check_amounts("it must be 0 for none, or more", weight_decay=weight_decay)
     if isinstance(learn_rate, (Real, str)):  # and no schedule
-        check_amounts("use 0 or more, or a schedule", learn_rate=cast(float, learn_rate))
+        check_amounts("it must be 0 or more, or a schedule", learn_rate=cast(float, learn_rate))
 
 
 @dataclass(frozen=True)

@@ -77,12 +77,11 @@ def triangular(max_rate: float, total_steps: int, warmup: float = 0.01) -> Itera
         >>> [next(schedule) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    rising = _rising("triangular.v1", max_rate, total_steps, warmup)
 
-    def fall(step: int) -> float:
+    def fall(step: int, rising: float) -> float:
         return max_rate * max(0, total_steps - step) / (total_steps - rising)
 
-    return _rise_and_fall(max_rate, rising, fall)
+    return _rise_and_fall("triangular.v1", max_rate, total_steps, warmup, fall)
 
 
 def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[float]:
@@ -106,27 +105,23 @@ def cosine(max_rate: float, total_steps: int, warmup: float = 0.01) -> Iterator[
         >>> [round(next(schedule), 6) for _ in range(5)]
         [0.5, 1.0, 0.5, 0.0, 0.0]
     """
-    rising = _rising("cosine.v1", max_rate, total_steps, warmup)
 
-    def fall(step: int) -> float:
+    def fall(step: int, rising: float) -> float:
         share = min(1.0, (step - rising) / (total_steps - rising))
         return max_rate * (1 + cos(pi * share)) / 2
 
-    return _rise_and_fall(max_rate, rising, fall)
+    return _rise_and_fall("cosine.v1", max_rate, total_steps, warmup, fall)
 
 
-def _rising(name: str, max_rate: float, total_steps: int, warmup: float) -> float:
-    """The number of updates in which the rate rises."""
+def _rise_and_fall(
+    name: str, max_rate: float, total_steps: int, warmup: float, fall: Callable[[int, float], float]
+) -> Iterator[float]:
     with naming(name):
         check_amounts(max_rate=max_rate)
         check_sizes(total_steps=total_steps)
         check_rates(below_one=True, warmup=warmup)
-    return warmup * total_steps
-
-
-def _rise_and_fall(max_rate: float, rising: float, fall: Callable[[int], float]) -> Iterator[float]:
-    for step in count(1):
-        yield max_rate * step / rising if step <= rising else fall(step)
+    rising = warmup * total_steps
+    return (max_rate * n / rising if n <= rising else fall(n, rising) for n in count(1))
 
 
 class WarmupHalving:

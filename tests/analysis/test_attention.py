@@ -93,7 +93,7 @@ def test_an_ensemble_is_refused_since_it_has_several_encoders():
     nlp = spacy.blank("en")
     both = {"@architectures": "spacy-psa.Ensemble.v1", "*": {"one": model, "other": model}}
     pipe = nlp.add_pipe("crf_ner", config={"model": both})
-    with pytest.raises(InputError, match="ensemble and has several encoders: give one of the"):
+    with pytest.raises(InputError, match="ensemble and has several encoders: use one of the"):
         inspect(pipe, [])
 
 

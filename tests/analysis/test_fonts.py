@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacy_psa.analysis.figures import new_figure, save_figure
-from spacy_psa.analysis.fonts import fonts_for
+from spacy_psa.analysis.figures import fonts_for, new_figure, save_figure
 
 ONLY_IN_STIX = "\u1d84"
 """matplotlib comes with STIX; its usual font, DejaVu Sans, does not have this character."""

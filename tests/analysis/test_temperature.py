@@ -32,7 +32,7 @@ def nats_a_sentence(pipe, examples, temperature):
     pipe.temperature = temperature
     total = 0.0
     for eg in examples:
-        tags = torch.from_numpy(pipe.gold_tags(eg, [(0, len(eg.predicted))])[0])[None]
+        tags = torch.from_numpy(pipe._gold_tags(eg, [(0, len(eg.predicted))])[0])[None]
         total -= float(pipe.distribution([eg.predicted]).log_prob(tags))
     pipe.temperature = 1.0
     return total / len(examples)

@@ -85,7 +85,7 @@ def test_a_report_that_is_none_is_one_error(tmp_path):
     (tmp_path / "report.json").write_text("{}")
     for name in ("report.json", "none.json"):
         result = run(tmp_path / "model", tmp_path / "m.json", "--report", tmp_path / name)
-        assert_one_error(result, f"{name}: is no report")
+        assert_one_error(result, f"{name}: is not a report")
         other = run(tmp_path / "model", tmp_path / "m.json", "--calibration", tmp_path / name)
-        assert_one_error(other, f"{name}: is no record of `spacy-psa calibrate`")
+        assert_one_error(other, f"{name}: is not a record of `spacy-psa calibrate`")
     assert not (tmp_path / "m.json").exists()

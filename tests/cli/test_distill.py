@@ -85,7 +85,7 @@ def test_a_killed_distillation_goes_on(teacher, config, tmp_path, monkeypatch):
 def test_what_cannot_be_distilled_is_one_error(teacher, config, tmp_path):
     out = "-o", tmp_path / "out"
     assert_one_error(distill(tmp_path / "none", config, *out), "none: no pipeline to open")
-    assert_one_error(distill(teacher, config, *out, "--weight", 2), "--weight 2: take a number")
+    assert_one_error(distill(teacher, config, *out, "--weight", 2), "--weight 2: choose a number")
     assert_one_error(distill(teacher, config, *out, "--cache-gb", -1), "cache_gb is -1")
     assert_one_error(distill(teacher, config, *out, "--pipe", "x"), "has no crf_* component 'x'")
     assert_one_error(

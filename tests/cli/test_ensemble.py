@@ -151,11 +151,12 @@ def test_what_cannot_be_joined_is_one_error(tmp_path):
     one = saved(tmp_path / "a")
     spacy.blank("en").to_disk(tmp_path / "blank")
     out = "--output", tmp_path / "joined"
-    assert_one_error(run(one, *out), "give at least two models")
-    assert_one_error(run(one, f"{one}/", *out), "a: is given 2 times")
+    assert_one_error(run(one, *out), "needs at least two models")
+    assert_one_error(run(one, f"{one}/", *out), "a: is named 2 times")
     assert_one_error(run(one, tmp_path / "blank", *out), "blank: has no component 'ner'")
     kinds = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
     assert_one_error(run(tmp_path / "blank", one, *out), f"no {kinds} among its components (none)")
     assert_one_error(
-        run(one, saved(tmp_path / "b"), "--pipe", "x", *out), f"--pipe x: no such {kinds}; take ner"
+        run(one, saved(tmp_path / "b"), "--pipe", "x", *out),
+        f"--pipe x: no such {kinds}; choose ner",
     )

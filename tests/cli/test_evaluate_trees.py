@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,12 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from typer.testing import Result
 
+from benchmarks.parseval.evalb import parse_evalb
 from spacy_psa.corpora.readers import make_doc
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.trees import JUDGED, parse_tree
 
+EVALB = os.environ.get("SPACY_PSA_EVALB", "")
 GOLD, TEST = map(list, zip(*JUDGED, strict=True))
 
 
@@ -256,3 +260,128 @@ def test_tokens_of_white_space_are_no_words_in_docs(tmp_path):
     result = run(tmp_path / "gold.spacy", tmp_path / "gold.txt")
     assert result.exit_code == 0, result.output
     assert "100.00" in result.stdout and "deletion" not in result.output
+
+
+THIS = "(S (A (P this)) (B (Q is) (A (R a) (T test))))"
+CLAUSE = "(A (P this)) (B (Q is) (A (R a) (T test)))"
+SAMPLE = [
+    *[(THIS, THIS)],
+    *[(THIS, THIS.replace("(A (R", "(C (R")), (THIS, THIS.replace("(T", "(U"))],
+    *[(THIS, THIS.replace("(A (P", "(C (P").replace("(T", "(U"))],
+    *[(THIS, "(S (A (P this)) (B (Q is) (R a) (A (T test))))")],
+    *[(THIS, "(S (A (P this) (Q is)) (A (R a) (T test)))")],
+    *[(THIS, "(S (P this) (Q is) (R a) (T test))"), (THIS, "(P this) (Q is) (R a) (T test)")],
+    *[(THIS, "(S (A (P this)) (B (Q is) (A (A (R a) (T test)))))")],
+    *[(THIS, "(S (A (P this)) (B (Q is) (A (A (A (A (A (R a) (T test))))))))"), (THIS, "")],
+    *[(THIS, "(S (A (P this)) (B (Q was) (A (A (R a) (T test)))))")],
+    *[(THIS, "(S (A (P this)) (B (Q is) (U not) (A (A (R a) (T test)))))"), (THIS, "")],
+    *[(THIS, f"(TOP {THIS})"), (THIS, THIS.replace(" (B", " (NONE *) (B"))],
+    *[(THIS, THIS.replace(" (B", " (S (NONE abc) (A (NONE *))) (B"))],
+    *[(THIS, THIS.replace("(T", "(TT")), (THIS, THIS.replace("this", "This"))],
+    *[(THIS, THIS.replace("this", "That"))],
+    *[(THIS.replace("(A (P", "(A-SBJ-1 (P").replace("(B", "(B-WHATEVER"), THIS)],
+    *[(f"(S{f' {CLAUSE}' * 11})",) * 2, (f"(S {CLAUSE} (-NONE- *))",) * 2],
+    *[(f"(S {CLAUSE} (: *))",) * 2],
+]
+"""The sentences of EVALB's own sample, sample.gld and sample.tst."""
+SAMPLE_PRM = """DEBUG 0
+MAX_ERROR 10
+CUTOFF_LEN 40
+LABELED 1
+DELETE_LABEL TOP
+DELETE_LABEL -NONE-
+DELETE_LABEL ,
+DELETE_LABEL :
+DELETE_LABEL ``
+DELETE_LABEL ''
+DELETE_LABEL_FOR_LENGTH -NONE-
+EQ_LABEL T TT
+EQ_WORD This this
+"""
+SAMPLE_ROWS = """
+ 1  4 ok    4  4  4 0  4  4
+ 2  4 ok    3  4  4 0  4  4
+ 3  4 ok    4  4  4 0  4  3
+ 4  4 ok    3  4  4 0  4  3
+ 5  4 ok    3  4  4 0  4  4
+ 6  4 ok    2  4  3 1  4  4
+ 7  4 ok    1  4  1 0  4  4
+ 8  4 ok    0  4  0 0  4  4
+ 9  4 ok    4  4  5 0  4  4
+10  4 ok    4  4  8 0  4  4
+11  4 skip  0  0  0 0  0  0
+12  4 error 0  0  0 0  0  0
+13  4 error 0  0  0 0  0  0
+14  4 skip  0  0  0 0  0  0
+15  4 ok    4  4  4 0  4  4
+16  4 error 0  0  0 0  0  0
+17  4 error 0  0  0 0  0  0
+18  4 ok    4  4  4 0  4  4
+19  4 ok    4  4  4 0  4  4
+20  4 error 0  0  0 0  0  0
+21  4 ok    4  4  4 0  4  4
+22 44 ok   34 34 34 0 44 44
+23  4 ok    4  4  4 0  4  4
+24  5 ok    4  4  4 0  4  4
+"""
+"""Number, length, status, matched, gold and test brackets, crossing, words and right tags."""
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> tuple[Path, Path, Path]:
+    gold, test = zip(*SAMPLE, strict=True)
+    prm = tmp_path / "sample.prm"
+    prm.write_text(SAMPLE_PRM)
+    return (write(tmp_path / "sample.gld", gold), write(tmp_path / "sample.tst", test), prm)
+
+
+def test_evalbs_own_sample_has_evalbs_own_figures(sample, tmp_path):
+    gold, test, prm = sample
+    path = tmp_path / "figures.json"
+    found = run(gold, test, "--prm", prm, "--json", path, "--per-sentence")
+    figures = rows(found).values()
+    assert [" ".join(figure) for figure in figures] == [
+        *("24 23", "5 5", "2 2", "17 16", "87.76 81.25", "90.53 85.25", "89.12 83.20"),
+        *("52.94 50.00", "0.06 0.06", "94.12 93.75", "100.00 100.00", "98.15 96.88"),
+    ]
+    names = ("length", "status", "matched", "gold", "test", "crossing", "words", "tags")
+    sentences = json.loads(path.read_text())["sentences"]
+    assert [[str(sentence[name]) for name in names] for sentence in sentences] == [
+        line.split()[1:] for line in SAMPLE_ROWS.strip().splitlines()
+    ]
+    assert [sentences[i]["f1"] for i in (0, 1, 6, 10)] == pytest.approx([1, 0.75, 0.4, 0])
+
+
+@pytest.mark.skipif(not EVALB, reason="SPACY_PSA_EVALB does not name a compiled EVALB")
+def test_the_real_evalb_has_the_same_figures_of_its_sample(sample):
+    gold, test, prm = sample
+    done = subprocess.run([EVALB, "-p", prm, gold, test], capture_output=True, text=True)
+    columns, lines = parse_evalb(done.stdout)
+    ours = rows(run(gold, test, "--prm", prm))
+    for i, column in enumerate(columns):
+        assert column.items() <= {name: cells[i] for name, cells in ours.items()}.items()
+    assert [" ".join(map(str, line)) for line in lines] == [
+        " ".join(line.split()[1:]) for line in SAMPLE_ROWS.strip().splitlines()
+    ]
+
+
+def test_blank_lines_are_sentences_only_if_the_files_have_as_many_lines(gold, tmp_path):
+    blank = write(tmp_path / "blank.txt", ["", *TEST[1:]])
+    assert rows(run(gold, blank))["Skipped sentences"] == ["1", "1"]
+    at_the_end = write(tmp_path / "end.txt", [*TEST, "", ""])
+    assert rows(run(gold, at_the_end))["Sentences"] == ["3", "3"]
+    between = write(tmp_path / "between.txt", "\n\n".join(TEST).split("\n"))
+    assert rows(run(gold, between)) == rows(run(gold, at_the_end))
+
+
+def test_a_missing_line_is_named_in_the_file_that_has_it(gold, tmp_path):
+    short = write(tmp_path / "short.txt", ["", TEST[1]])
+    found = run(gold, short)
+    assert_one_error(found, f"{gold}:3: sentence 3 has no tree in {short}")
+
+
+def test_gold_tags_are_advised_only_where_the_words_are_the_same(gold, tmp_path):
+    other = write(tmp_path / "other.txt", [TEST[0], TEST[1].replace("we", "you"), TEST[2]])
+    assert "--gold-tags" not in run(gold, other).stderr
+    wrong = write(tmp_path / "wrong.txt", ["(S (NN other))"] * len(TEST))
+    assert "--gold-tags" not in run(gold, wrong).stderr

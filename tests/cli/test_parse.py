@@ -102,7 +102,7 @@ def test_tokens_as_a_treebank_writes_them_are_seen_as_in_text(model, tmp_path, n
     (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
     assert [token.text for token in doc] == ["(", "1/2", ")"]
     tree = spacy.load(model).get_pipe("parser").parse(["-LRB-", "1\\/2"])
-    assert tree.leaves() == ["-LRB-", "1/2"]
+    assert tree.leaves() == ["-LRB-", "1\\/2"]
 
 
 def test_a_no_break_space_is_part_of_a_token(model, tmp_path):
@@ -433,3 +433,28 @@ def test_trees_of_a_doc_show_themselves_as_a_drawing(model):
     words = [e.text for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     assert {"Ada", "VP", "Bath"} <= set(words)
     assert doc._.parse_trees == list(doc._.parse_trees)
+
+
+GOLD = [
+    r"(S (NP (CD 7\/8) (NN ra}iys)) (NP (-LRB- -LRB-) (SYM \*\*) (-RCB- })) (. 1/2))",
+    r"(NP (NN and\/or) (-LSB- -LSB-) (NN [x-RSB-))",
+]
+
+
+@pytest.mark.parametrize("options", [(), ("--quotes", "straight", "--spaces")])
+def test_written_trees_have_the_spelling_of_the_gold(tmp_path, options):
+    source = written(tmp_path / "gold.txt", "\n".join(GOLD) + "\n")
+    packed, target = tmp_path / "gold.spacy", tmp_path / "trees.txt"
+    assert command("convert")("brackets", source, packed, *options).exit_code == 0
+    assert command("trees")(packed, target).exit_code == 0
+    assert target.read_text().splitlines() == GOLD
+    (doc, _) = DocBin(store_user_data=True).from_disk(packed).get_docs(spacy.blank("en").vocab)
+    assert [token.text for token in doc] == ["7/8", "ra}iys", "(", "**", "}", "1/2"]
+    assert doc[:]._.parse_string == GOLD[0]
+
+
+def test_parsed_tokens_keep_their_spelling(model, tmp_path):
+    source = written(tmp_path / "in.tok", "-LRB- 1\\/2 a} -RRB-\n")
+    assert run(model, source, tmp_path / "out.txt").exit_code == 0
+    leaves = nltk.Tree.fromstring((tmp_path / "out.txt").read_text()).leaves()
+    assert leaves == ["-LRB-", "1\\/2", "a}", "-RRB-"]

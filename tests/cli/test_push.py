@@ -72,10 +72,10 @@ def test_without_a_card_there_is_a_warning(hub, model):
 
 
 def test_what_cannot_be_pushed_is_one_error_and_nothing_arrives(hub, model, tmp_path):
-    assert_one_error(push(model, token="wrong"), "ada/en_names: the hub did not take")
+    assert_one_error(push(model, token="wrong"), "ada/en_names: the hub has refused")
     (tmp_path / "empty").mkdir()
-    assert_one_error(push(tmp_path / "empty"), "is no folder of a pipeline")
-    assert_one_error(push(model, name="a/b/c"), "a/b/c: the hub did not take")
+    assert_one_error(push(tmp_path / "empty"), "is not a folder of a pipeline")
+    assert_one_error(push(model, name="a/b/c"), "a/b/c: the hub has refused")
     absent = push(model, "--package", tmp_path / "none.whl")
     assert_one_error(absent, "none.whl: no such file")
     assert hub.files == {}
@@ -84,4 +84,4 @@ def test_what_cannot_be_pushed_is_one_error_and_nothing_arrives(hub, model, tmp_
 def test_a_hub_that_cannot_be_reached_is_one_error(model, monkeypatch):
     with running(Hub().app()) as address:
         monkeypatch.setattr(constants, "ENDPOINT", address)
-    assert_one_error(push(model), "ada/en_names: the hub did not take")
+    assert_one_error(push(model), "ada/en_names: the hub has refused")

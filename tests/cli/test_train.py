@@ -6,7 +6,7 @@ import pytest
 import spacy
 from spacy.tokens import DocBin
 
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.pipelines import make_examples
 from tests.helpers.trainings import digests, killed_at, make_config
@@ -94,7 +94,7 @@ def test_a_missing_config_is_one_error(tmp_path):
 
 
 def test_an_output_that_is_a_file_is_one_error(config):
-    assert_one_error(train(config, "-o", config), "config.cfg: is no folder to write to")
+    assert_one_error(train(config, "-o", config), "config.cfg: is not a folder to write to")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--save-every", -1), ("--gpu-id", -2)])
@@ -110,14 +110,14 @@ def test_data_without_an_example_is_one_error(config, tmp_path):
 
 
 def test_a_bad_loss_is_one_error_or_is_left_out(config, tmp_path, monkeypatch):
-    get_loss = CRFEntityRecognizer.get_loss
+    get_loss = SpanLabeler.get_loss
     calls = itertools.count()
 
     def bad(self, examples, scores):
         loss, gradients = get_loss(self, examples, scores)
         return (float("inf") if next(calls) in (5, 11) else loss), gradients
 
-    monkeypatch.setattr(CRFEntityRecognizer, "get_loss", bad)
+    monkeypatch.setattr(SpanLabeler, "get_loss", bad)
     result = train(config, "-o", tmp_path / "out")
     assert_one_error(result, "step 5: the loss of ner is inf", "--skip-bad-loss")
     assert (tmp_path / "out" / "model-best").is_dir()

@@ -70,3 +70,9 @@ def test_brackets_inside_tags_survive():
     tree = build_tree(["(", "x"], ["$(", "-LRB-"], [(0, 2, "S")])
     ((_, found),) = read_trees("a", [(1, str(tree).replace("\n", " "))], Counter())
     assert (found.words, found.tags) == (["(", "x"], ["$(", "-LRB-"])
+
+
+def test_only_parentheses_are_escaped_inside_words():
+    words = ["ra}iys", "[1]", "{", "f(x)"]
+    leaves = build_tree(words, ["X"] * 4, [(0, 4, "S")]).leaves()
+    assert leaves == ["ra}iys", "[1]", "-LCB-", "f-LRB-x-RRB-"]

@@ -10,21 +10,22 @@ from thinc.api import Config, Model
 from thinc.config import ConfigValidationError
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.chunker import CRFChunker, make_crf_chunker
-from spacy_psa.pipeline.chain.ner import CRFEntityRecognizer, make_crf_ner
+from spacy_psa.pipeline.chain.chunker import ChunkStore, make_crf_chunker
+from spacy_psa.pipeline.chain.ner import EntityStore, make_crf_ner
+from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger, make_crf_tagger
-from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.parser.parser import ConstituencyParser, make_constituency_parser
 from spacy_psa.pipeline.settings import component_factory
 from tests.helpers.parsers import chart_model
 from tests.helpers.tasks import task_model
 
 COMPONENTS = {
-    "crf_ner": (CRFEntityRecognizer, make_crf_ner, task_model()),
+    "crf_ner": (SpanLabeler, make_crf_ner, task_model()),
     "crf_tagger": (CRFTagger, make_crf_tagger, task_model()),
-    "crf_chunker": (CRFChunker, make_crf_chunker, task_model()),
+    "crf_chunker": (SpanLabeler, make_crf_chunker, task_model()),
     "constituency_parser": (ConstituencyParser, make_constituency_parser, chart_model()),
 }
+STORES = {"crf_ner": EntityStore, "crf_chunker": ChunkStore}
 # A value of another type than the setting's, which pydantic does not turn into it.
 WRONG = {
     "batch_tokens": "many",
@@ -51,12 +52,18 @@ WRONG = {
 }
 
 
-def settings_of(component: type[StructuredPipe]) -> dict[str, inspect.Parameter]:
-    """The keyword arguments of the constructor, but for the scorer, which is a function."""
-    parameters = inspect.signature(component).parameters.values()
-    keywords = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
-    del keywords["scorer"]
-    return keywords
+def settings_of(factory: str) -> dict[str, Any]:
+    """The keyword arguments of the constructor and of the store, with their defaults."""
+    kinds = (COMPONENTS[factory][0], STORES.get(factory, object))
+    parameters = [p for kind in kinds for p in inspect.signature(kind).parameters.values()]
+    keywords = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    return {name: keywords[name] for name in keywords.keys() - {"scorer", "store"}}
+
+
+def value_of(pipe: Any, name: str) -> Any:
+    """The value of a setting, which may be private or belong to the store."""
+    owner = pipe if hasattr(pipe, name) or hasattr(pipe, f"_{name}") else pipe.store
+    return getattr(owner, name if hasattr(owner, name) else f"_{name}")
 
 
 def add(factory: str, **config: Any) -> Any:
@@ -69,15 +76,15 @@ def test_defaults_of_a_config_are_those_of_the_constructor(factory):
     component, _, _ = COMPONENTS[factory]
     defaults = dict(Language.get_factory_meta(factory).default_config)
     assert {"model", "scorer"} <= defaults.keys()
-    settings = settings_of(component)
+    settings = settings_of(factory)
     assert defaults.keys() - {"model", "scorer"} == settings.keys() != set()
-    for name, setting in settings.items():
-        assert defaults[name] == setting.default
+    for name, default in settings.items():
+        assert defaults[name] == default
     made = add(factory)
-    bare = component(made.vocab, made.model, "bare")
+    store = {"store": STORES[factory]()} if factory in STORES else {}
+    bare = component(made.vocab, made.model, "bare", **store)
     for name in settings.keys() - {"scheme"}:
-        attribute = "decoding" if name == "decode" else name  # `decode` is a method
-        assert getattr(made, attribute) == getattr(bare, attribute)
+        assert value_of(made, name) == value_of(bare, name) == settings[name]
 
 
 @pytest.mark.parametrize("factory", COMPONENTS)
@@ -93,7 +100,7 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
     others |= {"incorrect_spans_key": "wrong", "required_spans_key": "yes"}
     others["forbidden_spans_key"] = "no"
     others["quotes"] = "treebank"
-    defaults = {name: setting.default for name, setting in settings_of(component).items()}
+    defaults = settings_of(factory)
     given = {
         name: others[name] if name in others else values[type(default)](default)
         for name, default in defaults.items()
@@ -103,13 +110,12 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
     init = component.__init__
 
     def spy(self, vocab, model, name, **settings):
-        seen.update(settings)
+        seen.update(settings | vars(settings.get("store", object)))
         init(self, vocab, model, name, **settings)
 
     monkeypatch.setattr(component, "__init__", spy)
     add(factory, **given)
     assert {name: seen[name] for name in given} == given
-    assert seen.keys() == given.keys() | {"scorer"}
 
 
 @pytest.mark.parametrize("factory", COMPONENTS)
@@ -120,7 +126,7 @@ def test_unknown_setting_of_a_config_is_refused(factory):
 
 @pytest.mark.parametrize(
     ("factory", "setting"),
-    [(factory, name) for factory, (kind, *_) in COMPONENTS.items() for name in settings_of(kind)],
+    [(factory, name) for factory in COMPONENTS for name in sorted(settings_of(factory))],
 )
 def test_setting_of_a_wrong_type_is_refused(factory, setting):
     with pytest.raises(ConfigValidationError, match=setting):
@@ -143,21 +149,29 @@ def test_scorer_may_be_left_out(factory):
 @pytest.mark.parametrize("factory", COMPONENTS)
 def test_registered_factory_is_the_function_of_its_module(factory):
     component, make, _ = COMPONENTS[factory]
-    assert make.__name__ == f"make_{factory}" and component.__name__ in make.__doc__
+    assert (
+        make.__name__ == f"make_{factory}"
+        and STORES.get(factory, component).__name__ in make.__doc__
+    )
     signature = inspect.signature(make)
     assert list(signature.parameters)[:3] == ["nlp", "name", "model"]
     assert signature.return_annotation is component
     nlp = spacy.blank("en")
     made = add(factory)
-    given = {name: p.default for name, p in settings_of(component).items()}
-    direct = make(nlp=nlp, name="mine", model=made.model, scorer=None, **given)
+    settings = settings_of(factory)
+    direct = make(nlp=nlp, name="mine", model=made.model, scorer=None, **settings)
     assert type(direct) is component and direct.name == "mine" and direct.vocab is nlp.vocab
 
 
-class Small(StructuredPipe):
-    """A component of this test, with settings of its own."""
+@pytest.mark.parametrize("factory", COMPONENTS)
+def test_a_component_is_flat(factory):
+    pipe = add(factory)
+    assert len(type(pipe).mro()) <= 6
+    assert len([name for name in dir(pipe) if not name.startswith("_")]) <= 50
 
-    outputs = 1
+
+class Small(CRFTagger):
+    """A component of this test, with settings of its own."""
 
     def __init__(
         self,
@@ -167,24 +181,13 @@ class Small(StructuredPipe):
         *,
         size: int = 3,
         mode: Literal["one", "two"] = "one",
-        scorer: Any = None,
+        confidence: bool = True,
+        **settings: Any,
     ):
-        super().__init__(vocab, model, name, scorer=scorer, max_grad_norm=0.0)
+        super().__init__(vocab, model, name, confidence=confidence, **settings)
         if size < 1:
             raise InputError(f"{name}: size is {size}")
         self.size, self.mode = size, mode
-
-    def find_labels(self, examples):
-        return []
-
-    def predict(self, docs):
-        return [None for _ in docs]
-
-    def set_annotations(self, docs, scores):
-        pass
-
-    def get_loss(self, examples, scores):
-        return 0.0, []
 
 
 @pytest.fixture(scope="module")
@@ -193,21 +196,25 @@ def small():
         "psa_test_small",
         Small,
         model=Config({"model": task_model()}).to_str(),
-        scorer=None,
-        assigns=["doc.ents"],
+        scorer="spacy.tagger_scorer.v1",
+        assigns=["token.tag"],
         score_weights={"small_f": 1.0, "small_p": None},
     )
 
 
-def test_a_new_component_is_registered_with_what_is_told(small):
+def test_a_new_component_has_its_own_settings_and_those_of_its_bases(small):
     meta = Language.get_factory_meta("psa_test_small")
-    assert meta.default_config["model"] == task_model()
-    assert meta.default_config["scorer"] is None
-    assert (meta.default_config["size"], meta.default_config["mode"]) == (3, "one")
-    assert list(meta.assigns) == ["doc.ents"]
+    config = dict(meta.default_config)
+    assert config["model"] == task_model()
+    assert config["scorer"] == {"@scorers": "spacy.tagger_scorer.v1"}
+    assert (config["size"], config["mode"], config["confidence"]) == (3, "one", True)
+    inherited = settings_of("crf_tagger") | {"confidence": True}
+    assert inherited.items() <= config.items()
+    assert list(meta.assigns) == ["token.tag"]
     assert meta.default_score_weights == {"small_f": 1.0, "small_p": None}
-    pipe = spacy.blank("en").add_pipe("psa_test_small", config={"size": 5})
+    pipe = spacy.blank("en").add_pipe("psa_test_small", config={"size": 5, "neg_prefix": "-"})
     assert type(pipe) is Small and (pipe.size, pipe.mode, pipe.name) == (5, "one", "psa_test_small")
+    assert pipe._neg_prefix == "-"
 
 
 def test_a_new_component_s_settings_are_checked(small):

@@ -50,8 +50,8 @@ def test_gradient_of_the_loss_is_the_finite_difference(
 ):
     nlp = random_nlp(head=head)
     ner = nlp.get_pipe("ner")
-    ner.reduction, ner.label_smoothing = reduction, label_smoothing
-    ner.recall_cost = recall_cost
+    ner._reduction, ner._label_smoothing = reduction, label_smoothing
+    ner._recall_cost = recall_cost
     examples = make_examples(nlp, ["[Ada|PER] left [New Bath|LOC]", "", "[Acme|ORG]"])
     examples.append(missing_example(nlp, ["B-PER", "I-PER", "-", "-"]))
     scores = [array.astype("float64") for array in scores_of(ner, examples)]
@@ -69,7 +69,11 @@ def test_gradient_of_the_loss_is_the_finite_difference(
 
 def every_analysis(ner, scores):
     """All tag sequences of a sentence, (sequences, n), and their log probabilities."""
-    chain = ner.scored_chain(torch.from_numpy(scores), torch.tensor([len(scores)]))
+    chain = ner._chain(
+        torch.from_numpy(scores),
+        torch.tensor([len(scores)]),
+        legal=scores.shape[1] != len(ner.tags),
+    )
     every = torch.tensor(list(itertools.product(range(len(ner.tags)), repeat=len(scores))))
     return every, torch.cat([chain.log_prob(tags[None]) for tags in every]).double()
 
@@ -83,9 +87,9 @@ def test_label_smoothing_mixes_the_annotation_with_all_analyses(head):
     told, _ = ner.get_loss(examples, scores)
     _, log_probs = every_analysis(ner, scores[0])
     mean = float(-log_probs[log_probs > -torch.inf].mean())
-    ner.label_smoothing = 0.25
+    ner._label_smoothing = 0.25
     assert ner.get_loss(examples, scores)[0] == pytest.approx(0.75 * told + 0.25 * mean, rel=1e-5)
-    ner.label_smoothing = 1.0
+    ner._label_smoothing = 1.0
     assert ner.get_loss(examples, scores)[0] == pytest.approx(mean, rel=1e-5)
 
 
@@ -98,7 +102,7 @@ def test_recall_cost_is_a_bonus_for_analyses_that_miss_gold_tokens(head):
     told, _ = ner.get_loss(examples, scores)
     every, log_probs = every_analysis(ner, scores[0])
     missed = (every[:, [0, 2]] == 0).sum(1)
-    ner.recall_cost = 1.5
+    ner._recall_cost = 1.5
     wanted = told + float(torch.logsumexp(log_probs + 1.5 * missed, 0))
     assert ner.get_loss(examples, scores)[0] == pytest.approx(wanted, rel=1e-5)
 
@@ -109,7 +113,7 @@ def test_recall_cost_is_for_annotated_tokens_of_spans_alone():
     example = missing_example(nlp, ["O", "-", "O", "-"])
     scores = scores_of(ner, [example])
     without, _ = ner.get_loss([example], scores)
-    ner.recall_cost = 2.0
+    ner._recall_cost = 2.0
     assert ner.get_loss([example], scores)[0] == without > 0
 
 
@@ -118,7 +122,7 @@ def test_a_model_of_a_recall_cost_misses_fewer_entities():
     for cost in (0.0, 4.0):
         nlp = make_nlp()
         ner = nlp.get_pipe("ner")
-        ner.recall_cost = cost
+        ner._recall_cost = cost
         # A word that is an entity in two of five sentences.
         examples = make_examples(nlp, ["[Bath|LOC] is here"] * 2 + ["Bath is here"] * 3)
         optimizer = nlp.initialize(lambda examples=examples: examples)
@@ -134,7 +138,7 @@ def test_mean_is_the_sum_over_the_number_of_sentences():
     examples = make_examples(nlp, [*MARKED, ""])
     scores = scores_of(ner, examples)
     mean, d_mean = ner.get_loss(examples, scores)
-    ner.reduction = "sum"
+    ner._reduction = "sum"
     total, d_total = ner.get_loss(examples, scores)
     count = len(MARKED)
     assert total == pytest.approx(count * mean)
@@ -147,7 +151,7 @@ def test_mean_is_the_sum_over_the_number_of_sentences():
 def test_example_without_annotation_has_no_loss_and_no_gradient(label_smoothing):
     nlp = random_nlp()
     ner = nlp.get_pipe("ner")
-    ner.label_smoothing = label_smoothing
+    ner._label_smoothing = label_smoothing
     example = missing_example(nlp, ["-"] * 6)
     loss, (gradient,) = ner.get_loss([example], scores_of(ner, [example]))
     assert loss == 0.0 and not gradient.any()
@@ -179,7 +183,7 @@ def test_missing_annotation_is_summed_out():
     everything = numpy.logaddexp.reduce([sequence_score(potentials, tags) for tags in legal])
     for known in (["B-PER", "I-PER", "-", "-"], ["-", "O", "-", "B-LOC"], ["-", "-", "-", "O"]):
         example = missing_example(nlp, known)
-        (gold,) = ner.gold_tags(example, sentence_bounds(example.predicted))
+        (gold,) = ner._gold_tags(example, sentence_bounds(example.predicted))
         assert [tag == MISSING for tag in gold] == [tag == "-" for tag in known]
         agree = [
             sequence_score(potentials, tags)

@@ -41,18 +41,18 @@ def docs_of(nlp):
 
 
 @pytest.mark.parametrize("factory", LABELERS)
-@pytest.mark.parametrize("name", ["predict", "distribution", "kbest_batch"])
+@pytest.mark.parametrize("name", ["predict", "distribution", "analyses"])
 def test_a_labeler_looks_once(asked, factory, name):
     nlp = make_task_nlp(factory)
     train_tasks(nlp, steps=0)
     ask = getattr(nlp.get_pipe(factory), name)
     docs = docs_of(nlp)
     asked.clear()
-    ask(docs, 2) if name == "kbest_batch" else ask(docs)
+    ask(docs)
     assert asked == {"Ann": 1, "Run": 1}
 
 
-@pytest.mark.parametrize("name", ["predict", "distribution"])
+@pytest.mark.parametrize("name", ["predict", "distribution", "analyses"])
 def test_the_parser_looks_once(asked, name):
     nlp = make_parser()
     train_parser(nlp)

@@ -121,7 +121,7 @@ class ChainSentence:
         chain = self.answers.chain.select(torch.tensor([self.row]))
         (drawn,) = chain.sample(n)
         if isinstance(chain, RefinedChain):
-            drawn = [chain.base[0][tags] for tags in drawn]
+            drawn = [chain.base[0][tags.cpu()] for tags in drawn]
         return [self.answers.pipe._named(tags.tolist(), self.start) for tags in drawn]
 
     def above(self, least: float) -> list[Scored]:
@@ -167,12 +167,11 @@ def best_tags(chain: LinearChain, k: int) -> list[TagSequences]:
     most = float(LinearChain(possible, chain.lengths).log_partition.max())
     if most < math.log(k):
         k = max(1, round(math.exp(most)))
-    # As arrays: a tensor of one number would index as that number does.
-    sequences = [[(p, tags.numpy(force=True)) for p, tags in own] for own in chain.kbest(k)]
+    sequences = chain.kbest(k)
     if not all(sequences):
         raise ValueError("no tag sequence is possible for a sentence of the batch")
+    arrays = [[(p, tags.numpy(force=True)) for p, tags in ranked] for ranked in sequences]
     if not isinstance(chain, RefinedChain):
-        return sequences
-    return [
-        [(p, base[tags]) for p, tags in own] for base, own in zip(chain.base.numpy(), sequences)
-    ]
+        return arrays
+    bases = chain.base.numpy()
+    return [[(p, base[tags]) for p, tags in ranked] for base, ranked in zip(bases, arrays)]

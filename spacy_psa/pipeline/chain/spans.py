@@ -266,7 +266,7 @@ class SpanLabeler(ChainLabeler):
         spans, outside = self.store.read(doc)
         return [span for span in spans if not is_noted(self.name, span)], outside
 
-    def _on_doc(self, doc: Doc) -> Evidence:
+    def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         held, outside = self._held(doc)
         if not held and outside is None:
             return NOTHING

@@ -221,7 +221,7 @@ class CRFTagger(ChainLabeler):
     def _token_labels(self) -> tuple[str, ...]:
         return self.labels
 
-    def _on_doc(self, doc: Doc) -> Evidence:
+    def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         if self.overwrite or not doc.has_annotation("TAG"):
             return NOTHING
         held = {t.i: t.tag_ for t in doc if t.tag_ in self.labels and not is_noted(self.name, t)}

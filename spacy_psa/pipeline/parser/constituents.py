@@ -26,7 +26,7 @@ import numpy
 from numpy.typing import NDArray
 from spacy.tokens import Doc, Span
 
-from spacy_psa.corpora.trees import ROOTS, build_tree
+from spacy_psa.corpora.trees import ROOTS, SPELLINGS, build_tree
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import Bounds, sentence_bounds, words_and_spaces
 
@@ -149,7 +149,8 @@ def bracketed(doc: Doc, words: NDArray[numpy.int64], nodes: Iterable[Node]) -> T
         for start, end, label in nodes
     ]
     tags = [token.tag_ or NO_TAG for token in tokens]
-    return build_tree([token.text for token in tokens], tags, inside)
+    spellings = doc.user_data.get(SPELLINGS)
+    return build_tree([token.text for token in tokens], tags, inside, spellings)
 
 
 def named(doc: Doc) -> str:
@@ -220,13 +221,14 @@ def nested(
     return nodes_of
 
 
-def chains_of(doc: Doc, constituents: Iterable[Span], remedy: str) -> list[Node]:
+def chains_of(doc: Doc, bounds: Bounds, constituents: Iterable[Span], remedy: str) -> list[Node]:
     """List the constituents of a doc over its tokens, unary chains joined.
 
     The root of a treebank's trees over a whole sentence is left out.
 
     Args:
         doc: the doc.
+        bounds: its sentences.
         constituents: the constituents, of a unary chain the outermost first; they may have no
             label.
         remedy: the advice for a wrong constituent, for the error.
@@ -235,8 +237,7 @@ def chains_of(doc: Doc, constituents: Iterable[Span], remedy: str) -> list[Node]
         InputError: if a constituent crosses the end of its sentence or another one, or if its
             label holds a blank or a bracket.
     """
-    letters, sentences = letters_before(doc), word_sentences(doc)
-    bounds = [(sentence.start, sentence.end) for sentence in sentences]
+    letters, sentences = letters_before(doc), word_sentences(doc, bounds)
     chains: list[Node] = []
     by_sentence = nested(doc, constituents, letters, bounds, remedy, labelled=False)
     for sentence, nodes in zip(sentences, by_sentence):

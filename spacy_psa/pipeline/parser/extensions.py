@@ -23,7 +23,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
-from spacy_psa.corpora.trees import escape
+from spacy_psa.corpora.trees import SPELLINGS, escape
 from spacy_psa.pipeline.parser.constituents import FLAT, KEY, NO_TAG, bracketed, word_sentences
 from spacy_psa.pipeline.parser.heads import head_token
 from spacy_psa.pipeline.parser.sentence_tree import (
@@ -99,14 +99,19 @@ def labels(span: Span, key: str = KEY) -> tuple[str, ...]:
 def parse_string(span: Span, key: str = KEY) -> str:
     """Write the subtree of a span in brackets on one line.
 
-    The tag of a token without one is X. Brackets in words are escaped (-LRB-). A sentence that is
+    The tag of a token without one is X. Brackets in words are escaped (-LRB-), and
+    words of a treebank are spelled as there. A sentence that is
     not a constituent is put under TOP.
     """
     node, tree = node_and_tree(span, key)
     if tree is None:
         return ""
     words = [token for token in node if token.text.strip()]
-    brackets = [f"({escape(token.tag_ or NO_TAG)} {escape(token.text)})" for token in words]
+    spelled = node.doc.user_data.get(SPELLINGS, {})
+    brackets = [
+        f"({escape(token.tag_ or NO_TAG)} {spelled.get(token.text) or escape(token.text)})"
+        for token in words
+    ]
     place = {token.i: i for i, token in enumerate(words)}
     nodes = [(c.start, c.end, c.label_) for c in tree.below(node)]
     if same(node, tree.sentence) and not tree.chain(node):

@@ -532,7 +532,7 @@ class ConstituencyParser(StructuredPipe):
         spans = in_order(doc, self.spans_key)
         return [span for span in spans if not is_noted(self.spans_key, span)]
 
-    def _on_doc(self, doc: Doc) -> Evidence:
+    def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
         """Read the constituents on a doc as evidence, unary chains joined.
 
         Raises:
@@ -542,7 +542,9 @@ class ConstituencyParser(StructuredPipe):
         given = self._given(doc)
         if not given:
             return NOTHING
-        return Evidence(chains_of(doc, given, "remove one of them, or set overwrite = true"))
+        return Evidence(
+            chains_of(doc, bounds, given, "remove one of them, or set overwrite = true")
+        )
 
     def _read_evidence(
         self,

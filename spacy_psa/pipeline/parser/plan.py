@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.bracketing import unescape
+from spacy_psa.corpora.bracketing import spelling_data, unescape
 from spacy_psa.corpora.quotes import treebank_quotes
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.evidence import Evidence
@@ -134,6 +134,7 @@ def doc_of_words(name: str, vocab: Vocab, words: Sequence[str | tuple[str, str]]
         words=[unescape(word) for word, _ in pairs],
         tags=[tag for _, tag in pairs],
         sent_starts=[i == 0 for i in range(len(pairs))],
+        user_data=spelling_data(word for word, _ in pairs),
     )
     if not doc.text.strip():
         raise InputError(f"{name}: there are no words to parse")

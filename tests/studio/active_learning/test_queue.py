@@ -22,10 +22,14 @@ def nlp(request):
     return random_nlp({"scheme": request.param})
 
 
+def analyses_of(ner, doc):
+    (analyses,) = ner.analyses([doc])
+    return analyses
+
+
 def enumerated(ner, doc, evidence, order):
     """The same from all analyses of a doc with their probabilities."""
-    (given,) = ner.analyses([doc])
-    ranked = given.given(**evidence).kbest(100_000)
+    ranked = analyses_of(ner, doc).given(**evidence).kbest(100_000)
     analyses = [(math.exp(log_prob), set(spans_of(spans))) for log_prob, spans in ranked]
     assert sum(p for p, _ in analyses) == pytest.approx(1)
     if order is Order.entropy:
@@ -40,7 +44,7 @@ def test_usefulness_is_that_of_all_analyses_one_by_one(nlp, order, evidence):
     ner = nlp.get_pipe("ner")
     for text in TEXTS:
         doc = nlp.make_doc(text)
-        useful = usefulness(ner.analyses([doc])[0].given(**evidence), order)
+        useful = usefulness(analyses_of(ner, doc).given(**evidence), order)
         assert useful == pytest.approx(enumerated(ner, doc, evidence, order), rel=1e-5, abs=1e-8)
 
 
@@ -51,11 +55,11 @@ def test_a_text_of_several_sentences_counts_each():
     both = split_into_sentences(nlp, "ner", nlp.make_doc("Ada met Bob. Evans left."))
     assert Tokens.of(both).starts == (True, False, False, False, True, False, False)
     parts = [nlp.make_doc("Ada met Bob."), nlp.make_doc("Evans left.")]
-    assert usefulness(ner.analyses([both])[0], Order.errors) == pytest.approx(
-        sum(usefulness(ner.analyses([part])[0], Order.errors) for part in parts)
+    assert usefulness(analyses_of(ner, both), Order.errors) == pytest.approx(
+        sum(usefulness(analyses_of(ner, part), Order.errors) for part in parts)
     )
-    assert usefulness(ner.analyses([both])[0], Order.entropy) == pytest.approx(
-        sum(usefulness(ner.analyses([part])[0], Order.entropy) * len(part) for part in parts) / 7
+    assert usefulness(analyses_of(ner, both), Order.entropy) == pytest.approx(
+        sum(usefulness(analyses_of(ner, part), Order.entropy) * len(part) for part in parts) / 7
     )
 
 
@@ -73,7 +77,7 @@ def test_the_most_useful_text_is_first(order):
     values = [enumerated(ner, nlp.make_doc(text), {}, order) for text in TEXTS]
     queue = TextQueue(range(4), order)
     for number in queue.stale():
-        queue.put(number, usefulness(ner.analyses([nlp.make_doc(TEXTS[number])])[0], order))
+        queue.put(number, usefulness(analyses_of(ner, nlp.make_doc(TEXTS[number])), order))
     assert everything(queue) == sorted(range(4), key=lambda i: -values[i])
     assert queue.stale() == []
 

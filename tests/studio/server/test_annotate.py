@@ -84,8 +84,8 @@ def test_a_decision_is_saved_and_the_rest_follows_as_the_component_finds_it(aske
     text = asked.work.store.text(1)
     doc = text.tokens.doc(served.nlp.vocab)
     (analyses,) = served.nlp.get_pipe("ner").analyses([doc])
-    given = analyses.given(forbid=[(0, 2, "PER")], require=[(3, 4, "ORG")])
-    assert items(answer) == [(s.start, s.end, s.label_) for s in given.best]
+    analyses = analyses.given(forbid=[(0, 2, "PER")], require=[(3, 4, "ORG")])
+    assert items(answer) == [(s.start, s.end, s.label_) for s in analyses.best]
     assert answer["accepted"] == [[3, 4, "ORG"]]
     assert answer["rejected"] == [[0, 2, "PER"]]
     assert answer["outside"] == []

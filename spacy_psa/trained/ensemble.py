@@ -1,68 +1,54 @@
-"""`spacy-psa ensemble`: several trained pipelines in one, by the mean of their log potentials."""
+"""Several trained pipelines in one, by the mean of their log potentials."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import numpy
+from spacy.language import Language
+from spacy.util import load_model_from_config
 
+from spacy_psa.architectures.sentencewise import listeners
+from spacy_psa.corpora.atomic import atomic_folder, check_free
 from spacy_psa.errors import InputError
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-
+from spacy_psa.loading import find_pipe, load_pipeline
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.pipeline.upstream import annotation_read
 
 OF_MODEL = ("components", "disabled", "labels", "performance", "pipeline", "vectors")
-"""The meta data that tell of one model alone."""
+"""The meta data that only describe one model."""
 
 
-def ensemble(
-    models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Folders of pipelines, at least two.")
-    ],
-    output: Annotated[Path, typer.Option(help="Folder to write; new or empty.")],
-    pipe: Annotated[
-        str | None, typer.Option(help="Name of the component, if there are several.")
-    ] = None,
-) -> None:
+def ensemble(models: Sequence[str], output: Path, pipe: str | None = None) -> None:
+    """Join pipelines that have the same component, and write the joined one.
+
+    Args:
+        models: the folders or packages of the pipelines.
+        output: the folder to write.
+        pipe: the name of the component; None if there is only one.
+
+    Raises:
+        InputError: if the pipelines cannot be joined, or the output cannot be written.
     """
-    Join trained pipelines into one that predicts with the mean of their log potentials.
-
-    The pipelines have the same component (crf_ner, crf_chunker, crf_tagger or constituency_parser)
-    with the same labels, such as one config trained with several seeds. Everything stays exact:
-    decoding, probabilities, n-best, evidence. Everything else, such as the tokenizer, is that of
-    the first pipeline, except temperature and coverage, which are removed: calibrate the joined
-    one. It takes the time and the memory of all models together.
-
-    \b
-    Example:
-      spacy-psa ensemble seed-1/model-best seed-2/model-best seed-3/model-best --output joined
-    """
-    from spacy_psa.corpora.atomic import atomic_folder, check_free
-    from spacy_psa.loading import find_pipe, load_pipeline
-    from spacy_psa.pipeline.component import StructuredPipe
-
     check_free(output)
     if len(models) < 2:
-        raise InputError("give at least two models to join")
+        raise InputError("an ensemble needs at least two models")
     places = Counter(Path(model).resolve() for model in models)
     for place, count in places.items():
         if count > 1:
-            raise InputError(f"{place}: is given {count} times: name each model once")
+            raise InputError(f"{place}: is named {count} times: name each model once")
     pipelines = {model: load_pipeline(model) for model in models}
     first = next(iter(pipelines.values()))
     kinds = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
     joined = _join(pipelines, find_pipe(first, pipe, StructuredPipe, kinds).name)
     with atomic_folder(output) as folder:
         joined.to_disk(folder)
-    typer.echo(f"Written: {output}, of {len(models)} models")
 
 
-def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
-    from spacy.util import load_model_from_config
-
-    from spacy_psa.pipeline.chain.labeler import ChainLabeler
-
+def _join(pipelines: dict[str, Language], name: str) -> Language:
     first = next(iter(pipelines.values()))
     for model, nlp in pipelines.items():
         _check_same(model, nlp, first, name)
@@ -75,14 +61,14 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
     joined = load_model_from_config(config)
     joined.vocab.from_bytes(first.vocab.to_bytes())
     joined.meta.update({key: value for key, value in first.meta.items() if key not in OF_MODEL})
-    for own in first.component_names:  # the disabled ones, too
-        found: Any = first.get_pipe(own)
+    for own in first.component_names:  # also the disabled ones
+        source: Any = first.get_pipe(own)
         target: Any = joined.get_pipe(own)
         if own != name:
-            if hasattr(found, "to_bytes"):
-                target.from_bytes(found.to_bytes())
+            if hasattr(source, "to_bytes"):
+                target.from_bytes(source.to_bytes())
             continue
-        target.from_bytes(found.to_bytes(exclude=["model"]), exclude=["model"])
+        target.from_bytes(source.to_bytes(exclude=["model"]), exclude=["model"])
         if isinstance(target, ChainLabeler):
             # Both were found for the probabilities of the first model.
             target.temperature, target.coverage = 1.0, None
@@ -93,12 +79,8 @@ def _join(pipelines: "dict[str, Language]", name: str) -> "Language":
     return joined
 
 
-def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> None:
+def _check_same(model: str, nlp: Language, first: Language, name: str) -> None:
     """Check that a pipeline can be joined with the first."""
-    from spacy_psa.architectures.sentencewise import listeners
-    from spacy_psa.pipeline.parser.parser import ConstituencyParser
-    from spacy_psa.pipeline.upstream import annotation_read
-
     if name not in nlp.pipe_names:
         raise InputError(f"{model}: has no component {name!r}")
     pipe: Any = nlp.get_pipe(name)
@@ -127,7 +109,7 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
     if not _same_vectors(nlp, first):
         raise InputError(f"{model}: has other word vectors than the first model")
     text = nlp.make_doc("text")
-    shapes = [[one.shape for one in pipe.model.predict([text])] for pipe in (pipe, other)]
+    shapes = [[array.shape for array in p.model.predict([text])] for p in (pipe, other)]
     if shapes[0] != shapes[1]:
         raise InputError(
             f"{model}: {name} has other potentials than in the first model: one of them is of "
@@ -135,20 +117,18 @@ def _check_same(model: str, nlp: "Language", first: "Language", name: str) -> No
         )
 
 
-def _before(nlp: "Language", name: str) -> list[tuple[Any, Any]]:
-    """The settings and the weights of the components before one."""
-    found = []
-    for own, pipe in nlp.pipeline[: nlp.pipe_names.index(name)]:
-        config = {**nlp.get_pipe_config(own), "name": own}
-        found.append(
-            (config, pipe.to_bytes(exclude=["vocab"]) if hasattr(pipe, "to_bytes") else b"")
+def _before(nlp: Language, name: str) -> list[tuple[Any, bytes]]:
+    """Return the settings and the weights of the components before one."""
+    return [
+        (
+            {**nlp.get_pipe_config(own), "name": own},
+            pipe.to_bytes(exclude=["vocab"]) if hasattr(pipe, "to_bytes") else b"",
         )
-    return found
+        for own, pipe in nlp.pipeline[: nlp.pipe_names.index(name)]
+    ]
 
 
-def _same_vectors(nlp: "Language", first: "Language") -> bool:
-    import numpy
-
-    one, other = nlp.vocab.vectors, first.vocab.vectors
-    keys = [sorted(vectors.key2row.items()) for vectors in (one, other)]
-    return keys[0] == keys[1] and numpy.array_equal(one.data, other.data)
+def _same_vectors(nlp: Language, first: Language) -> bool:
+    ours, theirs = nlp.vocab.vectors, first.vocab.vectors
+    keys = [sorted(vectors.key2row.items()) for vectors in (ours, theirs)]
+    return keys[0] == keys[1] and numpy.array_equal(ours.data, theirs.data)

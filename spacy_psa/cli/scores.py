@@ -1,0 +1,222 @@
+"""Commands that measure: `report`, `evaluate-trees` and `calibrate`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from spacy_psa.cli.console import print_table, tell
+from spacy_psa.cli.options import Gpu, JsonPath, Model, Output, Pipe
+from spacy_psa.errors import InputError
+
+
+def report(
+    model: Model,
+    test: Annotated[Path, typer.Argument(metavar="TEST.spacy", help="Gold documents.")],
+    output: Output = Path("report"),
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="File or folder to record checksums of; may be repeated."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="Log that spacy.ConsoleLogger.v3 wrote to its output_file.")
+    ] = None,
+    gpu_id: Gpu = -1,
+) -> None:
+    """Evaluate a pipeline and write a report.
+
+    Evaluates MODEL on TEST.spacy. Writes scores, speed, settings, seed, checksums of the data and
+    the machine as tables in OUTPUT.md and as OUTPUT.json, whose keys are described in
+    spacy_psa.scoring.result.
+
+    \b
+    Example:
+      spacy-psa report training/model-best test.spacy --output metrics/ner \\
+          --log training/log.jsonl --data train.spacy
+    """
+    from spacy_psa.loading import load_pipeline
+    from spacy_psa.scoring import report as reports
+
+    nlp = load_pipeline(model, gpu_id)
+    result = reports.report(nlp, model, test, output, data or [], log)
+    print_table(reports.OVERALL, reports.overall(result))
+    if types := reports.per_type(result):
+        print_table(reports.PER_TYPE, types, left=2)
+    tell(
+        [
+            reports.speed_of(result),
+            f"Written: {output}.md, {output}.json",
+            f"Use it: spacy-psa annotate {model} texts.txt annotated.jsonl, or in Python",
+            f'  nlp = spacy.load("{model}")',
+        ]
+    )
+
+
+def evaluate_trees(
+    gold: Annotated[
+        Path, typer.Argument(metavar="GOLD", help="Gold trees: in brackets, or a .spacy file.")
+    ],
+    test: Annotated[
+        Path, typer.Argument(metavar="TEST", help="Predicted trees of the same sentences.")
+    ],
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Longest sentence of the second column, in words; default: as in the rules.",
+        ),
+    ] = None,
+    prm: Annotated[
+        Path | None, typer.Option(help="Rules in EVALB's format; default: COLLINS.prm.")
+    ] = None,
+    keep_punctuation: Annotated[
+        bool,
+        typer.Option("--keep-punctuation", help="Delete no words, as in the SPMRL shared tasks."),
+    ] = False,
+    json_path: JsonPath = None,
+    gold_tags: Annotated[
+        bool,
+        typer.Option("--gold-tags", help="Delete words by the gold tags only."),
+    ] = False,
+    per_sentence: Annotated[
+        bool, typer.Option("--per-sentence", help="Also print a line for each sentence.")
+    ] = False,
+) -> None:
+    """Compare predicted constituency trees with gold trees.
+
+    Prints labelled recall, precision and F1 as EVALB does: of all sentences in the first column, of
+    sentences up to --max-length in the second. GOLD and TEST have the same sentences in the same
+    order. As in EVALB, each line is a sentence: several trees on a line are one, and a blank line
+    or "(())" in TEST is a sentence without a parse, which is skipped. Each tree is a sentence if a
+    tree has several lines or the files differ in the number of lines. A sentence is an error if its
+    words differ from the gold words, also if other words were deleted as punctuation; it is
+    counted and left out, and a warning names the first. If all tags of TEST are X, it has no tags,
+    and words are deleted by the gold tags, as with --gold-tags.
+
+    \b
+    Example:
+      spacy-psa evaluate-trees gold.txt parsed.txt --json figures.json
+    """
+    from spacy_psa.scoring.parseval_files import score_files, summary
+
+    scores = score_files(gold, test, max_length, prm, keep_punctuation, gold_tags)
+    if json_path is not None:
+        scores.write(json_path, per_sentence)
+    if per_sentence:
+        tell(scores.lines())
+    columns = scores.columns
+    summaries = [summary(totals) for totals in columns.values()]
+    print_table(["", *columns], [[name, *(s[name] for s in summaries)] for name in summaries[0]])
+    if scores.warning:
+        tell([], [scores.warning])
+
+
+COLUMNS = {
+    "f1": "F1",
+    "nll": "NLL",
+    "ece": "ECE",
+    "ece_adaptive": "ECE, adaptive bins",
+    "brier": "Brier",
+    "aupr": "AUPR",
+}
+"""The heads of the figures of `calibrate`."""
+
+
+def calibrate(
+    model: Model,
+    dev: Annotated[
+        Path,
+        typer.Argument(metavar="DEV.spacy", help="Gold documents that were not used for training."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write; by default MODEL itself is changed.")
+    ] = None,
+    pipe: Pipe = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Temperature to store instead of a fitted one.")
+    ] = None,
+    decode: Annotated[
+        Literal["viterbi", "mbr"] | None,
+        typer.Option(
+            help="Decoder to store with it: mbr predicts the spans of the highest expected F1, "
+            "viterbi the most probable analysis."
+        ),
+    ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of a temperature, find the sets that hold the truth with this "
+            "probability."
+        ),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Gold documents only to report on, not to fit to.")
+    ] = None,
+    bins: Annotated[int, typer.Option(min=1, help="Number of bins of the calibration error.")] = 15,
+    figure: Annotated[
+        Path | None, typer.Option(help="File for the reliability diagram, of TEST if given.")
+    ] = None,
+    json_path: JsonPath = None,
+    gpu_id: Gpu = -1,
+) -> None:
+    """Fit the temperature of a pipeline's confidences.
+
+    The pipeline has a crf_ner or crf_chunker. The temperature divides its log potentials; the
+    fitted value makes the gold analyses of DEV.spacy most probable. The best analysis of a text
+    does not change. The temperature is stored in the pipeline: in a copy if --output is given,
+    otherwise in MODEL itself. If the temperature changes, the coverage of the component is removed.
+
+    With --decode mbr, the component predicts the spans of the highest expected F1 from then on. The
+    fitted temperature makes this expectation more accurate.
+
+    Prints the F1, the expected calibration error (ECE), the Brier score and the area under the
+    precision-recall curve (AUPR) of the confidences, before and after.
+
+    With --coverage 0.9, the temperature stays as it is, and the component (also a crf_tagger) gets
+    a threshold: a true span (or tag) of a new document is among those above it with a probability
+    of at least 0.9 (`prediction_sets`).
+
+    \b
+    Example:
+      spacy-psa calibrate training/model-best dev.spacy --output calibrated
+      spacy-psa calibrate training/model-best dev.spacy --decode mbr --output calibrated
+      spacy-psa calibrate training/model-best dev.spacy --coverage 0.9
+    """
+    from spacy_psa.analysis import calibration
+
+    paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
+    if coverage is not None:
+        others = {"--temperature": temperature, "--decode": decode, "--figure": figure}
+        if given := [option for option, value in others.items() if value is not None]:
+            raise InputError(f"{given[0]}: leave it out with --coverage")
+        component, parts = calibration.calibrate_coverage(
+            model, paths, coverage, output, pipe, json_path, gpu_id
+        )
+        rows = []
+        for part, row in parts.items():
+            size = "" if row["set_size"] is None else f"{row['set_size']:.3f}"
+            counts = f"{row['documents']:,}", f"{row['items']:,}"
+            rows.append([part, *counts, f"{row['coverage']:.4f}", size])
+        print_table(["", "documents", "gold", "observed coverage", "size of the sets"], rows)
+        found = component.coverage
+        assert found is not None
+        typer.echo(
+            f"{component.name}: the truth is in the sets with a probability of at least "
+            f"{found.level:g}, in documents like those of dev. The least probability in a set is "
+            f"{found.least:.6g}."
+        )
+    else:
+        states, lost = calibration.calibrate(
+            model, paths, output, pipe, temperature, decode, bins, figure, json_path, gpu_id
+        )
+        rows = []
+        for state in states:
+            values = [state.temperature, *(state.figures[key] for key in COLUMNS)]
+            cells = ("" if value is None else f"{value:.4f}" for value in values)
+            rows.append([f"{state.data} {state.when}", *cells])
+        print_table(["", "T", *COLUMNS.values()], rows)
+        if temperature is None:
+            typer.echo(f"The temperature minimizes the {calibration.CRITERION}, on dev.")
+        if lost:
+            typer.echo("The coverage was of other probabilities: find it again with --coverage")
+    typer.echo(f"Written: {output or model}")

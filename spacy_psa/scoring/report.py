@@ -1,0 +1,135 @@
+"""A measured pipeline as tables and as a page of Markdown; see `spacy_psa.scoring.result`."""
+
+import html
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spacy_psa.corpora.atomic import write_json, write_text
+from spacy_psa.scoring.result import measure
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+Rows = list[list[str]]
+OVERALL = ["", "P", "R", "F"]
+PER_TYPE = ["", "Type", "Gold", "P", "R", "F"]
+
+
+def report(
+    nlp: "Language", model: str, test: Path, output: Path, data: list[Path], log: Path | None
+) -> dict[str, Any]:
+    """Measure a pipeline, and write the result to OUTPUT.json and OUTPUT.md.
+
+    The arguments are those of `measure`, as is the result.
+
+    Raises:
+        InputError: as `measure`, and if a file cannot be written.
+    """
+    result = measure(nlp, model, test, data, log)
+    # with_suffix would remove the end of a name like psa.v1.
+    write_json(output.with_name(f"{output.name}.json"), result)
+    page = markdown(result, nlp.config.to_str())
+    write_text(output.with_name(f"{output.name}.md"), page)
+    return result
+
+
+def overall(result: Mapping[str, Any]) -> Rows:
+    """Return name, P, R and F of each group of scores, and each accuracy, in percent."""
+    scores = result["scores"]
+    rows = []
+    for key, value in scores.items():
+        name, _, kind = key.rpartition("_")
+        # The words are usually given, so these scores mean nothing.
+        if name == "token" or not isinstance(value, int | float):
+            continue
+        if kind == "f":
+            rows.append([name, *(_percent(scores.get(f"{name}_{k}")) for k in "prf")])
+        elif kind not in ("p", "r"):
+            rows.append([key, "", "", _percent(value)])
+    return rows
+
+
+def per_type(result: Mapping[str, Any]) -> Rows:
+    """Return group, label, number in the truth, P, R and F in percent, of each label."""
+    rows = []
+    for key, types in result["scores"].items():
+        if not key.endswith("_per_type"):
+            continue
+        name = key.removesuffix("_per_type")
+        support = result["support"].get(name.removeprefix("spans_"), {})
+        for label, scores in sorted(types.items()):
+            figures = [_percent(scores[k]) for k in "prf"]
+            rows.append([name, label, f"{support.get(label, 0):,}", *figures])
+    return rows
+
+
+def markdown(result: Mapping[str, Any], config: str) -> str:
+    """Write a result of `measure` and the text of its config as Markdown."""
+    model, test = result["model"], result["test"]
+    parts = [
+        f"# {plain(model['path'])} on {plain(test['path'])}",
+        f"{test['documents']:,} documents, {test['words']:,} words. {speed_of(result)}",
+        markdown_table(OVERALL, overall(result)),
+    ]
+    if types := per_type(result):
+        parts += ["## By type", markdown_table(PER_TYPE, types)]
+    if result["dev"]:
+        best = result["best"]
+        rows = [
+            [str(row["epoch"]), str(row["step"]), _percent(row["score"])] for row in result["dev"]
+        ]
+        parts += [
+            "## Development set while training",
+            f"Best: {_percent(best['score'])} in epoch {best['epoch']}, step {best['step']}.",
+            markdown_table(["Epoch", "Step", "Score"], rows),
+        ]
+    parts += [
+        "## Made by",
+        markdown_table(["", "", ""], [[name, key, value] for name, key, value in _facts(result)]),
+        "## Data",
+        markdown_table(["File", "MD5"], [[path, md5] for path, md5 in result["data"].items()]),
+        "## Config",
+        f"```ini\n{config.strip()}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(result: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    commit = result["commit"] or "none"
+    if result["modified"]:
+        commit += ", with changes"
+    seed = "none" if result["seed"] is None else str(result["seed"])
+    facts = [
+        ("run", "date", result["date"]),
+        ("run", "seed", seed),
+        ("run", "commit", commit),
+        ("run", "pipeline", ", ".join(result["model"]["pipeline"])),
+    ]
+    for name in ("machine", "versions"):
+        facts += [(name, k, str(v)) for k, v in result[name].items() if v is not None]
+    return facts
+
+
+def speed_of(result: Mapping[str, Any]) -> str:
+    """Describe the speed in a sentence."""
+    speed = result["speed"]
+    return (
+        f"{speed['words_per_second']:,.0f} words a second "
+        f"({speed['device']}, {speed['threads']} threads, batches of {speed['batch_size']})."
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def markdown_table(header: list[str], rows: Rows) -> str:
+    """Write a table as Markdown, with any text in its cells."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(plain, line)) + " |" for line in lines)
+
+
+def plain(text: str) -> str:
+    """Escape text, so that Markdown shows it as it is."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")

@@ -1,0 +1,1 @@
+"""Trained pipelines: joined, with weights in int8, described and published."""
