@@ -21,6 +21,10 @@ FEATURES = "##"
 _DECORATION = re.compile(r"[-=|]")
 _INDEX = re.compile(r"[-=]\d+(?![^-=|])|\|[^-=]*")
 
+_PREFIX = re.compile(
+    r"(?:(?:[^\s()]*:)?[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf):?\s+)+|[^()\t]+\t\s*"
+)
+
 Labels = Literal["bare", "functions", "whole"]
 
 
@@ -99,6 +103,29 @@ def unescape(word: str) -> str:
     if "-" in word:
         word = _BRACKETS.sub(lambda match: BRACKETS[match[0]], word)
     return word.replace("\\/", "/").replace("\\*", "*")
+
+
+def is_comment(line: str) -> bool:
+    """Tell whether a line that is outside of trees is a comment: it begins with # or %%."""
+    return line.lstrip().startswith(("#", "%%"))
+
+
+def _without_prefix(line: str, repairs: Counter[str]) -> str:
+    """Return a line that is outside of trees without what may stand before a tree.
+
+    This is a number or score, a file with a number (wsj_0001.mrg:0), or anything before a tab.
+    """
+    line = line.lstrip(" \t")
+    if line.startswith("("):
+        return line
+    if is_comment(line):
+        repairs["comment line(s) left out"] += 1
+        return ""
+    prefix = _PREFIX.match(line)
+    if prefix and line.startswith("(", prefix.end()):
+        repairs["number(s) and names before trees left out"] += 1
+        return line[prefix.end() :]
+    return line
 
 
 def spelling_data(words: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -260,9 +287,10 @@ def read_trees(
 ) -> Iterator[tuple[int, Parsed]]:
     """Yield each tree with the number of the line where it begins, as a stream.
 
-    Trees without words are left out and counted in `repairs`, unless `keep_empty` is set, see
-    `TreeBuilder`. With `one_a_line`, each line must be one tree; otherwise a tree may have several.
-    `name` is the name of the file, for errors.
+    Comments and what stands before a tree on its first line, such as its number, are left out and
+    counted in `repairs`. Trees without words are left out and counted, too, unless `keep_empty` is
+    set, see `TreeBuilder`. With `one_a_line`, each line must be one tree; otherwise a tree may have
+    several. `name` is the name of the file, for errors.
 
     Raises:
         InputError: if a line is not part of a bracketed tree, or if there are no trees.
@@ -272,6 +300,7 @@ def read_trees(
     begin, number, empty = 0, 1, True
     try:
         for number, text in lines:
+            text = text if tokens.inside() else _without_prefix(text, repairs)
             for token in TOKENS.findall(text):
                 if not tokens.inside():
                     if one_a_line and begin == number and token == "(":

@@ -13,7 +13,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.bracketing import read_trees
+from spacy_psa.corpora.bracketing import is_comment, read_trees
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.tag_schemes import Span
@@ -187,8 +187,9 @@ class ScoredFile(NamedTuple):
     trees: list[Placed]
     """Each tree."""
     lines: list[Placed]
-    """Each line: a blank one is a sentence without a parse, and several trees on a line are one
-    sentence. If a tree has several lines, or in a `.spacy` file, these are the `trees`."""
+    """Each line that is not a comment: a blank one is a sentence without a parse, and several trees
+    on a line are one sentence. If a tree has several lines, or in a `.spacy` file, these are the
+    `trees`."""
 
 
 def read_scored_trees(path: Path) -> ScoredFile:
@@ -207,11 +208,14 @@ def read_scored_trees(path: Path) -> ScoredFile:
         return ScoredFile(docs, docs)
     repairs: Counter[str] = Counter()
     last = 0
+    comments = set()
 
     def numbered() -> Iterator[tuple[int, str]]:
         nonlocal last
         for line in read_lines(path, repairs):
-            last = line[0]
+            last, text = line
+            if is_comment(text):
+                comments.add(last)
             yield line
 
     trees: list[Placed] = []
@@ -224,7 +228,8 @@ def read_scored_trees(path: Path) -> ScoredFile:
     if not whole:
         return ScoredFile(trees, trees)
     blank = Parsed([], [], [])
-    lines = [(f"{path}:{i}", by_line.get(i, blank)) for i in range(1, last + 1)]
+    numbers = (i for i in range(1, last + 1) if i not in comments)
+    lines = [(f"{path}:{i}", by_line.get(i, blank)) for i in numbers]
     return ScoredFile(trees, lines)
 
 

@@ -385,3 +385,10 @@ def test_gold_tags_are_advised_only_where_the_words_are_the_same(gold, tmp_path)
     assert "--gold-tags" not in run(gold, other).stderr
     wrong = write(tmp_path / "wrong.txt", ["(S (NN other))"] * len(TEST))
     assert "--gold-tags" not in run(gold, wrong).stderr
+
+
+def test_comments_are_not_sentences(gold, tmp_path):
+    test = write(tmp_path / "test.txt", ["# parsed by hand", "", *TEST[1:]])
+    found = rows(run(gold, test))
+    assert found["Sentences"] == ["3", "3"]
+    assert found["Skipped sentences"] == ["1", "1"]

@@ -15,6 +15,7 @@ from tests.helpers.corpora import input_error_at
 from tests.helpers.trees import bracketings, constituents, flat, parse_tree
 
 FILE = "wsj_0203.mrg"
+PREFIXES = ["wsj_0001.mrg:0 ", "7\t", "-12.5e-3 ", "a b\t", "3: ", "1 -inf "]
 read_docs = partial(read_treebank, "ptb")
 TRACES = r"""
 ( (S
@@ -117,6 +118,29 @@ def test_cleaning_equals_cleaning_the_tree_from_the_bottom(pair):
     assert [flat(build_tree(*parsed)) for _, parsed in trees] == ([stripped] if stripped else [])
 
 
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ("# sent_id = 1\n  # text = a\n", "comment line(s) left out"),
+        ("%% one\n\n%% two\n", "comment line(s) left out"),
+        *((prefix, "number(s) and names before trees left out") for prefix in PREFIXES),
+    ],
+)
+@pytest.mark.parametrize("one_a_line", [True, False])
+def test_comments_and_what_stands_before_a_tree_are_left_out(before, kind, one_a_line):
+    text = f"{before}(S (# #) (NN a))\n {before}(S:1 (NN b))"
+    repairs = Counter()
+    found = read_trees("t", enumerate(text.split("\n"), 1), repairs, one_a_line=one_a_line)
+    assert [tree.words for _, tree in found] == [["#", "a"], ["b"]]
+    assert repairs == {kind: 4 if "comment" in kind else 2}
+
+
+@pytest.mark.parametrize("before", ["a ", "NP ", "1 a ", "a)", "1) "])
+def test_other_text_before_a_tree_is_an_error(before):
+    with pytest.raises(InputError, match="t:1: there is"):
+        list(read_trees("t", [(1, f"{before}(S (NN a))")], Counter()))
+
+
 BROKEN = [
     ("( (S (NN a))\n( (S (NN b)))\n", 2, "no label, in the tree of line 1"),
     ("( (S (NN a)))\n\n( (S\n (NN b))\n", 3, "the tree that begins here is not closed"),
@@ -129,7 +153,7 @@ BROKEN = [
     (
         "#begin document (nw/wsj/00/wsj_0001); part 000\n",
         1,
-        "there is '#begin' where a bracket should be",
+        "no trees in the file",
     ),
     ("\n", 1, "no trees"),
 ]
