@@ -74,6 +74,9 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     overwrite = Setting(
         check_switch, "Whether annotation on a doc is ignored instead of used as evidence."
     )
+    # The batch of which the present examples are a part, where it is divided into several updates:
+    # a mean loss is one over the whole batch.
+    _whole: Sequence[Example] | None = None
     _derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings, labels
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -452,8 +455,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         Where several processes train, each computes the loss of its part. The loss is a mean over
         sentences, so a part counts by its number of sentences.
         """
-        count = _sentence_count(whole)
-        return _sentence_count(part) / count if count else 0.0
+        count = sentence_count(whole)
+        return sentence_count(part) / count if count else 0.0
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Clip the gradients of the model by their joint L2 norm, then update the weights.
@@ -547,5 +550,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             raise InputError(f"Component '{self.name}' cannot be loaded: {error}") from error
 
 
-def _sentence_count(examples: Iterable[Example]) -> int:
+def sentence_count(examples: Iterable[Example]) -> int:
+    """Count the sentences of predicted docs, without those that have no tokens."""
     return sum(len(sentence_bounds(eg.predicted)) for eg in examples if len(eg.predicted))

@@ -9,6 +9,7 @@ from spacy.training import Example
 
 from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.training.checkpoint import nodes_by_place
 
 SHOWN = 5  # documents of a batch
@@ -21,7 +22,8 @@ class FiniteLosses:
     The loop adds up gradients with `update`, then lets each component of `pipeline` make its
     step. After a loss that is not finite either an error stops the loop, or the step is left
     out: no component makes it, and the gradients are zero again. `bad` is whether the present step
-    is left out.
+    is left out. `batch` has all examples of the step: where spaCy divides them into parts, by
+    `training.accumulate_gradient`, the mean of a loss is one over all of them.
 
     Args:
         nlp: the pipeline.
@@ -35,6 +37,7 @@ class FiniteLosses:
         self.skip = skip
         self.stderr = stderr
         self.left_out = left_out
+        self.batch: list[Example] = []
         self._step = 0
         self._in_a_row = 0
         self.bad = False
@@ -62,7 +65,14 @@ class FiniteLosses:
         if self.bad:
             return
         before = dict(losses)
-        self.nlp.update(examples, losses=losses, **settings)
+        pipes = [pipe for _, pipe in self.nlp.pipeline if isinstance(pipe, StructuredPipe)]
+        try:
+            for pipe in pipes:
+                pipe._whole = self.batch if len(examples) < len(self.batch) else None
+            self.nlp.update(examples, losses=losses, **settings)
+        finally:
+            for pipe in pipes:
+                pipe._whole = None
         wrong = [name for name, loss in losses.items() if not math.isfinite(loss)]
         if not wrong:
             return

@@ -368,7 +368,9 @@ class _Run:
             self.replaying = False
             self.exclude[:] = self.frozen
         for epoch, parts in self.batches:
-            yield epoch, parts[0] if self.parallel is None else self.parallel.begin(parts)
+            batch = parts[0] if self.parallel is None else self.parallel.begin(parts)
+            self.guard.batch = batch
+            yield epoch, batch
 
     def _evaluate(self) -> Evaluation:
         if self.replaying:

@@ -35,7 +35,7 @@ from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
-from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.component import StructuredPipe, sentence_count
 from spacy_psa.pipeline.coverage import Coverage, checked_coverage, checked_temperature
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.not_finite import check_scores
@@ -505,7 +505,9 @@ class ChainLabeler(StructuredPipe):
                 weight = self._teacher_weight
                 losses = (1 - weight) * losses + weight * cross_entropy(taught, chain)
             total = losses.sum()
-            return total / len(lengths) if self._reduction == "mean" else total
+            if self._reduction == "sum":
+                return total
+            return total / (sentence_count(self._whole) if self._whole else len(lengths))
 
         return differentiate(self.model, scores, loss)
 

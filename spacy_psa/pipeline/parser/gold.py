@@ -38,16 +38,19 @@ class Gold(NamedTuple):
 
     There are no arrays if the parser predicts no tags.
     """
+    whole: "Gold | None" = None
+    """The annotation of the whole batch, if these sentences are a part of it."""
 
     @property
     def trees_known(self) -> int:
-        """The number of sentences that the parser learns from."""
-        return sum(tree is not None for tree in self.trees)
+        """The number of sentences of the batch that the parser learns from."""
+        return sum(tree is not None for tree in (self.whole or self).trees)
 
     @property
     def tags_known(self) -> int:
-        """The number of tokens whose tags the parser learns from."""
-        return sum(int((t != UNKNOWN).sum()) for t, size in zip(self.tags, self.sizes) if size)
+        """The number of tokens of the batch whose tags the parser learns from."""
+        gold = self.whole or self
+        return sum(int((t != UNKNOWN).sum()) for t, size in zip(gold.tags, gold.sizes) if size)
 
 
 def find_tags(examples: Iterable[Example]) -> list[str]:

@@ -616,9 +616,9 @@ class ConstituencyParser(StructuredPipe):
         )
 
     def _gold(self, examples: list[Example]) -> Gold:
-        return read_gold(
-            examples, self.labels, self.tags, self.max_length, self.name, self.spans_key
-        )
+        settings = self.labels, self.tags, self.max_length, self.name, self.spans_key
+        whole = read_gold(list(self._whole), *settings) if self._whole else None
+        return read_gold(examples, *settings)._replace(whole=whole)
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
         """Score predicted docs by the component's scorer, which gets `spans_key`.
