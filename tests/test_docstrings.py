@@ -33,7 +33,10 @@ ROOMS = ("modules", "structs")
 GROUPS = ("spacy_architectures", "thinc_optimizers", "thinc_schedules")
 
 # Public classes that need no example, as MODULE.NAME: the reason.
-WITHOUT_EXAMPLE: dict[str, str] = {}
+WITHOUT_EXAMPLE = {
+    "spacy_psa.modules.char_encoder.CharacterEncoder": "an abstract base class",
+    "spacy_psa.modules.documents.DocumentAttention": "a base class",
+}
 
 
 def names() -> list[str]:

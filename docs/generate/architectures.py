@@ -171,7 +171,7 @@ def check_width(name: str, function: Callable[..., Any]) -> None:
 def _section(name: str, function: Callable[..., Any]) -> str:
     check_width(name, function)
     item = getattr(function, "module", function)
-    meanings, shared = arguments(function, item), arguments(*_related(item))
+    meanings, shared = arguments(item), arguments(*_related(item))
     renamed: dict[str, str] = inspect.getclosurevars(function).nonlocals.get("renamed", {})
     own = inspect.signature(item).parameters
     rows = []

@@ -24,7 +24,7 @@ from spacy_psa.bridge.architecture import architecture, on_meta, setting
 from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import check_sizes
-from spacy_psa.modules.char_sentence import CharSentenceBiLSTM
+from spacy_psa.modules.char_bilstm import CharSentenceBiLSTM
 from spacy_psa.sentences import sentence_bounds
 
 SPREAD = {"spread": "init_std"}

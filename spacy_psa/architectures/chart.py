@@ -10,8 +10,7 @@ from thinc.types import Floats2d
 from spacy_psa.architectures.sentencewise import has_boundaries, sentencewise
 from spacy_psa.bridge.layers import head_layer
 from spacy_psa.errors import check_choice, check_sizes, naming
-from spacy_psa.modules.span_scores import Sides, SpanScores
-from spacy_psa.modules.tag_scores import TagScores
+from spacy_psa.modules.span_scores import Sides, SpanScores, TagScores
 
 SPAN_SCORES = "span_scores"
 SPANS_AND_TAGS = "spans_and_tags"

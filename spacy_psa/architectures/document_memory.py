@@ -15,9 +15,7 @@ from torch import Tensor
 from spacy_psa.architectures.documentwise import documentwise
 from spacy_psa.architectures.sentencewise import ASKS, uncertainty
 from spacy_psa.errors import check_rates, check_sizes, naming
-from spacy_psa.modules.document_attention import Scoring
-from spacy_psa.modules.document_memory import DocumentMemory
-from spacy_psa.modules.occurrences import nearest_occurrences, without
+from spacy_psa.modules.documents import DocumentMemory, Scoring, nearest_occurrences, without
 from spacy_psa.modules.products import Precision
 from spacy_psa.sentences import document_numbers
 
@@ -42,7 +40,7 @@ def document_memory(
 
     The sentences of a document go through `tok2vec` one by one. Then each token attends to the
     vectors of the other tokens of the document with the same lower-cased word. See
-    `spacy_psa.modules.document_memory`.
+    `spacy_psa.modules.documents`.
 
     A document is a Doc, whose sentence boundaries an earlier component or the corpus has set.
     Docs that follow each other with the same `doc.user_data["document"]` are one document too.

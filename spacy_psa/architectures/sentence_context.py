@@ -14,9 +14,8 @@ from torch import Tensor
 
 from spacy_psa.architectures.documentwise import documentwise
 from spacy_psa.errors import check_sizes, naming
-from spacy_psa.modules.document_attention import Scoring
+from spacy_psa.modules.documents import Scoring, SentenceContext, nearby_sentences
 from spacy_psa.modules.products import Precision
-from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
 from spacy_psa.sentences import document_numbers, sentence_bounds
 
 
@@ -33,7 +32,7 @@ def sentence_context(
     The sentences of a document go through `tok2vec` one by one. The mean of the vectors of its
     tokens stands for a sentence. Each sentence attends to itself and to its neighbours in the
     document, and each token takes of the result what a gate lets through. See
-    `spacy_psa.modules.sentence_context`. `DocumentMemory.v1` may be its `tok2vec`.
+    `spacy_psa.modules.documents`. `DocumentMemory.v1` may be its `tok2vec`.
 
     A document is a Doc, whose sentence boundaries an earlier component or the corpus has set.
     Docs that follow each other with the same `doc.user_data["document"]` are one document too.

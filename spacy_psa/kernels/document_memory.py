@@ -1,6 +1,6 @@
 """The parts of document memory that are no matrix products, compiled for annotation on the CPU.
 
-Their twin is `DocumentMemory.forward` in `spacy_psa.modules.document_memory`.
+Their twin is `DocumentMemory.forward` in `spacy_psa.modules.documents`.
 """
 
 import math

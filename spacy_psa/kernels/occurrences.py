@@ -1,6 +1,6 @@
 """The nearest other places of each word, compiled for the CPU.
 
-Its twin is `walk` in `spacy_psa.modules.occurrences`.
+Its twin is `walk` in `spacy_psa.modules.documents`.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """Heads that turn token vectors into the potentials of a chain (Wei2020 section 3, Eq. 1-2).
 
-Each head takes `z`, (N, d), of a ragged batch. For each token it returns either K scores, if the
-tags are independent of each other, or log potentials log phi(y', y, z_j) of pairs of tags: of all
-K * K pairs, row-major in (y', y), or of the legal pairs alone, sorted by y, then by y'. The first
-token of a sentence has no tag before it. The score of starting with y is in the place of the pair
-(0, y), or of the first legal pair with y; the other places are not read.
+For each token vector z_j, (d,), of a ragged batch, a head returns either K scores, if the tags are
+independent of each other, or log potentials log phi(y', y, z_j) of pairs of tags: of all K * K
+pairs, row-major in (y', y), or only of the legal pairs, sorted by y, then by y'. The first token of
+a sentence has no tag before it. The score of starting with y is in the place of the pair (0, y), or
+of the first legal pair with y; the other places are not read.
 """
 
 import math
@@ -17,12 +17,11 @@ from spacy_psa.modules.products import Precision, multiplier, multipliers
 
 
 class _Pairs(nn.Module):
-    """What the heads for pairs of tags have in common: which pairs they score.
+    """Base class of the heads for pairs of tags, which knows the pairs that they score.
 
     Args:
         labels: K, the number of tags.
         pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs by y', then y.
-        precision: "float32", or "bfloat16" to multiply by the weights in it.
     """
 
     previous: Tensor
@@ -61,15 +60,9 @@ class LabelPair(_Pairs):
         phi(y', y, z) = exp(W[y', y]·z + b[y', y])                      (Wei2020 Eq. 2)
 
     The start of a sentence is a label of its own, which only y' can be. The head has about
-    K * K * d parameters and returns N * K * K scores. With `pairs`, it has the parameters of the P
-    legal pairs alone, and returns (N, P). For many labels, `EmissionTransition` is smaller.
-
-    Args:
-        input_width: d, the width of the token vectors.
-        labels: K, the number of tags.
-        pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs. Weights start
-            as they would for all pairs.
-        precision: "float32", or "bfloat16" to multiply by the weights in it.
+    K * K * d parameters and returns N * K * K scores. With `pairs`, it has only the parameters of
+    the P legal pairs, and returns (N, P); weights start as they would for all pairs. For many
+    labels, `EmissionTransition` is smaller.
 
     Examples:
         >>> head = LabelPair(input_width=16, labels=5)
@@ -108,13 +101,7 @@ class LabelPair(_Pairs):
         """Compute how uncertain the tag of each token is if all tags before it count alike.
 
         It is the entropy of p(y) ∝ Σ_y' phi(y', y, z), as a share of log K: from 0 for one possible
-        tag to 1 for K tags of the same probability.
-
-        Args:
-            z: (N, d).
-
-        Returns:
-            (N,).
+        tag to 1 for K tags of the same probability: (N, d) -> (N,).
         """
         return _entropy(self.by_tag(multiplier(self.pair, self.precision)(z)))
 
@@ -126,13 +113,7 @@ class EmissionTransition(_Pairs):
 
     A score for starting and one for ending with a tag are added at the first and the last token.
     This is the usual CRF layer (Lample et al. 2016). It has K * (d + K + 3) parameters. With
-    `pairs`, it returns the scores of the P legal pairs alone, (N, P).
-
-    Args:
-        input_width: d, the width of the token vectors.
-        labels: K, the number of tags.
-        pairs: the legal pairs (y', y), sorted by y, then by y'; None for all pairs.
-        precision: "float32", or "bfloat16" to multiply by the weights in it.
+    `pairs`, it returns only the scores of the P legal pairs, (N, P).
 
     Examples:
         >>> head = EmissionTransition(input_width=16, labels=5)
@@ -178,11 +159,6 @@ class Emission(nn.Module):
     """Scores each tag independently of the other tags: (N, d) -> (N, K).
 
         log p(y | z) = log softmax(U z + c)[y]         (Wei2020 Table 9 model 5; Li2019 section 3.2)
-
-    Args:
-        input_width: d, the width of the token vectors.
-        labels: K, the number of tags.
-        precision: "float32", or "bfloat16" to multiply by the weights in it.
 
     Examples:
         >>> head = Emission(input_width=16, labels=5)

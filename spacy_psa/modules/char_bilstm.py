@@ -1,4 +1,4 @@
-"""Word vectors from characters by an LSTM (Wei2020 section 5.2, Yan2019 section 3.1)."""
+"""Word vectors from characters by an LSTM: over words (Wei2020, Yan2019), or over sentences."""
 
 from typing import Literal
 
@@ -6,40 +6,29 @@ import torch
 from torch import Tensor, nn
 
 from spacy_psa.errors import check_choice, check_rates, check_sizes
+from spacy_psa.modules.char_encoder import CharacterEncoder, max_over_characters
 from spacy_psa.modules.dropout import Dropout
 from spacy_psa.modules.initialization import embedding, glorot
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.products import Distinct
-from spacy_psa.ragged import pad
 
 Pool = Literal["final", "max"]
 
 
-class CharBiLSTM(nn.Module):
+class CharBiLSTM(CharacterEncoder):
     """Encodes words by a bidirectional LSTM over characters: C characters -> (M, output_width).
 
-    In a config of version 1, `rows` (the number of distinct characters, without the unknown one)
-    takes the place of `num_embeddings`, and `init_std` is called `spread`;
-    `spacy_psa.architectures.chars` describes the settings that only the config has.
+    The defaults are those of Wei2020 (section 5.2). Yan2019 (section 3.1) has 50 units, a linear
+    layer of width 30, and the largest value over the characters. Neither has dropout here.
 
     Args:
-        num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
-        width: width of a character's embedding (Wei2020 and Yan2019: 30).
-        hidden: units of each direction (Wei2020: "100", read here as 100 for each direction;
-            Yan2019: 50).
-        dropout: dropout rate on the embeddings (the papers give none).
-        project: width of a linear layer after the LSTM (Yan2019: 30), or None for no such layer
-            (Wei2020).
-        pool: "final" takes the state of each direction after its last character (Wei2020). "max"
-            takes the largest value over the characters, at least 0 (Yan2019's code).
-        output_dropout: dropout rate on the word's vector (the papers give none).
-        init_std: standard deviation of the uniform distribution from which embeddings are drawn
-            at the start. By default it is 1 / sqrt(width), which is U(-sqrt(3 / width),
-            sqrt(3 / width)), the range of Glorot's rule for one row.
+        hidden: units of each direction (Wei2020: "100", read here as 100 for each direction).
+        project: width of a linear layer after the LSTM, or None for no such layer.
+        pool: "final" uses the state of each direction after its last character (Wei2020). "max"
+            uses the largest value over the characters, at least 0 (Yan2019's code).
 
     Raises:
-        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
-            `pool`.
+        InputError: as `CharacterEncoder`, and for an unknown `pool`.
 
     Examples:
         >>> encoder = CharBiLSTM(num_embeddings=50)
@@ -58,46 +47,92 @@ class CharBiLSTM(nn.Module):
         output_dropout: float = 0.0,
         init_std: float | None = None,
     ):
-        super().__init__()
-        check_sizes(num_embeddings=num_embeddings, width=width, hidden=hidden, project=project)
-        check_rates(dropout=dropout, output_dropout=output_dropout)
+        super().__init__(num_embeddings, width, dropout, output_dropout, init_std)
+        check_sizes(hidden=hidden, project=project)
         check_choice("pool", pool, Pool)
-        self.embed = embedding(num_embeddings, width, init_std)
-        self.dropout = Dropout(dropout)
         self.lstm = BiLSTM(width, hidden, input_dropout=0.0, output_dropout=0.0)
         self.pool = pool
         states = self.lstm.output_width
         self.project = nn.Identity() if project is None else glorot(nn.Linear(states, project))
-        self.output_dropout = Dropout(output_dropout)
         self.output_width = states if project is None else project
 
     def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
-        """Encode words from their characters -> (M, output_width).
-
-        Args:
-            characters: (C,) int64, the embedding row of each character, one word after the other.
-            lengths: (M,) int64, the number of characters of each word, at least 1.
-        """
-        few = len(characters) >= self.embed.num_embeddings
-        if self.pool == "final" and few and not (self.training or torch.is_grad_enabled()):
+        many = len(characters) >= self.embed.num_embeddings
+        if self.pool == "final" and many and not (self.training or torch.is_grad_enabled()):
             # The products with the vector of a character are computed once.
-            word = self.lstm.final(Distinct.of(self.embed.weight, characters), lengths)
-        elif self.pool == "final":
-            word = self.lstm.final(self.dropout(self.embed(characters)), lengths)
-        else:
-            word = max_over_characters(
-                self.lstm(self.dropout(self.embed(characters)), lengths), lengths
-            )
-        return self.output_dropout(self.project(word))
+            table = Distinct.of(self.embed.weight, characters)
+            return self.output_dropout(self.project(self.lstm.final(table, lengths)))
+        return super().forward(characters, lengths)
+
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if self.pool == "final":
+            return self.project(self.lstm.final(x, lengths))
+        return self.project(max_over_characters(self.lstm(x, lengths), lengths))
 
 
-def max_over_characters(x: Tensor, lengths: Tensor) -> Tensor:
-    """Take the largest relu(x) over the characters of each word: (C, d) -> (M, d).
+class CharSentenceBiLSTM(nn.Module):
+    """Encodes words by a BiLSTM over the characters of their sentence: (N, output_width).
+
+    The characters of the sentence, with the spaces between its words, go through one bidirectional
+    LSTM. The states of both directions at the first and at the last character of a word are joined
+    to its vector (Bohnet et al. 2018, Meta-BiLSTM, section 3.1), which therefore depends on the
+    words around it, unlike that of `CharBiLSTM`. The default sizes are choices of this package.
+
+    Args:
+        num_embeddings: as in `CharacterEncoder`.
+        width: as in `CharacterEncoder`.
+        hidden: units of each direction.
+        layers: number of stacked layers.
+        project: width of a linear layer and ReLU after the LSTM, or None for no such layer.
+        dropout: dropout rate on the embeddings, and after each layer of the LSTM.
+        output_dropout: as in `CharacterEncoder`.
+        init_std: as in `CharacterEncoder`.
+
+    Raises:
+        InputError: for a size below 1, and a dropout rate that is not from 0 to 1.
 
     Examples:
-        >>> x = torch.tensor([[1.0, -2.0], [3.0, -1.0], [0.5, 4.0]])
-        >>> max_over_characters(x, torch.tensor([2, 1]))
-        tensor([[3.0000, 0.0000],
-                [0.5000, 4.0000]])
+        >>> encoder = CharSentenceBiLSTM(num_embeddings=50, hidden=10)
+        >>> characters = torch.tensor([3, 1, 20, 7, 7])  # the sentence "I go." as I, go and .
+        >>> first, last = torch.tensor([0, 2, 4]), torch.tensor([0, 3, 4])
+        >>> encoder(characters, torch.tensor([5]), first, last).shape
+        torch.Size([3, 40])
     """
-    return pad(torch.relu(x), lengths).amax(1)
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        width: int = 32,
+        hidden: int = 100,
+        layers: int = 1,
+        project: int | None = None,
+        dropout: float = 0.0,
+        output_dropout: float = 0.0,
+        init_std: float | None = None,
+    ):
+        super().__init__()
+        check_sizes(num_embeddings=num_embeddings, width=width, hidden=hidden, project=project)
+        check_sizes(layers=layers)
+        check_rates(dropout=dropout, output_dropout=output_dropout)
+        self.embed = embedding(num_embeddings, width, init_std)
+        self.lstm = BiLSTM(width, hidden, layers, input_dropout=dropout, output_dropout=dropout)
+        states = 2 * self.lstm.output_width
+        self.project: nn.Module = nn.Identity()
+        if project is not None:
+            self.project = nn.Sequential(glorot(nn.Linear(states, project)), nn.ReLU())
+        self.output_dropout = Dropout(output_dropout)
+        self.output_width = states if project is None else project
+
+    def forward(self, characters: Tensor, lengths: Tensor, first: Tensor, last: Tensor) -> Tensor:
+        """Encode the words of B sentences -> (N, output_width).
+
+        Args:
+            characters: (C,) int64, the embedding row of each character, one sentence after the
+                other.
+            lengths: (B,) int64, the number of characters of each sentence, at least 1.
+            first: (N,) int64, the place of each word's first character among all.
+            last: (N,) int64, that of its last one.
+        """
+        states = self.lstm(self.embed(characters), lengths)
+        word = torch.cat([states[first], states[last]], 1)
+        return self.output_dropout(self.project(word))

@@ -4,38 +4,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import SettingError, check_rates, check_sizes
-from spacy_psa.modules.char_bilstm import max_over_characters
-from spacy_psa.modules.dropout import Dropout
-from spacy_psa.modules.initialization import embedding, glorot
+from spacy_psa.errors import SettingError, check_sizes
+from spacy_psa.modules.char_encoder import CharacterEncoder, max_over_characters, on_one_line
+from spacy_psa.modules.initialization import glorot
 from spacy_psa.ragged import positions
 
 KINDS = 4  # kinds of characters: upper case, lower case, digit, punctuation
 
 
-class CharCNN(nn.Module):
+class CharCNN(CharacterEncoder):
     """Encodes words by a convolution over their characters: C characters -> (M, project).
 
-    The module takes the largest value of each filter over the characters, at least 0; a linear
-    layer follows (Yan2019 section 6.1).
-
-    In a config of version 1, `rows` (the number of distinct characters, without the unknown one)
-    takes the place of `num_embeddings`, and `filters` is called `kernels` and `kernel_size`
-    `kernel_width`; `spacy_psa.architectures.chars` describes the settings that only the config has.
+    A linear layer follows the largest value of each filter over the characters, at least 0. The
+    defaults are those of Yan2019 (section 6.1), which has no dropout here.
 
     Args:
-        num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
-        width: width of a character's embedding (Yan2019: 30).
-        filters: number of filters (Yan2019: 30).
-        kernel_size: characters that a filter sees, an odd number (Yan2019: 3). Beyond the ends of
-            the word it sees zeros.
-        project: width of the linear layer (Yan2019: 30).
-        dropout: dropout rate on the embeddings (Yan2019 gives none).
-        output_dropout: dropout rate on the word's vector (Yan2019 gives none).
+        filters: number of filters.
+        kernel_size: characters that a filter sees, an odd number. Beyond the ends of the word it
+            sees zeros.
+        project: width of the linear layer.
 
     Raises:
-        InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an even
-            `kernel_size`.
+        InputError: as `CharacterEncoder`, and for an even `kernel_size`.
 
     Examples:
         >>> encoder = CharCNN(num_embeddings=50)
@@ -53,56 +43,35 @@ class CharCNN(nn.Module):
         dropout: float = 0.0,
         output_dropout: float = 0.0,
     ):
-        super().__init__()
-        check_sizes(num_embeddings=num_embeddings, width=width, filters=filters)
-        check_sizes(kernel_size=kernel_size, project=project)
-        check_rates(dropout=dropout, output_dropout=output_dropout)
+        super().__init__(num_embeddings, width, dropout, output_dropout)
+        check_sizes(filters=filters, kernel_size=kernel_size, project=project)
         if kernel_size % 2 == 0:
             raise SettingError("kernel_size", kernel_size, "it must be odd")
-        self.embed = embedding(num_embeddings, width)
-        self.dropout = Dropout(dropout)
         self.convolve = glorot(nn.Conv1d(width, filters, kernel_size))
         self.project = glorot(nn.Linear(filters, project))
-        self.output_dropout = Dropout(output_dropout)
         self.output_width = project
 
-    def forward(self, characters: Tensor, lengths: Tensor) -> Tensor:
-        """Encode words from their characters -> (M, project).
-
-        Args:
-            characters: (C,) int64, the embedding row of each character, one word after the other.
-            lengths: (M,) int64, the number of characters of each word, at least 1.
-        """
-        x = self.dropout(self.embed(characters))
-        # All words stand on one line, with zeros between them. So one convolution does for words
-        # of all lengths, and no filter sees two words.
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         gap = self.convolve.kernel_size[0] // 2
-        word, _ = positions(lengths, x.device)
-        where = torch.arange(len(x), device=x.device) + gap * (word + 1)
-        line = x.new_zeros(len(x) + gap * (len(lengths) + 1), x.shape[1])
-        seen = self.convolve(line.index_put((where,), x).t()[None])[0].t()
-        return self.output_dropout(self.project(max_over_characters(seen[where - gap], lengths)))
+        line, where = on_one_line(x, lengths, gap)
+        seen = self.convolve(line)[0].t()
+        return self.project(max_over_characters(seen[where - gap], lengths))
 
 
 class CharNgramCNN(nn.Module):
     """Encodes words by filters over character n-grams: C characters -> (M, filters * max_ngram).
 
-    Every word is padded to one size, and the module takes the largest value of each filter over
-    the places (Li2019 section 3.1; Chiu & Nichols 2016). As in the authors' code, filters have no
-    bias and no nonlinearity: a bias would only shift the maximum, which the bias of the next
-    layer does too.
-
-    In a config of version 1, `filters` is called `kernels` and `max_ngram` `longest`. The
-    architecture sets `num_embeddings` itself.
+    Every word is padded to one size, and the word's vector has the largest value of each filter
+    over the places (Li2019 section 3.1; Chiu & Nichols 2016). As in the authors' code, filters have
+    no bias and no nonlinearity: a bias would only shift the maximum, which the bias of the next
+    layer does too, and embeddings start from N(0, 0.1²). The defaults are those of Li2019.
 
     Args:
         num_embeddings: size of the character vocabulary. Row 0 is the unknown character.
-        width: width of a character's embedding (Li2019: 25). Embeddings start from N(0, 0.1²), as
-            in the authors' code.
-        filters: number of filters for each n (Li2019: 20).
-        max_ngram: the largest n; the smallest is 1 (Li2019: 3).
-        max_characters: number of characters of every word after padding with a trained vector
-            (Li2019: 20).
+        width: width of a character's embedding.
+        filters: number of filters for each n.
+        max_ngram: the largest n; the smallest is 1.
+        max_characters: number of characters of every word after padding with a trained vector.
 
     Raises:
         InputError: for a size below 1, and if `max_ngram` is not from 1 to `max_characters`.

@@ -3,38 +3,234 @@
 The numbers of sections in this file are those of Kitaev2018.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes
-from spacy_psa.modules.factored_layer import FactoredLayer
+from spacy_psa.errors import InputError, SettingError, check_choice, check_rates, check_sizes
+from spacy_psa.modules.int8 import Int8Linear
 from spacy_psa.modules.products import Precision, products
-from spacy_psa.modules.transformer import Bias
+from spacy_psa.modules.transformer import Bias, attend, join_heads, split_heads
 from spacy_psa.ragged import positions, with_boundaries
+
+
+class SplitLinear(nn.Module):
+    """Applies one linear layer to each half of a vector (section 3); both widths must be even.
+
+        [W_c x_c + b_c ; W_p x_p + b_p] for x = [x_c ; x_p]
+
+    Examples:
+        >>> layer = SplitLinear(input_width=8, output_width=6)
+        >>> layer(torch.randn(5, 8)).shape
+        torch.Size([5, 6])
+    """
+
+    def __init__(self, input_width: int, output_width: int, bias: bool = True) -> None:
+        super().__init__()
+        halves = (nn.Linear(input_width // 2, output_width // 2, bias=bias) for _ in range(2))
+        self.content: nn.Module
+        self.position: nn.Module
+        self.content, self.position = halves
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x (N, input_width) -> (N, output_width)."""
+        content, position = x.chunk(2, -1)
+        if isinstance(self.content, Int8Linear) and isinstance(self.position, Int8Linear):
+            width = self.content.out_features
+            out = x.new_empty(len(x), 2 * width, dtype=torch.float32)
+            self.content.write(content, out[:, :width])
+            self.position.write(position, out[:, width:])
+            return out
+        return torch.cat([self.content(content), self.position(position)], -1)
+
+
+class SentenceDropout(nn.Module):
+    """Drops features, the same ones at all tokens of a sentence, as Kitaev2018's code does.
+
+    Raises:
+        InputError: if the rate is not from 0 to less than 1.
+
+    Examples:
+        >>> dropped = SentenceDropout(rate=0.5)(torch.ones(5, 100), torch.tensor([2, 3]))
+        >>> torch.equal(dropped[0], dropped[1]), torch.equal(dropped[1], dropped[2])
+        (True, False)
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        check_rates(below_one=True, rate=rate)
+        self.rate = rate
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Drop features of x (N, d) of sentences of `lengths` (B,) -> (N, d)."""
+        if not self.training or not self.rate:
+            return x
+        kept = x.new_empty(len(lengths), x.shape[1]).bernoulli_(1.0 - self.rate)
+        sentence, _ = positions(lengths, x.device)
+        return x * (kept / (1.0 - self.rate)).index_select(0, sentence)
+
+
+class FactoredAttention(nn.Module):
+    """Multi-head attention of Kitaev2018, without biases and with a head width of its own.
+
+    If `factored`, content and position have separate weights, queries, keys and values, half of dk
+    each, and the scores are q·k = q_c·k_c + q_p·k_p (section 3). `dropout` is the dropout rate on
+    the attention weights.
+
+    Raises:
+        InputError: if `dropout` is not from 0 to 1.
+
+    Examples:
+        >>> attention = FactoredAttention(width=16, heads=2, head_width=4, factored=True)
+        >>> attention(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
+    """
+
+    def __init__(
+        self, width: int, heads: int, head_width: int, factored: bool, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        check_rates(dropout=dropout)
+        linear = SplitLinear if factored else nn.Linear
+        self.heads, self.head_width = heads, head_width
+        self.factored = factored
+        self.dropout = dropout
+        inner = heads * head_width
+        self.query_key = linear(width, 2 * inner, bias=False)
+        self.value = linear(width, inner, bias=False)
+        self.output = linear(inner, width, bias=False)
+        # Glorot's rule for the three-way array of all heads, as in Kitaev2018's code. At the start,
+        # every token attends to all others almost equally.
+        parts = 2 if factored else 1
+        scale = (2 * parts / (head_width * (width / parts + heads))) ** 0.5
+        for weights in (*self.query_key.parameters(), *self.value.parameters()):
+            nn.init.normal_(weights, std=scale)
+
+    def forward(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        *,
+        source: Tensor | None = None,
+        bias: Bias | None = None,
+        content: bool = True,
+        position: bool = True,
+    ) -> Tensor:
+        """Attend within sentences -> (N, d).
+
+        Args:
+            x: (N, d), the token vectors, from which the values are computed.
+            lengths: (B,) int64, the tokens of each sentence.
+            source: (N, d), the vectors from which queries and keys are computed; by default x.
+            bias: a bias on the scores, see `attend`.
+            content: False leaves q_c·k_c out of the scores, if the weights are factored.
+            position: False leaves q_p·k_p out of the scores, if the weights are factored.
+        """
+        query, key = self._split(self.query_key(x if source is None else source), 2)
+        (value,) = self._split(self.value(x), 1)
+        for part, kept in enumerate((content, position)):
+            if not kept:
+                half = self.head_width // 2
+                query = query.clone()
+                query[:, :, part * half : (part + 1) * half] = 0.0
+        q, k, v = (
+            split_heads(each.flatten(1), lengths, self.heads) for each in (query, key, value)
+        )
+        out = attend(
+            q, k, v, lengths,
+            scale=self.head_width**-0.5,
+            dropout=self.dropout if self.training else 0.0,
+            bias=bias,
+        )  # fmt: skip
+        return self.output(self._merge(join_heads(out, lengths)))
+
+    def _split(self, projected: Tensor, kinds: int) -> tuple[Tensor, ...]:
+        """Split (N, kinds · H · dk) into (N, H, dk) for each kind.
+
+        In a factored head, the content half comes first.
+        """
+        if not self.factored:
+            return projected.view(len(projected), kinds, self.heads, -1).unbind(1)
+        parts = projected.view(len(projected), 2, kinds, self.heads, -1)
+        return tuple(parts.permute(2, 0, 3, 1, 4).flatten(3).unbind())
+
+    def _merge(self, joined: Tensor) -> Tensor:
+        """Arrange (N, H · dk) for the output layer; if factored, content comes first."""
+        if not self.factored:
+            return joined
+        return joined.view(len(joined), self.heads, 2, -1).transpose(1, 2).flatten(1)
+
+
+class FactoredLayer(nn.Module):
+    """Transforms token vectors by one layer of Kitaev2018 (section 2.2): (N, d) -> (N, d).
+
+        y = LN(x + drop(attention(x)))
+        LN(y + drop(W2 drop(relu(W1 y + b1)) + b2))
+
+    LN is over the whole width d, factored or not. The settings are those of `FactoredTransformer`.
+
+    Raises:
+        InputError: for a dropout rate out of its range.
+
+    Examples:
+        >>> layer = FactoredLayer(width=16, heads=2, head_width=4, ffn_dim=32, factored=True)
+        >>> layer(torch.randn(7, 16), torch.tensor([4, 3])).shape
+        torch.Size([7, 16])
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        head_width: int,
+        ffn_dim: int,
+        factored: bool,
+        *,
+        attention_dropout: float = 0.0,
+        relu_dropout: float = 0.0,
+        residual_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_rates(attention_dropout=attention_dropout)
+        check_rates(below_one=True, relu_dropout=relu_dropout, residual_dropout=residual_dropout)
+        linear = SplitLinear if factored else nn.Linear
+        self.attention = FactoredAttention(width, heads, head_width, factored, attention_dropout)
+        self.attention_norm = nn.LayerNorm(width)
+        self.inner = linear(width, ffn_dim)
+        self.outer = linear(ffn_dim, width)
+        self.feedforward_norm = nn.LayerNorm(width)
+        self.relu_dropout = SentenceDropout(relu_dropout)
+        self.residual_dropout = SentenceDropout(residual_dropout)
+
+    def forward(self, x: Tensor, lengths: Tensor, **attention: object) -> Tensor:
+        """Transform x (N, d) of sentences of `lengths` (B,) -> (N, d).
+
+        `attention` holds further arguments of `FactoredAttention.forward`.
+        """
+        out = self.attention(x, lengths, **attention)
+        x = self.attention_norm(x + self.residual_dropout(out, lengths))
+        hidden = self.relu_dropout(torch.relu(self.inner(x)), lengths)
+        return self.feedforward_norm(x + self.residual_dropout(self.outer(hidden), lengths))
 
 
 class FactoredTransformer(nn.Module):
     """Encodes words, START and STOP with learned positions by the layers of Kitaev2018.
 
-    It takes (N, nI) and returns (N, d), or (N + 2B, d) with `boundaries`. Kitaev2018 describes the
-    layers in section 2.2, the factored form in section 3 and the limits on attention in section 4.
+    It maps (N, nI) to (N, d), or to (N + 2B, d) with `boundaries`. Kitaev2018 describes the layers
+    in section 2.2, the factored form in section 3 and the limits on attention in section 4. If nI
+    is not the width of the content, trained weights project the vectors (section 5.2).
 
     The module is one of four encoders, by the settings `factored` and `concat`. By default both
     are true, as in Kitaev2018's factored encoder. With both false it is the plain encoder. With
-    `concat` alone it is the concatenative network; with `factored` alone it is the paper's
-    control, weights in blocks over added inputs.
+    only `concat` it is the concatenative network; with only `factored` it is the paper's control,
+    weights in blocks over added inputs.
 
     The settings `disable_content`, `disable_position`, `window` and `relaxed` have no weights: they
     may be changed on a trained module, through its attributes.
 
-    A config of version 1 calls `ffn_dim` `feedforward`.
-
     Args:
-        input_width: nI, the width of the words' vectors. If it is not the width of the content,
-            trained weights project the vectors (Kitaev2018 section 5.2).
         width: d, the width of the output (Kitaev2018's code: 1024). If the input is concatenated,
             half of it is content (Kitaev2018: 512) and half position.
         heads: number of heads (Kitaev2018: 8).
@@ -48,10 +244,10 @@ class FactoredTransformer(nn.Module):
             (Kitaev2018 section 3).
         concat: whether the input of the layers is [content ; position] in equal halves, and not
             their sum; by default the value of `factored`.
-        position_only: number of layers, from the first, whose queries and keys are made of the
-            position embeddings alone (Kitaev2018 section 3: all 8). It needs added inputs and
+        position_only: number of layers, from the first, whose queries and keys are computed only
+            from the position embeddings (Kitaev2018 section 3: all 8). It needs added inputs and
             weights that are not factored.
-        boundaries: whether to return n + 2 rows for a sentence of n words, START and STOP too.
+        boundaries: whether to return n + 2 rows for a sentence of n words, with START and STOP.
         input_norm: whether a LayerNorm follows the input, as in Kitaev2018's code.
         disable_content: layers, counted from 0, in which content does not enter the scores of the
             attention (Kitaev2018 section 4.1). It needs factored weights.
@@ -62,8 +258,8 @@ class FactoredTransformer(nn.Module):
             are attended without limit.
         attention_dropout: dropout rate on the attention weights (Kitaev2018's code: 0.2).
         relu_dropout: rate of the `SentenceDropout` after the relu (Kitaev2018's code: 0.1).
-        residual_dropout: rate of the `SentenceDropout` on what is added (Kitaev2018's code: 0.2).
-        precision: "float32" or "bfloat16", see `products`.
+        residual_dropout: rate of the `SentenceDropout` on the outputs of the attention and of the
+            feed-forward part (Kitaev2018's code: 0.2).
 
     Raises:
         InputError: for a size below 1, an unknown precision, a dropout rate out of its range,
@@ -108,14 +304,23 @@ class FactoredTransformer(nn.Module):
         check_sizes(least=0, position_only=position_only)
         check_choice("precision", precision, Precision)
         concat = factored if concat is None else concat
-        _check(
-            {"width": width, "head_width": head_width, "ffn_dim": ffn_dim},
-            layers,
-            factored=factored,
-            concat=concat,
-            position_only=position_only,
-            disabled=(*disable_content, *disable_position),
-        )
+        for setting, size in (("width", width), ("head_width", head_width), ("ffn_dim", ffn_dim)):
+            if (factored or concat) and size % 2:
+                advice = "it must be even, because content and position have a half each"
+                raise SettingError(setting, size, advice)
+        if position_only and (factored or concat):
+            raise InputError("position_only needs factored = false, and concat = false or null")
+        if position_only > layers:
+            advice = f"it must be at most the number of layers, {layers}"
+            raise SettingError("position_only", position_only, advice)
+        disabled = (*disable_content, *disable_position)
+        if disabled and not factored:
+            raise InputError("disable_content and disable_position need factored = true")
+        if unknown := [layer for layer in disabled if not 0 <= layer < layers]:
+            raise InputError(
+                f"disable_content or disable_position has the layer {unknown[0]}: "
+                f"the layers are 0 to {layers - 1}"
+            )
         self.output_width = width
         self.factored, self.concat, self.boundaries = factored, concat, boundaries
         self.position_only = position_only
@@ -175,53 +380,14 @@ class FactoredTransformer(nn.Module):
         return y.index_select(0, words.to(x.device))
 
 
-def _check(
-    widths: Mapping[str, int],
-    layers: int,
-    *,
-    factored: bool,
-    concat: bool,
-    position_only: int,
-    disabled: Sequence[int],
-) -> None:
-    """Raise InputError if the settings of a `FactoredTransformer` do not fit each other."""
-    for setting, width in widths.items():
-        if (factored or concat) and width % 2:
-            advice = "it must be even, because content and position have a half each"
-            raise SettingError(setting, width, advice)
-    if position_only and (factored or concat):
-        raise InputError("position_only needs factored = false, and concat = false or null")
-    if disabled and not factored:
-        raise InputError("disable_content and disable_position need factored = true")
-    if position_only > layers:
-        advice = f"it must be at most the number of layers, {layers}"
-        raise SettingError("position_only", position_only, advice)
-    if unknown := [layer for layer in disabled if not 0 <= layer < layers]:
-        raise InputError(
-            f"disable_content or disable_position has the layer {unknown[0]}: "
-            f"the layers are 0 to {layers - 1}"
-        )
-
-
 def window_bias(x: Tensor, lengths: Tensor, window: int, relaxed: bool) -> Bias:
-    """Make the bias for `attend` that limits attention to |i - j| <= window.
-
-    This is the limit of Kitaev2018 section 4.2.
+    """Make the bias for `attend` that limits attention to |i - j| <= window (section 4.2).
 
     Args:
         x: any tensor with the device and the type of the scores.
         lengths: (B,) int64, the tokens of each sentence, START and STOP counted.
         window: the largest distance, in tokens.
-        relaxed: whether START, the first word, the last word and STOP attend to all tokens and
-            are attended by all.
-
-    Examples:
-        >>> rows = window_bias(torch.zeros(1), torch.tensor([4]), window=1, relaxed=False)
-        >>> rows(0, 4)[0, 0] == 0
-        tensor([[ True,  True, False, False],
-                [ True,  True,  True, False],
-                [False,  True,  True,  True],
-                [False, False,  True,  True]])
+        relaxed: as in `FactoredTransformer`.
     """
     place = torch.arange(int(lengths.max()), device=x.device)
     free = (place < 2) | (place >= lengths.to(x.device)[:, None] - 2)  # (B, n)

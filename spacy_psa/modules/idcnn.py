@@ -18,29 +18,24 @@ class IDCNN(nn.Module):
     applied `iterations` times with the same weights. Each convolution ends with a relu. Tokens
     beyond the ends of a sentence count as zeros.
 
-    Yan2019 (Table 7) gives the number of layers (2 to 6), of filters (200 to 800), the kernel
-    size (3) and the dropout. It does not say what a layer is, which dilations it has, or which
+    Yan2019 (Table 7) has the number of layers (2 to 6), of filters (200 to 800), the kernel
+    size (3) and the dropout. It leaves open what a layer is, which dilations it has, and which
     weights are shared. Here a layer is one application of Strubell's block, whose public
     configuration for CoNLL-2003 has the dilations 1, 2, 1. As in that code, the filters of the
     block start as the identity with biases of 0, and the first convolution by Glorot's rule
     with biases of 0.01. Strubell's training objective (a loss after each application and a
-    penalty on what dropout changes) belongs to another paper and is not implemented.
-
-    A config of version 1 calls `filters` `kernels`, and `kernel_size` `size`.
+    penalty on the effect of dropout) belongs to another paper and is not implemented.
 
     Args:
-        input_width: nI, the width of the input.
         filters: number of filters of each convolution, and width of the output (Yan2019: 200 to
             800).
         kernel_size: tokens that a filter sees; an odd number (Yan2019: 3).
         dilations: distances between these tokens, one for each convolution of the block
             (Strubell et al.: 1, 2, 1).
         iterations: how often the block is applied (the layers of Yan2019: 2 to 6).
-        input_dropout: dropout rate before the first convolution (Yan2019 gives none).
-        block_dropout: dropout rate between two applications of the block (Yan2019 gives none).
+        input_dropout: dropout rate before the first convolution (none in Yan2019).
+        block_dropout: dropout rate between two applications of the block (none in Yan2019).
         output_dropout: dropout rate after the last one (Yan2019's "fc dropout": 0.4).
-        precision: "float32", or "bfloat16" for products in it, see
-            `spacy_psa.modules.products.products`.
 
     Raises:
         InputError: for a size or dilation below 1, a dropout rate that is not from 0 to 1, an even
@@ -109,14 +104,8 @@ class DilatedConvolution(nn.Module):
     """One dilated convolution over a flat ragged batch, computed as one matrix product.
 
     Its parameters have the shapes of those of torch.nn.Conv1d: weight (filters, nI, kernel_size)
-    and bias (filters,). They are created without values.
-
-    Args:
-        input_width: nI, the width of the input.
-        filters: number of filters, and width of the output.
-        kernel_size: tokens that a filter sees; an odd number.
-        dilation: distance between these tokens.
-        precision: "float32", or "bfloat16" for the product in it.
+    and bias (filters,). They are created without values. `dilation` is the distance between the
+    `kernel_size` tokens that a filter sees.
 
     Examples:
         >>> convolution = DilatedConvolution(input_width=8, filters=4, kernel_size=3, dilation=2)
@@ -140,23 +129,18 @@ class DilatedConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(filters))
 
     def forward(self, x: Tensor, near: Tensor) -> Tensor:
-        """Convolve x (N, nI), with `near` as `neighbours` gives it -> (N, filters)."""
+        """Convolve x (N, nI), with the result of `neighbours` as `near` -> (N, filters)."""
         outside = x.new_zeros(1, x.shape[1])
         columns = torch.cat([x, outside]).index_select(0, near.flatten()).view(len(x), -1)
         return affine(columns, self.matrix(), self.bias, self.precision)
 
     def matrix(self) -> Tensor:
-        """Give the weights as the matrix of that product, (filters, kernel_size * nI)."""
+        """Return the weights as the matrix of that product, (filters, kernel_size * nI)."""
         return self.weight.transpose(1, 2).flatten(1)
 
 
 def neighbours(lengths: Tensor, kernel_size: int, dilation: int) -> Tensor:
-    """List the tokens that a filter sees from each token.
-
-    Args:
-        lengths: (B,) int64, the tokens of each sentence.
-        kernel_size: tokens that a filter sees; an odd number.
-        dilation: distance between these tokens.
+    """List the tokens that a filter sees from each token of sentences of `lengths` (B,) int64.
 
     Returns:
         (N, kernel_size) int64, the rows of these tokens in order. N stands for a place outside of

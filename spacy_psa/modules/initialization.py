@@ -12,39 +12,22 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv1d)
 
 
 def embedding(num_embeddings: int, width: int, init_std: float | None = None) -> nn.Embedding:
-    """Make a table of vectors that start as `uniform` draws them.
-
-    Args:
-        num_embeddings: number of vectors.
-        width: width of a vector.
-        init_std: standard deviation of the draw, see `uniform`.
-
-    Examples:
-        >>> embedding(num_embeddings=10, width=4)
-        Embedding(10, 4)
-    """
+    """Make a table of vectors that start as `uniform` draws them."""
     table = nn.Embedding(num_embeddings, width)
     uniform(table.weight, init_std)
     return table
 
 
 def uniform(vectors: Tensor, init_std: float | None = None) -> Tensor:
-    """Draw vectors from the uniform distribution around 0, in place.
+    """Fill vectors (M, width) from the uniform distribution around 0, and return them.
 
     Args:
-        vectors: (M, width), the tensor to fill.
+        vectors: the tensor to fill.
         init_std: standard deviation. By default it is 1 / sqrt(width), which is
             U(-sqrt(3 / width), sqrt(3 / width)), the range of Glorot's rule for one row.
 
-    Returns:
-        The filled tensor.
-
     Raises:
         SettingError: if `init_std` is below 0.
-
-    Examples:
-        >>> float(uniform(torch.empty(1000, 3)).abs().max()) <= 1.0
-        True
     """
     init_std = vectors.shape[1] ** -0.5 if init_std is None else init_std
     check_amounts(init_std=init_std)
@@ -52,12 +35,7 @@ def uniform(vectors: Tensor, init_std: float | None = None) -> Tensor:
 
 
 def glorot(layer: Layer) -> Layer:
-    """Draw the weights of a layer by Glorot's rule, set its biases to 0, and return it.
-
-    Examples:
-        >>> glorot(nn.Linear(3, 2)).bias.tolist()
-        [0.0, 0.0]
-    """
+    """Draw the weights of a layer by Glorot's rule, set its biases to 0, and return it."""
     nn.init.xavier_uniform_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -69,12 +47,6 @@ def glorot_all(module: nn.Module) -> None:
 
     Matrices are drawn by Glorot's rule. So are weight vectors, as d × 1 matrices; their names end
     with "score". All other parameters become 0.
-
-    Examples:
-        >>> layer = nn.Linear(3, 2)
-        >>> glorot_all(layer)
-        >>> layer.bias.tolist()
-        [0.0, 0.0]
     """
     for name, parameter in module.named_parameters():
         if parameter.dim() == 2:
@@ -88,7 +60,9 @@ def glorot_all(module: nn.Module) -> None:
 class WithoutDraws(TorchFunctionMode):
     """A context in which weights get no random values, for modules whose weights are loaded next.
 
-    Large models are loaded faster in it.
+    Large models are loaded faster in it. Some modules draw until the numbers satisfy a condition,
+    as `nn.init.trunc_normal_` does. So from the first time that code depends on a number of a
+    tensor, all draws in the context are real.
 
     Examples:
         >>> state = torch.random.get_rng_state()
@@ -98,13 +72,21 @@ class WithoutDraws(TorchFunctionMode):
         True
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws = False
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in _FILLS:
-            return args[0] if args else (kwargs or {})["tensor"]
-        if func is torch.randn:
-            func = torch.empty
+        if func in _READS:
+            self.draws = True
+        if not self.draws:
+            if func in _FILLS:
+                return args[0] if args else (kwargs or {})["tensor"]
+            if func is torch.randn:
+                func = torch.empty
         return func(*args, **(kwargs or {}))
 
 
 _FILLS = {nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_}
 _FILLS |= {Tensor.uniform_, Tensor.normal_}
+_READS = {Tensor.__bool__, Tensor.__float__, Tensor.__int__, Tensor.item, Tensor.tolist}

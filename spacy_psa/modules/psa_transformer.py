@@ -1,6 +1,7 @@
 """The Transformer with the position bias of PSA (Wei2020 section 5.3.2, Table 10)."""
 
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 from torch import nn
 
@@ -8,7 +9,7 @@ from spacy_psa.errors import check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot_all
 from spacy_psa.modules.products import Precision
 from spacy_psa.modules.psa import PositionBias, Version
-from spacy_psa.modules.transformer import Encoder, EncoderLayer, MultiHeadAttention
+from spacy_psa.modules.transformer import Encoder, MultiHeadAttention
 
 Position = Literal["psa", "absolute"]
 
@@ -24,29 +25,19 @@ class PSATransformer(Encoder):
 
     Wei2020 leaves some points open. Here each layer has a Ψ of its own, which reads the input of
     that layer and is the same for all its heads. A trained linear layer projects the input to
-    the width d. All matrices start by Glorot's rule (Wei2020 section 5.2).
+    the width d. All matrices start by Glorot's rule (Wei2020 section 5.2). The paper names no
+    dropout rates: here the default of `dropout` is that of its attention, and those of the input
+    and the output are those of its BiLSTM, which the Transformer replaces.
 
-    A config of version 1 calls `ffn_dim` `feedforward`.
+    The settings `version`, `window`, `use_mask`, `use_token_bias` and `use_gaussian` are those of
+    `PositionBias`.
 
     Args:
-        input_width: nI, the width of the input.
         heads: number of heads (Wei2020: 8). The layers have the width d = heads · head_width.
         head_width: dk, the width of the queries, keys and values of a head (Wei2020: 64).
         layers: number of layers (Wei2020: 1 to 3).
-        ffn_dim: width inside the feed-forward part (Wei2020: 1024).
         position: "psa" adds Ψ to the scores; "absolute" adds sinusoids to the projected input
             instead (the two columns of Wei2020 Table 10).
-        version: "journal" for the Ψ of Wei2020, "arxiv" for the Ψ of Wei2019.
-        window: k, in tokens, see `PositionBias` (Wei2020: 10).
-        use_mask: False leaves the mask M out of Ψ.
-        use_token_bias: False leaves the token-specific bias P out of Ψ.
-        use_gaussian: False leaves the Gaussian bias G out of Ψ.
-        dropout: dropout rate on the attention weights and in the feed-forward part. Wei2020 gives
-            no dropout for this system; the default is the rate of its attention.
-        input_dropout: dropout rate on the input. The default is the rate of Wei2020's BiLSTM, which
-            the Transformer replaces.
-        output_dropout: dropout rate after the last layer; the default as for `input_dropout`.
-        precision: "float32" or "bfloat16", see `products`.
 
     Raises:
         InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
@@ -82,27 +73,28 @@ class PSATransformer(Encoder):
         check_sizes(window=window)
         check_choice("position", position, Position)
         check_choice("version", version, Version)
-        bias: dict[str, Any] = {
-            "version": version,
-            "window": window,
-            "use_mask": use_mask,
-            "use_token_bias": use_token_bias,
-            "use_gaussian": use_gaussian,
-        }
         d = heads * head_width
+        make_psi = partial(
+            PositionBias,
+            d,
+            version=version,
+            window=window,
+            use_mask=use_mask,
+            use_token_bias=use_token_bias,
+            use_gaussian=use_gaussian,
+        )
         attentions = [
             MultiHeadAttention(
-                d,
-                heads,
-                dropout=dropout,
-                psi=PositionBias(d, **bias) if position == "psa" else None,
+                d, heads, dropout=dropout, psi=make_psi() if position == "psa" else None
             )
             for _ in range(layers)
         ]
         super().__init__(
             input_width,
             d,
-            [EncoderLayer(each, d, ffn_dim, dropout) for each in attentions],
+            attentions,
+            ffn_dim,
+            dropout,
             absolute=position == "absolute",
             input_dropout=input_dropout,
             output_dropout=output_dropout,

@@ -16,7 +16,7 @@ from spacy_psa.ragged import mask, pad, unpad
 
 
 class AttentionHeads(NamedTuple):
-    """The attention weights of a layer of heads in a batch, as `inspect` of an encoder gives them.
+    """The attention weights of a layer of heads, as `inspect` of an encoder returns them.
 
     Attributes:
         attention: alpha^1 … alpha^m, (B, m, n, n).
@@ -44,21 +44,16 @@ class SelfAttentiveBiLSTM(nn.Module):
     with zeros. It serves to test a trained model (Li2019 section 5.4.1) and is not saved with the
     weights.
 
-    The names of the settings are the same in a config.
-
     Args:
-        input_width: nI, the width of the input.
         hidden: units of each direction of the BiLSTM (Li2019: 100).
         layers: number of stacked layers of the BiLSTM (Li2019: 2).
         heads: m, the number of heads (Li2019: 5).
         separate: whether the two directions are separate stacks, see `BiLSTM` (Li2019 section
             3.2).
         input_dropout: dropout rate before the first layer of the BiLSTM. Li2019 drops "35% hidden
-            features" and does not say where. Here, as in the authors' code, these are the
+            features" and does not name the place. Here, as in the authors' code, these are the
             inputs and the states of the BiLSTM; the attention has no dropout.
         output_dropout: dropout rate after each layer of the BiLSTM (Li2019: 0.35, as above).
-        precision: "float32", or "bfloat16" for products with weights in it, see
-            `spacy_psa.modules.products.products`.
 
     Raises:
         InputError: for a size below 1, for a dropout rate that is not from 0 to 1, for an unknown
@@ -123,8 +118,8 @@ class SelfAttentiveBiLSTM(nn.Module):
     def inspect(self, x: Tensor, lengths: Tensor) -> list[AttentionHeads]:
         """Compute the attention weights of the heads (Li2019 Fig. 2 and 3).
 
-        Row j of a matrix says where token j looks. The rows of padding have no meaning; the
-        columns of padding are 0.
+        Row j of a matrix holds the weights with which token j reads the others. The rows of padding
+        have no meaning; the columns of padding are 0.
         """
         query, key, _, tokens = self._project(self.lstm(x, lengths), lengths)
         scores = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5

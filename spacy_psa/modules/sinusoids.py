@@ -1,4 +1,4 @@
-"""The position encoding of Vaswani et al. (2017), section 3.5."""
+"""The absolute position encoding of Vaswani et al. (2017)."""
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,6 @@ class SinusoidalPositions(nn.Module):
 
     The place p is counted from 0 in each sentence. An odd width ends with a sine. The module has
     no parameters.
-
-    Args:
-        width: d, the width of the token vectors.
 
     Examples:
         >>> encode = SinusoidalPositions(width=2)
@@ -37,20 +34,7 @@ class SinusoidalPositions(nn.Module):
 
 
 def sinusoids(place: Tensor, width: int) -> Tensor:
-    """Compute sines and cosines in turn for some places.
-
-    Args:
-        place: (n,) int64, the places; they may be negative.
-        width: d, the number of columns.
-
-    Returns:
-        (n, width) float64.
-
-    Examples:
-        >>> sinusoids(torch.tensor([0, 1]), width=3)
-        tensor([[0.0000, 1.0000, 0.0000],
-                [0.8415, 0.5403, 0.0022]], dtype=torch.float64)
-    """
+    """Compute sines and cosines in turn for places (n,) int64, from 0 or negative: (n, width)."""
     # float64: at position 50,000 a float32 angle is off by 0.003.
     frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angle = place.double()[:, None] * frequency

@@ -1,4 +1,4 @@
-"""Scores of labelled spans from token vectors (Kitaev2018 section 2.3)."""
+"""The heads of the chart parser: scores of labelled spans (Kitaev2018 section 2.3), and of tags."""
 
 from typing import Literal
 
@@ -16,31 +16,18 @@ Sides = Literal["even_odd", "halves"]
 
 
 def span_counts(lengths: Tensor) -> Tensor:
-    """Count the spans of sentences of n tokens, n (n + 1) / 2: (B,) -> (B,).
-
-    Examples:
-        >>> span_counts(torch.tensor([1, 2, 3]))
-        tensor([1, 3, 6])
-    """
+    """Count the spans of sentences of n tokens, n (n + 1) / 2: (B,) -> (B,)."""
     return lengths * (lengths + 1) // 2
 
 
 def span_fenceposts(lengths: Tensor, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """List the first and the last fencepost of every span.
+    """List the first and the last fencepost of every span of sentences of `lengths` (B,) int64.
 
     Fenceposts are numbered over the whole batch: a sentence of n tokens has n + 1.
-
-    Args:
-        lengths: (B,) int64, the tokens of each sentence.
-        device: device of the results; by default the CPU.
 
     Returns:
         Two (S,) int64 tensors, S = Σ n (n + 1) / 2: sentence after sentence, and in a sentence
         ordered by start and then by end.
-
-    Examples:
-        >>> span_fenceposts(torch.tensor([2, 1]))
-        (tensor([0, 0, 1, 3]), tensor([1, 2, 2, 4]))
     """
     starts, ends, offset = [], [], 0
     for n in lengths.tolist():
@@ -55,9 +42,7 @@ def span_fenceposts(lengths: Tensor, device: torch.device | None = None) -> tupl
 def span_hidden(
     fenceposts: Tensor, lengths: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, eps: float
 ) -> Tensor:
-    """Compute relu(LayerNorm(F_j - F_i + c)) of all spans (i, j).
-
-    This is the plain torch form of `kernels.span_hidden.span_hidden`.
+    """Compute relu(LayerNorm(F_j - F_i + c)) of all spans (i, j); the twin is in `kernels`.
 
     Args:
         fenceposts: F, (N + B, h), the fenceposts of sentences of `lengths`.
@@ -69,11 +54,6 @@ def span_hidden(
 
     Returns:
         (S, h), a row for each span, in the order of `span_fenceposts`.
-
-    Examples:
-        >>> one, zero = torch.ones(3), torch.zeros(3)
-        >>> span_hidden(torch.randn(6, 3), torch.tensor([2, 2]), zero, one, zero, 1e-5).shape
-        torch.Size([6, 3])
     """
     start, end = span_fenceposts(lengths, fenceposts.device)
     hidden = fenceposts.index_select(0, end) - fenceposts.index_select(0, start)
@@ -95,14 +75,12 @@ class SpanScores(nn.Module):
     than those of `BLOCK` spans.
 
     Args:
-        input_width: d, the width of the token vectors.
         labels: L - 1, the number of labels without the null label, whose score is 0.
         hidden: number of rows of M1 (Kitaev2018's code: 250).
         boundaries: whether the first and the last row of each sentence are the vectors of START
             and STOP. Otherwise the module has trained vectors for them.
-        sides: how a vector is divided: "even_odd" takes the even and the odd coordinates
-            (Kitaev2018 footnote 2); "halves" takes the two halves, which are the directions of a
-            BiLSTM.
+        sides: how a vector is divided: "even_odd" into the even and the odd coordinates (Kitaev2018
+            footnote 2), or "halves" into its two halves, which are the directions of a BiLSTM.
 
     Examples:
         >>> scores = SpanScores(input_width=16, labels=5, hidden=8)
@@ -174,3 +152,43 @@ class SpanScores(nn.Module):
         keep[last] = False
         rows = keep.nonzero()[:, 0].to(y.device)
         return left.index_select(0, rows) + right.index_select(0, rows + 1)
+
+
+class TagScores(nn.Module):
+    """Scores each tag of each token: token vectors (N, d) -> (tokens, T).
+
+        t(i, ·) = W2 relu(LayerNorm(W1 y_i + b1)) + b2
+
+    This is the tag head of Kitaev2018's later code.
+
+    Args:
+        labels: T, the number of tags.
+        hidden: number of rows of W1 (that code: 256).
+        boundaries: whether the first and the last row of each sentence are the vectors of START
+            and STOP. They have no tags and are left out.
+
+    Examples:
+        >>> scores = TagScores(input_width=16, labels=5, boundaries=True)
+        >>> scores(torch.randn(7, 16), torch.tensor([4, 3])).shape  # 2 + 1 tokens
+        torch.Size([3, 5])
+    """
+
+    def __init__(self, input_width: int, labels: int, hidden: int = 256, boundaries: bool = False):
+        super().__init__()
+        self.boundaries = boundaries
+        self.inner = nn.Linear(input_width, hidden)
+        self.norm = nn.LayerNorm(hidden)
+        self.label = nn.Linear(hidden, labels)
+
+    def out_lengths(self, lengths: Tensor) -> Tensor:
+        """Count the tokens of sentences with `lengths` rows: (B,) -> (B,)."""
+        return lengths - 2 if self.boundaries else lengths
+
+    def forward(self, y: Tensor, lengths: Tensor) -> Tensor:
+        """Score the tags of y (N, d), with `lengths` (B,) rows a sentence -> (tokens, T)."""
+        if self.boundaries:
+            last = torch.cumsum(lengths, 0) - 1
+            keep = torch.ones(len(y), dtype=torch.bool)
+            keep[last] = keep[last - lengths + 1] = False
+            y = y.index_select(0, keep.nonzero()[:, 0].to(y.device))
+        return self.label(torch.relu(self.norm(self.inner(y))))

@@ -10,7 +10,6 @@ from spacy_psa.modules.products import Precision
 from spacy_psa.modules.sinusoids import sinusoids
 from spacy_psa.modules.transformer import (
     Encoder,
-    EncoderLayer,
     attend,
     head_width,
     join_heads,
@@ -37,10 +36,10 @@ class RelativeAttention(nn.Module):
     cannot be used with the other.
 
     Wq, Wv (and Wk) have no biases and start as torch's Linear does; u and v start by Glorot's
-    rule. Both are as in the code; the paper does not say.
+    rule. Both are as in the code; the paper leaves it open.
 
     Args:
-        width: d, the width of the input and of the output.
+        width: d, a multiple of the number of heads.
         heads: number of heads, each dk = d / heads wide.
         dropout: dropout rate on the attention weights (Yan2019: 0.15).
         scale: whether to divide all of A by sqrt(dk), "w/ scale" in Yan2019 Tables 2 and 3.
@@ -130,12 +129,6 @@ def relative_scores(x: Tensor, table: Tensor, row: int, column: int, columns: in
 
     Returns:
         (..., rows, columns).
-
-    Examples:
-        >>> table = torch.tensor([[1.0], [0.0], [-1.0], [-2.0]])  # R_o = o for n = 2
-        >>> relative_scores(torch.ones(2, 1), table, row=0, column=0, columns=2)
-        tensor([[ 0., -1.],
-                [ 1.,  0.]])
     """
     first = len(table) // 2 - (row + x.shape[-2]) + column
     near = table[first : first + x.shape[-2] + columns]
@@ -150,11 +143,6 @@ def relative_shift(scores: Tensor) -> Tensor:
     Column c of the scores is for the offset (m - 1) - c, and out[i, j] is for the offset i - j. So
     row i begins one column earlier than row i - 1. It also does so in memory if the rows are read
     as one column shorter; the function therefore gathers nothing.
-
-    Examples:
-        >>> relative_shift(torch.tensor([[1, 0, -1, -2], [1, 0, -1, -2]]))
-        tensor([[ 0, -1],
-                [ 1,  0]])
     """
     m, width = scores.shape[-2:]
     flat = scores.flatten(-2)[..., m - 1 : m - 1 + m * (width - 1)]
@@ -166,25 +154,17 @@ class TENER(Encoder):
 
     A trained linear layer projects the input to the width d = heads · head_width. The authors' code
     has it; the paper does not. The code also normalises the scores of tags before its CRF
-    (log_softmax); this is not part of an encoder.
-
-    A config of version 1 calls `ffn_dim` `feedforward`.
+    (log_softmax); this is not part of an encoder. The settings `scale`, `key_projection` and
+    `key_relative_bias`, which Yan2019 does not use, are those of `RelativeAttention`. The dropout
+    rates are those of Yan2019, whose "fc dropout" is `output_dropout`.
 
     Args:
-        input_width: nI, the width of the input.
         heads: number of heads (Yan2019 Table 8: 8 to 14 for English, 4 to 10 for Chinese). The
             default is the value of the authors' script for CoNLL-2003.
         head_width: dk, the width of a head (Yan2019 Table 8: 64 to 128 for English, 32 to 96 for
             Chinese). The default is the value of the same script.
         layers: number of layers (Yan2019 Table 8: 1 or 2).
         ffn_dim: width inside the feed-forward part; by default 2 d, as in Yan2019's code.
-        scale: whether to divide the scores by sqrt(dk), see `RelativeAttention` (Yan2019: no).
-        key_projection: see `RelativeAttention` (Yan2019: no).
-        key_relative_bias: see `RelativeAttention` (Yan2019: no).
-        dropout: dropout rate on the attention weights and in the feed-forward part (Yan2019: 0.15).
-        input_dropout: dropout rate on the input (Yan2019 gives none).
-        output_dropout: dropout rate after the last layer (Yan2019's "fc dropout": 0.4).
-        precision: "float32" or "bfloat16", see `products`.
 
     Raises:
         InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
@@ -228,7 +208,9 @@ class TENER(Encoder):
         super().__init__(
             input_width,
             d,
-            [EncoderLayer(each, d, ffn_dim or 2 * d, dropout) for each in attentions],
+            attentions,
+            ffn_dim or 2 * d,
+            dropout,
             absolute=False,
             input_dropout=input_dropout,
             output_dropout=output_dropout,

@@ -50,17 +50,12 @@ def attend(
         lengths: (B,) int64, the tokens of each sentence.
         scale: the factor of q_i·k_j.
         dropout: dropout rate on the attention weights.
-        bias: a function of a range of rows i, its start and its stop, that returns what is added to
-            their scores, (B, H or 1, rows, n).
+        bias: a function of a range of rows i, its start and its stop, that returns numbers to add
+            to their scores, (B, H or 1, rows, n).
         masked: whether to leave out j = i. A sentence of one token then gets 0.
 
     Returns:
         (B, H, n, dk). Padded rows have no meaning.
-
-    Examples:
-        >>> q = k = v = torch.randn(2, 1, 4, 8)
-        >>> attend(q, k, v, torch.tensor([4, 3]), scale=8**-0.5).shape
-        torch.Size([2, 1, 4, 8])
     """
     whole = torch.promote_types(torch.promote_types(q.dtype, k.dtype), v.dtype)
     if whole == torch.bfloat16 and q.device.type == "cpu":
@@ -102,39 +97,17 @@ def attend(
 
 
 def split_heads(x: Tensor, lengths: Tensor, heads: int) -> Tensor:
-    """Split flat vectors into padded heads: (N, d) -> (B, heads, n, d / heads).
-
-    Head h takes the h-th slice of x.
-
-    Examples:
-        >>> split_heads(torch.randn(7, 16), torch.tensor([4, 3]), heads=2).shape
-        torch.Size([2, 2, 4, 8])
-    """
+    """Split flat vectors into padded heads, slice by slice: (N, d) -> (B, heads, n, d / heads)."""
     return pad(x.view(len(x), heads, -1), lengths).transpose(1, 2)
 
 
 def join_heads(x: Tensor, lengths: Tensor) -> Tensor:
-    """Join padded heads to flat vectors, as the inverse of `split_heads`.
-
-    It maps (B, heads, n, d / heads) to (N, d).
-
-    Examples:
-        >>> join_heads(torch.randn(2, 2, 4, 8), torch.tensor([4, 3])).shape
-        torch.Size([7, 16])
-    """
+    """Join padded heads to flat vectors, as the inverse of `split_heads`."""
     return unpad(x.transpose(1, 2), lengths).flatten(1)
 
 
 def head_width(width: int, heads: int) -> int:
-    """Compute the width of a head, dk = width / heads.
-
-    Raises:
-        InputError: if `heads` does not divide `width`.
-
-    Examples:
-        >>> head_width(width=512, heads=8)
-        64
-    """
+    """Compute the width of a head, width / heads; InputError if `heads` does not divide `width`."""
     if heads < 1 or width < 1 or width % heads:
         raise SettingError("heads", heads, f"it must divide the width, {width}")
     return width // heads
@@ -146,7 +119,7 @@ class MultiHeadAttention(nn.Module):
     All four projections have biases.
 
     Args:
-        width: d, the width of the input and of the output.
+        width: d, a multiple of the number of heads.
         heads: number of heads, each d / heads wide.
         dropout: dropout rate on the attention weights.
         psi: a position bias that is added to the scaled scores, the same for all heads.
@@ -193,7 +166,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def one_hot_places(x: Tensor, lengths: Tensor, heads: int) -> Tensor:
-    """Give the place of each token as a one-hot vector (B, heads, n, n).
+    """Return the place of each token as a one-hot vector (B, heads, n, n).
 
     The mean of these vectors by attention weights is the weights themselves.
     """
@@ -222,7 +195,7 @@ class EncoderLayer(nn.Module):
 
     Args:
         attention: a module that maps (N, d) and lengths (B,) to (N, d).
-        width: d, the width of the input and of the output.
+        width: d.
         ffn_dim: width inside the feed-forward part.
         dropout: dropout rate after the relu and after W2, as in Yan2019's code. The attention has
             its own.
@@ -259,21 +232,21 @@ class Encoder(nn.Module):
     """Projects the input to the width of the layers, and applies the layers: (N, nI) -> (N, d).
 
     Args:
-        input_width: nI, the width of the input.
         width: d, the width of the layers and of the output.
-        layers: the layers, all of width d.
+        attentions: the attention of each layer.
+        ffn_dim: width inside the feed-forward part.
+        dropout: dropout rate on the attention weights and in the feed-forward part.
         absolute: whether to add sinusoids of the place in the sentence to the projected input
             (Yan2019 Eq. 8-9).
-        input_dropout: dropout rate before the projection.
+        input_dropout: dropout rate on the input.
         output_dropout: dropout rate after the last layer.
-        precision: "float32" or "bfloat16", see `products`.
 
     Raises:
         InputError: for an unknown precision, and for a dropout rate that is not from 0 to 1.
 
     Examples:
-        >>> layer = EncoderLayer(MultiHeadAttention(width=16, heads=4), width=16, ffn_dim=32)
-        >>> encoder = Encoder(input_width=100, width=16, layers=[layer], absolute=True)
+        >>> attention = MultiHeadAttention(width=16, heads=4)
+        >>> encoder = Encoder(100, 16, [attention], ffn_dim=32, dropout=0.0, absolute=True)
         >>> encoder(torch.randn(7, 100), torch.tensor([4, 3])).shape
         torch.Size([7, 16])
     """
@@ -282,13 +255,16 @@ class Encoder(nn.Module):
         self,
         input_width: int,
         width: int,
-        layers: Iterable[EncoderLayer],
+        attentions: Iterable[nn.Module],
+        ffn_dim: int,
+        dropout: float,
         *,
         absolute: bool,
         input_dropout: float = 0.0,
         output_dropout: float = 0.0,
         precision: Precision = "float32",
     ) -> None:
+        layers = [EncoderLayer(attention, width, ffn_dim, dropout) for attention in attentions]
         super().__init__()
         check_choice("precision", precision, Precision)
         check_rates(input_dropout=input_dropout, output_dropout=output_dropout)
@@ -303,9 +279,7 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Encode x (N, nI) of sentences of `lengths` (B,) -> (N, d)."""
         with products(self.precision, x):
-            y = self.project(self.input_dropout(x)).to(x.dtype)
-            if self.positions is not None:
-                y = self.positions(y, lengths)
+            y = self._enter(x, lengths)
             for layer in self.layers:
                 y = layer(y, lengths)
         return self.output_dropout(y)
@@ -313,18 +287,21 @@ class Encoder(nn.Module):
     def inspect(self, x: Tensor, lengths: Tensor) -> list[AttentionHeads]:
         """Compute the attention weights of the heads of each layer, the lowest first.
 
-        Row j of a matrix says where token j looks. Rows of padding have no meaning.
+        Row j of a matrix holds the weights with which token j reads the others. Rows of padding
+        have no meaning.
         """
-        seen = []
+        heads = []
         with products(self.precision, x):
-            y = self.project(self.input_dropout(x)).to(x.dtype)
-            if self.positions is not None:
-                y = self.positions(y, lengths)
+            y = self._enter(x, lengths)
             for layer in self.layers:
                 attention: Any = layer.attention
-                seen.append(AttentionHeads(attention.weights(y, lengths)))
+                heads.append(AttentionHeads(attention.weights(y, lengths)))
                 y = layer(y, lengths)
-        return seen
+        return heads
+
+    def _enter(self, x: Tensor, lengths: Tensor) -> Tensor:
+        y = self.project(self.input_dropout(x)).to(x.dtype)
+        return y if self.positions is None else self.positions(y, lengths)
 
 
 class Transformer(Encoder):
@@ -332,19 +309,13 @@ class Transformer(Encoder):
 
     This is the system "Transformer" in Yan2019 Tables 2, 3 and 5. A trained linear layer projects
     the input to the width d = heads · head_width. The authors' code has it; the paper does not.
-
-    A config of version 1 calls `ffn_dim` `feedforward`.
+    The dropout rates are those of Yan2019, whose "fc dropout" is `output_dropout`.
 
     Args:
-        input_width: nI, the width of the input.
         heads: number of heads (Yan2019 Table 8: 8 to 14 for English, 4 to 10 for Chinese).
         head_width: width of a head (Yan2019 Table 8: 64 to 128 for English, 32 to 96 for Chinese).
         layers: number of layers (Yan2019 Table 8: 1 or 2).
         ffn_dim: width inside the feed-forward part; by default 2 d, as in Yan2019's code.
-        dropout: dropout rate on the attention weights and in the feed-forward part (Yan2019: 0.15).
-        input_dropout: dropout rate on the input (Yan2019 gives none).
-        output_dropout: dropout rate after the last layer (Yan2019's "fc dropout": 0.4).
-        precision: "float32" or "bfloat16", see `products`.
 
     Raises:
         InputError: for a size below 1, a dropout rate that is not from 0 to 1, and an unknown
@@ -374,12 +345,9 @@ class Transformer(Encoder):
         super().__init__(
             input_width,
             d,
-            [
-                EncoderLayer(
-                    MultiHeadAttention(d, heads, dropout=dropout), d, ffn_dim or 2 * d, dropout
-                )
-                for _ in range(layers)
-            ],
+            (MultiHeadAttention(d, heads, dropout=dropout) for _ in range(layers)),
+            ffn_dim or 2 * d,
+            dropout,
             absolute=True,
             input_dropout=input_dropout,
             output_dropout=output_dropout,

@@ -43,7 +43,7 @@ def linear(layer: nn.Linear, v: Tensor) -> Tensor:
 
 
 def read_one_by_one(module: Any, query: Tensor, others: list[Tensor]) -> Tensor:
-    """What a query reads of some vectors, by the formulas of `DocumentAttention`."""
+    """The mean of some vectors for a query, by the formulas of `DocumentAttention`."""
     scores = [query @ linear(module.key, other) / math.sqrt(len(query)) for other in others]
     if module.scoring == "mean":
         scores = [torch.zeros_like(score) for score in scores]

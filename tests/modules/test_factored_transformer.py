@@ -10,8 +10,12 @@ from torch.nn import functional as F
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules import transformer
-from spacy_psa.modules.factored_layer import FactoredAttention, SentenceDropout, SplitLinear
-from spacy_psa.modules.factored_transformer import FactoredTransformer
+from spacy_psa.modules.factored_transformer import (
+    FactoredAttention,
+    FactoredTransformer,
+    SentenceDropout,
+    SplitLinear,
+)
 from tests.helpers.modules import randomised
 from tests.helpers.ragged import batch, one_by_one
 

@@ -9,7 +9,7 @@ from torch import nn
 from spacy_psa.errors import InputError
 from spacy_psa.modules import int8, span_scores
 from spacy_psa.modules.char_bilstm import CharBiLSTM
-from spacy_psa.modules.document_memory import DocumentMemory
+from spacy_psa.modules.documents import DocumentMemory, SentenceContext
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import (
@@ -24,7 +24,6 @@ from spacy_psa.modules.int8 import (
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
-from spacy_psa.modules.sentence_context import SentenceContext
 from spacy_psa.modules.span_scores import SpanScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer

@@ -7,11 +7,15 @@ from torch import nn
 
 from spacy_psa.errors import InputError
 from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, LabelPair
-from spacy_psa.modules.document_memory import DocumentMemory
+from spacy_psa.modules.documents import (
+    DocumentMemory,
+    SentenceContext,
+    nearby_sentences,
+    nearest_occurrences,
+)
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.int8 import quantize
 from spacy_psa.modules.lstm import BiLSTM, _by_torch
-from spacy_psa.modules.occurrences import nearest_occurrences
 from spacy_psa.modules.products import (
     ROWS,
     affine,
@@ -22,7 +26,6 @@ from spacy_psa.modules.products import (
 )
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
-from spacy_psa.modules.sentence_context import SentenceContext, nearby_sentences
 
 WIDTH = 12
 LENGTHS = torch.tensor([5, 1] + 40 * [2])

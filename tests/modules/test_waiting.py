@@ -13,15 +13,14 @@ from spacy_psa.modules.chain_potentials import Emission, EmissionTransition, Lab
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
 from spacy_psa.modules.char_bilstm import CharBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN
+from spacy_psa.modules.documents import SentenceContext
 from spacy_psa.modules.factored_transformer import FactoredTransformer
 from spacy_psa.modules.idcnn import IDCNN
 from spacy_psa.modules.lstm import BiLSTM
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.modules.psa_transformer import PSATransformer
 from spacy_psa.modules.self_attentive import SelfAttentiveBiLSTM
-from spacy_psa.modules.sentence_context import SentenceContext
-from spacy_psa.modules.span_scores import SpanScores
-from spacy_psa.modules.tag_scores import TagScores
+from spacy_psa.modules.span_scores import SpanScores, TagScores
 from spacy_psa.modules.tener import TENER
 from spacy_psa.modules.transformer import Transformer
 from spacy_psa.structs.chain import LinearChain
