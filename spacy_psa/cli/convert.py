@@ -279,7 +279,7 @@ def ptb(
 
 @convert_app.command()
 def brackets(
-    source: Source,
+    source: Collection,
     target: Target,
     labels: Labels = "whole",
     x_over_x: XOverX = True,
@@ -292,8 +292,9 @@ def brackets(
 ) -> None:
     """Convert bracketed trees to a .spacy file.
 
-    IN has one tree on each line. OUT.spacy gets one document for each tree, with parts of speech
-    and constituents; the labels are kept as they are.
+    IN has one tree on each line; it is a file, or a folder or archive of files with endings such as
+    .mrg, .ptb, .parse or .txt. OUT.spacy gets one document for each tree, with parts of speech and
+    constituents; the labels are kept as they are.
 
     \b
     Example:

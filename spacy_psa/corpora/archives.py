@@ -63,6 +63,15 @@ def open_files(
         raise InputError(f"{source}: no {what} in it; check that it is the right corpus")
 
 
+def has_files(source: Path, wanted: Callable[[str], bool]) -> bool:
+    """Tell whether a folder or archive has a wanted file; see `open_files`."""
+    if source.is_dir():
+        return any(True for _ in _in_folder(source, wanted))
+    if source.suffix == ".zip":
+        return any(True for _ in _in_zip(source, wanted))
+    return source.name.endswith(TARS) and any(True for _ in _in_tar(source, wanted))
+
+
 def _visible(name: str) -> bool:
     """Leave out hidden files: macOS packs files of its own, named ._NAME, next to the real ones."""
     return not PurePosixPath(name).name.startswith(".")

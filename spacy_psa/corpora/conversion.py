@@ -26,6 +26,7 @@ from spacy_psa.corpora import (
     ontonotes,
     treebanks,
 )
+from spacy_psa.corpora.archives import is_collection
 from spacy_psa.corpora.bracketing import AS_IS, Labels
 from spacy_psa.corpora.docbin import check_docbin_path, write_docbin
 from spacy_psa.corpora.documents import join_documents
@@ -194,7 +195,12 @@ def _brackets(
     spaces: bool = False,
 ) -> Iterable[Doc]:
     style = replace(AS_IS, labels=labels, merge_same=not x_over_x)
-    docs = treebanks.read_bracket_docs(job.source, job.vocab, job.repairs, style, not indented)
+    if is_collection(job.source):
+        docs = treebanks.read_docs(
+            "brackets", job.source, job.vocab, job.repairs, style=style, one_a_line=not indented
+        )
+    else:
+        docs = treebanks.read_bracket_docs(job.source, job.vocab, job.repairs, style, not indented)
     return as_text(docs, quotes, spaces)
 
 

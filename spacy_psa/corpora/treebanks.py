@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora.archives import is_collection, open_files
+from spacy_psa.corpora.archives import has_files, is_collection, open_files
 from spacy_psa.corpora.bracketing import (
     AS_IS,
     PENN,
@@ -112,7 +112,8 @@ class Treebank:
     """How the files of a family of treebanks are read."""
 
     endings: tuple[str, ...]
-    """The endings of the files that are read in a folder or archive, each also with .gz."""
+    """The endings of the files that are read in a folder or archive, each also with .gz; those of
+    `OTHER_ENDINGS` are read if there are no such files."""
     style: TreeStyle
     """The parts of the trees that are kept."""
     files: str
@@ -127,7 +128,11 @@ class Treebank:
     """Returns the numbered lines of a file that belong to trees, from its name and all lines."""
 
 
+OTHER_ENDINGS = ((".mrg", ".parse", ".tree", ".ptb", ".psd", ".prd"), (".txt",))
+"""Other endings of files of trees: the first of the two groups that a folder or archive has."""
+
 TREEBANKS = {
+    "brackets": Treebank((), AS_IS, "files of trees (.mrg, .parse, .tree, .ptb, .psd, .prd, .txt)"),
     "ptb": Treebank((".mrg",), PENN, ".mrg files", section_of, "of those sections", "--sections"),
     "spmrl": Treebank((".ptb", ".mrg"), SPMRL, ".ptb or .mrg files"),
     "ctb": Treebank(
@@ -149,6 +154,7 @@ def read_docs(
     repairs: Counter[str] | None = None,
     numbers: Collection[int] | None = None,
     style: TreeStyle | None = None,
+    one_a_line: bool = False,
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each tree of the files in a folder or archive, see `tree_docs`.
 
@@ -161,6 +167,7 @@ def read_docs(
         numbers: reads only files with these numbers, which are the sections of the Wall Street
             Journal in `ptb`; None reads all files.
         style: the parts of the trees that are kept; None for the style of the family.
+        one_a_line: whether each line must be one tree; otherwise a tree may have several.
 
     Raises:
         InputError: if there are no such files, if one does not contain bracketed trees, or if a
@@ -172,8 +179,14 @@ def read_docs(
     def chosen(path: str) -> bool:
         return numbers is None or bank.number(PurePosixPath(path).name) in numbers
 
+    def ending_with(endings: tuple[str, ...]) -> Callable[[str], bool]:
+        return lambda path: path.lower().removesuffix(".gz").endswith(endings)
+
+    groups = [bank.endings, *OTHER_ENDINGS]
+    endings = next((g for g in groups if has_files(source, ending_with(g))), bank.endings)
+
     def wanted(path: str) -> bool:
-        return path.lower().removesuffix(".gz").endswith(bank.endings) and chosen(path)
+        return ending_with(endings)(path) and chosen(path)
 
     if not chosen(source.name) and source.is_file() and not is_collection(source):
         raise InputError(
@@ -187,7 +200,7 @@ def read_docs(
         what = bank.files if numbers is None else f"{bank.files} {bank.selected}"
         for name, document, lines in open_documents(source, wanted, what, counts):
             lines = bank.lines_of_trees(name, lines, counts)
-            for _, parsed in read_trees(name, lines, counts, kept):
+            for _, parsed in read_trees(name, lines, counts, kept, one_a_line):
                 yield document, parsed
 
     return tree_docs(vocab, trees(), spelled=True)

@@ -220,3 +220,20 @@ def test_an_output_without_sentences_names_what_was_left_out(write, tmp_path):
     with pytest.raises(InputError, match=r"nothing is left to write: 1 tree\(s\) without words"):
         convert("ptb", path, tmp_path / "out.spacy")
     assert not (tmp_path / "out.spacy").exists()
+
+
+def test_brackets_reads_the_files_of_a_folder(tmp_path):
+    folder = tmp_path / "trees"
+    folder.mkdir()
+    for name in ("one.ptb", "two.parse"):
+        (folder / name).write_text("(S\n (NN a))\n")
+    result = convert("brackets", folder, tmp_path / "out.spacy", "--indented")
+    assert result.exit_code == 0, result.output
+    docs = (
+        DocBin(store_user_data=True)
+        .from_disk(tmp_path / "out.spacy")
+        .get_docs(spacy.blank("en").vocab)
+    )
+    assert [doc.user_data["document"] for doc in docs] == ["one", "two"]
+    with pytest.raises(InputError, match=r"one\.ptb:1: the tree is not closed on its line"):
+        convert("brackets", folder, tmp_path / "out.spacy")

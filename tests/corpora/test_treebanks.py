@@ -1,5 +1,6 @@
 """Treebanks beyond the Penn Treebank: SPMRL, the Chinese Treebank, styles of labels."""
 
+import gzip
 from collections import Counter
 from dataclasses import replace
 
@@ -155,3 +156,22 @@ def test_a_style_says_which_labels_and_repeats_are_kept(write, vocab, style, fou
 def test_functions_are_kept_without_indices(label, kept):
     assert with_functions(label) == kept
     assert bare(kept) == bare(label)
+
+
+@pytest.mark.parametrize("family", ["ptb", "spmrl", "ctb", "brackets"])
+@pytest.mark.parametrize("ending", ["mrg", "parse", "tree", "PTB", "psd", "prd", "txt", "txt.gz"])
+def test_a_folder_of_trees_is_read_whatever_their_ending(tmp_path, vocab, family, ending):
+    content = b"(S\n (NN a))\n"
+    path = tmp_path / f"chtb_0001.{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    (tmp_path / "README").write_text("not trees")
+    assert [doc.text for doc in read_docs(family, tmp_path, vocab)] == ["a "]
+
+
+def test_texts_and_other_trees_are_left_alone_beside_the_files_of_the_family(tmp_path, vocab):
+    for name in ("a.mrg", "b.prd", "c.txt"):
+        (tmp_path / name).write_text(f"(S (NN {name}))\n")
+    assert [doc[0].text for doc in read_docs("ptb", tmp_path, vocab)] == ["a.mrg"]
+    assert [doc[0].text for doc in read_docs("brackets", tmp_path, vocab)] == ["a.mrg", "b.prd"]
+    (tmp_path / "a.mrg").unlink()
+    assert [doc[0].text for doc in read_docs("ptb", tmp_path, vocab)] == ["b.prd"]
