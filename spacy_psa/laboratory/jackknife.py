@@ -8,6 +8,7 @@ tags of each fold are predicted by a tagger that was trained on the other folds.
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,8 +19,9 @@ from spacy.util import dot_to_object
 from spacy.vocab import Vocab
 from thinc.api import Config
 
-from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.corpora.docbin import check_docbin_path, read_docbin, write_docbin
 from spacy_psa.errors import InputError
+from spacy_psa.loading import use_device
 from spacy_psa.sentences import document_batches, unannotated
 from spacy_psa.training.config import initialize
 from spacy_psa.training.loop import train
@@ -37,6 +39,60 @@ class Tagged(NamedTuple):
     def share(self) -> float:
         """The share of tags that are as they were."""
         return self.same / max(self.tokens, 1)
+
+
+def jackknife_files(
+    path: Path,
+    config: Config,
+    files: Sequence[tuple[Path, Path]],
+    folder: Path,
+    folds: int,
+    seed: int,
+    tell: Callable[[str], None],
+    gpu_id: int = -1,
+) -> None:
+    """Write files with predicted tags.
+
+    Args:
+        path: the file of the config, for errors.
+        config: the config of a tagger.
+        files: files with gold tags, and the files to write. The first is jackknifed; the others are
+            tagged by a tagger that is trained on all of it.
+        folder: the folder for the taggers.
+        folds: the number of folds.
+        seed: the seed by which sentences are dealt.
+        tell: prints a line.
+        gpu_id: the number of the GPU; -1 for the CPU.
+
+    Raises:
+        InputError: if a file cannot be read or written, or no tagger can be trained.
+    """
+    sources, targets = zip(*[(source.resolve(), target.resolve()) for source, target in files])
+    for _, target in files:
+        check_docbin_path(target)
+        if targets.count(target.resolve()) > 1:
+            raise InputError(f"{target}: would be written twice; use another file for each --to")
+        if target.resolve() in sources:
+            raise InputError(
+                f"{target}: is also read, and its gold tags would be lost; write to another file"
+            )
+    use_device(gpu_id)
+    docs, *others = [read_tagged(source) for source, _ in files]
+
+    def tagger(name: str, part: Sequence[Doc], config: Config = config) -> Language:
+        tell(f"{name}: {len(part):,} sentences to learn from")
+        return train_tagger(path, config, part, folder / name, gpu_id)
+
+    whole = tagger("all", docs) if others else None
+    # A fold may lack a label of the development data.
+    of_fold = partial(tagger, config=without_label_check(config))
+    tagged = [jackknife(docs, folds, seed, of_fold, tell)]
+    for part in others:
+        assert whole is not None
+        tagged.append(retag(whole, part))
+    for (source, target), each in zip(files, tagged, strict=True):
+        write_docbin(each.docs, target)
+        tell(f"{source} -> {target}: {each.share:.2%} of the tags are right")
 
 
 def deal(documents: Sequence[object], folds: int, seed: int) -> list[int]:

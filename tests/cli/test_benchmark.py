@@ -33,7 +33,7 @@ def test_rows_stand_side_by_side_in_a_table_a_record_and_a_figure(trained_path, 
 def test_training_without_data_is_one_line(trained_path, data, tmp_path):
     pytest.importorskip("matplotlib")
     done = run(data, trained_path, "--section", "training", "--output", tmp_path / "speed")
-    assert done.returncode == 2 and "give --train" in done.stderr
+    assert done.returncode == 2 and "add --train" in done.stderr
     assert not (tmp_path / "speed.json").exists()
 
 

@@ -112,7 +112,7 @@ def test_tables_of_nothing_are_one_error(folder):
         table("out", "--compare", "a", "c"), "--compare c: there is no such run; name one of a"
     )
     assert_one_error(
-        table("out", "--compare", "a", "a", "--format", "csv"), "goes with --format markdown"
+        table("out", "--compare", "a", "a", "--format", "csv"), "needs --format markdown"
     )
     assert_one_error(plot("out", "dev.txt"), "dev.txt: is not the name of an image")
 

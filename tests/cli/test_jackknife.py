@@ -105,7 +105,7 @@ def test_a_killed_run_goes_on_and_keeps_finished_folds(config, tmp_path, monkeyp
     ("more", "reason"),
     [
         (["--apply", "a", "--to", "x.spacy"] * 2, "x.spacy: would be written twice"),
-        (["--apply", "train.spacy", "--to", "train.spacy"], "train.spacy: is read, too"),
+        (["--apply", "train.spacy", "--to", "train.spacy"], "train.spacy: is also read"),
         (["--folds", "13"], "12 sentence(s) are too few for 13 folds"),
         (["--apply", "dev.spacy"], "1 --apply and 0 --to"),
         (["--components.tagger.factory", "crf_tgger"], "crf_tgger"),

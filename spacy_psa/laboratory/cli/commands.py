@@ -5,9 +5,6 @@ from spacy_psa.laboratory.cli.analyze import analyze_app
 from spacy_psa.laboratory.cli.benchmark import benchmark_app
 from spacy_psa.laboratory.cli.experiment import experiment_app
 from spacy_psa.laboratory.cli.jackknife import jackknife
-from spacy_psa.laboratory.cli.profile import profile
 from spacy_psa.laboratory.cli.search import search
-
-benchmark_app.command("profile")(profile)
 
 COMMANDS: Commands = [(RESEARCH, [experiment_app, search, analyze_app, benchmark_app, jackknife])]

@@ -1,14 +1,13 @@
 """`spacy-psa experiment`: plans of trainings, with tables and pictures of their results."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from enum import Enum
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from spacy_psa.cli.options import Address
+from spacy_psa.cli.options import Address, Gpu
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cli.options import Jobs, TrainingEngine
 
@@ -27,13 +26,6 @@ Folders = Annotated[
 ]
 
 
-class TableFormat(str, Enum):
-    """The formats of a table."""
-
-    markdown = "markdown"
-    csv = "csv"
-
-
 @experiment_app.command()
 def run(
     plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="Runs, with their seeds.")],
@@ -46,18 +38,18 @@ def run(
     save_every: Annotated[
         int, typer.Option(min=0, help="Steps between further checkpoints; 0: only at evaluations.")
     ] = 0,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
+    gpu_id: Gpu = -1,
 ) -> None:
     """Train every run of a plan with every seed, as `train` does, and record the scores.
 
     PLAN.toml names runs; each is a config with layers and settings over it. Each training has a
     process of one thread, a folder OUT/RUN/seed-N and a record in it, record.json, with its scores,
-    its config and where it comes from. Development data is scored always, the test corpus only in
+    its config and its provenance. Development data is always scored, the test corpus only in
     runs that are final.
 
     A training with a record is left out, unless its config, seed or data have changed. If the
-    command is interrupted, the same command goes on from the checkpoints. A training that fails is
-    recorded with its reason and does not end the others; then the exit code is 1, and the same
+    command is interrupted, the same command continues from the checkpoints. A training that fails
+    is recorded with its reason and does not end the others; then the exit code is 1, and the same
     command tries it again.
 
     \b
@@ -67,28 +59,12 @@ def run(
     """
     from spacy_psa.laboratory.experiments.plan import read_plan
     from spacy_psa.laboratory.experiments.processes import make_engine
-    from spacy_psa.laboratory.experiments.runner import make_jobs, run_jobs
+    from spacy_psa.laboratory.experiments.runner import run_plan
 
     starter = make_engine(engine == "ray", jobs, address, [str(gpu_id), str(save_every)])
     read = read_plan(plan)
     folder = out or Path("experiments", read.name)
-    found = make_jobs(read, folder)
-    wanted = [job for job in found if not job.done]
-    for job in found:
-        if job.done:
-            typer.echo(f"{job.record.name}: has a record, {job.folder}")
-        elif job.earlier is not None and not job.same:
-            typer.echo(f"{job.record.name}: trains again, since its config or data have changed")
-    ended: list[Record] = []
-    if wanted:
-        with _progress(wanted) as tell, closing(run_jobs(found, starter, folder)) as rounds:
-            for records in rounds:
-                ended += records
-                tell(records)
-    failed = sum(record.lacking is not None for record in ended)
-    rest = f", {failed} failed; the same command tries them again" if failed else ""
-    typer.echo(f"{folder}: {len(found) - failed} of {len(found)} trainings finished{rest}")
-    if failed:
+    if run_plan(read, folder, starter, typer.echo, _progress):
         raise typer.Exit(1)
 
 
@@ -99,13 +75,13 @@ def table(
         tuple[str, str] | None, typer.Option(help="Two runs whose difference is tested.")
     ] = None,
     form: Annotated[
-        TableFormat, typer.Option("--format", help="Format of the table.")
-    ] = TableFormat.markdown,
+        Literal["markdown", "csv"], typer.Option("--format", help="Format of the table.")
+    ] = "markdown",
     resamples: Annotated[
         int, typer.Option(min=100, help="Number of draws for intervals and tests.")
     ] = 10_000,
 ) -> None:
-    """Print the scores of all runs, from their records alone.
+    """Print the scores of all runs, from their records.
 
     Each run has a row: the mean of its seeds and their standard deviation on development data and,
     if the run was final, on test data. The interval is a 95% bootstrap interval of the mean over
@@ -122,9 +98,9 @@ def table(
     from spacy_psa.laboratory.experiments.record import by_run, find_records
 
     runs = by_run(find_records(folders))
-    if form is TableFormat.csv:
+    if form == "csv":
         if compare is not None:
-            raise InputError("--compare: goes with --format markdown; leave one out")
+            raise InputError("--compare: needs --format markdown; leave one of the two out")
         typer.echo(tables.csv_text(tables.rows(runs, resamples)), nl=False)
         return
     compared = tables.comparison(runs, *compare, resamples) if compare else None
@@ -139,10 +115,10 @@ def table(
 def plot(
     folders: Folders,
     target: Annotated[
-        Path, typer.Argument(metavar="OUT.svg|.png", help="Picture; its ending gives the format.")
+        Path, typer.Argument(metavar="OUT.svg|.png", help="Picture; its ending chooses the format.")
     ],
 ) -> None:
-    """Draw the development scores of all runs against epochs, from their records alone.
+    """Draw the development scores of all runs against epochs, from their records.
 
     A thin line is a seed, a thick one the mean of the seeds as far as all have come, and the band
     their standard deviation.
@@ -158,25 +134,14 @@ def plot(
     typer.echo(f"Written: {target}")
 
 
-def describe(record: "Record") -> str:
-    """Say on one line how a training has ended."""
-    name = record.name
-    if record.lacking or record.dev is None:
-        return f"{name}: {record.lacking}"
-    told = f"{name}: dev {record.metric} {100 * record.dev.scores.get(record.metric, 0.0):.2f}"
-    if record.tested is not None:
-        told += f", test {100 * record.tested.scores.get(record.metric, 0.0):.2f}"
-    return told if record.best is None else f"{told} (epoch {record.best.epoch})"
-
-
 def _print(records: "list[Record]") -> None:
     for record in records:
-        typer.echo(describe(record))
+        typer.echo(record.summary)
 
 
 @contextmanager
 def _progress(jobs: "Sequence[Job]") -> "Iterator[Callable[[list[Record]], None]]":
-    """Give a function that tells which trainings have ended and how far the others are.
+    """Yield a function that prints the trainings that have ended.
 
     On a terminal there is a bar over all trainings with the time left, and a line for each that is
     under way.
@@ -201,15 +166,15 @@ def _progress(jobs: "Sequence[Job]") -> "Iterator[Callable[[list[Record]], None]
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    period = 1e9  # seconds over which the speed is taken: all
+    period = 1e9  # seconds whose mean speed is shown: all
     with Progress(*columns, console=console, transient=True, speed_estimate_period=period) as bar:
         whole = bar.add_task(f"{len(jobs)} trainings", total=float(len(jobs)))
         under_way = {job.record.name: job for job in jobs}
         lines = {name: bar.add_task(name, total=1.0, visible=False) for name in under_way}
 
-        def tell(records: "list[Record]") -> None:
+        def show(records: "list[Record]") -> None:
             for record in records:
-                console.print(describe(record), markup=False, highlight=False, soft_wrap=True)
+                console.print(record.summary, markup=False, highlight=False, soft_wrap=True)
                 del under_way[record.name]
                 bar.remove_task(lines[record.name])
             shares = {name: job.progress for name, job in under_way.items()}
@@ -217,7 +182,7 @@ def _progress(jobs: "Sequence[Job]") -> "Iterator[Callable[[list[Record]], None]
             for name, job in under_way.items():
                 last = job.last
                 if last is not None:
-                    told = f"{name}, epoch {last['epoch']}: {100 * last['score']:.2f}"
-                    bar.update(lines[name], completed=shares[name], description=told, visible=True)
+                    line = f"{name}, epoch {last['epoch']}: {100 * last['score']:.2f}"
+                    bar.update(lines[name], completed=shares[name], description=line, visible=True)
 
-        yield tell
+        yield show

@@ -1,4 +1,4 @@
-"""Options of the commands that train several pipelines."""
+"""Arguments and options that several commands have."""
 
 from typing import Annotated
 

@@ -2,22 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from spacy_psa.cli.options import Address
+from spacy_psa.cli.options import Address, Gpu
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cli.options import Jobs, TrainingEngine
-
-
-class SamplerChoice(str, Enum):
-    """How combinations of settings are drawn."""
-
-    tpe = "tpe"
-    random = "random"
 
 
 def search(
@@ -39,15 +31,15 @@ def search(
         ),
     ] = None,
     sampler: Annotated[
-        SamplerChoice, typer.Option(help="How values are drawn.")
-    ] = SamplerChoice.tpe,
+        Literal["tpe", "random"], typer.Option(help="How values are drawn.")
+    ] = "tpe",
     seed: Annotated[
         int, typer.Option(help="Seed of the draws; the trainings use --system.seed.")
     ] = 0,
     startup: Annotated[
         int, typer.Option(min=1, help="Number of complete trainings before any is ended early.")
     ] = 5,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
+    gpu_id: Gpu = -1,
     jobs: Jobs = 1,
     engine: TrainingEngine = "local",
     address: Address = None,
@@ -82,7 +74,7 @@ def search(
         ) from error
 
     files, ray = (str(config), ctx.args, str(space), str(output)), engine == "ray"
-    plan = run.SearchPlan(*files, trials, storage, sampler.value, seed, startup, gpu_id)
+    plan = run.SearchPlan(*files, trials, storage, sampler, seed, startup, gpu_id)
     with _progress(trials) as (advance, watch):
         run.search(plan, typer.echo, ray, jobs, address, advance, watch)
 

@@ -129,6 +129,16 @@ class Record(BaseModel):
             return self.reason
         return f"failed: {self.reason}" if self.reason else "is not finished"
 
+    @property
+    def summary(self) -> str:
+        """The name with the scores, or with the reason why they are missing, in one line."""
+        if self.lacking or self.dev is None:
+            return f"{self.name}: {self.lacking}"
+        line = f"{self.name}: dev {self.metric} {100 * self.dev.scores.get(self.metric, 0.0):.2f}"
+        if self.tested is not None:
+            line += f", test {100 * self.tested.scores.get(self.metric, 0.0):.2f}"
+        return line if self.best is None else f"{line} (epoch {self.best.epoch})"
+
 
 def read_record(path: Path) -> Record:
     """Read a record.

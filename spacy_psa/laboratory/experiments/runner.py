@@ -3,9 +3,9 @@
 import hashlib
 import json
 import signal
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from configparser import Error
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,6 +160,42 @@ def make_jobs(plan: Plan, out: Path) -> list[Job]:
             folder = out / run.name / f"seed-{seed}"
             jobs.append(_make_job(plan, run, config.copy(), seed, folder, contents, source))
     return jobs
+
+
+def run_plan(
+    plan: Plan,
+    out: Path,
+    engine: Engine,
+    tell: Callable[[str], None],
+    watch: Callable[[Sequence[Job]], AbstractContextManager[Callable[[list[Record]], None]]],
+) -> int:
+    """Train what is not done, and return the number of trainings that failed.
+
+    Args:
+        plan: the plan.
+        out: the folder for all results.
+        engine: runs the processes.
+        tell: prints a line.
+        watch: shows the progress of jobs; it yields a function of the records that have ended.
+
+    Raises:
+        InputError: as `make_jobs` and `run_jobs`.
+    """
+    jobs = make_jobs(plan, out)
+    for job in jobs:
+        if job.done:
+            tell(f"{job.record.name}: has a record, {job.folder}")
+        elif job.earlier is not None and not job.same:
+            tell(f"{job.record.name}: trains again, since its config or data have changed")
+    wanted, failed = [job for job in jobs if not job.done], 0
+    if wanted:
+        with watch(wanted) as show, closing(run_jobs(jobs, engine, out)) as rounds:
+            for records in rounds:
+                failed += sum(record.lacking is not None for record in records)
+                show(records)
+    rest = f", {failed} failed; the same command tries them again" if failed else ""
+    tell(f"{out}: {len(jobs) - failed} of {len(jobs)} trainings finished{rest}")
+    return failed
 
 
 def run_jobs(jobs: Sequence[Job], engine: Engine, out: Path) -> Generator[list[Record], None, None]:

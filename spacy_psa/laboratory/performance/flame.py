@@ -1,11 +1,22 @@
-"""Draws a profile as a flame graph, and writes it for other tools."""
+"""Profiles of a pipeline in files: tables, flame graphs, and stacks for other tools."""
 
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from spacy_psa.analysis.figures import PALETTE
-from spacy_psa.laboratory.performance.profile import Profile
+from spacy_psa.corpora.atomic import write_json, write_text
+from spacy_psa.laboratory.performance.pipelines import open_pipeline, read_words
+from spacy_psa.laboratory.performance.profile import (
+    Profile,
+    markdown,
+    profile_annotation,
+    profile_training,
+)
 from spacy_psa.laboratory.performance.rooms import ROOMS
+from spacy_psa.laboratory.performance.sections import Plan, record
+from spacy_psa.laboratory.performance.timing import pin_threads
+from spacy_psa.scoring.provenance import command
 
 WIDTH, ROW, LETTER = 1200.0, 18, 6.6  # pixels
 LEAST = 0.5  # narrower rectangles are left out
@@ -96,3 +107,37 @@ def folded(profile: Profile) -> str:
         f"{';'.join([place.room, *place.functions])} {round(1e6 * seconds)}\n"
         for place, seconds in stacks
     )
+
+
+def write_profiles(model: str, plan: Plan, output: Path) -> tuple[str, list[str]]:
+    """Profile the annotation and, with training data, the training of a pipeline.
+
+    Args:
+        model: the folder or package of the pipeline, or a training config.
+        plan: the settings.
+        output: the path of the files, without their endings.
+
+    Returns:
+        Tables in Markdown, and the names of the files.
+
+    Raises:
+        InputError: if the pipeline or the data cannot be opened, or a file cannot be written.
+    """
+    pin_threads(plan.threads)
+    sentences = read_words(plan.data, plan.words)
+    nlp = open_pipeline(model, plan.train, plan.vectors)
+    profiles = {"Annotation": profile_annotation(nlp, sentences, plan.repeats)}
+    if plan.train is not None:
+        training = profile_training(nlp, plan.train, plan.steps, plan.batch, plan.repeats)
+        profiles["Training"] = training
+    settings = {"threads": plan.threads, "repeats": plan.repeats, "batch": plan.batch}
+    sections = {title.lower(): profile.to_dict() for title, profile in profiles.items()}
+    product = record(command(), settings, {model: model}, plan.files, sections)
+    write_json(output.with_name(f"{output.name}.json"), product, indent=1)
+    texts = {".md": markdown(profiles)}
+    for title, profile in profiles.items():
+        texts[f"-{title.lower()}.svg"] = flame_graph(title, profile)
+        texts[f"-{title.lower()}.folded"] = folded(profile)
+    for ending, text in texts.items():
+        write_text(output.with_name(f"{output.name}{ending}"), text)
+    return texts[".md"], [f"{output}{ending}" for ending in (".json", *texts)]

@@ -15,7 +15,7 @@ Keys of the file, format 1: `format`, `date`, `command`, `settings`, `data` {pat
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,13 +23,30 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spacy_psa.laboratory.performance.pipelines import Annotation, Sentences, of_length
+from spacy_psa.errors import InputError
+from spacy_psa.laboratory.performance.pipelines import (
+    Annotation,
+    Sentences,
+    Training,
+    of_length,
+    open_pipelines,
+    read_words,
+)
 from spacy_psa.laboratory.performance.processes import Loading, measure_memory
-from spacy_psa.laboratory.performance.timing import Row, Timing, alternate, stopwatch, summary
-from spacy_psa.scoring.provenance import checksums, commit, machine, versions
+from spacy_psa.laboratory.performance.timing import (
+    Row,
+    Timing,
+    alternate,
+    pin_threads,
+    stopwatch,
+    summary,
+)
+from spacy_psa.scoring.provenance import command, provenance
 
 LENGTHS = (10, 20, 40, 80, 160, 320)
 LABELS = (2, 4, 8, 12, 18)  # n labels have 4 n + 1 BIOES tags
+STREAMS, LONG_DOCS = (200_000, 1_000_000), (25_000, 100_000)
+"""The words of streams of docs, and of single docs, whose memory is measured."""
 Tell = Callable[[str, int], None]
 
 
@@ -136,8 +153,77 @@ class _Untrained:
         return timings[0]
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a benchmark."""
+
+    data: Path
+    """The `.spacy` file with the words to annotate."""
+    train: Path | None = None
+    """The training data; None to measure no training."""
+    vectors: str | None = None
+    """The pipeline with the word vectors of a config."""
+    words: int = 20_000
+    """The number of words of a run."""
+    steps: int = 20
+    """The number of training steps of a run."""
+    batch: int = 10
+    """The number of docs of a training step."""
+    repeats: int = 5
+    threads: int = 1
+
+    @property
+    def files(self) -> list[Path]:
+        """The data files."""
+        return [self.data, *([self.train] if self.train else [])]
+
+
+def measure(
+    paths: Mapping[str, str], wanted: Sequence[str], plan: Plan, tell: Tell | None = None
+) -> dict[str, Any]:
+    """Measure sections of pipelines, side by side.
+
+    Args:
+        paths: {name: folder or package of a pipeline, or training config}.
+        wanted: the names of the sections; empty for annotation, loading and, with data, training.
+        plan: the settings.
+        tell: called before each run.
+
+    Returns:
+        The object for the JSON file.
+
+    Raises:
+        InputError: if a pipeline or the data cannot be opened, or training data is missing.
+    """
+    train, repeats = plan.train, plan.repeats
+    wanted = wanted or ["annotation", "loading", *(["training"] if train else [])]
+    if "training" in wanted and train is None:
+        raise InputError("--section training: needs training data; add --train TRAIN.spacy")
+    pin_threads(plan.threads)
+    sentences = read_words(plan.data, plan.words)
+    nlps = open_pipelines(paths, train, plan.vectors)
+    saved = {name: path for name, path in paths.items() if not path.endswith(".cfg")}
+    sections: dict[str, Any] = {}
+    if "annotation" in wanted:
+        rows = [Annotation(name, nlp, sentences) for name, nlp in nlps.items()]
+        sections["annotation"] = {"words": plan.words, "rows": timed(rows, repeats, tell)}
+    for name, grow in (("lengths", lengths), ("labels", labels)):
+        if name in wanted:
+            sections[name] = grow(nlps, sentences, plan.words, repeats, tell)
+    if "training" in wanted and train is not None:  # last: it changes the weights
+        loops = [Training(name, nlp, train, plan.steps, plan.batch) for name, nlp in nlps.items()]
+        steps = {"batch": plan.batch, "steps": plan.steps}
+        sections["training"] = {**steps, "rows": timed(loops, repeats, tell)}
+    if "loading" in wanted:
+        sections["loading"] = loading(saved, repeats, tell)
+    if "memory" in wanted:
+        sections["memory"] = memory(saved, plan.data, STREAMS, LONG_DOCS)
+    settings = {"threads": plan.threads, "repeats": repeats}
+    return record(command(), settings, paths, plan.files, sections)
+
+
 def record(
-    command: str,
+    command_line: str,
     settings: Mapping[str, Any],
     rows: Mapping[str, str],
     data: Sequence[Path],
@@ -146,22 +232,10 @@ def record(
     """Make the object for the JSON file: the sections and their provenance, see the module.
 
     Args:
-        command: the command line, which has the `settings`.
+        command_line: the command line, which has the `settings`.
         rows: {name: path of the pipeline}.
         data: the data files.
         sections: {name of the section: section}.
     """
-    head, modified = commit()
-    return {
-        "format": 1,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "command": command,
-        "settings": dict(settings),
-        "rows": dict(rows),
-        **sections,
-        "data": checksums(data),
-        "machine": machine(),
-        "versions": versions(),
-        "commit": head,
-        "modified": modified,
-    }
+    made = {**provenance(data), "command": command_line}
+    return {"format": 1, "settings": dict(settings), "rows": dict(rows), **sections, **made}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.atomic import atomic_path
+from spacy_psa.corpora.atomic import atomic_path, write_json, write_text
 
 GIGA = 1e9
 
@@ -21,6 +21,19 @@ def markdown(record: dict[str, Any]) -> str:
         _facts(record),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def write(record: dict[str, Any], output: Path) -> str:
+    """Write OUTPUT.json, OUTPUT.md and OUTPUT.png, and return the tables.
+
+    Raises:
+        InputError: if a file cannot be written.
+    """
+    tables = markdown(record)
+    write_json(output.with_name(f"{output.name}.json"), record, indent=1)
+    write_text(output.with_name(f"{output.name}.md"), tables)
+    draw(record, output.with_name(f"{output.name}.png"))
+    return tables
 
 
 def _rates(record: dict[str, Any], section: str, title: str, unit: str) -> str:
