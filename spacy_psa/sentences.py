@@ -46,8 +46,8 @@ class Sentences(list[Doc]):
         """
         keys = numpy.concatenate(list(map(methodcaller("to_array", attribute), self)))
         distinct, index = numpy.unique(keys, return_inverse=True)
-        values = list(map(self[0].vocab.strings.__getitem__, distinct.tolist()))
-        return values, index, list(map(len, self))
+        values: list[Any] = list(map(self[0].vocab.strings.__getitem__, distinct.tolist()))
+        return values, index.astype("int64", copy=False), list(map(len, self))
 
 
 class SplitDocs:

@@ -25,8 +25,9 @@ class WordTable(nn.Sequential):
     """
 
     def __init__(self, num_embeddings: int, width: int):
-        super().__init__(OrderedDict(table=nn.Embedding(num_embeddings, width)))
-        nn.init.zeros_(self.table.weight)
+        table = nn.Embedding(num_embeddings, width)
+        super().__init__(OrderedDict(table=table))
+        nn.init.zeros_(table.weight)
 
 
 class Lookup(nn.Module):

@@ -330,7 +330,8 @@ class Recurrence(torch.autograd.Function):
             adder(w_ih[d].t(), precision)(flat[d], x[d])
         again = [adder(weight.t(), precision) for weight in w_hh]
         cells, squashed, out = (x.new_empty(2, total, hidden) for _ in range(3))
-        step, arrays = forward_step, (gates, cells, squashed, out)
+        step: Any = forward_step
+        arrays: tuple[Any, ...] = (gates, cells, squashed, out)
         if _compiled(x):
             from spacy_psa.kernels.gates import forward_step as step
 

@@ -361,9 +361,11 @@ class _Multipliers(NamedTuple):
 
 def _gate(parts: _Multipliers, s: Tensor, of_input: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the gate λ and s~ from the attention's output s (N, d) and from Wf1 x (N, d)."""
-    tanh = torch.tanh
+    tanh: Any = torch.tanh
     if s.device.type == "cpu" and s.dtype == torch.float32 and available():
-        from spacy_psa.kernels.gates import tanh  # overwrites its argument
+        from spacy_psa.kernels import gates
+
+        tanh = gates.tanh  # overwrites its argument
     context = tanh(parts.outer(tanh(parts.inner(s))))
     hidden = tanh(of_input + parts.gate_context(context))
     return torch.sigmoid(parts.gate(hidden)), context
