@@ -1,15 +1,25 @@
-"""Several processes train as one does with batches of all of them."""
+"""Several processes train like one process with the batches of all of them."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy
 import pytest
 import spacy
+import torch
 from spacy.tokens import DocBin
 from spacy.util import load_config
+from thinc.api import Model
+from torch import nn
 
 from spacy_psa.corpora.jsonl import read_docs
+from spacy_psa.training import gradient_exchange
+from spacy_psa.training.gradient_exchange import GradientExchange
+from spacy_psa.training.processes import Processes
 from tests.helpers.parsers import chart_model
-from tests.helpers.paths import CONFIGS, SAMPLE
+from tests.helpers.paths import CONFIGS, ROOT, SAMPLE
 from tests.helpers.pipelines import hash_embed, small_model
 from tests.helpers.trainings import (
     digests,
@@ -153,3 +163,138 @@ def test_a_parser_learns_as_in_one_process(tmp_path):
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     scores = [column(folder, lambda line: line["score"]) for folder in (one, two)]
     assert scores[1] == pytest.approx(scores[0], abs=1e-3)
+
+
+class Twins(Processes):
+    """This process and another one, which has the same gradients."""
+
+    def __init__(self):
+        super().__init__(0, 2)
+        self.sent = []
+
+    def add(self, tensor):
+        self.sent.append(len(tensor))
+        return lambda: tensor.mul_(2.0)  # the sum is only there when it is waited for
+
+
+def gradients(module):
+    return [p.grad for p in module.parameters()]
+
+
+@pytest.fixture
+def module():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("bucket", [1, 10, 10**6])
+@pytest.mark.parametrize("passes", [0, 1, 2])
+def test_gradients_are_weighted_sums_in_buckets_of_any_size(monkeypatch, module, bucket, passes):
+    monkeypatch.setattr(gradient_exchange, "BUCKET", bucket)
+    inputs = torch.randn(5, 3)
+    for _ in range(passes):
+        module(inputs).sum().backward()
+    alone = gradients(module)
+    module.zero_grad()
+    exchange = GradientExchange(Twins())
+    for _ in range(2):  # steps
+        exchange.begin({module: 0.25}, {}, {})
+        for _ in range(passes):
+            module(inputs).sum().backward()
+        assert exchange.finish([3.0]) == [6.0]
+        for found, wanted in zip(gradients(module), alone, strict=True):
+            if passes:
+                torch.testing.assert_close(found, wanted * 0.5)
+            else:
+                assert found is None
+        module.zero_grad()
+
+
+def test_buckets_are_sent_before_the_backward_pass_is_over(monkeypatch, module):
+    monkeypatch.setattr(gradient_exchange, "BUCKET", 1)
+    processes = Twins()
+    exchange = GradientExchange(processes)
+    exchange.begin({module: 1.0}, {}, {})
+    sent = []
+    module[0].weight.register_hook(lambda _: sent.extend(processes.sent))
+    module(torch.randn(5, 3)).sum().backward()
+    assert sorted(sent) == [2 + 1, 4 + 1, 8 + 1]  # all others, each with its flag
+    exchange.finish()
+    assert len(processes.sent) == 4 + 1
+
+
+def test_a_parameter_without_a_gradient_in_any_process_stays_without(module):
+    exchange = GradientExchange(Twins())
+    exchange.begin({module: 1.0}, {}, {})
+    module[0](torch.randn(5, 3)).sum().backward()
+    exchange.finish()
+    assert [grad is None for grad in gradients(module)] == [False, False, True, True]
+
+
+def test_of_a_table_only_the_rows_that_are_read_are_sent():
+    table = nn.Embedding(1000, 3)
+    processes = Twins()
+    exchange = GradientExchange(processes)
+    exchange.begin({table: 1.0}, {}, {table.weight: torch.tensor([0, 7, 30])})
+    table(torch.tensor([7, 7])).sum().backward()
+    exchange.finish()
+    assert max(processes.sent) == 3 * 3 + 1
+    assert table.weight.grad[7].tolist() == [4.0] * 3
+    assert float(table.weight.grad.sum()) == 12.0
+
+
+def test_parameters_of_thinc_are_sent_too():
+    node = Model("one", lambda *_: None, params={"w": numpy.ones((2, 2), dtype="f"), "none": None})
+    exchange = GradientExchange(Twins())
+    exchange.begin({}, {node: 0.5}, {})
+    node.inc_grad("w", numpy.full((2, 2), 3.0, dtype="f"))
+    exchange.finish()
+    assert node.get_grad("w").tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+def test_a_module_that_is_made_anew_is_watched(module):
+    exchange = GradientExchange(Twins())
+    for layer in (module, nn.Linear(3, 2)):
+        exchange.begin({layer: 1.0}, {}, {})
+        layer(torch.ones(1, 3)).sum().backward()
+        exchange.finish()
+    assert layer.bias.grad.tolist() == [2.0, 2.0]
+
+
+DYING = """
+import os
+from tests.helpers.trainings import killed_in
+if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    killed_in(13)
+"""
+
+
+def torchrun(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options]
+    train = ["-m", "spacy_psa", "train", str(folder / "config.cfg"), "--output", str(folder)]
+    further = ["--resume", "--save-every", "5", "--code", str(folder / "code.py")]
+    return subprocess.run(
+        [sys.executable, "-m", *launch, *train, *further], capture_output=True, text=True, cwd=ROOT
+    )
+
+
+def test_torchrun_goes_on_after_a_process_was_killed(tmp_path, corpus):
+    config = make_config(corpus, max_steps=18)
+    folder = tmp_path / "torchrun"
+    folder.mkdir()
+    config["training"]["logger"]["output_file"] = str(folder / "log.jsonl")
+    config.to_disk(folder / "config.cfg")
+    (folder / "code.py").write_text(DYING, encoding="utf8")
+
+    done = torchrun(folder, "--max-restarts", "1")
+    assert done.returncode == 0, done.stderr
+    # The other process ends soon after the killed one; torchrun names the first that it looks at.
+    assert "failed (exitcode: " in done.stderr
+    assert "Resuming after step 10" in done.stdout
+    assert done.stdout.count("Saved the pipeline to") == 1
+
+    config["training"]["logger"]["output_file"] = "log.jsonl"
+    whole = digests(run_together(tmp_path / "whole", config))
+    model = {name: digest for name, digest in whole.items() if name.endswith("ner/model")}
+    found = digests(folder)
+    assert model and {name: found[name] for name in model} == model
