@@ -74,7 +74,11 @@ def read(pipe, analysis):
     if hasattr(pipe, "store"):
         return frozenset(spans_of(analysis))
     if hasattr(pipe, "parse"):
-        return frozenset(node for tree in analysis for node in parse_tree(flat(tree)).constituents)
+        nodes, first = [], 0
+        for parsed in map(parse_tree, map(flat, analysis)):
+            nodes += [(first + start, first + end, x) for start, end, x in parsed.constituents]
+            first += len(parsed.words)
+        return frozenset(nodes)
     return frozenset((i, i + 1, tag) for i, tag in enumerate(analysis))
 
 
@@ -144,6 +148,8 @@ def test_the_analyses_of_a_doc_are_those_of_its_sentences(kind):
     numpy.testing.assert_allclose(both.marginals, rows, atol=1e-5)
     sums = sorted((a + b for a, _ in alone[0].kbest(9) for b, _ in alone[1].kbest(9)), reverse=True)
     assert [log_prob for log_prob, _ in both.kbest(9)] == pytest.approx(sums[:9], abs=1e-4)
+    first, second = (read(pipe, each.best) for each in alone)
+    assert read(pipe, both.best) == first | {(s + 2, e + 2, x) for s, e, x in second}
     assert both.posterior([(1, 3, pipe.labels[0])]) == [0.0]
     (kept,) = pipe.analyses([whole.copy()])
     assert [*map(str, kept.on(whole).best)] == [*map(str, both.best)]

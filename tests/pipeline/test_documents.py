@@ -210,13 +210,6 @@ def test_evidence_in_a_document_holds_and_leaves_other_sentences_alone(random):
     assert [e for e in entities(found) if e[0] > 2] == [e for e in entities(free) if e[0] > 2]
 
 
-def test_the_best_of_the_n_best_is_the_prediction(random):
-    doc = blank(gold(random, 3))
-    (first, spans), *_ = random.get_pipe("ner").kbest(doc, 3)
-    assert [(s.start, s.end, s.label_) for s in spans] == entities(random(blank(doc)))
-    assert first <= 0
-
-
 def test_missing_annotation_is_summed_out_sentence_by_sentence(random):
     ner = random.get_pipe("ner")
     partly = gold(random, 2)

@@ -2,6 +2,7 @@
 
 import pytest
 import spacy
+from spacy.training import Example
 
 from spacy_psa.errors import InputError
 from tests.helpers.parsers import chart_model
@@ -53,5 +54,6 @@ def test_a_batch_without_tokens_is_refused(factory):
 @pytest.mark.parametrize("kind", [list, tuple, iter])
 def test_labels_may_be_any_list(kind):
     nlp = make_nlp()
-    nlp.get_pipe("ner").initialize(lambda: make_examples(nlp), labels=kind(["PER", "ORG"]))
+    unannotated = [Example(nlp.make_doc("a"), nlp.make_doc("a"))]
+    nlp.get_pipe("ner").initialize(lambda: unannotated, labels=kind(["PER", "ORG"]))
     assert nlp.get_pipe("ner").labels == ("PER", "ORG")

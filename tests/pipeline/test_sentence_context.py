@@ -75,10 +75,3 @@ def test_a_pipeline_is_the_same_after_disk_and_bytes(trained, tmp_path):
 @pytest.mark.parametrize("text", ["", "Leeds", "  ", "Leeds \n Leeds"])
 def test_odd_texts_are_annotated(trained, text):
     assert len(trained(text)) == len(trained.make_doc(text))
-
-
-def test_not_initialized():
-    nlp = spacy.blank("en")
-    nlp.add_pipe("crf_ner", name="ner", config={"model": context_model()})
-    with pytest.raises(ValueError, match="E109"):
-        nlp("Leeds won .")

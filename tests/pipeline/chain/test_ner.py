@@ -11,7 +11,6 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Adam
-from thinc.config import ConfigValidationError
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.span_tags import MISSING
@@ -65,26 +64,6 @@ def test_embedders_of_a_config_are_the_only_ones():
     assert names.count("word_embed") == 1 and "CharBiLSTM" not in names
 
 
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        ({"scheme": "IOB1"}, "scheme"),
-        ({"reduction": "max"}, "reduction"),
-        ({"labels": ["PER"]}, "labels"),
-        ({"potentials": "pairs"}, "potentials"),
-        ({"hiden": 3}, "hiden"),
-    ],
-)
-def test_unknown_setting_is_an_error_that_names_it(settings, word):
-    model = small_model()
-    if "potentials" in settings:
-        model["potentials"] = settings.pop("potentials")
-    if "hiden" in settings:
-        model["tok2vec"]["encode"]["hiden"] = settings.pop("hiden")
-    with pytest.raises(ConfigValidationError, match=word):
-        make_nlp(model, **settings)
-
-
 def test_unknown_setting_is_an_error_from_python_too():
     ner = make_nlp().get_pipe("ner")
     make = type(ner)
@@ -104,16 +83,6 @@ def test_labels_are_found_in_the_examples():
     assert ner.labels == tuple(LABELS)
     assert ner.label_data == LABELS
     assert ner.tags == ("O", *(f"{prefix}-{label}" for label in LABELS for prefix in "BIES"))
-
-
-@pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
-def test_label_data_of_one_component_initializes_another(scheme):
-    data = initialized().get_pipe("ner").label_data
-    nlp = make_nlp(scheme=scheme)
-    unannotated = [Example(nlp.make_doc("a"), nlp.make_doc("a"))]
-    nlp.get_pipe("ner").initialize(lambda: unannotated, nlp=nlp, labels=data)
-    assert nlp.get_pipe("ner").labels == tuple(LABELS)
-    nlp("Ada met Evans")
 
 
 def test_labels_that_are_given_keep_their_order():
@@ -235,25 +204,6 @@ def test_entity_that_splits_a_token_is_left_open():
     assert nlp.update([example], sgd=Adam(0.01))["ner"] > 0
 
 
-def test_gold_entity_across_a_sentence_boundary_is_summed_out():
-    nlp = initialized()
-    ner = nlp.get_pipe("ner")
-    words = ["the", "Royal", "Society", "of", "Arts", "moved"]
-    starts = [True, False, False, True, False, False]
-    reference = Doc(nlp.vocab, words=words)
-    reference.set_ents([Span(reference, 1, 5, "ORG")])
-    example = Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
-    with pytest.warns(UserWarning, match="goes over the bounds of a sentence"):
-        gold = ner._gold_tags(example, sentence_bounds(example.predicted))
-    outside = ner.tags.index("O")
-    assert [tags.tolist() for tags in gold] == [
-        [outside, MISSING, MISSING],
-        [MISSING] * 2 + [outside],
-    ]
-    losses = [nlp.update([example], sgd=sgd(0.1))["ner"] for _ in range(5)]
-    assert losses[-1] < losses[0]
-
-
 # What stands on a doc
 
 
@@ -273,29 +223,6 @@ def test_entities_on_the_doc_are_kept(scheme):
         assert {ent.start for ent in doc.ents if ent.kb_id_ == "Q7"} == {1, 4, 5}
 
 
-def test_known_entity_does_not_grow_and_its_neighbours_are_labelled():
-    nlp = initialized(scheme="BIO")
-    ner = nlp.get_pipe("ner")
-    favour(ner, "I-PER")
-    doc = Doc(nlp.vocab, words=["Ada", "Lovelace", "met", "Evans"])
-    doc.set_ents([Span(doc, 0, 1, "PER")], default="missing")
-    ner(doc)
-    assert entities(doc)[0] == (0, 1, "PER")
-    assert [t.ent_type_ for t in doc[1:]] == ["PER"] * 3
-
-
-def test_blocked_tokens_stay_outside_and_blocked():
-    nlp = initialized()
-    ner = nlp.get_pipe("ner")
-    favour(ner, "S-LOC")
-    doc = Doc(nlp.vocab, words=["a", "b", "c", "d", "e"])
-    doc.set_ents([], blocked=[doc[1:3]], default="missing")
-    for _ in range(2):
-        ner(doc)
-        assert entities(doc) == [(0, 1, "LOC"), (3, 4, "LOC"), (4, 5, "LOC")]
-        assert [t.ent_iob for t in doc[1:3]] == [3, 3] and not any(t.ent_type for t in doc[1:3])
-
-
 def test_types_that_the_model_does_not_know_are_kept():
     nlp = initialized()
     ner = nlp.get_pipe("ner")
@@ -304,17 +231,6 @@ def test_types_that_the_model_does_not_know_are_kept():
     doc.set_ents([Span(doc, 1, 3, "ART")], default="missing")
     ner(doc)
     assert entities(doc) == [(0, 1, "PER"), (1, 3, "ART"), (3, 4, "PER"), (4, 5, "PER")]
-
-
-def test_marginals_respect_what_stands_on_the_doc():
-    nlp = initialized()
-    ner = nlp.get_pipe("ner")
-    doc = Doc(nlp.vocab, words=["a", "b", "c", "d"])
-    doc.set_ents([Span(doc, 1, 3, "ORG")], default="missing")
-    marginals = ner.distribution([doc]).marginals[0]
-    assert float(marginals[1, ner.tags.index("B-ORG")]) == pytest.approx(1.0)
-    assert float(marginals[2, ner.tags.index("E-ORG")]) == pytest.approx(1.0)
-    assert 0 < marginals[0, ner.tags.index("S-PER")] < 1
 
 
 def test_entity_on_the_doc_may_cross_a_sentence_boundary():
@@ -334,12 +250,6 @@ def test_entity_ruler_before_the_component_has_the_last_word(trained):
     )
     doc = trained(TEXTS[0])
     assert {(0, 2, "PER"), (3, 5, "ORG"), (6, 7, "SHIP")} <= set(entities(doc))
-
-
-def test_annotating_twice_changes_nothing(trained):
-    doc = trained(TEXTS[1])
-    before = entities(doc)
-    assert entities(trained.get_pipe("ner")(doc)) == before != []
 
 
 # Scores

@@ -1,7 +1,5 @@
 """What every labelling component does, shown on `crf_ner`."""
 
-import itertools
-
 import numpy
 import pytest
 import torch
@@ -13,18 +11,16 @@ from spacy_psa.sentences import sentence_bounds
 from tests.helpers.pipelines import (
     MARKED,
     TEXTS,
-    entities,
     hash_embed,
     make_examples,
     make_nlp,
     random_nlp,
-    randomize,
     small_model,
     text_docs,
     train,
 )
 from tests.helpers.processes import run_elsewhere
-from tests.helpers.tasks import make_task_nlp, train_tasks
+from tests.helpers.tasks import make_task_nlp
 
 HEADS = ["label_pair", "transition", "softmax"]
 
@@ -51,14 +47,6 @@ def test_docs_of_no_token_one_token_or_blanks_are_annotated(head, words):
     assert len(doc) == len(words) and doc.has_annotation("ENT_IOB", require_complete=True)
 
 
-def test_empty_docs_in_a_batch_leave_the_others_as_they_are(trained):
-    ner = trained.get_pipe("ner")
-    docs = text_docs(trained, ["", TEXTS[0], "", "", TEXTS[5], ""])
-    got = [entities(doc) for doc in ner.pipe(docs)]
-    alone = [entities(trained(text)) for text in (TEXTS[0], TEXTS[5])]
-    assert got == [[], alone[0], [], [], alone[1], []] and all(alone)
-
-
 def test_update_takes_empty_docs():
     nlp = make_nlp()
     examples = make_examples(nlp, ["", *MARKED[:3], ""])
@@ -82,14 +70,6 @@ def test_other_labelers_need_weights_too(factory):
         nlp("dogs bark")
 
 
-@pytest.mark.parametrize("factory", ["crf_tagger", "crf_chunker"])
-def test_other_labelers_take_docs_of_no_token_and_one_token(factory):
-    nlp = make_task_nlp(factory)
-    train_tasks(nlp, steps=1)
-    docs = [Doc(nlp.vocab), Doc(nlp.vocab, words=["Run"]), Doc(nlp.vocab, words=[" "])]
-    assert [len(doc) for doc in nlp.pipe(docs)] == [0, 1, 1]
-
-
 # Distributions and predictions
 
 
@@ -107,30 +87,6 @@ def test_marginals_sum_to_one_and_the_best_sequence_is_predicted(head):
         torch.testing.assert_close(sums[row, : len(doc)], torch.ones(len(doc)))
         assert not sums[row, len(doc) :].any()
         assert chain.argmax[row].tolist() == ner.scheme.encode(len(doc), spans).tolist()
-
-
-@pytest.mark.parametrize("scheme", ["BIOES", "BIO"])
-@pytest.mark.parametrize("head", HEADS)
-def test_predictions_of_random_weights_are_legal(head, scheme):
-    rng = numpy.random.default_rng(0)
-    nlp = make_nlp(small_model(head), scheme=scheme)
-    train(nlp, steps=0)
-    ner = nlp.get_pipe("ner")
-    words = [word for text in TEXTS for word in text.split()]
-    sizes = rng.integers(1, 25, 20)
-    docs = [Doc(nlp.vocab, words=rng.choice(words, size).tolist()) for size in sizes]
-    transitions, start, end = ner.scheme.legal()
-    seen = set()
-    for seed in range(8):
-        randomize(ner, seed)
-        for tags in ner.distribution(docs).argmax:
-            assert start[tags[0]] and end[tags[-1]]
-            assert all(transitions[a, b] for a, b in itertools.pairwise(tags))
-            seen |= set(tags.tolist())
-        for doc, predicted in zip(docs, ner.predict(docs), strict=True):
-            inside = [i for first, last, _ in predicted.spans for i in range(first, last)]
-            assert len(inside) == len(set(inside)) and set(inside) <= set(range(len(doc)))
-    assert len(seen) > len(ner.tags) // 2
 
 
 def test_prediction_does_not_depend_on_the_batch():
@@ -168,19 +124,6 @@ def test_batches_have_a_bound_and_long_docs_do_not_pad_short_ones(tight, monkeyp
     assert sorted(n for batch in given for n in batch) == [3, 4, 5, 19, 20, 80]
     assert all(len(batch) == 1 or len(batch) * max(batch) <= 50 for batch in given)
     assert len(given) == 3
-
-
-def test_pipe_keeps_the_order_of_docs(trained):
-    texts = [TEXTS[i % 8] * (1 + i % 3) for i in range(40)]
-    docs = list(trained.pipe(texts, batch_size=7))
-    assert [doc.text for doc in docs] == texts
-    assert [entities(doc) for doc in docs] == [entities(trained(t)) for t in texts]
-
-
-def test_long_doc_without_sentence_boundaries_is_annotated(trained):
-    words = TEXTS[0].split()
-    doc = trained.get_pipe("ner")(Doc(trained.vocab, words=words * 430))
-    assert len(doc) > 3000 and len(doc.ents) > 430
 
 
 def test_sentence_boundaries_bound_the_analysis():
@@ -222,28 +165,6 @@ def test_sentence_boundaries_serve_embedders_of_spacy():
 
 
 # Errors in a stream
-
-
-def test_only_the_doc_that_fails_goes_to_the_error_handler(trained, monkeypatch):
-    ner = trained.get_pipe("ner")
-    evidence = ner._evidence
-
-    def fail_on_leeds(doc, bounds):
-        if doc[0].text == "Leeds":
-            raise RuntimeError("bad doc")
-        return evidence(doc, bounds)
-
-    monkeypatch.setattr(ner, "_evidence", fail_on_leeds)
-    with pytest.raises(RuntimeError, match="bad doc"):
-        list(trained.pipe(TEXTS))
-    failed = []
-    trained.set_error_handler(lambda name, pipe, docs, error: failed.append((name, docs, error)))
-    got = [(doc.text, entities(doc)) for doc in trained.pipe(TEXTS, batch_size=3)]
-    ((name, (doc,), error),) = failed
-    assert (name, doc.text, str(error)) == ("ner", TEXTS[4], "bad doc")
-    monkeypatch.undo()
-    good = [text for text in TEXTS if text != doc.text]
-    assert got == [(text, entities(trained(text))) for text in good]
 
 
 SEVERAL_PROCESSES = """

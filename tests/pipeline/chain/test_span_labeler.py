@@ -2,7 +2,6 @@
 
 import numpy
 import pytest
-import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -92,14 +91,6 @@ def test_overwrite_ignores_what_stands_on_the_doc(trained_bytes):
     assert all(t.ent_type or t.ent_iob == 2 for t in doc)
 
 
-def test_neighbours_move_with_the_evidence(trained):
-    """A ruler's entity before the component changes what is beside it."""
-    ruler = trained.add_pipe("entity_ruler", before="ner")
-    ruler.add_patterns([{"label": "ORG", "pattern": "Lovelace met"}])
-    assert (1, 3, "ORG") in entities(trained(TEXTS[0]))
-    assert (0, 2, "PER") not in entities(trained(TEXTS[0]))
-
-
 def test_evidence_has_the_confidence_one(trained_bytes):
     nlp = make_nlp(confidence=True).from_bytes(trained_bytes)
     doc = nlp.make_doc(TEXTS[0])
@@ -183,12 +174,6 @@ def test_predicted_spans_have_the_probability_of_enumeration(scheme, head):
         assert ner.entropy(doc) == pytest.approx(truth.entropy, abs=1e-9)
         seen += len(found)
     assert seen
-
-
-def test_settings_of_confidence_are_saved(unsure, tmp_path):
-    unsure(confidence=True, decode="mbr", threshold=0.25, overwrite=True).to_disk(tmp_path / "m")
-    ner = spacy.load(tmp_path / "m").get_pipe("ner")
-    assert (ner.confidence, ner.decode, ner.threshold, ner.overwrite) == (True, "mbr", 0.25, True)
 
 
 def test_docs_without_spans_or_tokens_have_an_empty_group(unsure):

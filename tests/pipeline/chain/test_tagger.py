@@ -35,15 +35,6 @@ def test_prediction_is_the_best_tags_and_their_probabilities_where_asked_for(con
             assert probabilities is None
 
 
-def test_tags_on_a_doc_are_kept_and_the_rest_fits_them_without_overwrite():
-    nlp = make_task_nlp("crf_tagger", overwrite=False)
-    train_tasks(nlp)
-    tagger = nlp.get_pipe("crf_tagger")
-    doc = Doc(nlp.vocab, words=["the", "cat", "sleeps"], tags=["", "NNS", ""])
-    assert [token.tag_ for token in tagger(doc)][1] == "NNS"
-    assert all(token.tag_ in tagger.labels for token in doc)
-
-
 def test_a_tag_that_is_kept_is_sure_whether_the_component_knows_it_or_not():
     nlp = make_task_nlp("crf_tagger", overwrite=False, confidence=True)
     train_tasks(nlp, steps=1)

@@ -1,14 +1,10 @@
 """Constituents and tags on a doc before it is parsed."""
 
-import math
-
 import pytest
 from spacy.tokens import Doc, Span
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.parser.chart import numbers_of
 from tests.helpers.parsers import chart_model, random_parser
-from tests.helpers.pipelines import parameters
 from tests.helpers.trees import constituents
 
 WORDS = ["Ada", "met", "Evans", "in", "Bath", "."]
@@ -45,28 +41,6 @@ def test_constituents_on_the_doc_are_in_the_best_tree(nlp, parser, spans):
     assert len(doc._.parse_trees) == 1
     scores = dict(zip(constituents(doc), doc.spans["constituents"].attrs["scores"]))
     assert [scores[span] for span in spans] == pytest.approx([1.0] * len(spans))
-
-
-def test_best_tree_given_constituents_is_the_best_of_all_trees_that_have_them(nlp, parser):
-    words = WORDS[:2]
-    for parameter in parameters(parser):
-        parameter.data.mul_(0.4)
-    spans = {(0, 2, "NP"), (1, 2, "PP")}
-    every = parser.kbest(Doc(nlp.vocab, words=words), 1000)
-    dist = parser.distribution([Doc(nlp.vocab, words=words)])
-    numbers = {span: numbers_of([span[2]], parser.labels) for span in spans}
-    trees = dist.kbest(1000)[0]
-    agree = [
-        i
-        for i, (_, tree) in enumerate(trees)
-        if all(any((*s[:2], n) in tree for n in numbers[s]) for s in spans)
-    ]
-    doc = given(nlp, *sorted(spans), words=words)
-    ranked = parser.kbest(doc, 3)
-    assert [tree for _, tree in ranked] == [every[i][1] for i in agree[:3]]
-    total = sum(math.exp(trees[i][0]) for i in agree)
-    assert ranked[0][0] == pytest.approx(trees[agree[0]][0] - math.log(total), abs=1e-3)
-    assert parser(doc)._.parse_trees == ranked[0][1]
 
 
 def test_a_span_without_a_label_is_some_constituent(nlp, parser):

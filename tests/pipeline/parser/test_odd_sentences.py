@@ -78,14 +78,6 @@ def test_long_sentence_is_parsed_up_to_max_length(encoder):
     assert len(doc.spans["constituents"]) > 100
 
 
-def test_a_sentence_of_301_tokens_is_parsed_by_default():
-    nlp = random_parser()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        doc = nlp(Doc(nlp.vocab, words=["Ada"] * 301))
-    assert len(doc.spans["constituents"]) > 100
-
-
 def test_too_long_sentence_gets_one_constituent_and_a_warning_that_names_the_doc():
     nlp = random_parser(confidence=True)
     parser = nlp.get_pipe("parser")
@@ -103,14 +95,6 @@ def test_too_long_sentence_gets_one_constituent_and_a_warning_that_names_the_doc
     with pytest.warns(UserWarning, match="3002 tokens"):
         docs = list(nlp.pipe([short, doc]))
     assert len(docs[0].spans["constituents"]) > 0 and len(docs[1].spans["constituents"]) == 1
-
-
-def test_empty_docs_in_a_batch_leave_the_others_as_they_are(parsing):
-    texts = ["", "Yes", " ", "Ada met Evans in Bath .", ""]
-    docs = [Doc(parsing.vocab, words=text.split()) for text in texts]
-    found = [constituents(doc) for doc in parsing.pipe(docs)]
-    assert found[0] == found[1] == found[2] == found[4] == []
-    assert (0, 6, "S") in found[3]
 
 
 def test_sentence_boundaries_bound_the_trees():

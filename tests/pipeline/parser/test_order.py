@@ -259,14 +259,3 @@ def test_benepar_can_be_imported_after_ours_are_removed(no_extensions, doc):
     install_as_benepar_does()
     register_extensions()
     assert doc[0:6]._.labels == ("S",)
-
-
-# Empty docs
-
-
-def test_empty_docs_and_batches_of_them_are_parsed(parsing):
-    for texts in ([""], ["", ""], ["", "Yes", ""]):
-        docs = list(parsing.pipe(texts))
-        assert [len(doc._.parse_trees) for doc in docs] == [int(bool(text)) for text in texts]
-        empty = [doc for doc in docs if not doc.text]
-        assert all(parsing.get_pipe("parser").kbest(doc, 2) == [(0.0, [])] for doc in empty)

@@ -1,7 +1,6 @@
 """`constituency_parser`: settings, labels, learning, distributions, saving, a pipeline."""
 
 import itertools
-import json
 import math
 import warnings
 
@@ -9,7 +8,7 @@ import numpy
 import pytest
 import spacy
 import torch
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from thinc.api import Adam
 from thinc.config import ConfigValidationError
@@ -23,7 +22,6 @@ from tests.helpers.parsers import (
     train_parser,
     tree_examples,
 )
-from tests.helpers.paths import SAMPLE
 from tests.helpers.pipelines import parameters
 from tests.helpers.processes import run_elsewhere
 from tests.helpers.trees import BRACKETS, constituents, flat, parse_tree, tree_doc
@@ -122,35 +120,6 @@ def test_trees_are_learnt_by_heart(loss, encoder):
         assert flat(tree) == text
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_trees_of_the_sample_are_learnt_by_heart(loss):
-    train = SAMPLE / "train.jsonl"
-    lines = [json.loads(line)["tree"] for line in train.read_text().splitlines()[:5]]
-    nlp = make_parser(loss=loss)
-    examples = tree_examples(nlp, lines)
-    train_parser(nlp, 60, 0.02, examples)
-    scores = nlp.evaluate(examples)
-    assert scores["constituents_f"] == scores["constituents_exact"] == 1.0
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_batches_of_spans_change_neither_loss_nor_gradient(loss):
-    nlp = random_parser(loss=loss)
-    parser, examples = nlp.get_pipe("parser"), tree_examples(nlp)
-    found = []
-    for budget in (1, 60, 10**6):
-        parser.batch_spans = budget
-        total = parser.update(examples)["parser"]
-        weights = parser.model.get_ref("head").shims[0].module.label.weight
-        found.append((total, weights.grad.clone()))
-        for parameter in parameters(parser):
-            parameter.grad = None
-    for total, gradient in found[1:]:
-        assert total == pytest.approx(found[0][0], rel=1e-4)
-        torch.testing.assert_close(gradient, found[0][1], rtol=1e-3, atol=1e-5)
-    assert found[0][0] > 0
-
-
 def test_loss_is_the_mean_over_sentences_with_trees():
     nlp = random_parser(loss="log_likelihood")
     parser, examples = nlp.get_pipe("parser"), tree_examples(nlp)
@@ -159,31 +128,6 @@ def test_loss_is_the_mean_over_sentences_with_trees():
     together = parser.update([*examples, without])["parser"]
     assert together == pytest.approx(numpy.mean(alone), rel=1e-4)
     assert parser.update([without], sgd=Adam(0.1))["parser"] == 0.0
-
-
-def test_gradient_of_get_loss_is_that_of_update():
-    nlp = random_parser(loss="log_likelihood")
-    parser, examples = nlp.get_pipe("parser"), tree_examples(nlp)
-    scores = parser.model.predict([eg.predicted for eg in examples])
-    loss, gradients = parser.get_loss(examples, scores)
-    moved = [array.copy() for array in scores]
-    moved[1][2, 1] += 0.01
-    after, _ = parser.get_loss(examples, moved)
-    assert after - loss == pytest.approx(0.01 * gradients[1][2, 1], rel=0.05, abs=1e-5)
-    assert [g.shape for g in gradients] == [s.shape for s in scores]
-
-
-def test_gradients_are_clipped_by_their_joint_norm():
-    nlp = random_parser(max_grad_norm=0.01)
-    parser = nlp.get_pipe("parser")
-    norms = []
-
-    def measure(key, weights, gradient):
-        norms.append(float((gradient**2).sum()))
-        return weights, gradient * 0
-
-    parser.update(tree_examples(nlp), sgd=measure)
-    assert math.sqrt(sum(norms)) == pytest.approx(0.01, rel=1e-3)
 
 
 def test_sentences_that_are_not_those_of_the_trees_are_left_out_with_a_warning():
@@ -207,38 +151,6 @@ def test_too_long_sentence_is_left_out_of_training_with_a_warning():
 
 
 # Distributions
-
-
-def test_best_tree_is_the_first_of_kbest_and_of_the_distribution():
-    nlp = random_parser()
-    parser = nlp.get_pipe("parser")
-    doc = nlp(tree_doc(nlp.vocab, *BRACKETS[:4], key="gold"))
-    (analyses,) = parser.analyses([doc])
-    dist = parser.distribution([doc])
-    assert analyses.best == doc._.parse_trees
-    assert dist.lengths.tolist() == [len(s) for s in doc.sents]
-    best = dist.log_prob(dist.argmax).tolist()
-    assert analyses.kbest(1)[0][0] == pytest.approx(sum(best), abs=1e-4)
-    for row, sentence in enumerate(analyses.sentences):
-        ranked = sentence.scored(5)
-        log_probs = [log_prob for log_prob, _ in ranked]
-        assert log_probs[0] == pytest.approx(best[row], abs=1e-4)
-        assert log_probs == sorted(log_probs, reverse=True) and log_probs[0] <= 0
-        assert len({str(nodes) for _, nodes in ranked}) == 5
-    with pytest.raises(InputError, match="k is 0"):
-        parser.kbest(doc, 0)
-
-
-def test_all_trees_of_two_words_have_probabilities_that_sum_to_one():
-    nlp = random_parser()
-    parser = nlp.get_pipe("parser")
-    for parameter in parameters(parser):
-        parameter.data.mul_(0.2)
-    k = len(parser.labels)
-    ranked = parser.kbest(nlp.make_doc("Ada came"), 10**4)
-    assert len(ranked) == k * (k + 1) ** 2
-    assert sum(math.exp(log_prob) for log_prob, _ in ranked) == pytest.approx(1, abs=1e-4)
-    assert len({flat(tree) for _, (tree,) in ranked}) == len(ranked)
 
 
 def test_confidence_is_the_share_of_trees_that_have_the_constituent():
@@ -394,24 +306,6 @@ def test_weights_of_other_labels_do_not_load_and_change_nothing(parsing):
 # In a pipeline
 
 
-def test_only_the_doc_that_fails_goes_to_the_error_handler(parsing, monkeypatch):
-    parser = parsing.get_pipe("parser")
-    plan = parser._plan
-
-    def fail_on_yes(docs):
-        if any(doc.text == "Yes" for doc in docs):
-            raise RuntimeError("bad doc")
-        return plan(docs)
-
-    monkeypatch.setattr(parser, "_plan", fail_on_yes)
-    failed = []
-    parsing.set_error_handler(lambda name, pipe, docs, error: failed.append((docs, error)))
-    texts = ["Leeds", "Yes", "Ada met Evans in Bath ."]
-    assert [doc.text for doc in parsing.pipe(texts)] == [texts[0], texts[2]]
-    (((doc,), error),) = failed
-    assert doc.text == "Yes" and str(error) == "bad doc"
-
-
 SEVERAL_PROCESSES = """
 import json, sys
 import spacy
@@ -459,10 +353,3 @@ def test_parser_listens_to_a_shared_tok2vec():
     with pytest.warns(UserWarning, match="max_length"):
         doc = nlp(Doc(nlp.vocab, words=["Ada"] * 1500))
     assert constituents(doc) == [(0, 1500, nlp.get_pipe("parser").labels[0])]
-
-
-def test_parser_overwrites_what_stood_there(parsing):
-    doc = Doc(parsing.vocab, words=["Leeds"])
-    doc.spans["constituents"] = [Span(doc, 0, 1, "X")]
-    parsing.get_pipe("parser").overwrite = True
-    assert constituents(parsing.get_pipe("parser")(doc)) == [(0, 1, "NP")]
