@@ -1,6 +1,7 @@
 """Opens trained pipelines, and finds components in them."""
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,3 +123,13 @@ def vocab_with_vectors(model: str) -> "Vocab":
     if not len(vocab.vectors):
         raise InputError(f"{model}: has no word vectors; use a pipeline of `spacy init vectors`")
     return vocab
+
+
+def model_names(models: Sequence[str]) -> dict[str, str]:
+    """Name each model by its folder, with the folders before it if two are equal."""
+    paths = {model: Path(model).parts for model in dict.fromkeys(models)}
+    for length in range(1, max(len(parts) for parts in paths.values()) + 1):
+        names = {"/".join(parts[-length:]): model for model, parts in paths.items()}
+        if len(names) == len(paths):
+            return names
+    return {model: model for model in paths}

@@ -135,7 +135,7 @@ def test_a_model_that_changes_tokens_leaves_the_former_page(gold, models, tmp_pa
 def test_other_numbers_of_models_and_files_are_one_error(count, gold, models, tmp_path):
     page = tmp_path / "page.html"
     if count == 3:
-        assert_one_error(run(gold, *models, "more", "-o", page), "3 models: give one or two")
+        assert_one_error(run(gold, *models, "more", "-o", page), "3 models: name one or two")
     else:
         result = run(gold, models[0], "-o", page, "--json", page)
         assert_one_error(result, "is the page and the JSON file")

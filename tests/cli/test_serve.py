@@ -9,7 +9,7 @@ import pytest
 import spacy
 
 from spacy_psa.errors import InputError
-from spacy_psa.studio.server.listen import open_socket
+from spacy_psa.studio.server.serve import open_socket
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.patience import PATIENCE
 

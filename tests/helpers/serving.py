@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from spacy_psa.studio.server.listen import open_socket
+from spacy_psa.studio.server.serve import open_socket
 
 
 @contextmanager

@@ -1,14 +1,14 @@
-"""`spacy-psa compare`: one or two pipelines beside gold annotation, as one page of HTML."""
+"""`spacy-psa compare`: one or two pipelines and gold annotation, as one page of HTML."""
 
-import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_psa.errors import InputError
+from spacy_psa.cli.console import print_table
+from spacy_psa.cli.options import Gpu, JsonPath
 
 if TYPE_CHECKING:
     from spacy_psa.studio.comparison.comparison import Step
@@ -25,16 +25,14 @@ def compare(
     ),
     train: Annotated[
         Path | None,
-        typer.Option(help="Training data of the models, to tell words that were seen from others."),
+        typer.Option(help="Training data of the models, to score unseen words separately."),
     ] = None,
     component: Annotated[
         str | None,
         typer.Option(help="Name of the component; by default the first crf_… of MODEL_A."),
     ] = None,
-    json_path: Annotated[
-        Path | None, typer.Option("--json", help="JSON file for all figures and errors.")
-    ] = None,
-    gpu_id: Annotated[int, typer.Option(min=-1, help="Number of the GPU; -1 for the CPU.")] = -1,
+    json_path: JsonPath = None,
+    gpu_id: Gpu = -1,
 ) -> None:
     """
     Compare pipelines with gold annotation, and browse their errors.
@@ -43,7 +41,7 @@ def compare(
     difference, confusion, calibration, F1 by length and by words seen in training, and every error
     in its sentence, with the probabilities of the gold and the predicted spans.
 
-    Entities, chunks and tags can be compared. spaCy's own components can, too; they have no
+    Entities, chunks and tags can be compared. spaCy's own components can as well; they have no
     probabilities.
 
     \b
@@ -51,33 +49,23 @@ def compare(
       spacy-psa compare test.spacy psa/model-best bilstm_crf/model-best -o report.html \\
           --train train.spacy
     """
-    from spacy_psa.corpora.atomic import atomic_path
-    from spacy_psa.loading import load_pipeline
-    from spacy_psa.studio.cli.serve import model_names
-    from spacy_psa.studio.comparison.comparison import Comparison
-    from spacy_psa.studio.server.compare_file import comparison_page
+    from spacy_psa.studio.server.compare_file import write_comparison
 
-    paths = model_names(models)
-    if len(paths) > 2:
-        raise InputError(f"there are {len(paths)} models: give one or two")
-    if json_path is not None and json_path.resolve() == output.resolve():
-        raise InputError(f"{output}: is the page and the JSON file; give two names")
-    pipelines = {name: load_pipeline(path, gpu_id) for name, path in paths.items()}
-    comparison = Comparison(pipelines, gold, component, train)
-    # From here on it takes time, so a file that cannot be written is found before.
-    with atomic_path(output) as temporary:
-        for _, step in _with_bar(comparison.steps(), len(comparison)):
-            step()
-        report = comparison.report()
-        temporary.write_text(comparison_page(report), encoding="utf8")
-        if json_path is not None:
-            with atomic_path(json_path) as other:
-                other.write_text(json.dumps(report, ensure_ascii=False) + "\n", encoding="utf8")
-    _print(report)
+    report = write_comparison(models, gold, output, json_path, component, train, gpu_id, _with_bar)
+    rows = []
+    for i, model in enumerate(report["models"]):
+        scores = report["scores"][0]["models"][i]
+        low, high = (100 * bound for bound in scores["f"]["interval"])
+        errors = sum(error["wrong"][i] for error in report["errors"])
+        values = (f"{100 * scores[name]['value']:.2f}" for name in "prf")
+        rows.append([model["name"], *values, f"{low:.2f} to {high:.2f}", f"{errors:,}"])
+    print_table(["", "P", "R", "F1", "95% interval", "errors"], rows)
+    if report["p_value"] is not None:
+        typer.echo(f"The two differ in F1 with p = {report['p_value']:.4f} (permutation test).")
     typer.echo(f"Written: {', '.join(str(path) for path in (output, json_path) if path)}")
 
 
-def _with_bar(steps: "Iterable[Step]", count: int) -> "Iterable[Step]":
+def _with_bar(steps: "Iterator[Step]", count: int) -> "Iterable[Step]":
     """Go through steps with a bar, if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import track
@@ -85,20 +73,3 @@ def _with_bar(steps: "Iterable[Step]", count: int) -> "Iterable[Step]":
     hidden = not sys.stderr.isatty()
     console = Console(stderr=True)
     return track(steps, "Comparing", count, console=console, transient=True, disable=hidden)
-
-
-def _print(report: dict[str, Any]) -> None:
-    """Print the scores of all types."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("", "P", "R", "F1", "95% interval", "errors")
-    for i, model in enumerate(report["models"]):
-        scores = report["scores"][0]["models"][i]
-        low, high = (100 * bound for bound in scores["f"]["interval"])
-        errors = sum(error["wrong"][i] for error in report["errors"])
-        values = (f"{100 * scores[name]['value']:.2f}" for name in "prf")
-        table.add_row(model["name"], *values, f"{low:.2f} to {high:.2f}", f"{errors:,}")
-    Console().print(table)
-    if report["p_value"] is not None:
-        typer.echo(f"The two differ in F1 with p = {report['p_value']:.4f} (permutation test).")

@@ -10,7 +10,7 @@ from spacy_psa.studio.active_learning.export_format import ExportFormat
 
 def export_annotations(
     source: Annotated[
-        Path, typer.Argument(metavar="FILE.sqlite", help="What `serve --annotate` has written.")
+        Path, typer.Argument(metavar="FILE.sqlite", help="File of decisions of `serve --annotate`.")
     ],
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="File to write.")],
     form: Annotated[
@@ -27,11 +27,11 @@ def export_annotations(
     ] = None,
 ) -> None:
     """
-    Write what is decided in a file of `serve --annotate` as training data.
+    Write the decisions in a file of `serve --annotate` as training data.
 
-    docbin and jsonl keep what nobody has decided as missing, and rejected spans as wrong. Label
-    Studio and doccano have no form for that: texts that are decided in part are left out for them,
-    and counted. Spans on which annotators disagree are left missing, and counted.
+    docbin and jsonl keep undecided tokens as missing, and rejected spans as wrong. Label Studio and
+    doccano have no form for that: texts that are decided in part are left out for them, and
+    counted. Spans on which annotators disagree are missing, and counted.
 
     \b
     Example:

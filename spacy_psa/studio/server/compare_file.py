@@ -1,12 +1,18 @@
-"""A comparison as one HTML file that needs nothing else, with the scripts of the page."""
+"""A comparison in files: one HTML file with the scripts of the page, and its figures as JSON."""
 
 import base64
 import hashlib
 import html
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from spacy_psa.corpora.atomic import atomic_path, write_json
+from spacy_psa.errors import InputError
+from spacy_psa.loading import load_pipeline, model_names
+from spacy_psa.studio.comparison.comparison import Comparison, Step
 
 STATIC = Path(__file__).parent / "static"
 STYLES = ("style.css", "compare.css")
@@ -22,6 +28,51 @@ START = """
 showComparison(document.getElementById("comparison"),
   JSON.parse(document.getElementById("data").textContent));
 """
+
+
+def write_comparison(
+    models: Sequence[str],
+    gold: Path,
+    output: Path,
+    json_path: Path | None,
+    component: str | None,
+    train: Path | None,
+    gpu_id: int,
+    watch: Callable[[Iterator[Step], int], Iterable[Step]],
+) -> dict[str, Any]:
+    """Compare one or two pipelines with gold documents, and write the page.
+
+    Args:
+        models: the folders or packages of the pipelines.
+        gold: the gold documents.
+        output: the page to write.
+        json_path: the JSON file for the figures; None for none.
+        component, train: as in `Comparison`.
+        gpu_id: the number of the GPU; -1 for the CPU.
+        watch: follows the steps, of which there are as many as its second argument.
+
+    Returns:
+        The report; see `Comparison.report`.
+
+    Raises:
+        InputError: if a pipeline or a file cannot be used.
+    """
+    paths = model_names(models)
+    if len(paths) > 2:
+        raise InputError(f"there are {len(paths)} models: name one or two")
+    if json_path is not None and json_path.resolve() == output.resolve():
+        raise InputError(f"{output}: is the page and the JSON file; use two names")
+    pipelines = {name: load_pipeline(path, gpu_id) for name, path in paths.items()}
+    comparison = Comparison(pipelines, gold, component, train)
+    # The steps need time, so a file that cannot be written is found before.
+    with atomic_path(output) as temporary:
+        for _, step in watch(comparison.steps(), len(comparison)):
+            step()
+        report = comparison.report()
+        temporary.write_text(comparison_page(report), encoding="utf8")
+        if json_path is not None:
+            write_json(json_path, report, indent=None)
+    return report
 
 
 def comparison_page(report: dict[str, Any]) -> str:

@@ -150,7 +150,7 @@ def test_lines_are_sent_batch_by_batch():
 SERVER = """
 import time, spacy
 from spacy_psa.studio.server.app import create_app
-from spacy_psa.studio.server.listen import open_socket, run
+from spacy_psa.studio.server.serve import open_socket, run
 from spacy_psa.studio.server.models import ServedModel
 
 class Slow(ServedModel):
