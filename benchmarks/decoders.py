@@ -17,7 +17,7 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from benchmarks.record import FOLDER, write_record
+from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.analysis.temperature import Likelihood, fit_temperature
 from spacy_psa.corpora.docbin import codecs_known
@@ -85,12 +85,8 @@ def main() -> None:
         if given.rounds:
             rows[-1]["rates"] = rates(nlp, given.data, given.rounds)
         print(rows[-1], flush=True)
-    write_record(
-        FOLDER / given.experiment / "results" / f"{given.name}.json",
-        given.experiment,
-        {"models": rows},
-        data=[given.data / f"{part}.spacy" for part in PARTS],
-    )
+    data = [given.data / f"{part}.spacy" for part in PARTS]
+    write_record(given.name, given.experiment, {"models": rows}, data=data)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from thinc.api import Config
 
-from benchmarks.record import make_record, place_of, save_record
+from benchmarks.record import make_record, save_record
 from benchmarks.script import script_parser
 from benchmarks.wrap import training_results
 from spacy_psa.scoring.provenance import provenance
@@ -30,11 +30,7 @@ def development_record(
 ) -> dict[str, Any]:
     """The record of a training without a test; see `make_record`.
 
-    Args:
-        config: the config of the trained model.
-        log: the `output_file` of `spacy.ConsoleLogger.v3`.
-        commit: the git commit of the code that trained.
-        data: the files that it was trained with.
+    `log` is the `output_file` of `spacy.ConsoleLogger.v3`; `commit`, that of the code that trained.
 
     Raises:
         InputError: if a file is missing, or `log` is not in its format.
@@ -64,7 +60,7 @@ def main() -> None:
     options.add_argument("--note", required=True, help="the training, and why it was stopped")
     options.add_argument("--command", help="command that trained it")
     record = development_record(**vars(options.parse_args()))
-    save_record(record, place_of(record))
+    save_record(record)
     top = record["results"]["best"]
     print(f"best {top['score']:.4f} in epoch {top['epoch']}")
 

@@ -117,7 +117,6 @@ def fill(text: str, experiment: str, place: str) -> str:
     """A page with its figures filled in.
 
     Args:
-        text: the page.
         experiment: its folder below benchmarks; "" for a page elsewhere.
         place: the name of the page in messages.
 

@@ -11,7 +11,7 @@ trainings.
 
 from pathlib import Path
 
-from benchmarks.record import FOLDER, write_record
+from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.systems.train import run
 from spacy_psa.loading import load_pipeline
@@ -40,12 +40,9 @@ def main() -> None:
     given = options.parse_args()
     joined = Path("training", given.experiment, given.name)
     scores = measure(given.models, joined, given.data)
-    write_record(
-        FOLDER / given.experiment / "results" / f"{given.name}.json",
-        given.experiment,
-        {"models": len(given.models), **scores},
-        data=[given.data / f"{part}.spacy" for part in PARTS],
-    )
+    data = [given.data / f"{part}.spacy" for part in PARTS]
+    results = {"models": len(given.models), **scores}
+    write_record(given.name, given.experiment, results, data=data)
 
 
 if __name__ == "__main__":

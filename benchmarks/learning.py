@@ -27,7 +27,6 @@ def learn(
     """Train a pipeline.
 
     Args:
-        config: the training config.
         dev: makes the development data of the pipeline.
         limit: the maximum processor time in seconds, without that of evaluations.
 

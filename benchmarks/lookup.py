@@ -86,9 +86,7 @@ class Lookup:
     def test(self, names: str, kind: str = "f") -> Values:
         """The F1 of entities, chunks or trees on the data that was scored, or the accuracy of tags.
 
-        Args:
-            names: the records.
-            kind: "p" for precision and "r" for recall.
+        The `kind` is "p" for precision and "r" for recall.
         """
         return numpy.array([100 * _score(scores, kind) for scores in self.raw(f"{names}:scores")])
 

@@ -31,7 +31,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -48,6 +48,7 @@ IDLE = "Does not apply"
 MD5 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Kind = Literal["training", "speed", "calibration", "figures"]
+T = TypeVar("T")
 
 
 class Strict(BaseModel):
@@ -140,19 +141,17 @@ class Summary(Strict):
     runs: list[Run]
 
 
-class Annotating(Strict):
+class Section(Strict, Generic[T]):
+    rows: dict[str, T]
+
+
+class WordSection(Section[T], Generic[T]):
     words: int
-    rows: dict[str, Summary]
 
 
-class TrainingSteps(Strict):
+class TrainingSteps(Section[Summary]):
     batch: int
     steps: int
-    rows: dict[str, Summary]
-
-
-class Loading(Strict):
-    rows: dict[str, Summary]
 
 
 class Peak(Strict):
@@ -167,26 +166,17 @@ class Streams(Strict):
     long: list[Peak]
 
 
-class Memory(Strict):
-    rows: dict[str, Streams]
-
-
-class Growth(Strict):
-    words: int
-    rows: dict[str, dict[str, Summary]]
-
-
 class SpeedResults(Strict):
     """The sections that were timed, with the path of each pipeline in `rows`."""
 
     settings: dict[str, Any]
     rows: dict[str, str]
-    annotation: Annotating | None = None
+    annotation: WordSection[Summary] | None = None
     training: TrainingSteps | None = None
-    loading: Loading | None = None
-    memory: Memory | None = None
-    lengths: Growth | None = None
-    labels: Growth | None = None
+    loading: Section[Summary] | None = None
+    memory: Section[Streams] | None = None
+    lengths: WordSection[dict[str, Summary]] | None = None
+    labels: WordSection[dict[str, Summary]] | None = None
 
 
 class Bin(Strict):
@@ -209,22 +199,15 @@ class Fit(Strict):
     bins: list[Bin]
 
 
-class Calibrated(Strict):
+class Change(Strict, Generic[T]):
+    before: T
+    after: T
+
+
+class Calibrated(Change[Fit]):
     path: str
     documents: int
     gold_spans: int
-    before: Fit
-    after: Fit
-
-
-class Temperatures(Strict):
-    before: float
-    after: float
-
-
-class Decoders(Strict):
-    before: str
-    after: str
 
 
 class CalibrationModel(Strict):
@@ -237,8 +220,8 @@ class CalibrationResults(Strict):
 
     model: CalibrationModel
     criterion: str
-    temperature: Temperatures
-    decode: Decoders | None = None
+    temperature: Change[float]
+    decode: Change[str] | None = None
     """None in records from before the option `--decode`."""
     data: dict[Literal["dev", "test"], Calibrated]
 
@@ -385,12 +368,13 @@ def place_of(record: Mapping[str, Any]) -> Path:
     return FOLDER / record["experiment"] / "results" / f"{record['name']}.json"
 
 
-def save_record(record: Mapping[str, Any], path: Path) -> None:
-    """Write a record to a file and print its command.
+def save_record(record: Mapping[str, Any], path: Path | None = None) -> None:
+    """Write a record to its place, or to another file, and print its command.
 
     Raises:
         InputError: if the record is not in the format or the file cannot be written.
     """
+    path = path or place_of(record)
     check(record, str(path))
     with atomic_path(path) as temporary:
         text = json.dumps(record, indent=2, ensure_ascii=False)
@@ -399,20 +383,22 @@ def save_record(record: Mapping[str, Any], path: Path) -> None:
 
 
 def write_record(
-    path: Path,
+    out: Path | str,
     experiment: str,
     results: Mapping[str, Any],
     *,
     data: Iterable[Path] = (),
     seed: int | None = None,
+    config: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> None:
     """Write figures of this process as a record of the kind "figures"; see `make_record`.
 
+    `out` is a file, or the name of a record, which is written to its place.
+
     Raises:
         InputError: if a file is missing or cannot be written.
     """
-    save_record(
-        make_record(experiment, path.stem, "figures", results, seed=seed, note=note, data=data),
-        path,
-    )
+    name, path = (out, None) if isinstance(out, str) else (out.stem, out)
+    origin: Any = {"data": data, "seed": seed, "config": config, "note": note}
+    save_record(make_record(experiment, name, "figures", results, **origin), path)

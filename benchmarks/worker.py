@@ -2,21 +2,20 @@
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from spacy_psa.laboratory.performance.timing import Timing
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spacy_psa.laboratory.performance.timing import Timing, stopwatch
 
 
 class Worker:
     """A process that reads a line for each task and prints its result as a JSON object.
 
     It may print other lines, such as a log. The process ends with the context.
-
-    Args:
-        command: its command line.
-        environment: its environment, by default that of this process.
     """
 
     def __init__(self, command: list[str], environment: Mapping[str, str] | None = None) -> None:
@@ -56,6 +55,44 @@ class WorkerRow:
     def run(self) -> Timing:
         result = self.worker.do(self.task)
         return Timing(result["amount"], result["seconds"], result["cpu_seconds"])
+
+
+class DocRow:
+    """A row whose runs call a function with docs that were made before the clock starts.
+
+    The amount of work of a run is 1 for each doc, or the number of tokens.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], list[Doc]],
+        do: Callable[[list[Doc]], object],
+        amount: Callable[[list[Doc]], int] = len,
+    ):
+        self.name, self.make, self.do, self.amount = name, make, do, amount
+
+    def run(self) -> Timing:
+        docs = self.make()
+        with stopwatch(self.amount(docs)) as timings:
+            self.do(docs)
+        return timings[0]
+
+
+def tokens(docs: Iterable[Doc]) -> int:
+    """The number of tokens of docs."""
+    return sum(map(len, docs))
+
+
+def annotate(nlp: Language, docs: Iterable[Doc]) -> None:
+    """Annotate docs as a stream."""
+    for _ in nlp.pipe(docs):
+        pass
+
+
+def doc_maker(nlp: Language, texts: Iterable[list[str]]) -> Callable[[], list[Doc]]:
+    """A function that makes new docs of the words of texts."""
+    return lambda: [Doc(nlp.vocab, words=words) for words in texts]
 
 
 def in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, list[dict[str, Any]]]:

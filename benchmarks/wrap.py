@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.record import Kind, make_record, place_of, save_record
+from benchmarks.record import Kind, make_record, save_record
 from benchmarks.script import script_parser
 from spacy_psa.errors import InputError
 
@@ -20,12 +20,7 @@ SCORED = ("model", "test", "scores", "support", "speed")
 def training_results(
     product: Mapping[str, Any], setup: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The results of a training.
-
-    Args:
-        product: the JSON of `spacy-psa report`, or only its `dev` and `best`.
-        setup: a description of the data of an experiment.
-    """
+    """The results of a training, from the JSON of `spacy-psa report` or only `dev` and `best`."""
     return {
         **{key: product.get(key) for key in SCORED},
         "dev": product["dev"],
@@ -54,15 +49,7 @@ def wrap(
     setup: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> dict[str, Any]:
-    """A record of the JSON of a command.
-
-    Args:
-        product: the JSON object.
-        experiment: the folder below `benchmarks`.
-        name: the name of the record.
-        command: the command, if `product` does not have it.
-        setup: a description of the data of a training.
-        note: further remarks.
+    """A record of the JSON of a command; `setup` describes the data of a training.
 
     Raises:
         InputError: if `product` is not in one of the three formats.
@@ -100,7 +87,7 @@ def main() -> None:
     given = options.parse_args()
     product = json.loads(given.product.read_text(encoding="utf8"))
     record = wrap(product, given.experiment, given.name, command=given.command, note=given.note)
-    save_record(record, place_of(record))
+    save_record(record)
 
 
 if __name__ == "__main__":

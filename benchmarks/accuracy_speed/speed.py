@@ -15,7 +15,7 @@ from typing import NamedTuple
 from thinc.api import Config
 
 from benchmarks.lookup import Lookup
-from benchmarks.record import place_of, save_record
+from benchmarks.record import save_record
 from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
@@ -73,7 +73,7 @@ def main() -> None:
     subprocess.run([*measure, *rows(), *data, "--output", str(output)], check=True)
     product = json.loads(output.with_suffix(".json").read_text(encoding="utf8"))
     record = wrap({**product, "command": command()}, OWN, "speed")
-    save_record(record, place_of(record))
+    save_record(record)
 
 
 if __name__ == "__main__":

@@ -47,8 +47,6 @@ from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.sentences import unannotated
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
 STRATEGIES = ("random", "entropy", "spans", "all")
 SYSTEMS = ("crf_ner", "spacy")
 SHARES = (0.025, 0.05, 0.1, 0.17, 0.25, 0.35)
@@ -66,7 +64,7 @@ def config_of(system: str, data: Path, train: Path, steps: int, seed: int) -> Co
         config["components"]["tok2vec"]["model"]["embed"]["include_static_vectors"] = True
         config["training"]["batcher"]["size"] = BATCH_WORDS
     else:
-        config = Config().from_disk(HERE / "crf_ner.cfg", interpolate=False)
+        config = Config().from_disk(Path(__file__).with_name("crf_ner.cfg"), interpolate=False)
         rate = config["training"]["optimizer"]["learn_rate"]
         rate["total_steps"], rate["warmup_steps"] = steps, min(300, steps // 10)
     config["training"].update(max_steps=steps, eval_frequency=math.ceil(steps / 4), patience=0)
@@ -151,7 +149,7 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
         model = spacy.load(saved) if saved.exists() else None
     files = [data / f"{part}.spacy" for part in ("train", "dev", "test")]
     results = {"sure": SURE, "rounds": rounds}
-    write_record(RESULTS / f"{strategy}-{seed}.json", "active", results, data=files, seed=seed)
+    write_record(f"{strategy}-{seed}", "active", results, data=files, seed=seed)
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
 Times three tasks on one thread, over the tokenized documents of TEST.spacy: `nlp.pipe` with only
 the most probable analysis, `nlp.pipe` with confidence = true, and the 10 best analyses of each
-document (in batches of nlp.batch_size). Each repeat does every task once, in another order than the
-last one. A pass before the first repeat does not count. `seconds` are processor time (user and
-system), which other processes hardly disturb. The cost is the median over the repeats of the ratio
-to Viterbi within the repeat, minus 1.
+document (in batches of nlp.batch_size). The tasks run in turn, in the opposite order in every
+second repeat; a first repeat does not count. `seconds` are processor time (user and system), which
+other processes hardly disturb. The cost is the median over the repeats of the ratio to Viterbi
+within the repeat, minus 1.
 
 Results (kind "figures"): `threads`; `n`, the number of analyses; `models`, {path: {`documents`,
 `words`, `seconds` and `wall_seconds` {task: of each repeat}, `batch_size`, `cost` {task:
@@ -15,8 +15,7 @@ tasks are "viterbi", "confidence" and "nbest".
 
 import json
 import statistics
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,50 +27,41 @@ from spacy.util import minibatch
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
+from benchmarks.worker import DocRow, annotate, doc_maker
+from spacy_psa.laboratory.performance.timing import alternate
 from spacy_psa.loading import confident_pipe
 
 BOUNDS = {"confidence": 0.30, "nbest": 1.00}
 N = 10
 
 
-def tasks(nlp: Language) -> dict[str, Callable[[list[Doc]], None]]:
-    """The three tasks, by name."""
-    pipe = confident_pipe(nlp, None)
+def tasks(nlp: Language, words: list[list[str]]) -> list[DocRow]:
+    """The rows of the three tasks."""
+    pipe, make = confident_pipe(nlp, None), doc_maker(nlp, words)
 
-    def annotate(confidence: bool) -> Callable[[list[Doc]], None]:
-        def run(docs: list[Doc]) -> None:
-            pipe.confidence = confidence
-            for _ in nlp.pipe(docs):
-                pass
-
-        return run
+    def stream(docs: list[Doc], confidence: bool) -> None:
+        pipe.confidence = confidence
+        annotate(nlp, docs)
 
     def nbest(docs: list[Doc]) -> None:
         for batch in minibatch(docs, size=nlp.batch_size):
             for analyses in pipe.analyses(batch):
                 analyses.kbest(N)
 
-    return {"viterbi": annotate(False), "confidence": annotate(True), "nbest": nbest}
+    return [
+        DocRow("viterbi", make, partial(stream, confidence=False)),
+        DocRow("confidence", make, partial(stream, confidence=True)),
+        DocRow("nbest", make, nbest),
+    ]
 
 
 def measure(model: str, test: Path, repeats: int) -> dict[str, Any]:
     """The figures of one pipeline."""
     nlp = spacy.load(model)
     words = [[t.text for t in doc] for doc in DocBin().from_disk(test).get_docs(nlp.vocab)]
-    jobs = tasks(nlp)
-    names = list(jobs)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    wall: dict[str, list[float]] = {name: [] for name in names}
-    for repeat in range(-1, repeats):
-        turn = repeat % len(names)
-        for name in names[turn:] + names[:turn]:
-            docs = [Doc(nlp.vocab, words=each) for each in words]
-            started = time.process_time(), time.perf_counter()
-            jobs[name](docs)
-            spent = time.process_time() - started[0], time.perf_counter() - started[1]
-            if repeat >= 0:
-                seconds[name].append(round(spent[0], 3))
-                wall[name].append(round(spent[1], 3))
+    timed = alternate(tasks(nlp, words), repeats)
+    seconds = {name: [round(t.cpu_seconds, 3) for t in each] for name, each in timed.items()}
+    wall = {name: [round(t.seconds, 3) for t in each] for name, each in timed.items()}
     result: dict[str, Any] = {"documents": len(words), "words": sum(map(len, words))}
     result |= {"seconds": seconds, "wall_seconds": wall, "batch_size": nlp.batch_size, "cost": {}}
     for name, bound in BOUNDS.items():

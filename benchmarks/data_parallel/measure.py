@@ -33,7 +33,7 @@ from spacy.util import load_config
 from thinc.api import Config
 
 from benchmarks.data_parallel import step_times
-from benchmarks.record import make_record, save_record
+from benchmarks.record import write_record
 from benchmarks.script import script_parser
 
 SECTIONS = ["speed", "losses", "death"]
@@ -64,12 +64,9 @@ class Training:
 
     def start(self) -> "subprocess.Popen[str]":
         """Start the processes."""
+        pipe, one_thread = subprocess.PIPE, {**os.environ, "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
-            self.command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            self.command, stdout=pipe, stderr=subprocess.STDOUT, text=True, env=one_thread
         )
 
     def run(self) -> None:
@@ -197,16 +194,8 @@ def main() -> None:
             results["losses"] = losses(resolved, count, folder)
         if "death" in sections:
             results["death"] = death(resolved, count, given.rounds, folder)
-    record = make_record(
-        "data_parallel",
-        given.out.stem,
-        "figures",
-        results,
-        seed=resolved["training"]["seed"],
-        config=used.interpolate(),
-        data=data,
-    )
-    save_record(record, given.out)
+    seed, config = resolved["training"]["seed"], used.interpolate()
+    write_record(given.out, "data_parallel", results, data=data, seed=seed, config=config)
 
 
 if __name__ == "__main__":

@@ -7,21 +7,22 @@ Results (kind "figures"): `words`; `precision`; `memory` and `sentences`, the wo
 each round.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import spacy
 import torch
-from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.util import dict_to_dot, load_config
 from thinc.api import Model
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
+from benchmarks.worker import DocRow, annotate, tokens
 from spacy_psa.architectures import documentwise
 from spacy_psa.corpora.documents import read_document_corpus
-from spacy_psa.laboratory.performance.timing import Timing, alternate, stopwatch
+from spacy_psa.laboratory.performance.timing import alternate
 from spacy_psa.modules.products import Precision
 
 
@@ -34,28 +35,22 @@ def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[s
     gold = [example.predicted for example in read_document_corpus(data)(nlp)]
     model: Model = nlp.get_pipe("ner").model  # type: ignore[attr-defined]
     [memory] = [node for node in model.walk() if node.name == "document_memory"]
+
+    def make() -> list[Doc]:
+        return [
+            Doc(doc.vocab, [t.text for t in doc], sent_starts=[t.is_sent_start for t in doc])
+            for doc in gold
+        ]
+
+    def do(way: Any, docs: list[Doc]) -> None:
+        memory._func = way
+        annotate(nlp, docs)
+
     ways = {"memory": memory._func, "sentences": _without}
-    timed = alternate([Way(nlp, name, memory, way, gold) for name, way in ways.items()], rounds)
+    rows = [DocRow(name, make, partial(do, way), tokens) for name, way in ways.items()]
+    timed = alternate(rows, rounds)
     rates = {name: [round(t.amount / t.cpu_seconds) for t in each] for name, each in timed.items()}
     return {"words": sum(map(len, gold)), "precision": precision, **rates}
-
-
-class Way:
-    """Annotates documents, with the memory or without it."""
-
-    def __init__(self, nlp: Language, name: str, memory: Model, way: Any, gold: list[Doc]):
-        self.nlp, self.name, self.memory, self.way, self.gold = nlp, name, memory, way, gold
-
-    def run(self) -> Timing:
-        self.memory._func = self.way
-        docs = [
-            Doc(doc.vocab, [t.text for t in doc], sent_starts=[t.is_sent_start for t in doc])
-            for doc in self.gold
-        ]
-        with stopwatch(sum(map(len, docs))) as timings:
-            for _ in self.nlp.pipe(docs):
-                pass
-        return timings[0]
 
 
 def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:

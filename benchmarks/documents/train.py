@@ -88,19 +88,10 @@ def train(name: str, seed: int, corpus: str) -> None:
     result = f"{name}-{seed}" if corpus == DEFAULT else f"{corpus}-{name}-{seed}"
     out = Path("training", "documents", result)
     config, log = out / "config.cfg", out / "log.jsonl"
-    settings = f"configs/corpora/{corpus}.cfg"
     base, changes = RUNS[name]
+    parts = f"configs/ner/{base}.cfg", f"configs/corpora/{corpus}.cfg"
     changes = [*OF_CORPUS.get(corpus, ()), *changes]
-    run(
-        "spacy_psa",
-        "merge-config",
-        f"configs/ner/{base}.cfg",
-        settings,
-        config,
-        *changes,
-        "--log",
-        log,
-    )
+    run("spacy_psa", "merge-config", *parts, config, *changes, "--log", log)
     if name == "sentences":
         without_memory(config)
     train_and_record("documents", result, out, corpus, seed)

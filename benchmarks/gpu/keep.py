@@ -17,7 +17,6 @@ from thinc.api import Config
 from benchmarks.record import make_record, save_record
 from benchmarks.script import script_parser
 
-RESULTS = Path(__file__).parent / "results"
 NOTE = "The machine had no git; the commit was given."
 
 
@@ -42,11 +41,9 @@ def keep(archive: Path, commit: str, note: str) -> None:
         seed, config = result.pop("seed", None), result.pop("config", None)
         if config is not None:
             config = Config(config).interpolate()
-        record = make_record(
-            "gpu", name, "figures", result, source=source, seed=seed, config=config,
-            note=f"{NOTE} {note}".strip(),
-        )  # fmt: skip
-        save_record(record, RESULTS / f"{name}.json")
+        origin: Any = {"source": source, "seed": seed, "config": config}
+        origin["note"] = f"{NOTE} {note}".strip()
+        save_record(make_record("gpu", name, "figures", result, **origin))
 
 
 def main() -> None:

@@ -10,8 +10,9 @@ import json
 import lzma
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import md5
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -72,18 +73,15 @@ def pack(corpora: list[Path], out: Path) -> None:
         lzma.open(temporary, "wb", filters=FILTERS) as file,
         tarfile.open(fileobj=file, mode="w") as tar,
     ):
-        for path in _files(corpora):
+        for path in chain.from_iterable(sorted(corpus.rglob("*")) for corpus in corpora):
+            if path.is_dir():
+                continue
             kind, data = store(path)
             name = md5(data, usedforsecurity=False).hexdigest()
             if (kind, name) not in names.values():
                 _add(tar, name, data)
             names[PurePosixPath(path).as_posix()] = kind, name
         _add(tar, CONTENT, json.dumps(names).encode())
-
-
-def _files(corpora: list[Path]) -> Iterator[Path]:
-    for corpus in corpora:
-        yield from (path for path in sorted(corpus.rglob("*")) if path.is_file())
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:

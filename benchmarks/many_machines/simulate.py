@@ -21,7 +21,7 @@ the time for the words at that speed (slow shards, killed attempts, starts, wait
 import heapq
 import random
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,37 +93,12 @@ def simulate(
     return Outcome(last, useful, kills, dispatched * cluster.driver)
 
 
-def drawn(
-    words: float,
-    speed: float,
-    factors: Sequence[float],
-    slow: float,
-    times: float,
-    draw: random.Random,
-) -> Callable[[], float]:
-    """A function that draws the seconds of a shard of some words.
-
-    Args:
-        words: the words of a shard.
-        speed: words per second.
-        factors: the time of each measured shard, as a multiple of the mean.
-        slow: the share of slow shards.
-        times: how much slower these are.
-        draw: the source of random numbers.
-    """
-
-    def duration() -> float:
-        factor = draw.choice(factors) * (times if draw.random() < slow else 1.0)
-        return words / speed * factor
-
-    return duration
-
-
 def figures(record: Mapping[str, Any]) -> dict[str, Any]:
     """Speed, driver and start from the record of `measure`.
 
-    The speed is that of the most workers, in processor time. The driver's time per shard is the
-    slope between the two numbers of shards whose output existed.
+    The speed is that of the most workers, in processor time; `factors` are the times of the shards,
+    as multiples of the mean. The driver's time per shard is the slope between the two numbers of
+    shards whose output existed.
     """
     runs, kept = record["results"]["runs"], record["results"]["kept"]
     shards = runs[max(runs, key=int)]["shards"]
@@ -159,7 +134,12 @@ def collection(
     draw, speed = random.Random(given.seed), figure["speed"]
     shards = max(round(words / shard_words), 1)
     cluster = Cluster(workers, figure["start"], figure["driver"], given.kills / 3600)
-    duration = drawn(words / shards, speed, figure["factors"], given.slow, given.times, draw)
+
+    def duration() -> float:
+        factor = draw.choice(figure["factors"])
+        factor *= given.times if draw.random() < given.slow else 1.0
+        return float(words / shards / speed * factor)
+
     run = simulate(cluster, shards, duration, draw)
     core_seconds = run.seconds * workers
     return {

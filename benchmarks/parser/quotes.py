@@ -20,6 +20,7 @@ from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.quotes import as_text
+from spacy_psa.laboratory.performance.pipelines import named_rows
 from spacy_psa.scoring.parseval_scorer import score_constituents
 
 WAYS: dict[str, tuple[Any, Any]] = {
@@ -55,8 +56,7 @@ def main() -> None:
     given = options.parse_args()
     warnings.simplefilter("ignore")
     rows = {}
-    for model in given.models:
-        name, _, path = model.partition("=")
+    for name, path in named_rows(given.models).items():
         rows[name] = scores(path, given.test)
         print(name, rows[name])
     count = sum(map(quoted, read_docbin(given.test, spacy.blank("en").vocab)))

@@ -27,6 +27,7 @@ from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.quotes import as_text
+from spacy_psa.laboratory.performance.pipelines import named_rows
 from spacy_psa.scoring.parseval_scorer import score_constituents
 
 KEY = "constituents"
@@ -63,11 +64,6 @@ def tokens(gold: Sequence[Doc], own: Sequence[Doc]) -> dict[str, int]:
     return count
 
 
-def texts(docs: Sequence[Doc], marks: Any) -> list[Doc]:
-    """The docs with the marks and the spaces of text, and still the tokens of the treebank."""
-    return list(as_text(docs, marks, spaces=True))
-
-
 def own_tokens(nlp: Language, gold: Sequence[Doc]) -> Iterator[Doc]:
     """The texts of the docs in the tokens of the pipeline's tokenizer, one sentence a Doc."""
     for doc in gold:
@@ -96,7 +92,7 @@ def measure(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Any], dict[st
     rows: dict[str, Any] = {}
     counts: dict[str, Any] = {}
     for name, (marks, parser._quotes) in WAYS.items():
-        gold = texts(docs, marks)
+        gold = list(as_text(docs, marks, spaces=True))
         known = list(nlp.pipe(gold_tokens(nlp, gold)))
         own = list(nlp.pipe(own_tokens(nlp, gold)))
         differ = [i for i, (a, b) in enumerate(zip(gold, own)) if borders(a) != borders(b)]
@@ -116,8 +112,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows: dict[str, Any] = {}
     counts: dict[str, Any] = {}
-    for model in given.models:
-        name, _, path = model.partition("=")
+    for name, path in named_rows(given.models).items():
         nlp = spacy.load(path)
         docs = read_docbin(given.test, nlp.vocab)
         rows[name], counts = measure(nlp, docs)

@@ -14,6 +14,7 @@ per second) and `training` (steps per second): {row: a summary of `performance.t
 import json
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,9 @@ from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 from spacy.vocab import Vocab
 
-from benchmarks.parser_speed.measure import Whole
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from benchmarks.worker import Worker, WorkerRow
+from benchmarks.worker import DocRow, Worker, WorkerRow, annotate, doc_maker
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.laboratory.performance.pipelines import Training
 from spacy_psa.laboratory.performance.timing import Row, alternate, pin_threads, summary
@@ -88,7 +88,8 @@ def main() -> None:
                 row = f"{name}, {precision}"
                 sizes[row] = parameters(nlp)
                 texts = trees(data, nlp)
-                parsing.append(Whole(nlp, [words for words, _ in texts], row))
+                make = doc_maker(nlp, [words for words, _ in texts])
+                parsing.append(DocRow(row, make, partial(annotate, nlp)))
                 training.append(Training(row, nlp, data, given.steps, given.batch))
             file = folder / f"{name}.json"
             file.write_text(json.dumps(texts), encoding="utf8")

@@ -10,6 +10,7 @@ Results (kind "figures"): `sentences`, `words`, `threads`, `precision` ("of the 
 `chart_share`, the share of the time.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from thinc.api import xp2torch
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
+from benchmarks.worker import DocRow, annotate, doc_maker
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.laboratory.performance.pipelines import open_pipeline
@@ -35,20 +37,6 @@ from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import word_sentences
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import SplitDocs
-
-
-class Whole:
-    """`nlp.pipe`."""
-
-    def __init__(self, nlp: Language, texts: list[list[str]], name: str = "whole"):
-        self.nlp, self.texts, self.name = nlp, texts, name
-
-    def run(self) -> Timing:
-        docs = [Doc(self.nlp.vocab, words=words) for words in self.texts]
-        with stopwatch(len(docs)) as timings:
-            for _ in self.nlp.pipe(docs):
-                pass
-        return timings[0]
 
 
 class Scores:
@@ -110,8 +98,9 @@ def main() -> None:
             if given.precision and isinstance(shim.module, FactoredTransformer):
                 shim.module.precision = given.precision
     texts = [[token.text for token in doc] for doc in read_docbin(given.data, nlp.vocab)]
+    whole = DocRow("whole", doc_maker(nlp, texts), partial(annotate, nlp))
     scores = Scores(nlp, texts)
-    timed = alternate([Whole(nlp, texts), scores, Chart(scores)], given.repeats)
+    timed = alternate([whole, scores, Chart(scores)], given.repeats)
     rows = {name: summary(timings) for name, timings in timed.items()}
     seconds = {name: len(texts) / row["per_second"]["median"] for name, row in rows.items()}
     share = round(seconds["chart"] / seconds["whole"], 4)

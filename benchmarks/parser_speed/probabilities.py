@@ -20,47 +20,25 @@ from spacy.tokens import Doc
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from benchmarks.worker import faster
+from benchmarks.worker import DocRow, annotate, doc_maker, faster
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.laboratory.performance.timing import (
-    Timing,
-    alternate,
-    pin_threads,
-    stopwatch,
-    summary,
-)
+from spacy_psa.laboratory.performance.timing import alternate, pin_threads, summary
 from spacy_psa.loading import load_pipeline
 
 K = 10
-Docs = Callable[[], list[Doc]]
 BASES = {"confidences": "best", f"{K} best": "best, one by one"}
 
 
-class Way:
-    """One way to parse all sentences."""
-
-    def __init__(self, name: str, make: Docs, parse: Callable[[list[Doc]], object]):
-        self.name, self.make, self.parse = name, make, parse
-
-    def run(self) -> Timing:
-        docs = self.make()
-        with stopwatch(len(docs)) as timings:
-            self.parse(docs)
-        return timings[0]
-
-
-def ways(model: str, data: Path, number: int) -> list[Way]:
+def ways(model: str, data: Path, number: int) -> list[DocRow]:
+    """The rows, each of which is a way to parse all sentences."""
     nlp = load_pipeline(model)
     parser: Any = nlp.get_pipe("parser")
     texts = [[token.text for token in doc] for doc in islice(read_docbin(data, nlp.vocab), number)]
-
-    def make() -> list[Doc]:
-        return [Doc(nlp.vocab, words=words) for words in texts]
+    make = doc_maker(nlp, texts)
 
     def pipe(docs: list[Doc], confidence: bool) -> None:
         parser.confidence = confidence
-        for _ in nlp.pipe(docs):
-            pass
+        annotate(nlp, docs)
 
     def each(docs: list[Doc], parse: Callable[[Doc], object]) -> None:
         parser.confidence = False
@@ -68,10 +46,10 @@ def ways(model: str, data: Path, number: int) -> list[Way]:
             parse(doc)
 
     return [
-        Way("best", make, lambda docs: pipe(docs, False)),
-        Way("confidences", make, lambda docs: pipe(docs, True)),
-        Way("best, one by one", make, lambda docs: each(docs, nlp)),
-        Way(f"{K} best", make, lambda docs: each(docs, lambda doc: parser.kbest(doc, K))),
+        DocRow("best", make, lambda docs: pipe(docs, False)),
+        DocRow("confidences", make, lambda docs: pipe(docs, True)),
+        DocRow("best, one by one", make, lambda docs: each(docs, nlp)),
+        DocRow(f"{K} best", make, lambda docs: each(docs, lambda doc: parser.kbest(doc, K))),
     ]
 
 

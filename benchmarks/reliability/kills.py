@@ -32,7 +32,7 @@ import srsly
 from spacy.cli._util import parse_config_overrides
 from spacy.util import load_config
 
-from benchmarks.record import make_record, save_record
+from benchmarks.record import write_record
 from benchmarks.script import script_parser
 
 MODELS = ("model-best", "model-last")
@@ -51,12 +51,9 @@ class Training:
 
     def start(self) -> "subprocess.Popen[str]":
         """Start a process and wait until its training begins."""
+        pipe, both = subprocess.PIPE, subprocess.STDOUT
         process = subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            self.command, cwd=self.folder, stdout=pipe, stderr=both, text=True
         )
         assert process.stdout is not None
         said = ""
@@ -158,21 +155,12 @@ def main() -> None:
         chosen[key] = value
     overrides = {**chosen, **{f"paths.{path.stem}": str(path.resolve()) for path in data}}
     with TemporaryDirectory() as folder:
-        results = measure(
-            given.config, overrides, given.save_every, given.kills, given.seed, Path(folder)
-        )
+        often = given.save_every, given.kills, given.seed
+        results = measure(given.config, overrides, *often, Path(folder))
     # The command line reads values as JSON, or else as strings.
     read = parse_config_overrides([f"--{key}={value}" for key, value in chosen.items()])
-    record = make_record(
-        "reliability",
-        given.out.stem,
-        "figures",
-        results,
-        seed=given.seed,
-        config=load_config(given.config, read, interpolate=True),
-        data=data,
-    )
-    save_record(record, given.out)
+    full = load_config(given.config, read, interpolate=True)
+    write_record(given.out, "reliability", results, data=data, seed=given.seed, config=full)
 
 
 if __name__ == "__main__":

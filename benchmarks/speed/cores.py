@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.record import FOLDER, write_record
+from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.worker import Worker, in_turn
 
@@ -103,13 +103,9 @@ def main() -> None:
         print(f"batch_tokens = {batch_tokens}", flush=True)
         arguments = [given.model, str(given.data), str(given.words), str(batch_tokens)]
         rows[str(batch_tokens)] = measure(arguments, given.rounds)
-    write_record(
-        FOLDER / "speed" / "results" / f"{given.name}.json",
-        "speed",
-        {"words": given.words, "rows": rows},
-        data=[given.data],
-        note="By the clock, on an otherwise idle machine.",
-    )
+    note = "By the clock, on an otherwise idle machine."
+    results = {"words": given.words, "rows": rows}
+    write_record(given.name, "speed", results, data=[given.data], note=note)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ def rate(section: str, row: str, unit: str = "per_second") -> float:
     """The median rate of a row in a section, "RECORD:SECTION".
 
     Args:
-        section: where the row is.
-        row: the row.
         unit: "per_second" by the clock, "per_cpu_second" by processor time.
     """
     return float(_records.get(f"{section}:rows:{row}:{unit}:median")[0])

@@ -16,6 +16,7 @@ of `nlp.evaluate` that are numbers}}.
 import argparse
 import tempfile
 import warnings
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,13 @@ from typing import Any
 import spacy
 import torch
 from spacy.language import Language
-from spacy.tokens import Doc
 
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
-from benchmarks.worker import faster
+from benchmarks.worker import DocRow, annotate, doc_maker, faster, tokens
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.docbin import read_docbin
-from spacy_psa.laboratory.performance.pipelines import open_pipeline
+from spacy_psa.laboratory.performance.pipelines import named_rows, open_pipeline
 from spacy_psa.laboratory.performance.timing import (
     Timing,
     alternate,
@@ -61,20 +61,6 @@ def weights(nlp: Language) -> dict[str, int]:
         "int8_weights": sum(t.numel() for t in tensors),
         "float32_weights": sum(p.numel() for p in others),
     }
-
-
-class Annotation:
-    """`nlp.pipe` over the same documents."""
-
-    def __init__(self, name: str, nlp: Language, texts: list[list[str]]):
-        self.name, self.nlp, self.texts = name, nlp, texts
-
-    def run(self) -> Timing:
-        docs = [Doc(self.nlp.vocab, words=words) for words in self.texts]
-        with stopwatch(sum(map(len, self.texts))) as timings:
-            for _ in self.nlp.pipe(docs):
-                pass
-        return timings[0]
 
 
 class Loading:
@@ -112,7 +98,11 @@ def measure(path: str, given: argparse.Namespace) -> dict[str, Any]:
         nlps = {form: spacy.load(place) for form, place in paths.items()}
         docs = islice(read_docbin(given.data, nlp.vocab), given.documents)
         texts = [[token.text for token in doc] for doc in docs]
-        timed = alternate([Annotation(form, nlps[form], texts) for form in paths], given.repeats)
+        rows = [
+            DocRow(form, doc_maker(each, texts), partial(annotate, each), tokens)
+            for form, each in nlps.items()
+        ]
+        timed = alternate(rows, given.repeats)
         loads = alternate([Loading(form, place) for form, place in paths.items()], given.repeats)
     row |= {form: summary(timings) for form, timings in timed.items()}
     row["ratio"] = faster(timed["int8"], timed["float32"])
@@ -135,8 +125,7 @@ def main() -> None:
     given = options.parse_args()
     pin_threads(given.threads)
     rows = {}
-    for argument in given.rows:
-        name, _, path = argument.partition("=")
+    for name, path in named_rows(given.rows).items():
         row = rows[name] = measure(path, given)
         before, after = (row[form]["per_cpu_second"]["median"] for form in ("float32", "int8"))
         print(f"{name}: {before:,.0f} words/s, int8 {after:,.0f}, {row['ratio']:.2f} ×", flush=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.record import place_of, save_record
+from benchmarks.record import FOLDER, save_record
 from benchmarks.script import script_parser
 from benchmarks.speed.bare import BareAnnotation, BareTraining
 from benchmarks.worker import Worker, WorkerRow
@@ -177,9 +177,8 @@ def main() -> None:
     product = sections.record(command(), settings, given.paths, files, timed)
     print(markdown(product))
     record = wrap(product, given.experiment, given.name)
-    place = place_of(record)
-    save_record(record, place)
-    draw(product, place.parents[1] / f"{given.name}.png")
+    save_record(record)
+    draw(product, FOLDER / given.experiment / f"{given.name}.png")
 
 
 if __name__ == "__main__":

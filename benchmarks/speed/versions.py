@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.record import FOLDER, write_record
+from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.worker import Worker, in_turn
 
@@ -58,13 +58,9 @@ def main() -> None:
         files = [path, str(given.data), str(given.train), str(given.vectors)]
         rows[name or Path(path).stem] = compare(pythons, [*files, str(given.steps)], given.rounds)
     versions = {"before": given.before_version, "after": given.after_version}
-    write_record(
-        FOLDER / "speed" / "results" / f"{given.name}.json",
-        "speed",
-        {"versions": versions, "steps": given.steps, "rows": rows},
-        data=[given.data, given.train],
-        note="One thread a process; random weights of one seed.",
-    )
+    note = "One thread a process; random weights of one seed."
+    results = {"versions": versions, "steps": given.steps, "rows": rows}
+    write_record(given.name, "speed", results, data=[given.data, given.train], note=note)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 import srsly
 
-from benchmarks.record import place_of, save_record
+from benchmarks.record import save_record
 from benchmarks.script import script_parser
 from benchmarks.wrap import wrap
 from spacy_psa.scoring.provenance import command
@@ -52,7 +52,7 @@ def record_test(experiment: str, name: str, out: Path, test: Path, *data: Path) 
     run("spacy_psa", "report", out / "model-best", test, *files, *checked)
     report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
     record = wrap(report, experiment, name, command=command())
-    save_record(record, place_of(record))
+    save_record(record)
 
 
 def train_system(name: str, system: dict[str, Any], seed: int) -> None:

@@ -151,12 +151,12 @@ def test_a_training_ends_after_its_steps_and_is_a_record(plan, tmp_path, monkeyp
     assert found["test"] == found["dev"]  # of the same data
     spacy.load(tmp_path / "work" / "small" / "model-best")
 
-    monkeypatch.setattr(keep, "RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.record.FOLDER", tmp_path)
     archive = tmp_path / "records.tar.gz"
     with tarfile.open(archive, "w:gz") as opened:
         opened.add(tmp_path / "work" / "small" / "timed.json", "small/timed.json")
     keep.keep(archive, "0123456", "")
-    record = read_record(tmp_path / "small-1.json")
+    record = read_record(tmp_path / "gpu" / "results" / "small-1.json")
     assert record["commit"] == "0123456" and record["seed"] == 1
     assert record["results"]["test"] == found["test"]
 

@@ -12,7 +12,7 @@ def test_the_pipeline_has_the_name_of_the_record(monkeypatch):
     monkeypatch.setattr(
         joined, "measure", lambda models, folder, data: folders.append(folder) or {}
     )
-    monkeypatch.setattr(joined, "write_record", lambda path, *_, **__: records.append(path.stem))
+    monkeypatch.setattr(joined, "write_record", lambda name, *_, **__: records.append(name))
     for name in ("first", "second"):
         words = ["joined", "recipes", "data", "model", "--name", name]
         monkeypatch.setattr(sys, "argv", words)

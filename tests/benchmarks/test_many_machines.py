@@ -2,6 +2,7 @@
 
 import json
 import random
+from argparse import Namespace
 from math import exp
 
 import pytest
@@ -9,7 +10,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from benchmarks.many_machines.measure import write_shards
-from benchmarks.many_machines.simulate import Cluster, check, drawn, figures, simulate
+from benchmarks.many_machines.simulate import Cluster, check, collection, figures, simulate
 
 
 def run(cluster, shards, seconds=10.0):
@@ -42,11 +43,13 @@ def test_kills_cost_what_theory_says():
 
 
 def test_slow_shards_have_their_share():
-    draw = random.Random(0)
-    duration = drawn(1000, 100, [0.9, 1.1], 0.1, 5, draw)
-    lengths = [duration() for _ in range(20000)]
-    assert sum(lengths) / len(lengths) == pytest.approx(10 * 1.4, rel=0.02)
-    assert {round(length, 6) for length in lengths} == {9.0, 11.0, 45.0, 55.0}
+    figure = {"speed": 100, "factors": [0.9, 1.1], "start": 0, "driver": 0}
+    given = Namespace(seed=0, kills=0, slow=0.1, times=5, price=1)
+    (seconds,) = {collection(1000, 1000, 1, figure, given)["hours"] * 3600}
+    assert any(seconds == pytest.approx(each, abs=0.2) for each in (9, 11, 45, 55))
+    found = collection(2e7, 1000, 1, figure, given)
+    assert found["core_hours"] == pytest.approx(20000 * 10 * 1.4 / 3600, rel=0.02)
+    assert found["lost"] == pytest.approx(1 - 1 / 1.4, abs=0.02)
 
 
 def test_a_measured_run_is_simulated_from_its_shards():

@@ -4,7 +4,8 @@ import pytest
 import spacy
 from spacy.tokens import Span
 
-from benchmarks.parser.raw_text import WAYS, borders, measure, own_tokens, texts, tokens
+from benchmarks.parser.raw_text import WAYS, borders, measure, own_tokens, tokens
+from spacy_psa.corpora.quotes import as_text
 from spacy_psa.corpora.readers import make_doc
 
 SENTENCES = [
@@ -22,7 +23,7 @@ def docs():
 
 
 def test_the_text_is_restored_and_cut_by_the_tokenizer(docs):
-    gold = texts(docs, "straight")
+    gold = list(as_text(docs, "straight", spaces=True))
     assert [doc.text for doc in gold] == ["The co-founder left", 'He saw "Acme Inc."', "She left"]
     own = list(own_tokens(spacy.blank("en"), gold))
     assert [[t.text for t in doc] for doc in own] == [
@@ -34,7 +35,7 @@ def test_the_text_is_restored_and_cut_by_the_tokenizer(docs):
 
 
 def test_split_and_joined_words_and_unreachable_constituents_are_counted(docs):
-    gold = texts(docs, "straight")
+    gold = list(as_text(docs, "straight", spaces=True))
     own = list(own_tokens(spacy.blank("en"), gold))
     assert borders(own[2]) == borders(gold[2]) == [0, 3, 7]
     assert tokens(gold, own) == {
@@ -55,7 +56,7 @@ def test_a_parser_that_is_right_loses_only_what_tokens_cannot_reach(docs):
             (m[s.start], m[s.end], s.label_) for s in doc.spans["constituents"]
         ]
         for marks in ("treebank", "straight", "curly")
-        for doc in texts(docs, marks)
+        for doc in as_text(docs, marks, spaces=True)
         for m in [borders(doc)]
     }
 
