@@ -208,9 +208,7 @@ def stale_pages(change: bool) -> list[Path]:
 
 def main() -> None:
     options = script_parser(globals())
-    options.add_argument(
-        "--check", action="store_true", help="change nothing; fail if a page is not up to date"
-    )
+    options.add_argument("--check", action="store_true", help="fail if a page would change")
     given = options.parse_args()
     stale = stale_pages(not given.check)
     for page in stale:

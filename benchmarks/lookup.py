@@ -79,6 +79,11 @@ class Lookup:
         """The numbers at an address; see `raw`. A list of numbers counts as its numbers."""
         return numpy.concatenate([numpy.ravel(value) for value in self.raw(address)]).astype(float)
 
+    def ratio(self, address: str, key: str, other: str) -> float:
+        """The median of the numbers under a key, as a multiple of that under another key."""
+        ours, theirs = (numpy.median(self.get(f"{address}:{each}")) for each in (key, other))
+        return float(ours / theirs)
+
     def dev(self, names: str) -> Values:
         """The best scores on development data."""
         return 100 * self.get(f"{names}:best:score")

@@ -85,13 +85,8 @@ def main() -> None:
     options = script_parser(globals())
     options.add_argument("plan", type=Path, metavar="PLAN.toml", help="plan of an experiment")
     options.add_argument("--jobs", type=int, default=1, help="trainings at a time (1)")
-    options.add_argument(
-        "--save-every",
-        type=int,
-        default=0,
-        metavar="STEPS",
-        help="steps between checkpoints, in addition to those at evaluations",
-    )
+    note = "steps between checkpoints, in addition to those at evaluations"
+    options.add_argument("--save-every", type=int, default=0, metavar="STEPS", help=note)
     given = options.parse_args()
     train(given.plan, given.jobs, given.save_every)
 

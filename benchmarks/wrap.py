@@ -86,8 +86,8 @@ def main() -> None:
     options.add_argument("--note", default="", help="further remarks")
     given = options.parse_args()
     product = json.loads(given.product.read_text(encoding="utf8"))
-    record = wrap(product, given.experiment, given.name, command=given.command, note=given.note)
-    save_record(record)
+    origin = {"command": given.command, "note": given.note}
+    save_record(wrap(product, given.experiment, given.name, **origin))
 
 
 if __name__ == "__main__":

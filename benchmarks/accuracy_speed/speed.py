@@ -72,8 +72,7 @@ def main() -> None:
     data += ["--section", "annotation", "--words", "46435", "--repeats", str(given.repeats)]
     subprocess.run([*measure, *rows(), *data, "--output", str(output)], check=True)
     product = json.loads(output.with_suffix(".json").read_text(encoding="utf8"))
-    record = wrap({**product, "command": command()}, OWN, "speed")
-    save_record(record)
+    save_record(wrap({**product, "command": command()}, OWN, "speed"))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from spacy.cli.init_config import init_config
 from benchmarks.accuracy_speed.speed import OWN
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.script import script_parser
-from benchmarks.systems.train import record_test, run
+from benchmarks.systems.train import log_to, record_test, run
 
 CORPUS = Path("corpus/conll2003")
 
@@ -31,12 +31,7 @@ def train(kind: str, seed: int) -> None:
         config["paths"]["vectors"] = str(vectors)
     config["initialize"]["vectors"] = "${paths.vectors}"
     config["system"]["seed"] = seed
-    config["training"]["logger"] = {
-        "@loggers": "spacy.ConsoleLogger.v3",
-        "output_file": str(out / "log.jsonl"),
-        "progress_bar": None,
-        "console_output": True,
-    }
+    log_to(config, out / "log.jsonl")
     config.to_disk(out / "config.cfg")
     run("spacy", "train", out / "config.cfg", "--output", out)
     record_test(OWN, out.name, out, CORPUS / "test.spacy", CORPUS)

@@ -154,12 +154,9 @@ def play(strategy: str, seed: int, data: Path, work: Path, systems: list[str]) -
 
 def main() -> None:
     options = script_parser(globals())
-    options.add_argument(
-        "strategy", choices=STRATEGIES, metavar="STRATEGY", help=", ".join(STRATEGIES)
-    )
-    options.add_argument(
-        "--seed", type=int, default=1, help="of the first round, weights and batches (1)"
-    )
+    names = ", ".join(STRATEGIES)
+    options.add_argument("strategy", choices=STRATEGIES, metavar="STRATEGY", help=names)
+    options.add_argument("--seed", type=int, default=1, help="of first round and trainings (1)")
     options.add_argument("--system", choices=SYSTEMS, action="append", help="train only this one")
     given = options.parse_args()
     work = Path("training", "active", f"{given.strategy}-{given.seed}")

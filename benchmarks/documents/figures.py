@@ -1,7 +1,5 @@
 """Functions for the figures on the page of this experiment."""
 
-import numpy
-
 from benchmarks.lookup import Lookup, Values
 
 _records = Lookup("documents")
@@ -19,19 +17,12 @@ def joined(decoder: str, part: str, corpus: str = "best") -> Values:
 
 def mbr_speed() -> float:
     """How many times as many words a second `mbr` annotates as `viterbi`."""
-    mbr, viterbi = (
-        numpy.median(_records.get(f"decoders-speed:models:0:rates:{decoder}"))
-        for decoder in ("mbr", "viterbi")
-    )
-    return float(mbr / viterbi)
+    return _records.ratio("decoders-speed:models:0:rates", "mbr", "viterbi")
 
 
 def memory_speed(record: str) -> float:
     """The words a second with the memory, as a share of those without."""
-    memory, without = (
-        numpy.median(_records.get(f"{record}:{key}")) for key in ("memory", "sentences")
-    )
-    return float(memory / without)
+    return _records.ratio(record, "memory", "sentences")
 
 
 def on(unit: str, models: str, part: str, corpus: str = "") -> Values:

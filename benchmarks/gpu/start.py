@@ -41,11 +41,7 @@ def unpack_site(archive: Path, site: Path) -> None:
 
 
 def start(site: Path, corpora: Path, words: list[str]) -> int:
-    """Prepare the machine, and run `benchmarks.gpu.run` with the arguments `words`.
-
-    Returns:
-        Its exit status.
-    """
+    """Prepare the machine, run `benchmarks.gpu.run` with `words`, and return its exit status."""
     if not SITE.exists():
         unpack(corpora, Path())
         with atomic_folder(SITE) as temporary:

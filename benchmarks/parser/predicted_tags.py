@@ -14,11 +14,7 @@ from spacy_psa.corpora.docbin import read_docbin
 
 
 def tag(model: str, source: Path, target: Path) -> float:
-    """Replace the tags of a corpus by those of a pipeline.
-
-    Returns:
-        The share of tags that did not change.
-    """
+    """Replace the tags of a corpus, and return the share of tags that did not change."""
     nlp = spacy.load(model)
     docs = list(read_docbin(source, nlp.vocab))
     bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]

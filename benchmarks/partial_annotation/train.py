@@ -37,6 +37,7 @@ from thinc.api import Config
 from benchmarks.cased_vectors import cased_vectors
 from benchmarks.record import save_record
 from benchmarks.script import script_parser
+from benchmarks.systems.train import log_to
 from benchmarks.wrap import wrap
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.scoring.provenance import command
@@ -104,11 +105,7 @@ def spacy_config() -> Config:
 
 
 def run(system: str, arguments: argparse.Namespace, setup: dict[str, Any]) -> dict[str, Any]:
-    """Train a system and score it on test data.
-
-    Returns:
-        The record.
-    """
+    """Train a system, score it on test data, and return the record."""
     folder, vectors = arguments.work / system, arguments.vectors
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)  # spaCy does not write to a log that exists
@@ -121,12 +118,7 @@ def run(system: str, arguments: argparse.Namespace, setup: dict[str, Any]) -> di
         train=str(folder / "train.spacy"), dev=str(arguments.dev), vectors=str(vectors)
     )
     config["system"]["seed"] = arguments.seed
-    config["training"]["logger"] = {
-        "@loggers": "spacy.ConsoleLogger.v3",
-        "progress_bar": None,
-        "console_output": True,
-        "output_file": str(log),
-    }
+    log_to(config, log)
     config.to_disk(folder / "config.cfg")
     ended = "by its config"
     try:
@@ -143,8 +135,7 @@ def run(system: str, arguments: argparse.Namespace, setup: dict[str, Any]) -> di
 
 
 def main() -> None:
-    files = ("TRAIN.spacy", "DEV.spacy", "TEST.spacy")
-    options = script_parser(globals(), *files)
+    options = script_parser(globals(), "TRAIN.spacy", "DEV.spacy", "TEST.spacy")
     options.add_argument("--vectors", type=Path, required=True, help="pipeline with word vectors")
     options.add_argument("--work", type=Path, required=True, help="folder for data and models")
     options.add_argument("--seed", type=int, default=0, help="of the draw and the trainings (0)")

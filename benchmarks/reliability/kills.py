@@ -64,11 +64,7 @@ class Training:
         sys.exit(f"the training did not begin:\n{said}")
 
     def run(self) -> float:
-        """Train to the end.
-
-        Returns:
-            The seconds from the first step on.
-        """
+        """Train to the end, and return the seconds from the first step on."""
         process = self.start()
         started = time.perf_counter()
         said, _ = process.communicate()

@@ -42,8 +42,6 @@ from spacy_psa.scoring.provenance import command
 
 QUICKSTART_STEPS = 400
 NOTE = "spaCy's and Flair's rows: trained for some hundred steps, for speed only, not accuracy"
-
-
 SECTIONS = ["annotation", "training", "loading", "memory", "lengths", "labels"]
 
 

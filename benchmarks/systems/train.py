@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import srsly
+from thinc.api import Config
 
 from benchmarks.record import save_record
 from benchmarks.script import script_parser
@@ -30,6 +31,12 @@ def read_systems() -> dict[str, dict[str, Any]]:
 
 def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, "-m", *map(str, words)], check=True)
+
+
+def log_to(config: Config, log: Path) -> None:
+    """Let a training print its scores and write them to a file."""
+    logger = {"@loggers": "spacy.ConsoleLogger.v3", "progress_bar": None, "console_output": True}
+    config["training"]["logger"] = {**logger, "output_file": str(log)}
 
 
 def train_and_record(experiment: str, name: str, out: Path, corpus: str, seed: int) -> None:
@@ -51,8 +58,7 @@ def record_test(experiment: str, name: str, out: Path, test: Path, *data: Path) 
     files = "--output", out / name, "--log", out / "log.jsonl"
     run("spacy_psa", "report", out / "model-best", test, *files, *checked)
     report = json.loads((out / f"{name}.json").read_text(encoding="utf8"))
-    record = wrap(report, experiment, name, command=command())
-    save_record(record)
+    save_record(wrap(report, experiment, name, command=command()))
 
 
 def train_system(name: str, system: dict[str, Any], seed: int) -> None:
