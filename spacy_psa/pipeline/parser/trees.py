@@ -135,7 +135,8 @@ class TreeSentence:
         if not self.answers:
             return []
         own, scored = self._own(), []
-        for log_prob, tree in self.answers.kbest(k)[self.row]:
+        # Not those of its batch, which may be all sentences of a long text.
+        for log_prob, tree in own.kbest(k)[0]:
             (shares,) = label_shares(own, [tree])
             labels = self.pipe.labels
             nodes = chart_constituents(tree, labels, self.sentence, shares, self.known.kept)
