@@ -60,7 +60,8 @@ class AnnotationStore:
     All decisions stay in the file as they were made, with annotator and time. Undo adds to the log
     that they are undone. Each call of `decide` and `undo` is on the disk, whole, when it returns.
 
-    `open_store` opens one.
+    `open_store` opens one. If the file cannot be written, a method raises an `InputError` and
+    changes nothing.
     """
 
     def __init__(self, database: sqlite3.Connection, path: Path):
@@ -74,9 +75,6 @@ class AnnotationStore:
         """Add texts, each with the other keys of its record, and count the new ones.
 
         Texts that are there already, and empty ones, are left out.
-
-        Raises:
-            InputError: if the file cannot be written. Then none is added.
         """
         rows = (
             (
@@ -122,11 +120,7 @@ class AnnotationStore:
     def decide(
         self, text: int, annotator: str, component: str, decisions: Sequence[Decision]
     ) -> None:
-        """Save decisions that are made, and undone, together.
-
-        Raises:
-            InputError: if the file cannot be written. Then none is saved.
-        """
+        """Save decisions that are made, and undone, together."""
         now = _now()
         with self._transaction() as database:
             query = "SELECT coalesce(max(action), 0) + 1 FROM decisions"
@@ -141,9 +135,6 @@ class AnnotationStore:
         """Take the last decisions of an annotator back, and return the number of their text.
 
         None if nothing is left to undo.
-
-        Raises:
-            InputError: if the file cannot be written.
         """
         query = (
             f"SELECT action, text {STANDING} AND annotator = ? AND component = ? "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from spacy.language import Language
 
@@ -35,7 +35,7 @@ from spacy_psa.studio.active_learning.store import (
 from spacy_psa.studio.active_learning.teach_process import Lesson
 from spacy_psa.studio.active_learning.tokens import Tokens, split_into_sentences
 from spacy_psa.studio.server.analysis import rows_of
-from spacy_psa.studio.server.app import STATIC, View, WithModel
+from spacy_psa.studio.server.app import View, WithModel
 from spacy_psa.studio.server.models import ServedModel, shown_tokens
 from spacy_psa.studio.server.teacher import Teacher
 
@@ -381,10 +381,6 @@ def annotate_view(work: Annotating) -> View:
 
     def routes(with_model: WithModel) -> APIRouter:
         router = APIRouter()
-
-        @router.get("/annotate", include_in_schema=False)
-        async def page() -> FileResponse:
-            return FileResponse(STATIC / "annotate.html")
 
         @router.get("/api/annotation")
         async def about(annotator: str | None = None) -> Row:

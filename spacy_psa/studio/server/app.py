@@ -52,9 +52,9 @@ class View(NamedTuple):
     name: str
     """The text of the links to it."""
     path: str
-    """Its address, such as `/annotate`."""
+    """Its address, such as `/annotate`; the page is in the file of this name."""
     router: Callable[[WithModel], APIRouter]
-    """Makes its routes: the page at `path`, and its interface below `/api` and `path`."""
+    """Makes the routes of its interface, below `/api` and `path`."""
     close: Callable[[], None] = lambda: None
     """Called when the server ends."""
 
@@ -149,19 +149,8 @@ def create_app(
         content = await with_model(name, lambda model: json_bytes(function(model)))
         return Response(content, media_type="application/json")
 
-    @app.exception_handler(InputError)
-    async def of_input(request: Request, error: InputError) -> Response:
-        return JSONResponse({"detail": str(error)}, 422)
-
-    @app.exception_handler(RequestValidationError)
-    async def of_fields(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body") or "The body"
-        return JSONResponse({"detail": f"{place}: {first['msg']}; correct it."}, 422)
-
-    @app.exception_handler(UnicodeEncodeError)
-    async def of_surrogates(request: Request, error: UnicodeEncodeError) -> Response:
-        return JSONResponse({"detail": HALF_A_PAIR}, 422)
+    for kind in (InputError, RequestValidationError, UnicodeEncodeError):
+        app.add_exception_handler(kind, _refused)
 
     @app.post("/api/annotate", openapi_extra={"requestBody": TEXTS}, response_model=None)
     async def annotate(
@@ -229,18 +218,29 @@ def create_app(
         """The counters of the server, in the text format of Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+    def add_page(path: str, name: str) -> None:
+        @app.get(path, include_in_schema=False)
+        async def page() -> FileResponse:
+            return FileResponse(STATIC / name)
 
-    @app.get("/docs", include_in_schema=False)
-    async def interface() -> FileResponse:
-        return FileResponse(STATIC / "docs.html")
-
+    add_page("/", "index.html")
+    add_page("/docs", "docs.html")
     for view in views:
+        add_page(view.path, f"{view.path[1:]}.html")
         app.include_router(view.router(with_model))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return Guard(app, settings, metrics)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    detail = str(error)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body") or "The body"
+        detail = f"{place}: {first['msg']}; correct it."
+    elif isinstance(error, UnicodeEncodeError):
+        detail = HALF_A_PAIR
+    return JSONResponse({"detail": detail}, 422)
 
 
 def json_bytes(value: Any) -> bytes:

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from spacy_psa.studio.comparison.comparison import Comparison
-from spacy_psa.studio.server.app import STATIC, View, WithModel, json_bytes
+from spacy_psa.studio.server.app import View, WithModel, json_bytes
 from spacy_psa.studio.server.compare_file import comparison_page
 from spacy_psa.studio.server.models import ServedModel
 
@@ -68,10 +68,6 @@ def compare_view(
     def router(with_model: WithModel) -> APIRouter:
         background = BackgroundComparison(comparison, with_model)
         routes = APIRouter()
-
-        @routes.get("/compare", include_in_schema=False)
-        async def page() -> FileResponse:
-            return FileResponse(STATIC / "compare.html")
 
         @routes.post("/api/compare", response_model=None)
         async def compare() -> Response:

@@ -302,7 +302,7 @@ def test_a_view_adds_a_page_with_requests_to_the_model():
     def routes(with_model):
         router = APIRouter()
 
-        @router.get("/named")
+        @router.get("/api/named")
         async def named():
             return await with_model(None, lambda model: model.name)
 
@@ -312,5 +312,5 @@ def test_a_view_adds_a_page_with_requests_to_the_model():
         [ServedModel("one", spacy.blank("en"))], views=[View("Named", "/named", routes)]
     )
     client = TestClient(app, "http://localhost")
-    assert client.get("/named").json() == "one"
+    assert client.get("/api/named").json() == "one"
     assert client.get("/api/models").json()["views"] == [{"name": "Named", "path": "/named"}]
