@@ -46,7 +46,9 @@ class Commands(TyperGroup):
         """Write a section for each group; Typer itself has groups in Rich's boxes only."""
         width = formatter.width - 6 - max(map(len, self.commands))
         for group in (YOUR_DATA, USE, RESEARCH):
-            names = [name_of(each) for held, found in COMMANDS if held == group for each in found]
+            names = [
+                name_of(each) for held, commands in COMMANDS if held == group for each in commands
+            ]
             with formatter.section(group):
                 formatter.write_dl(
                     [(name, self.commands[name].get_short_help_str(width)) for name in names]
@@ -123,7 +125,7 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Options before the command."""
 
 
 for _, commands in COMMANDS:

@@ -218,8 +218,8 @@ def _record(
 
 
 def _made_by(nlp: Language, component: ChainLabeler, paths: Mapping[str, Path]) -> dict[str, Any]:
-    found = provenance([*paths.values(), nlp.path / component.name / "model"])
-    return {"checksums": found.pop("data"), **found}
+    origin = provenance([*paths.values(), nlp.path / component.name / "model"])
+    return {"checksums": origin.pop("data"), **origin}
 
 
 def store_settings(nlp: Language, component: ChainLabeler, output: Path | None) -> None:

@@ -86,7 +86,8 @@ def describe(
     author: Annotated[str, typer.Option(help="Author of the model.")] = "",
     url: Annotated[str, typer.Option(help="Address with more about the model.")] = "",
     description: Annotated[
-        str, typer.Option(help="Description of the model; default: what its components find.")
+        str,
+        typer.Option(help="Description of the model; default: its components' annotation."),
     ] = "",
     card: Annotated[
         Path | None,

@@ -198,12 +198,12 @@ def calibrate(
             counts = f"{row['documents']:,}", f"{row['items']:,}"
             rows.append([part, *counts, f"{row['coverage']:.4f}", size])
         print_table(["", "documents", "gold", "observed coverage", "size of the sets"], rows)
-        found = component.coverage
-        assert found is not None
+        promise = component.coverage
+        assert promise is not None
         typer.echo(
             f"{component.name}: the truth is in the sets with a probability of at least "
-            f"{found.level:g}, in documents like those of dev. The least probability in a set is "
-            f"{found.least:.6g}."
+            f"{promise.level:g}, in documents like those of dev. The least probability in a set is "
+            f"{promise.least:.6g}."
         )
     else:
         states, lost = calibration.calibrate(

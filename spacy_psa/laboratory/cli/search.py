@@ -17,9 +17,7 @@ def search(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.cfg", help="Training config.")],
     space: Annotated[
         Path,
-        typer.Argument(
-            metavar="SPACE.toml", help="Settings to search, and the values that they may take."
-        ),
+        typer.Argument(metavar="SPACE.toml", help="Settings to search, and their possible values."),
     ],
     output: Annotated[Path, typer.Option(help="File for the best config.")] = Path("best.cfg"),
     trials: Annotated[int, typer.Option(min=1, help="Number of trainings in all.")] = 20,
