@@ -61,6 +61,8 @@ def _doc(vocab: Vocab, record: Any) -> Doc:
     if not words or not all(isinstance(item, str) and item for item in words + tags):
         raise ValueError("words and tags must be strings that are not empty, at least one of each")
     ents, chunks = _spans(record["ents"], len(words)), _spans(record["chunks"], len(words))
+    if not isinstance(record["tree"], str):
+        raise ValueError("tree is not a string")
     tree = next((tree for _, tree in read_trees("tree", [(1, record["tree"])], Counter())), None)
     if tree is None or (tree.words, tree.tags) != (words, tags):
         raise ValueError("the tree has other words or tags than the record")

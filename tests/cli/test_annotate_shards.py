@@ -78,7 +78,7 @@ def test_options_that_do_not_fit_the_engine_are_errors(model, tmp_path):
     ]:
         assert_one_error(run(*arguments(model, tmp_path, *options)), reason)
     ray = ("--engine", "ray")
-    assert_one_error(run(model, "-", tmp_path / "out", *ray), "give a file or a folder, not -")
+    assert_one_error(run(model, "-", tmp_path / "out", *ray), "needs a file or a folder, not -")
     assert_one_error(run(model, tmp_path / "no", tmp_path / "out", *ray), "there is no such file")
     assert_one_error(run(model, tmp_path / "in", tmp_path / "in", *ray), "contains the input")
 

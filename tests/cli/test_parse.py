@@ -412,9 +412,9 @@ def test_what_cannot_be_parsed_from_words_is_an_error_that_says_why(model):
     parser = spacy.load(model).get_pipe("parser")
     with pytest.raises(InputError, match="there are no words to parse"):
         parser.parse([])
-    with pytest.raises(InputError, match=r"takes a list of words: give \['Ada', 'left'\]"):
+    with pytest.raises(InputError, match=r"needs a list of words: use \['Ada', 'left'\]"):
         parser.parse("Ada left")
-    with pytest.raises(InputError, match="parse takes a list of words, not None"):
+    with pytest.raises(InputError, match="parse needs a list of words, not None"):
         parser.parse(None)
     with pytest.raises(InputError, match="a word is empty; leave it out"):
         parser.parse(["a", ""])

@@ -64,7 +64,7 @@ def test_a_killed_training_goes_on_and_a_finished_one_stays(config, tmp_path, mo
         (["--initialize.vectors", "none"], "'none'"),
         (["--training.max_steps", "3", "more"], "more: is an unexpected argument"),
         (["more"], "more: is an unexpected argument"),
-        (["--foo", "1"], "--foo: is no option; overrides are --SECTION.NAME VALUE"),
+        (["--foo", "1"], "--foo: is not an option; overrides are --SECTION.NAME VALUE"),
         (["--code", "none.py"], "--code none.py: cannot be imported"),
     ],
 )

@@ -272,6 +272,10 @@ class SpanLabeler(ChainLabeler):
             return NOTHING
         # Tokens of spans with labels that the model does not know get the tag O.
         unknown = [span for span in held if span.label_ not in self.labels]
+        if unknown:
+            every = Evidence([(span.start, span.end, span.label_) for span in held])
+            remedy = "remove one, or set overwrite = true"
+            check_consistent(self.name, doc, every, [], overlap, remedy)
         free = {i for span in unknown for i in range(span.start, span.end)}
         if outside is not None:
             free.update(numpy.flatnonzero(outside).tolist())
