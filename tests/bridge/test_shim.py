@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from spacy_psa.bridge.layers import torch_layer
-from spacy_psa.bridge.shim import FORMAT
+from spacy_psa.bridge.shim import FORMAT, TorchShim
 from spacy_psa.errors import InputError
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.training.optimizers import sgd
@@ -74,6 +75,25 @@ def test_a_layer_goes_to_disk_and_back(tmp_path):
     model.to_disk(tmp_path / "model")
     fresh = torch_layer("layer", PSABiLSTM, {"hidden": 3}).from_disk(tmp_path / "model")
     assert same(fresh.predict(X), model.predict(X))
+
+
+class Truncated(nn.Linear):
+    """Weights that are drawn until all of them are in range."""
+
+    def reset_parameters(self):
+        nn.init.trunc_normal_(self.weight, std=0.02, a=-0.04, b=0.04)
+        nn.init.trunc_normal_(self.bias, a=2.0, b=3.0)
+        with torch.no_grad():
+            while self.bias.normal_().min() < -0.5:
+                pass
+
+
+def test_a_module_that_draws_until_its_numbers_fit_is_loaded():
+    shim = TorchShim(Truncated, {"in_features": 30, "out_features": 5})
+    shim.build()
+    loaded = TorchShim(Truncated, {}).from_bytes(shim.to_bytes())
+    assert torch.equal(loaded.module.weight, shim.module.weight)
+    assert torch.equal(loaded.module.bias, shim.module.bias)
 
 
 DUPLICATES = {"copy": lambda m: m.copy(), "pickle": lambda m: pickle.loads(pickle.dumps(m))}
