@@ -20,7 +20,7 @@ from thinc.api import Model
 from benchmarks.record import write_record
 from benchmarks.script import script_parser
 from benchmarks.worker import DocRow, annotate, tokens
-from spacy_psa.architectures import documentwise
+from spacy_psa.architectures import documents
 from spacy_psa.corpora.documents import read_document_corpus
 from spacy_psa.laboratory.performance.timing import alternate
 from spacy_psa.modules.products import Precision
@@ -55,7 +55,7 @@ def measure(path: Path, data: Path, precision: Precision, rounds: int) -> dict[s
 
 def _without(model: Any, docs: list[Doc], is_train: bool) -> tuple[list[Any], Any]:
     """The vectors of the sentences without the memory."""
-    vectors, _ = documentwise._below(model, docs, is_train)
+    vectors, _ = documents._below(model, docs, is_train)
     rows = iter(vectors)
     xp = model.ops.xp
     return [xp.concatenate([next(rows) for _ in doc.sents]) for doc in docs], None

@@ -1,15 +1,13 @@
-"""Embedders that read the characters of a word: Model[List[Doc], List[Floats2d]].
+"""Embedders that read characters: Model[List[Doc], List[Floats2d]].
 
-`CharBiLSTM.v1`, `CharCNN.v1`, `CharIntNet.v1`, `CharTransformer.v1`, `CharAdaTrans.v1` and
-`CharNgramCNN.v1` have the settings and defaults of the module of the same name in
-`spacy_psa.modules`. All but `CharNgramCNN.v1` also have these settings:
+They have the settings and defaults of the module of the same name in `spacy_psa.modules`, some
+under another name. Most also have these settings:
 
 - `rows`: capacity for distinct characters of the training data (default 500). All other characters
   are the unknown one, row 0.
 - `max_characters`: number of characters that are read; longer words are cut at the right (50).
 - `zero_digits`: whether every digit is read as 0 (Yan2019 section 4.2; false).
 - `cache`: number of words to remember the vectors of, in annotation on a CPU; 0 for none (20,000).
-  `CharNgramCNN.v1` has it too.
 
 `training.dropout` does not change the dropout rates of these embedders.
 
@@ -22,10 +20,10 @@ Examples:
 """
 
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import torch
@@ -37,6 +35,7 @@ from torch import Tensor, nn
 from spacy_psa.architectures.distinct_words import (
     DIGITS,
     LOOKUP_NAMES,
+    TABLE_NAMES,
     Embedder,
     WordCache,
     add_rows,
@@ -49,12 +48,18 @@ from spacy_psa.bridge.layers import run_shim, shim_of
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import check_amounts, check_rates, check_sizes, naming
 from spacy_psa.modules.char_attention import CharAdaTrans, CharTransformer
-from spacy_psa.modules.char_bilstm import CharBiLSTM
+from spacy_psa.modules.char_bilstm import CharBiLSTM, CharSentenceBiLSTM
 from spacy_psa.modules.char_cnn import CharCNN, CharNgramCNN
 from spacy_psa.modules.char_intnet import CharIntNet
 from spacy_psa.modules.lookup import Lookup
+from spacy_psa.sentences import sentence_bounds
 
-CACHE = 20_000  # words; 16 MB for vectors of 200 numbers
+SETTINGS = {
+    "rows": 500,
+    "max_characters": 50,
+    "zero_digits": False,
+    "cache": 20_000,  # words; 16 MB for vectors of 200 numbers
+}
 ASCII = string.ascii_letters + string.digits + string.punctuation
 _ASCII_ROWS = {character: row for row, character in enumerate(ASCII, 1)}
 _KIND = {
@@ -66,102 +71,6 @@ _KIND = {
 }
 
 
-def _character_encoder(module: type[nn.Module], renamed: Mapping[str, str]) -> Architecture:
-    """Make the architecture of a module `(characters: (C,), lengths: (M,)) -> (M, width)`."""
-
-    def build(settings: dict[str, Any]) -> Embedder:
-        rows, cache = settings.pop("rows"), WordCache(settings.pop("cache"))
-        cut = {key: settings.pop(key) for key in ("max_characters", "zero_digits")}
-        check_sizes(least=0, rows=rows)
-        check_sizes(max_characters=cut["max_characters"])
-        settings["num_embeddings"] = rows + 1
-        return Model(
-            module.__name__,
-            partial(by_distinct_word, embed=_embed_characters, cache=cache),
-            init=init_table,
-            dims={"nO": on_meta(module, **settings).output_width},  # type: ignore[dict-item]
-            attrs={"rows": {}, "capacity": rows, "meet": _meet_characters, **cut},
-            shims=[TorchShim(module, settings, {"rows": "num_embeddings", **renamed})],
-        )
-
-    return architecture(
-        module,
-        build,
-        name=module.__name__,
-        renamed=renamed,
-        hidden=["num_embeddings"],
-        extra=[
-            setting("rows", 500),
-            setting("max_characters", 50),
-            setting("zero_digits", False),
-            setting("cache", CACHE),
-        ],
-    )
-
-
-def _ngram_encoder(settings: dict[str, Any]) -> Embedder:
-    """Build `CharNgramCNN.v1` from the settings of its module and `cache`."""
-    cache = WordCache(settings.pop("cache"))
-    settings["num_embeddings"] = len(ASCII) + 1
-    renamed = {"rows": "num_embeddings", "size": "max_characters", **NGRAM_NAMES}
-    return Model(
-        "CharNgramCNN",
-        partial(by_distinct_word, embed=_embed_ngrams, cache=cache),
-        init=init_table,
-        dims={"nO": on_meta(CharNgramCNN, **settings).output_width},  # type: ignore[dict-item]
-        attrs={"max_characters": settings["max_characters"]},
-        shims=[TorchShim(CharNgramCNN, settings, renamed)],
-    )
-
-
-SPREAD = {"spread": "init_std"}
-FFN = {"inner": "ffn_dim"}
-NGRAM_NAMES = {"kernels": "filters", "longest": "max_ngram"}
-
-char_bilstm = _character_encoder(CharBiLSTM, SPREAD)
-"""`CharBiLSTM.v1`: a bidirectional LSTM over the characters (Wei2020 section 5.2, Yan2019).
-
-It has the settings of `CharBiLSTM`, with `spread` for `init_std`, and the settings above.
-"""
-char_cnn = _character_encoder(CharCNN, {"kernels": "filters", "kernel_width": "kernel_size"})
-"""`CharCNN.v1`: a convolution over the characters (Yan2019 section 6.1).
-
-It has the settings of `CharCNN`, with `kernels` for `filters` and `kernel_width` for
-`kernel_size`, and the settings above.
-"""
-char_intnet = _character_encoder(
-    CharIntNet, {"kernels": "filters", "kernel_widths": "kernel_sizes"}
-)
-"""`CharIntNet.v1`: dense convolutions over the characters, without down-sampling (Xin et al. 2018).
-
-It has the settings of `CharIntNet`, with `kernels` for `filters` and `kernel_widths` for
-`kernel_sizes`, and the settings above.
-"""
-char_transformer = _character_encoder(CharTransformer, FFN)
-"""`CharTransformer.v1`: a Transformer layer over the characters (Yan2019 section 6.1).
-
-It has the settings of `CharTransformer`, with `inner` for `ffn_dim`, and the settings above.
-"""
-char_adatrans = _character_encoder(CharAdaTrans, FFN)
-"""`CharAdaTrans.v1`: a Transformer layer with the attention of TENER (Yan2019 section 3.1).
-
-It has the settings of `CharAdaTrans`, with `inner` for `ffn_dim`, and the settings above.
-"""
-char_ngram_cnn = architecture(
-    CharNgramCNN,
-    _ngram_encoder,
-    name="CharNgramCNN",
-    renamed=NGRAM_NAMES,
-    hidden=["num_embeddings"],
-    extra=[setting("cache", CACHE)],
-)
-"""`CharNgramCNN.v1`: convolutions over the n-grams of a word's characters (Li2019 section 3.1).
-
-It has the settings of `CharNgramCNN`, with `kernels` for `filters` and `longest` for
-`max_ngram`, and `cache`.
-"""
-
-
 def char_concat(
     letters: int = 8,
     width: int = 32,
@@ -169,9 +78,9 @@ def char_concat(
     dropout: float = 0.0,
     spread: float | None = None,
 ) -> Embedder:
-    """Build `CharConcat.v1`, the vectors of a word's first and last letters side by side.
+    """Build `CharConcat.v1`, the vectors of a word's first and last letters, joined.
 
-    Kitaev2018 (section 5) takes 2 * 8 letters with vectors of width 32, 512 numbers a word. A word
+    Kitaev2018 (section 5) has 2 * 8 letters with vectors of width 32, 512 numbers a word. A word
     with fewer letters is filled up with a padding vector, which is trained too, after its first
     letters and before its last letters.
 
@@ -187,8 +96,7 @@ def char_concat(
         Model[List[Doc], List[Floats2d]] with an array (tokens, 2 * letters * width) for each doc.
 
     Raises:
-        InputError: if `letters` or `width` is below 1, or `rows` below 0; if `dropout` is not from
-            0 to 1, or `spread` below 0.
+        InputError: for a setting out of its range.
 
     Examples:
         >>> import spacy
@@ -285,3 +193,147 @@ def _rows(shim: TorchShim, text: str, rows: dict[str, int]) -> Tensor:
     """Find the row of each character, 0 for a character without one."""
     numbers = torch.tensor(list(map(rows.get, text, repeat(0))), dtype=torch.int64)
     return numbers.to(shim.device)
+
+
+class _Characters(NamedTuple):
+    """The characters of docs, one sentence after the other."""
+
+    text: str
+    lengths: list[int]
+    first: list[int]
+    last: list[int]
+
+
+def _embed_sentences(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
+    if not any(map(len, docs)):
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
+    read = _characters(model, docs)
+    if is_train:
+        add_rows(model, read.text)
+    rows = [model.attrs["rows"].get(character, 0) for character in read.text]
+    shim = shim_of(model)
+    characters, first, last = (
+        torch.tensor(numbers).to(shim.device) for numbers in (rows, read.first, read.last)
+    )
+    inputs = characters, torch.tensor(read.lengths), first, last
+    vectors, backprop_vectors = run_shim(shim, inputs, is_train)
+    xp = model.ops.xp
+    ends = numpy.cumsum([len(doc) for doc in docs])[:-1].tolist()
+
+    def backprop(dY: list[Floats2d]) -> list[Doc]:
+        backprop_vectors(xp.concatenate(dY))
+        return []
+
+    return xp.split(vectors, ends), backprop
+
+
+def _characters(model: Model, docs: list[Doc]) -> _Characters:
+    """Read the characters of docs, each word cut to its first ones, with the spaces between."""
+    most = model.attrs["max_characters"]
+    parts: list[str] = []
+    read = _Characters("", [], [], [])
+    place = 0
+    for doc in docs:
+        for start, end in sentence_bounds(doc):
+            begin = place
+            for token in doc[start:end]:
+                word = token.text[:most] or " "
+                read.first.append(place)
+                read.last.append(place + len(word) - 1)
+                if token.whitespace_ and token.i + 1 < end:
+                    word += " "
+                parts.append(word)
+                place += len(word)
+            if place > begin:
+                read.lengths.append(place - begin)
+    text = "".join(parts)
+    return read._replace(text=text.translate(DIGITS) if model.attrs["zero_digits"] else text)
+
+
+def _meet_sentences(model: Model, docs: list[Doc]) -> None:
+    add_rows(model, _characters(model, docs).text)
+
+
+def _embedder(
+    module: type[nn.Module],
+    renamed: Mapping[str, str],
+    embed: Callable,
+    meet: Callable | None = None,
+    without: Collection[str] = (),
+) -> Architecture:
+    """Make the architecture of a module of characters.
+
+    Args:
+        module: the module.
+        renamed: settings with another name in a config; see `encoder` in `bridge.architecture`.
+        embed: computes the vectors of words; without a cache, the forward function.
+        meet: assigns rows to the characters of docs.
+        without: those of `SETTINGS` that the architecture does not have.
+    """
+    own = {key: value for key, value in SETTINGS.items() if key not in without}
+
+    def build(settings: dict[str, Any]) -> Embedder:
+        kept = {key: settings.pop(key) for key in own}
+        rows, cache = kept.pop("rows", None), kept.pop("cache", None)
+        check_sizes(least=0, rows=rows)
+        check_sizes(
+            max_characters=kept.setdefault("max_characters", settings.get("max_characters"))
+        )
+        settings["num_embeddings"] = (len(ASCII) if rows is None else rows) + 1
+        attrs = {} if rows is None else {"rows": {}, "capacity": rows, "meet": meet}
+        words = partial(by_distinct_word, embed=embed)
+        return Model(
+            module.__name__,
+            embed if cache is None else partial(words, cache=WordCache(cache)),
+            init=init_table,
+            dims={"nO": on_meta(module, **settings).output_width},  # type: ignore[dict-item]
+            attrs={**attrs, **kept},
+            shims=[
+                TorchShim(module, settings, {"size": "max_characters", **TABLE_NAMES, **renamed})
+            ],
+        )
+
+    return architecture(
+        module,
+        build,
+        name=module.__name__,
+        renamed=renamed,
+        hidden=["num_embeddings"],
+        extra=[setting(key, value) for key, value in own.items()],
+    )
+
+
+SPREAD = {"spread": "init_std"}
+FFN = {"inner": "ffn_dim"}
+FILTERS = {"kernels": "filters"}
+
+char_bilstm = _embedder(CharBiLSTM, SPREAD, _embed_characters, _meet_characters)
+"""`CharBiLSTM.v1`: a bidirectional LSTM over the characters (Wei2020 section 5.2, Yan2019)."""
+char_cnn = _embedder(
+    CharCNN, {**FILTERS, "kernel_width": "kernel_size"}, _embed_characters, _meet_characters
+)
+"""`CharCNN.v1`: a convolution over the characters (Yan2019 section 6.1)."""
+char_intnet = _embedder(
+    CharIntNet, {**FILTERS, "kernel_widths": "kernel_sizes"}, _embed_characters, _meet_characters
+)
+"""`CharIntNet.v1`: dense convolutions over the characters (Xin et al. 2018)."""
+char_transformer = _embedder(CharTransformer, FFN, _embed_characters, _meet_characters)
+"""`CharTransformer.v1`: a Transformer layer over the characters (Yan2019 section 6.1)."""
+char_adatrans = _embedder(CharAdaTrans, FFN, _embed_characters, _meet_characters)
+"""`CharAdaTrans.v1`: a Transformer layer with the attention of TENER (Yan2019 section 3.1)."""
+char_ngram_cnn = _embedder(
+    CharNgramCNN,
+    {**FILTERS, "longest": "max_ngram"},
+    _embed_ngrams,
+    without=["rows", "max_characters", "zero_digits"],
+)
+"""`CharNgramCNN.v1`: convolutions over the n-grams of a word's characters (Li2019 section 3.1)."""
+char_sentence_bilstm = _embedder(
+    CharSentenceBiLSTM, SPREAD, _embed_sentences, _meet_sentences, without=["cache"]
+)
+"""`CharSentenceBiLSTM.v1`: an LSTM over the characters of a sentence (Bohnet et al. 2018).
+
+Its sentences are those of the docs; a doc without sentence boundaries is one.
+"""

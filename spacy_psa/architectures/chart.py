@@ -25,14 +25,14 @@ def chart_parser(
     """Build `ChartParser.v1`, which scores labelled spans of sentences (Kitaev2018 section 2.3).
 
     Args:
-        tok2vec: gives n rows for a sentence of n tokens; the head then has vectors of its own for
-            START and STOP. Or it gives n + 2 rows, if it is a `FactoredTransformer.v1` with
-            `boundaries = true`, in which START and STOP take part in attention.
+        tok2vec: computes n rows for a sentence of n tokens; the head then has vectors of its own
+            for START and STOP. Or it computes n + 2 rows, if it is a `FactoredTransformer.v1` with
+            `boundaries = true`, in which the attention includes START and STOP.
         hidden: width of the hidden layer over the vector of a span (250 in the code of
             Kitaev2018).
-        sides: the parts of a token's vector that belong to the fenceposts after and before it.
-            "even_odd" takes the even and the odd coordinates (Kitaev2018 footnote 2); "halves"
-            takes the halves, which are the two directions of a BiLSTM.
+        sides: the parts of a token's vector that belong to the fenceposts after and before it:
+            "even_odd" for the even and the odd coordinates (Kitaev2018 footnote 2), "halves" for
+            its halves, which are the two directions of a BiLSTM.
         tag_hidden: width of the hidden layer of a second head, which scores the tags of tokens
             (256 in the later code of Kitaev2018); None for no such head.
 
@@ -48,12 +48,8 @@ def chart_parser(
 
     Examples:
         >>> import spacy
-        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
-        >>> tok2vec = build_hash_embed_cnn_tok2vec(
-        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
-        ...     subword_features=False, pretrained_vectors=None,
-        ... )  # fmt: skip
-        >>> model = chart_parser(tok2vec, hidden=4)
+        >>> from spacy_psa.architectures.embed import word_embed
+        >>> model = chart_parser(word_embed(width=8), hidden=4)
         >>> model.set_dim("nO", 5)
         >>> doc = spacy.blank("en")("Ada met Bob")
         >>> _ = model.initialize(X=[doc])
@@ -64,43 +60,38 @@ def chart_parser(
         check_sizes(hidden=hidden, tag_hidden=tag_hidden)
         check_choice("sides", sides, Sides)
     boundaries = has_boundaries(tok2vec)
-    of_spans = {"hidden": hidden, "boundaries": boundaries, "sides": sides}
-    spans = head_layer(SPAN_SCORES, SpanScores, of_spans)
+    settings = {"hidden": hidden, "boundaries": boundaries, "sides": sides}
+    spans = head_layer(SPAN_SCORES, SpanScores, settings)
     if tag_hidden is None:
         return sentencewise(tok2vec, spans)
-    of_tags = {"hidden": tag_hidden, "boundaries": boundaries}
-    tags = head_layer("tag_scores", TagScores, of_tags)
-    model = sentencewise(tok2vec, _beside(spans, tags))
+    settings = {"hidden": tag_hidden, "boundaries": boundaries}
+    tags = head_layer("tag_scores", TagScores, settings)
+    # Two heads over the same vectors; the arrays of the first head come first.
+    heads: Model = Model(
+        SPANS_AND_TAGS, _forward, init=_init, layers=[spans, tags], dims={"nO": None}
+    )
+    model = sentencewise(tok2vec, heads)
     model.set_ref("tags", tags)
     return model
 
 
 def tag_heads(model: Model) -> list[Model]:
-    """Find the heads that score tags: the ref "tags" of a model, or of each one of an ensemble.
-
-    Args:
-        model: a model that `chart_parser` made, or an ensemble of such models.
-    """
+    """Find the heads that score tags: the ref "tags" of a model, or of each one of an ensemble."""
     return [node.get_ref("tags") for node in model.walk() if node.has_ref("tags")]
-
-
-def _beside(spans: Model, tags: Model) -> Model:
-    """Put two heads over the same vectors; the arrays of the first head come first."""
-    return Model(SPANS_AND_TAGS, _forward, init=_init, layers=[spans, tags], dims={"nO": None})
 
 
 def _forward(
     model: Model, vectors: list[Floats2d], is_train: bool
 ) -> tuple[list[Floats2d], Callable]:
     spans, tags = model.layers
-    of_spans, spans_backprop = spans(vectors, is_train)
-    of_tags, tags_backprop = tags(vectors, is_train)
+    span_scores, spans_backprop = spans(vectors, is_train)
+    tag_scores, tags_backprop = tags(vectors, is_train)
 
     def backprop(d: list[Floats2d]) -> list[Floats2d]:
         both = spans_backprop(d[: len(vectors)]), tags_backprop(d[len(vectors) :])
-        return [one + other for one, other in zip(*both, strict=True)]
+        return [d_spans + d_tags for d_spans, d_tags in zip(*both, strict=True)]
 
-    return [*of_spans, *of_tags], backprop
+    return [*span_scores, *tag_scores], backprop
 
 
 def _init(model: Model, X: Any = None, Y: Any = None) -> None:

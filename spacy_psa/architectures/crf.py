@@ -27,10 +27,10 @@ def crf(
     potentials: Potentials = "label_pair",
     precision: Precision = "float32",
 ) -> Model:
-    """Build `CRF.v1`, which gives the log potentials of a linear chain over K tags.
+    """Build `CRF.v1`, which computes the log potentials of a linear chain over K tags.
 
     Args:
-        tok2vec: gives a vector for each token.
+        tok2vec: computes a vector for each token.
         potentials: "label_pair" has a weight vector for each pair of tags (Wei2020 Eq. 2).
             "transition" is the sum of an emission and a transition score, and is smaller for many
             tags. See `spacy_psa.modules.chain_potentials`.
@@ -41,17 +41,13 @@ def crf(
         is K. After `score_legal_pairs` the array is (tokens, P).
 
     Raises:
-        InputError: if there are no such `potentials` or `precision`, or if `tok2vec` gives rows for
-            START and STOP (`boundaries = true`).
+        InputError: for unknown `potentials` or `precision`, and if `tok2vec` has rows for START and
+            STOP (`boundaries = true`).
 
     Examples:
         >>> import spacy
-        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
-        >>> tok2vec = build_hash_embed_cnn_tok2vec(
-        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
-        ...     subword_features=False, pretrained_vectors=None,
-        ... )  # fmt: skip
-        >>> model = crf(tok2vec)
+        >>> from spacy_psa.architectures.embed import word_embed
+        >>> model = crf(word_embed(width=8))
         >>> model.set_dim("nO", 5)
         >>> doc = spacy.blank("en")("Ada met Bob")
         >>> _ = model.initialize(X=[doc])
@@ -68,29 +64,24 @@ def crf(
 
 
 def softmax(tok2vec: Model[list[Doc], list[Floats2d]], precision: Precision = "float32") -> Model:
-    """Build `Softmax.v1`, which gives the log probabilities of K tags for each token alone.
+    """Build `Softmax.v1`, which computes the log probabilities of K tags, token by token.
 
     It is model 5 of Wei2020 Table 9.
 
     Args:
-        tok2vec: gives a vector for each token.
-        precision: "float32", or "bfloat16" for the product of vectors and weights in it.
+        tok2vec: as in `crf`.
+        precision: as in `crf`.
 
     Returns:
         Model[List[Doc], List[Floats2d]] with an array (tokens, K) for each sentence; its nO is K.
 
     Raises:
-        InputError: if there is no such `precision`, or if `tok2vec` gives rows for START and STOP
-            (`boundaries = true`).
+        InputError: as `crf`.
 
     Examples:
         >>> import spacy
-        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
-        >>> tok2vec = build_hash_embed_cnn_tok2vec(
-        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
-        ...     subword_features=False, pretrained_vectors=None,
-        ... )  # fmt: skip
-        >>> model = softmax(tok2vec)
+        >>> from spacy_psa.architectures.embed import word_embed
+        >>> model = softmax(word_embed(width=8))
         >>> model.set_dim("nO", 5)
         >>> doc = spacy.blank("en")("Ada met Bob")
         >>> _ = model.initialize(X=[doc])
@@ -104,39 +95,18 @@ def softmax(tok2vec: Model[list[Doc], list[Floats2d]], precision: Precision = "f
 
 
 def find_heads(model: Model) -> list[Model]:
-    """Find the heads of a chain component's model, one of each model of an ensemble.
-
-    Examples:
-        >>> from thinc.api import Linear
-        >>> find_heads(Linear(2, 2))
-        []
-    """
+    """Find the heads of a chain component's model, one of each model of an ensemble."""
     return [node for node in model.walk() if node.name in (*HEADS, EMISSION)]
 
 
 def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
-    """Let a new model of `CRF.v1` score the legal pairs of tags alone.
+    """Let a new model of `CRF.v1` score only the legal pairs of tags.
 
     Models that have weights, and other models, stay as they are.
 
     Args:
         model: the model of a component.
         legal: (K, K) bool, the tags (columns) that may follow a tag (rows).
-
-    Examples:
-        >>> import spacy
-        >>> from spacy.ml.models.tok2vec import build_hash_embed_cnn_tok2vec
-        >>> tok2vec = build_hash_embed_cnn_tok2vec(
-        ...     width=8, depth=1, embed_size=50, window_size=1, maxout_pieces=2,
-        ...     subword_features=False, pretrained_vectors=None,
-        ... )  # fmt: skip
-        >>> model = crf(tok2vec)
-        >>> model.set_dim("nO", 2)
-        >>> score_legal_pairs(model, numpy.array([[True, False], [True, True]]))
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> _ = model.initialize(X=[doc])
-        >>> model.predict([doc])[0].shape
-        (3, 3)
     """
     for node in model.walk():
         if node.name in HEADS and shim_of(node)._model is None and not legal.all():

@@ -1,4 +1,4 @@
-"""Embedders Model[List[Doc], List[Floats2d]]: `WordEmbed.v1` and `ConcatEmbed.v1`."""
+"""Embedders Model[List[Doc], List[Floats2d]] of words and of bigrams, and their concatenation."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -44,6 +44,7 @@ from spacy_psa.modules.initialization import uniform
 from spacy_psa.modules.lookup import WordTable
 
 WithoutVector = Literal["all", "numbers", "none"]
+END = "</s>"  # the bigram of the last character ends with it
 UNKNOWN = ""  # stands for the unknown word, since no token is empty
 NO_VECTORS = Vectors(shape=(0, 0))
 
@@ -141,6 +142,64 @@ def word_embed(
         shims=[word_table(rows, width)],
     )
     return model
+
+
+def bigram_embed(
+    width: int = 50,
+    rows: int = 60000,
+    lower: bool = True,
+    zero_digits: bool = True,
+    without_vector: WithoutVector = "all",
+) -> Embedder:
+    """Build `BigramEmbed.v1`, which embeds each character together with the next one.
+
+    It is for corpora whose tokens are characters, together with a `WordEmbed.v1` for the characters
+    themselves (Yan2019 section 4.1, after Zhang and Yang 2018). The last character of a doc is
+    paired with the end of the doc. Pretrained vectors of bigrams are in `nlp.vocab.vectors`, in one
+    table with the vectors of characters; bigrams without one get vectors as words do in
+    `WordEmbed.v1`.
+
+    Args:
+        width: as in `word_embed`.
+        rows: capacity for distinct bigrams of the training data.
+        lower: as in `word_embed`.
+        zero_digits: as in `word_embed`.
+        without_vector: as in `word_embed`.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
+
+    Raises:
+        InputError: for a setting out of its range. On initialization, if most tokens are longer
+            than a character. On the first use, if the pretrained vectors have another width.
+
+    Examples:
+        >>> import spacy
+        >>> model = bigram_embed(width=8, rows=100)
+        >>> _ = model.initialize()
+        >>> doc = Doc(spacy.blank("zh").vocab, words=["北", "京"])
+        >>> model.predict([doc])[0].shape
+        (2, 8)
+    """
+    with naming("BigramEmbed.v1"):
+        check_sizes(width=width)
+        check_sizes(least=0, rows=rows)
+        check_choice("without_vector", without_vector, WithoutVector)
+    return Model(
+        "bigram_embed",
+        _forward_bigrams,
+        init=_init_bigrams,
+        dims={"nO": width},
+        attrs={
+            "rows": {},
+            "capacity": rows,
+            "lower": lower,
+            "zero_digits": zero_digits,
+            "without_vector": without_vector,
+            "meet": _meet_bigrams,
+        },
+        shims=[word_table(rows, width)],
+    )
 
 
 def word_table(rows: int, width: int) -> TorchShim:
@@ -363,3 +422,36 @@ def _pretrained(
     known = rows >= 0
     data = to_numpy(vectors.data[rows])
     return numpy.where(known[:, None], data, numpy.float32(0.0)), known.tolist()
+
+
+def _bigrams(doc: Doc) -> list[str]:
+    """List the n bigrams of a doc's n tokens."""
+    words = [token.text for token in doc]
+    return [a + b for a, b in zip(words, [*words[1:], END])]
+
+
+def _forward_bigrams(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], Any]]:
+    if not any(map(len, docs)):
+        return [model.ops.alloc2f(0, model.get_dim("nO")) for _ in docs], lambda dY: []
+    place: dict[str, int] = {}
+    index = [place.setdefault(pair, len(place)) for doc in docs for pair in _bigrams(doc)]
+    vectors, embed_backprop = embed_forms(model, docs, list(place), is_train, "BigramEmbed.v1")
+    return hand_out(model, vectors, embed_backprop, numpy.array(index), [len(doc) for doc in docs])
+
+
+def _meet_bigrams(model: Model, docs: list[Doc]) -> Tensor:
+    pairs = dict.fromkeys(pair for doc in docs for pair in _bigrams(doc))
+    return meet_forms(model, docs, list(pairs), "BigramEmbed.v1")
+
+
+def _init_bigrams(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+    lengths = [len(token.text) for doc in X or () for token in doc]
+    if 2 * sum(length == 1 for length in lengths) < len(lengths):
+        raise InputError(
+            f"BigramEmbed.v1 needs characters as tokens, but the {len(lengths):,} tokens of the "
+            f"first documents have {sum(lengths):,} characters: remove the layer from the config, "
+            "or convert the corpus with characters as tokens"
+        )
+    init_table(model)

@@ -62,8 +62,7 @@ def tag_embed(
     Args:
         width: width of a vector.
         rows: capacity for distinct tags of the training data.
-        attribute: the attribute of the token that is read, "TAG", "POS", "MORPH", "LEMMA" or
-            "NORM".
+        attribute: the attribute of the token to read.
         dropout: dropout rate on the vectors; `training.dropout` does not change it.
         spread: standard deviation of the numbers that the vectors start with; None for
             1 / sqrt(width).
@@ -72,8 +71,7 @@ def tag_embed(
         Model[List[Doc], List[Floats2d]] with an array (tokens, width) for each doc.
 
     Raises:
-        InputError: if `width` is below 1, or `rows` below 0; if there is no such `attribute`; if
-            `dropout` is not from 0 to 1, or `spread` below 0.
+        InputError: for a setting out of its range.
 
     Examples:
         >>> import spacy

@@ -1,4 +1,4 @@
-"""Gives the trained head of a component more labels; what it knows stays."""
+"""Adds labels to the trained head of a component, which keeps its weights for the others."""
 
 from typing import Any
 
@@ -27,17 +27,6 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
     Args:
         model: the model of a component.
         legal: (K, K) bool, the tags (columns) that may follow a tag (rows), new ones included.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> ner = nlp.add_pipe(
-        ...     "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
-        ... )
-        >>> _ = ner.add_label("PER")
-        >>> optimizer = nlp.initialize()
-        >>> ner.model.get_dim("nO"), ner.add_label("ORG"), ner.model.get_dim("nO")
-        (5, 1, 9)
     """
     pairs = TagPairs(legal)
     for head in find_heads(model):
@@ -51,7 +40,7 @@ def add_span_labels(model: Model, count: int) -> None:
     """Append labels to those that a trained chart parser scores.
 
     The scores of the other labels stay as they are. The new labels are improbable until they are
-    learned: the null label, which says that there is no constituent, has the score 0.
+    learned: the null label, that of no constituent, has the score 0.
 
     Args:
         model: the model of a component, as `chart_parser` makes it.
@@ -59,22 +48,11 @@ def add_span_labels(model: Model, count: int) -> None:
 
     Raises:
         ValueError: if the model has no head of `ChartParser.v1`.
-
-    Examples:
-        >>> import spacy
-        >>> nlp = spacy.blank("en")
-        >>> parser = nlp.add_pipe(
-        ...     "constituency_parser", config={"model": {"tok2vec": {"encode": {"layers": 1}}}}
-        ... )
-        >>> _ = parser.add_label("S")
-        >>> optimizer = nlp.initialize()
-        >>> parser.model.get_dim("nO"), parser.add_label("NP"), parser.model.get_dim("nO")
-        (1, 1, 2)
     """
     heads = [node for node in model.walk() if node.name == SPAN_SCORES]
     if not heads:
         raise ValueError(
-            "only the head of spacy-psa.ChartParser.v1 takes labels after its initialization: "
+            "only the head of spacy-psa.ChartParser.v1 can get labels after its initialization: "
             "initialize the model again"
         )
     for head in heads:
@@ -103,7 +81,7 @@ def _widen(head: Model, count: int, more: dict[str, Any]) -> None:
 
 
 def _pairs(module: nn.Module, cfg: dict) -> Tensor | None:
-    """Give the (P, 2) pairs of tags that a head has weights for, if it has such weights."""
+    """Return the (P, 2) pairs of tags that a head has weights for, if it has such weights."""
     if not hasattr(module, "pair"):
         return None
     if cfg.get("pairs") is not None:
@@ -118,19 +96,9 @@ def _copy(old: nn.Module, new: nn.Module, before: Tensor | None, after: Tensor |
         weights.data.fill_(IMPROBABLE if weights.dim() == 1 else 0.0)
         if name.startswith("pair.") and before is not None and after is not None:
             count = 1 + int(after.max())
-            rows = torch.searchsorted(*_sorted(after, before, count))
-            weights.data[_order(after, count)[rows]] = held
+            numbers = after[:, 0] * count + after[:, 1]
+            order = numbers.argsort()
+            rows = torch.searchsorted(numbers[order], before[:, 0] * count + before[:, 1])
+            weights.data[order[rows]] = held
         else:
             weights.data[tuple(slice(size) for size in held.shape)] = held
-
-
-def _numbers(pairs: Tensor, count: int) -> Tensor:
-    return pairs[:, 0] * count + pairs[:, 1]
-
-
-def _order(pairs: Tensor, count: int) -> Tensor:
-    return _numbers(pairs, count).argsort()
-
-
-def _sorted(after: Tensor, before: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    return _numbers(after, count).sort().values, _numbers(before, count)

@@ -1,4 +1,4 @@
-"""Applies a head to token vectors, sentence by sentence: Model[List[Doc], List[Floats2d]].
+"""Heads over token vectors, sentence by sentence, and ensembles: Model[List[Doc], List[Floats2d]].
 
 A doc is split into its sentences if it has sentence boundaries; otherwise it is one sentence. The
 output has one array for each sentence.
@@ -256,3 +256,60 @@ def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
         tok2vec.initialize()
         vectors = [model.ops.alloc2f(1, tok2vec.get_dim("nO"))]
     head.initialize(X=vectors)
+
+
+def ensemble(*models: Model[list[Doc], list[Floats2d]]) -> Model:
+    """Build `Ensemble.v1`, the mean of the log potentials of several models.
+
+    The mean of the log potentials of chains is that of a chain again: the geometric mean of their
+    distributions, normalised over all analyses. The same holds for the scores of spans and the
+    distribution over trees. So whatever is exact for one model is exact for several. `spacy-psa
+    ensemble` makes an ensemble of trained pipelines.
+
+    Args:
+        models: models that `CRF.v1` or `Softmax.v1` has built, for the same tags; or models that
+            `ChartParser.v1` has built, for the same labels, all with a tag head or all without.
+
+    Returns:
+        Model[List[Doc], List[Floats2d]] with the arrays of the models.
+
+    Raises:
+        InputError: if there are no models.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy_psa.architectures.crf import crf
+        >>> from spacy_psa.architectures.embed import word_embed
+        >>> model = ensemble(crf(word_embed(width=8)), crf(word_embed(width=8)))
+        >>> model.set_dim("nO", 5)
+        >>> doc = spacy.blank("en")("Ada met Bob")
+        >>> _ = model.initialize(X=[doc])
+        >>> first, second = (part.predict([doc])[0] for part in model.layers)
+        >>> bool((abs(model.predict([doc])[0] - (first + second) / 2) < 1e-6).all())
+        True
+    """
+    if not models:
+        raise InputError("Ensemble.v1 needs at least one model")
+    return Model(
+        "ensemble", _forward_ensemble, init=_init_ensemble, layers=list(models), dims={"nO": None}
+    )
+
+
+def _forward_ensemble(
+    model: Model, docs: list[Doc], is_train: bool
+) -> tuple[list[Floats2d], Callable]:
+    scores, backprops = zip(*(layer(docs, is_train) for layer in model.layers))
+
+    def backprop(gradients: list[Floats2d]) -> list[Any]:
+        shares = [gradient / len(backprops) for gradient in gradients]
+        for layer_backprop in backprops:
+            layer_backprop(shares)
+        return []
+
+    return mean_scores(list(scores)), backprop
+
+
+def _init_ensemble(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
+    for layer in model.layers:
+        layer.set_dim("nO", model.get_dim("nO"))
+        layer.initialize(X=X, Y=Y)

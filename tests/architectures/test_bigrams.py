@@ -9,7 +9,7 @@ from spacy.training.initialize import convert_vectors
 from spacy.vocab import Vocab
 from thinc.api import SGD
 
-from spacy_psa.architectures.bigrams import bigram_embed, bigrams
+from spacy_psa.architectures.embed import _bigrams, bigram_embed
 from spacy_psa.errors import InputError
 
 WIDTH = 3
@@ -35,8 +35,8 @@ def with_vectors(table):
 
 def test_each_character_is_taken_with_the_next_and_the_last_with_the_end():
     (doc,) = docs("在北京")
-    assert bigrams(doc) == ["在北", "北京", "京</s>"]
-    assert bigrams(docs("")[0]) == []
+    assert _bigrams(doc) == ["在北", "北京", "京</s>"]
+    assert _bigrams(docs("")[0]) == []
 
 
 def test_equal_bigrams_have_equal_vectors_and_others_others():
@@ -138,7 +138,7 @@ def test_the_error_comes_before_any_training():
     nlp.add_pipe("crf_ner", config={"model": model})
     doc = nlp.make_doc("Ada lives in London")
     gold = Example.from_dict(doc, {"entities": [(13, 19, "LOC")]})
-    with pytest.raises(InputError, match="take the layer out of the config"):
+    with pytest.raises(InputError, match="remove the layer from the config"):
         nlp.initialize(lambda: [gold])
 
 

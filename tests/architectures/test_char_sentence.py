@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Adam
 
-from spacy_psa.architectures.char_sentence import char_sentence_bilstm
+from spacy_psa.architectures.chars import char_sentence_bilstm
 from spacy_psa.errors import InputError
 from tests.helpers.layers import module_of
 from tests.helpers.modules import randomised

@@ -7,8 +7,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Adam
 
-from spacy_psa.architectures.ensemble import ensemble
-from spacy_psa.architectures.sentencewise import sentence_scores
+from spacy_psa.architectures.sentencewise import ensemble, sentence_scores
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import SplitDocs
 from spacy_psa.structs.tree import SpanTree
@@ -164,5 +163,5 @@ def test_parsers_learn_trees_and_tags_together(parsing):
 
 
 def test_without_models_it_is_an_error():
-    with pytest.raises(InputError, match=r"Ensemble\.v1: there are no models"):
+    with pytest.raises(InputError, match=r"Ensemble\.v1 needs at least one model"):
         ensemble()

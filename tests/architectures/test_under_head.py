@@ -8,8 +8,7 @@ from spacy.util import registry
 
 from spacy_psa.architectures.chart import chart_parser
 from spacy_psa.architectures.crf import crf, softmax
-from spacy_psa.architectures.document_memory import document_memory
-from spacy_psa.architectures.sentence_context import sentence_context
+from spacy_psa.architectures.documents import document_memory, sentence_context
 from spacy_psa.architectures.sentencewise import sentence_scores
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.errors import InputError

@@ -12,7 +12,7 @@ from thinc.api import set_dropout_rate, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.documentwise import sees_documents
+from spacy_psa.architectures.documents import sees_documents
 from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
