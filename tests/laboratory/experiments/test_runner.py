@@ -24,6 +24,7 @@ from tests.helpers.patience import PATIENCE
 from tests.helpers.trainings import digests, killed_at
 
 OPTIONS = ["-1", "0"]
+TEXT = plan_text(run_table("a"), seeds="[1]")
 
 
 @pytest.fixture
@@ -32,6 +33,25 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory):
+    """A folder in which the plan `TEXT` is finished."""
+    path = tmp_path_factory.mktemp("finished")
+    write_data(path)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(path)
+        run(jobs_of(TEXT))
+    return path
+
+
+@pytest.fixture
+def finished(finished_once, tmp_path, monkeypatch):
+    """The record of the plan `TEXT`, which is finished in the current folder."""
+    shutil.copytree(finished_once, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return read_record(Path("out/a/seed-1", FILE))
 
 
 def jobs_of(text, out="out", name="plan"):
@@ -74,21 +94,19 @@ def test_the_test_corpus_is_read_only_if_the_run_is_final(folder):
     assert record.state == "finished" and record.tested is None
 
 
-def test_what_is_finished_is_left_out_until_it_changes(folder):
-    text = plan_text(run_table("a"), seeds="[1]")
-    run(jobs_of(text))
+def test_what_is_finished_is_left_out_until_it_changes(finished):
     before = digests(Path("out"))
-    assert run(jobs_of(text)) == [] and digests(Path("out")) == before
+    assert run(jobs_of(TEXT)) == [] and digests(Path("out")) == before
     shutil.copy("train.spacy", "same.spacy")
-    assert jobs_of(text.replace("train.spacy", "same.spacy"))[0].done  # the same content elsewhere
-    assert [job.done for job in jobs_of(text.replace("[1]", "[1, 2]"))] == [True, False]
-    changed = text + 'overrides = {"training.dropout" = 0.3}\n'
+    assert jobs_of(TEXT.replace("train.spacy", "same.spacy"))[0].done  # the same content elsewhere
+    assert [job.done for job in jobs_of(TEXT.replace("[1]", "[1, 2]"))] == [True, False]
+    changed = TEXT + 'overrides = {"training.dropout" = 0.3}\n'
     assert not jobs_of(changed)[0].done
     content = Path("train.spacy").read_bytes()
     write_other_data(Path("train.spacy"))
-    assert not jobs_of(text)[0].done
+    assert not jobs_of(TEXT)[0].done
     Path("train.spacy").write_bytes(content)
-    assert jobs_of(text)[0].done
+    assert jobs_of(TEXT)[0].done
 
 
 def write_other_data(path):
@@ -98,25 +116,21 @@ def write_other_data(path):
     DocBin(docs=docs[:-1]).to_disk(path)
 
 
-def test_a_run_that_becomes_final_is_scored_and_not_trained_again(folder, monkeypatch):
-    text = plan_text(run_table("a"), seeds="[1]")
-    (first,) = run(jobs_of(text))
+def test_a_run_that_becomes_final_is_scored_and_not_trained_again(finished):
     weights = Path("out/a/seed-1/model-best/ner/model").stat().st_mtime_ns
     (job,) = jobs_of(
         plan_text(run_table("a", "final = true"), seeds="[1]", paths='test = "train.spacy"')
     )
     assert job.same and not job.done
     (final,) = run([job])
-    assert final.tested is not None and final.seconds == first.seconds
-    assert final.evaluations == first.evaluations
+    assert final.tested is not None and final.seconds == finished.seconds
+    assert final.evaluations == finished.evaluations
     assert Path("out/a/seed-1/model-best/ner/model").stat().st_mtime_ns == weights
-    assert jobs_of(text)[0].done  # and it stays, if the run is not final any more
+    assert jobs_of(TEXT)[0].done  # and it stays, if the run is not final any more
 
 
 @pytest.mark.parametrize("removed", [True, False])
-def test_what_is_finished_stays_if_test_data_cannot_be_scored(folder, removed):
-    text = plan_text(run_table("a"), seeds="[1]")
-    (first,) = run(jobs_of(text))
+def test_what_is_finished_stays_if_test_data_cannot_be_scored(finished, removed):
     test = "train.spacy"
     if removed:
         shutil.rmtree("out/a/seed-1/model-best")
@@ -126,16 +140,15 @@ def test_what_is_finished_stays_if_test_data_cannot_be_scored(folder, removed):
     final = plan_text(run_table("a", "final = true"), seeds="[1]", paths=f'test = "{test}"')
     (record,) = run(jobs_of(final))
     assert "cannot be scored on test data" in record.lacking
-    assert (record.dev, record.evaluations) == (first.dev, first.evaluations)
+    assert (record.dev, record.evaluations) == (finished.dev, finished.evaluations)
     assert record.tested is None and not jobs_of(final)[0].done
-    assert jobs_of(text)[0].done
+    assert jobs_of(TEXT)[0].done
     (row,) = rows(by_run([record]))
     assert row.seeds == 1 and row.test is None
     assert unfinished(by_run([record])) == [f"{record.name}: {record.lacking}"]
 
 
-def test_a_changed_training_that_fails_leaves_no_model_of_the_old_one(folder):
-    run(jobs_of(plan_text(run_table("a"), seeds="[1]")))
+def test_a_changed_training_that_fails_leaves_no_model_of_the_old_one(finished):
     broken = run_table("a", 'overrides = {"components.ner.model.tok2vec.encode.hidden" = 0}')
     (record,) = run(jobs_of(plan_text(broken, seeds="[1]")))
     assert record.state == "failed"
@@ -143,10 +156,8 @@ def test_a_changed_training_that_fails_leaves_no_model_of_the_old_one(folder):
     assert not Path("out/a/seed-1/model-last").exists()
 
 
-def test_a_changed_training_starts_again_from_nothing(folder):
-    text = plan_text(run_table("a"), seeds="[1]")
-    run(jobs_of(text))
-    changed = text + 'overrides = {"training.max_steps" = 9}\n'
+def test_a_changed_training_starts_again_from_nothing(finished):
+    changed = TEXT + 'overrides = {"training.max_steps" = 9}\n'
     (record,) = run(jobs_of(changed))
     assert record.state == "finished" and [each.step for each in record.evaluations] == [0, 8]
     (again,) = run(jobs_of(changed, out="other"), out="other")
@@ -193,7 +204,7 @@ def test_a_process_that_ends_without_a_word_has_failed(folder, code, reason):
         yield []
         yield [Ended(folder, code) for folder in folders]
 
-    (record,) = run(jobs_of(plan_text(run_table("a"), seeds="[1]")), engine)
+    (record,) = run(jobs_of(TEXT), engine)
     assert record.state == "failed" and reason in record.reason
     assert read_record(Path("out/a/seed-1", FILE)) == record
 
@@ -208,7 +219,7 @@ def test_processes_train_as_this_one_does(folder):
 
 
 def test_processes_end_with_the_generator_and_with_their_starter(folder):
-    jobs = jobs_of(plan_text(run_table("a"), seeds="[1]"))
+    jobs = jobs_of(TEXT)
     rounds = run_jobs(jobs, lambda folders: run_locally(folders, OPTIONS, 1), Path("out"))
     assert next(rounds) == []
     rounds.close()
@@ -220,7 +231,7 @@ def test_processes_end_with_the_generator_and_with_their_starter(folder):
 
 
 def test_progress_is_read_from_the_log(folder):
-    (job,) = jobs_of(plan_text(run_table("a"), seeds="[1]"))
+    (job,) = jobs_of(TEXT)
     assert job.progress == 0.0 and job.last is None
     job.folder.mkdir(parents=True)
     rows = [{"epoch": 2, "step": step, "score": 0.5} for step in (8, 18)]
@@ -283,12 +294,11 @@ def test_what_a_plan_names_and_is_not_there_is_one_error(folder, text, reason):
     ],
 )
 def test_a_value_of_the_wrong_kind_is_one_error_and_no_record_is_lost(folder, setting, value):
-    text = plan_text(run_table("a"), seeds="[1]")
-    (job,) = jobs_of(text)
+    (job,) = jobs_of(TEXT)
     finished = job.record.model_copy(update={"state": "finished", "dev": make_record().dev})
     write_record(finished, job.folder / FILE)
     with pytest.raises(InputError) as error:
-        jobs_of(text + f'overrides = {{"{setting}" = {value}}}\n')
+        jobs_of(TEXT + f'overrides = {{"{setting}" = {value}}}\n')
     section, _, name = setting.rpartition(".")
     assert f"run 'a': [{section}]: {name} is {json.loads(value)!r}: " in str(error.value)
     assert "\n" not in str(error.value) and read_record(job.folder / FILE) == finished
@@ -317,7 +327,7 @@ def test_a_pipeline_whose_components_are_taken_over_is_part_of_the_training(fold
     config = read_config(Path("tiny.cfg"))
     config["components"] = {"ner": {"source": "srcm"}}
     config.to_disk("source.cfg", interpolate=False)
-    text = plan_text(run_table("a"), seeds="[1]").replace("tiny.cfg", "source.cfg")
+    text = TEXT.replace("tiny.cfg", "source.cfg")
     Path("srcm").mkdir()
     hashes = []
     for content in ("one", "other"):
@@ -328,29 +338,26 @@ def test_a_pipeline_whose_components_are_taken_over_is_part_of_the_training(fold
     assert hashes[0] != hashes[1]
 
 
-def test_plans_of_one_name_in_two_folders_are_two_plans(folder):
-    text = plan_text(run_table("a"), seeds="[1]")
-    (job,) = jobs_of(text)
+@pytest.mark.parametrize("name", ["other", "other/plan"])
+def test_two_plans_that_write_one_result_are_an_error(folder, name):
+    (job,) = jobs_of(TEXT)
     write_record(job.record, job.folder / FILE)
     Path("other").mkdir()
     with pytest.raises(InputError, match=r"of the plan 'plan\.toml', and the plan other"):
-        jobs_of(text, name="other/plan")
-    Path("plan.toml").unlink()  # a plan that was moved is the same
-    jobs_of(text, name="other/plan")
-    write_record(job.record.model_copy(update={"plan_file": None}), job.folder / FILE)
-    jobs_of(text)
+        jobs_of(TEXT, name=name)
 
 
-def test_two_plans_that_write_one_result_are_an_error(folder):
-    text = plan_text(run_table("a"), seeds="[1]")
-    (job,) = jobs_of(text)
-    write_record(job.record, job.folder / FILE)
-    with pytest.raises(InputError, match=r"of the plan 'plan\.toml', and the plan other"):
-        jobs_of(text, name="other")
+def test_a_plan_that_was_moved_is_the_same(folder):
+    (job,) = jobs_of(TEXT)
+    Path("other").mkdir()
+    for moved in (job.record, job.record.model_copy(update={"plan_file": None})):
+        write_record(moved, job.folder / FILE)
+        Path("plan.toml").unlink(missing_ok=True)
+        jobs_of(TEXT, name="other/plan")
 
 
 def test_two_commands_in_one_folder_are_an_error(folder):
-    jobs = jobs_of(plan_text(run_table("a"), seeds="[1]"))
+    jobs = jobs_of(TEXT)
     with locked(Path("out")), pytest.raises(InputError, match="another process"):
         run(jobs)
     assert not Path("out/a").exists()
@@ -358,7 +365,7 @@ def test_two_commands_in_one_folder_are_an_error(folder):
 
 def test_results_that_would_go_to_a_file_are_refused_at_once(folder):
     with pytest.raises(InputError, match=r"^train.spacy: is a file; name a folder$"):
-        jobs_of(plan_text(run_table("a")), out="train.spacy")
+        jobs_of(TEXT, out="train.spacy")
 
 
 def test_a_record_of_another_format_is_not_written_over(folder):
@@ -366,7 +373,7 @@ def test_a_record_of_another_format_is_not_written_over(folder):
     path.parent.mkdir(parents=True)
     path.write_text('{"format": "spacy-psa run 0"}')
     with pytest.raises(InputError, match="has the format 'spacy-psa run 0'"):
-        jobs_of(plan_text(run_table("a"), seeds="[1]"))
+        jobs_of(TEXT)
 
 
 def test_the_config_of_a_run_keeps_its_variables(folder):
