@@ -1,4 +1,4 @@
-"""What is compared, how predictions are matched with gold units, and the scores."""
+"""The units that are compared, how predictions are matched with gold units, and the scores."""
 
 import random
 

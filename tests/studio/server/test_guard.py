@@ -112,9 +112,9 @@ def test_a_compressed_body_is_one_clear_sentence(path):
 @pytest.mark.parametrize("path", ["/health", "/", "/api/models", "/metrics", "/static/app.js"])
 def test_head_is_answered_as_get_without_a_body(path):
     client = TestClient(create_app([blank()]), "http://localhost")
-    expected, found = client.get(path), client.head(path)
-    assert (found.status_code, found.content) == (200, b"")
-    assert found.headers["content-type"] == expected.headers["content-type"]
+    expected, answered = client.get(path), client.head(path)
+    assert (answered.status_code, answered.content) == (200, b"")
+    assert answered.headers["content-type"] == expected.headers["content-type"]
 
 
 @pytest.mark.parametrize("token", ["S€cret", "geheim;ü=1", "日本語"])
