@@ -210,17 +210,6 @@ def test_evidence_in_a_document_holds_and_leaves_other_sentences_alone(random):
     assert [e for e in entities(found) if e[0] > 2] == [e for e in entities(free) if e[0] > 2]
 
 
-def test_missing_annotation_is_summed_out_sentence_by_sentence(random):
-    ner = random.get_pipe("ner")
-    partly = gold(random, 2)
-    partly.set_ents([Span(partly, 1, 2, "PER")], default="missing")
-    example = Example(blank(partly), partly)
-    scores = ner.model.predict([example.predicted])
-    loss, gradients = ner.get_loss([example], scores)
-    assert numpy.isfinite(loss)
-    assert [bool(abs(d).max() > 1e-4) for d in gradients] == [True, False, False]
-
-
 def test_every_weight_learns(make_model):
     nlp = make_nlp(make_model())
     examples = make_documents(nlp)

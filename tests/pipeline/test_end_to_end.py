@@ -25,7 +25,6 @@ from tests.helpers.pipelines import (
     MARKED,
     TEXTS,
     annotate,
-    entities,
     make_examples,
 )
 from tests.helpers.processes import run_elsewhere
@@ -163,33 +162,9 @@ def test_debug_config_resolves_our_functions(folder, filled):
     assert "validation error" not in output
 
 
-def test_debug_config_names_a_setting_that_is_wrong(folder, filled):
-    wrong = overrides(folder, **{"components.ner.scheme": "IOB7"})
-    words = [str(word) for name, value in wrong.items() for word in (f"--{name}", value)]
-    result = CliRunner().invoke(app, ["debug", "config", str(filled), *words])
-    assert result.exit_code == 1 and "IOB7" in result.output
-
-
 def test_debug_data_reads_the_corpus(folder, filled):
     output = command("debug", "data", filled, "--no-format", options=overrides(folder))
     assert "120 training docs" in output and "16 evaluation docs" in output
-
-
-def test_assemble_takes_the_component_from_a_trained_model(folder, model):
-    config = {
-        "paths": {"train": None, "dev": None},
-        "nlp": {"lang": "en", "pipeline": ["sentencizer", "ner"]},
-        "components": {
-            "sentencizer": {"factory": "sentencizer"},
-            "ner": {"source": str(model)},
-        },
-    }
-    Config(config).to_disk(folder / "assemble.cfg")
-    command("assemble", folder / "assemble.cfg", folder / "assembled")
-    nlp, trained = spacy.load(folder / "assembled"), spacy.load(model)
-    assert nlp.pipe_names == ["sentencizer", "ner"]
-    for text in TEXTS:
-        assert entities(nlp(text)) == entities(trained(text))
 
 
 def test_filled_config_of_a_trained_model_trains_the_same(folder, model):

@@ -11,8 +11,6 @@ from spacy.training import Example
 from thinc.api import Adam, Optimizer
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.sentences import sentence_bounds
 from spacy_psa.training.optimizers import sgd
 from tests.helpers.pipelines import (
     MARKED,
@@ -155,44 +153,6 @@ def test_example_without_annotation_has_no_loss_and_no_gradient(label_smoothing)
     example = missing_example(nlp, ["-"] * 6)
     loss, (gradient,) = ner.get_loss([example], scores_of(ner, [example]))
     assert loss == 0.0 and not gradient.any()
-
-
-def sequence_score(potentials, tags):
-    """Sum of the log potentials of a tag sequence, by a plain loop."""
-    k = round(potentials.shape[1] ** 0.5)
-    score = potentials[0, tags[0]]
-    for t in range(1, len(tags)):
-        score += potentials[t, tags[t - 1] * k + tags[t]]
-    return float(score)
-
-
-def test_missing_annotation_is_summed_out():
-    nlp = make_nlp()
-    nlp.initialize(lambda: make_examples(nlp, ["[Ada|PER] [Bath|LOC]"]))
-    ner = nlp.get_pipe("ner")
-    k, n = len(ner.tags), 4
-    potentials = numpy.random.default_rng(3).normal(size=(n, k * k))
-    transitions, start, end = ner.scheme.legal()
-    legal = [
-        tags
-        for tags in itertools.product(range(k), repeat=n)
-        if start[tags[0]]
-        and end[tags[-1]]
-        and all(transitions[a, b] for a, b in itertools.pairwise(tags))
-    ]
-    everything = numpy.logaddexp.reduce([sequence_score(potentials, tags) for tags in legal])
-    for known in (["B-PER", "I-PER", "-", "-"], ["-", "O", "-", "B-LOC"], ["-", "-", "-", "O"]):
-        example = missing_example(nlp, known)
-        (gold,) = ner._gold_tags(example, sentence_bounds(example.predicted))
-        assert [tag == MISSING for tag in gold] == [tag == "-" for tag in known]
-        agree = [
-            sequence_score(potentials, tags)
-            for tags in legal
-            if all(g in (MISSING, tag) for g, tag in zip(gold, tags))
-        ]
-        assert 1 < len(agree) < len(legal)
-        loss, _ = ner.get_loss([example], [potentials])
-        assert loss == pytest.approx(everything - numpy.logaddexp.reduce(agree))
 
 
 # Updates

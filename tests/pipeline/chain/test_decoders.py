@@ -7,7 +7,6 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from thinc.api import Adam
 
-from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.decoders import (
     ExpectedF1Decoder,
     ThresholdDecoder,
@@ -43,13 +42,6 @@ def test_decoder_is_found_by_its_name(name):
     assert decoder.entropy and decoder.scores == (name != "viterbi")
     assert decoder.overlapping == (name == "threshold")
     assert getattr(decoder, "threshold", 0.25) == 0.25
-
-
-@pytest.mark.parametrize(("setting", "value"), [("threshold", 1.5), ("decode", "beam")])
-def test_component_names_itself_in_an_error_about_its_decoder(setting, value):
-    ner = make_nlp().get_pipe("ner")
-    with pytest.raises(InputError, match=f"^x: {setting} is {value!r}"):
-        type(ner)(ner.vocab, ner.model, "x", store=ner.store, **{setting: value})
 
 
 # Sentences of a chain

@@ -13,7 +13,6 @@ from spacy.util import registry
 from thinc.api import Adam
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.sentences import sentence_bounds
 from spacy_psa.training.optimizers import sgd
 from tests.helpers.pipelines import (
@@ -155,26 +154,6 @@ def test_sentences_are_learnt_by_heart(scheme, head, encoder, optimizer):
         assert entities(nlp(text)) == read_marked(line)[1]
 
 
-def test_missing_annotation_does_not_keep_from_learning():
-    """Each sentence has one token annotated; together they say it all."""
-    nlp = make_nlp()
-    examples = []
-    for gold in make_examples(nlp):
-        inside = {token.i for token in gold.reference if token.ent_iob == 1}
-        for i, token in enumerate(gold.reference):
-            if token.ent_iob == 1 or token.i + 1 in inside:
-                continue  # of an entity of several tokens
-            part = Doc(nlp.vocab, words=[t.text for t in gold.reference])
-            if token.ent_type_:
-                part.set_ents([Span(part, i, i + 1, token.ent_type_)], default="missing")
-            else:
-                part.set_ents([], outside=[part[i : i + 1]], default="missing")
-            examples.append(Example(nlp.make_doc(part.text), part))
-    history = train(nlp, 40, Adam(0.03), examples)
-    assert history[-1] < 0.1 * history[0]
-    assert entities(nlp(TEXTS[4])) == read_marked(MARKED[4])[1]
-
-
 def test_other_tokens_than_those_of_the_annotation_are_trained_on():
     nlp = make_nlp()
     words = ["Mary", "-", "Anne", "'s flat", "in", "St.", "Ives"]
@@ -192,16 +171,6 @@ def test_other_tokens_than_those_of_the_annotation_are_trained_on():
     assert names == ["B-PER", "I-PER", "E-PER", "O", "O", "B-LOC", "E-LOC"]
     doc = ner(Doc(nlp.vocab, words=words, spaces=spaces))
     assert entities(doc) == [(0, 3, "PER"), (5, 7, "LOC")]
-
-
-def test_entity_that_splits_a_token_is_left_open():
-    nlp = initialized()
-    reference = Doc(nlp.vocab, words=["pro", "-", "Leeds", "."], spaces=[False, False, True, False])
-    reference.set_ents([Span(reference, 2, 3, "LOC")])
-    example = Example(Doc(nlp.vocab, words=["pro-Leeds", "."]), reference)
-    (gold,) = nlp.get_pipe("ner")._gold_tags(example, [(0, 2)])
-    assert gold.tolist() == [MISSING, 0]
-    assert nlp.update([example], sgd=Adam(0.01))["ner"] > 0
 
 
 # What stands on a doc

@@ -7,7 +7,6 @@ from spacy.tokens import Doc
 from thinc.api import Adam
 
 from spacy_psa.pipeline.chain import labeler
-from spacy_psa.sentences import sentence_bounds
 from tests.helpers.pipelines import (
     MARKED,
     TEXTS,
@@ -126,29 +125,6 @@ def test_batches_have_a_bound_and_long_docs_do_not_pad_short_ones(tight, monkeyp
     assert len(given) == 3
 
 
-def test_sentence_boundaries_bound_the_analysis():
-    nlp = random_nlp()
-    ner = nlp.get_pipe("ner")
-    parts = [text.split() for text in TEXTS]
-    starts = [i == 0 for part in parts for i in range(len(part))]
-    words = [word for part in parts for word in part]
-    joined = Doc(nlp.vocab, words=words, sent_starts=starts)
-    apart = [Doc(nlp.vocab, words=part) for part in parts]
-    assert sentence_bounds(joined) == [(s.start, s.end) for s in joined.sents]
-    first = numpy.cumsum([0, *map(len, parts)])
-    expected = [
-        (offset + start, offset + end, label)
-        for offset, predicted in zip(first, ner.predict(apart))
-        for start, end, label in predicted.spans
-    ]
-    assert ner.predict([joined])[0].spans == expected
-    torch.testing.assert_close(
-        ner.distribution([joined]).marginals, ner.distribution(apart).marginals
-    )
-    (unbounded,) = ner.predict([Doc(nlp.vocab, words=words)])
-    assert unbounded.spans != expected
-
-
 def test_sentence_boundaries_serve_embedders_of_spacy():
     characters = {"@architectures": "spacy.CharacterEmbed.v2", "width": 8, "nM": 4, "nC": 4}
     for embed in (hash_embed(), {**characters, "rows": 50, "include_static_vectors": False}):
@@ -162,9 +138,6 @@ def test_sentence_boundaries_serve_embedders_of_spacy():
         torch.testing.assert_close(
             ner.distribution([joined]).marginals, ner.distribution(apart).marginals
         )
-
-
-# Errors in a stream
 
 
 SEVERAL_PROCESSES = """

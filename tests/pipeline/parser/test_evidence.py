@@ -20,6 +20,7 @@ from tests.helpers.parsers import (
     train_parser,
 )
 from tests.helpers.pipelines import parameters, randomize
+from tests.helpers.trees import flat, parse_tree
 
 WORDS = ["the", " ", "old", "man"]  # the second is white space
 BOUNDS = [(0, 4), (0, 1), (0, 3), (2, 4), (2, 3), (3, 4), (0, 2)]
@@ -28,20 +29,7 @@ NODES = [(s, e, x) for s, e in BOUNDS for x in ("", "S", "NP")]
 
 def constituents(tree):
     """The constituents of an nltk tree, with (start, end, label) over words."""
-    found = []
-
-    def visit(node, start):
-        if isinstance(node, str):
-            return start + 1
-        end = start
-        for child in node:
-            end = visit(child, end)
-        if not (len(node) == 1 and isinstance(node[0], str)):
-            found.append((start, end, node.label()))
-        return end
-
-    visit(tree, 0)
-    return set(found)
+    return set(parse_tree(flat(tree)).constituents)
 
 
 @pytest.fixture(scope="module")
@@ -175,13 +163,10 @@ def test_a_label_that_the_chart_lacks_stands_for_all_that_the_chart_has_there(pa
             key = frozenset({n for n in nodes if n[:2] != (start, end)} | {node})
             sums[key] = sums.get(key, 0.0) + p
     found = {
-        frozenset(n for n in constituents(tree) if n[2] != "TOP"): math.exp(log_prob)
+        frozenset(constituents(tree)): math.exp(log_prob)
         for log_prob, (tree,) in parser.kbest(doc, 2000)
     }
-    expected = {
-        frozenset(n for n in key if n[2] != "TOP"): p / sum(sums.values())
-        for key, p in sums.items()
-    }
+    expected = {key: p / sum(sums.values()) for key, p in sums.items()}
     assert found == pytest.approx(expected, rel=1e-3)
     assert not plain.spans
 

@@ -23,7 +23,6 @@ from tests.helpers.parsers import (
     tree_examples,
 )
 from tests.helpers.pipelines import parameters
-from tests.helpers.processes import run_elsewhere
 from tests.helpers.trees import BRACKETS, constituents, flat, parse_tree, tree_doc
 
 ENCODERS = ["BiLSTM", "FactoredTransformer"]
@@ -304,24 +303,6 @@ def test_weights_of_other_labels_do_not_load_and_change_nothing(parsing):
 
 
 # In a pipeline
-
-
-SEVERAL_PROCESSES = """
-import json, sys
-import spacy
-nlp = spacy.load(sys.argv[1])
-texts = sys.argv[2:] * 6
-before = [doc[:]._.parse_string for doc in nlp.pipe(texts)]
-after = [doc[:]._.parse_string for doc in nlp.pipe(texts, n_process=2, batch_size=4)]
-print(json.dumps([before, after]))
-"""
-
-
-def test_several_processes_parse(parsing, tmp_path):
-    parsing.to_disk(tmp_path / "model")
-    texts = ["Ada met Evans in Bath .", "Yes", ""]
-    before, after = run_elsewhere(SEVERAL_PROCESSES, tmp_path / "model", *texts)
-    assert before == after and before[0].startswith("(S (NP")
 
 
 def test_tags_of_a_tagger_before_it_reach_the_parser():
