@@ -28,20 +28,25 @@ def init_config(
     ] = "accuracy",
     base: Annotated[
         str | None,
-        typer.Option(help="Pretrained transformer: bert, or a name or folder of Hugging Face's."),
+        typer.Option(
+            help="Pretrained transformer: bert, or a name on the Hugging Face Hub or a folder."
+        ),
     ] = None,
     lang: Lang = "en",
     sentencizer: Annotated[
         bool,
-        typer.Option("--sentencizer", help="Add a component in front that finds sentences."),
+        typer.Option(
+            "--sentencizer", help="Add a component that splits texts into sentences first."
+        ),
     ] = False,
 ) -> None:
     """Write a training config for your corpus.
 
-    Epochs, patience, evaluations and schedules of OUT.cfg are counted for the number of training
-    examples. OUT.cfg trains as it is, with the command that is printed. Entities of fewer than
-    75,000 words are learned by a config for little data, whatever --optimize names. Where they are
-    rare, in fewer than a tenth of the words, training makes missed entities dearer.
+    Chooses a config and adapts its epochs, patience, evaluations and schedules to the size of the
+    training data. OUT.cfg is ready for training, and the command to train it is printed. If the
+    training data for entities has fewer than 75,000 words, a config for small data is used for each
+    --optimize. If fewer than a tenth of the words are in entities, missed entities cost more in
+    training.
 
     \b
     Example:
@@ -105,16 +110,16 @@ def merge_config(
 ) -> None:
     """Combine a training config with settings of a corpus.
 
-    Writes OUT.cfg for `spacy train`: BASE.cfg, where the settings of SETTINGS.cfg and then those on
-    the command line replace the original ones. Variables such as ${paths.train} stay variables. A
-    section that BASE.cfg does not have is an error, because it would be a typing error; only
-    [initialize.components.NAME] may be new.
+    Writes OUT.cfg for `spacy train`: BASE.cfg with the settings of SETTINGS.cfg, and then those on
+    the command line. Variables such as ${paths.train} stay variables. A section that is not in
+    BASE.cfg raises an error, because it is probably misspelt; only [initialize.components.NAME] may
+    be new.
 
     SETTINGS.cfg may have a section [corpus] with the number of training `sentences`, and of their
-    `words` for a BASE.cfg whose batches are counted in words. Then OUT.cfg evaluates, stops and
-    lowers the learning rate after the same numbers of epochs as BASE.cfg, but epochs of this
-    corpus. With another training.max_epochs, it stops and has lowered the rate after that many
-    epochs. BASE.cfg must evaluate once in each epoch.
+    `words` for a BASE.cfg whose batches are counted in words. OUT.cfg then evaluates, stops and
+    lowers the learning rate after the same numbers of epochs as BASE.cfg, counted for this corpus.
+    If you set training.max_epochs, training and schedule end after that many epochs. BASE.cfg must
+    evaluate once per epoch.
 
     A VALUE is JSON, as for `spacy train`, or else a string. The value of a section is a JSON
     object, whose settings replace those of the section; if it names another function, it replaces

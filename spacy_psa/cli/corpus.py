@@ -32,15 +32,15 @@ def init_corpus(
     label: Label = "",
     vectors: Vectors = None,
 ) -> None:
-    """Make a corpus of your own files.
+    """Create a corpus from your own files.
 
     FOLDER has columns in any order, spaCy's JSONL or DocBin, or exports of Prodigy, Label Studio,
     doccano or brat. Files and folders with train, dev or test in their names are these parts. OUT
     gets train.spacy, dev.spacy and, if there is test data, test.spacy, one sentence in each
     document.
 
-    Entities that do not fit the tokens are named one by one, and counted. A check of the data is
-    printed, and written to OUT/check.json. With --vectors, it counts the words without a vector.
+    Entities that do not match the tokens are listed and counted. Statistics of the data are printed
+    and written to OUT/check.json. With --vectors, they include the words without a vector.
 
     \b
     Example:

@@ -50,9 +50,9 @@ def quantize(
 
     The weights of large linear layers, LSTMs and dilated convolutions are rounded to 8 bits, for
     annotation on a CPU. Word vectors, embeddings and small layers, such as those of character
-    encoders, stay as they are: they would become slower. The pipeline in OUT is smaller, and faster
-    if the processor multiplies in int8 (VNNI, AMX). spacy.load opens it like any other. It cannot
-    be trained or used on a GPU.
+    encoders, are not rounded, because they would become slower. The pipeline in OUT is smaller, and
+    faster if the processor multiplies in int8 (VNNI, AMX). spacy.load opens it like any other. It
+    cannot be trained or used on a GPU.
 
     One line names the numbers of weights in int8 and of all others. If --data is given, scores and
     speed are printed with both weights.
@@ -141,7 +141,7 @@ def push(
     ] = None,
 ) -> None:
     """
-    Put a pipeline on the Hugging Face Hub, in one commit.
+    Upload a pipeline to the Hugging Face Hub in one commit.
 
     All files of MODEL are copied, so that `spacy.load` opens the folder that
     `huggingface_hub.snapshot_download` fetches. MODEL/README.md becomes the page of the repository:

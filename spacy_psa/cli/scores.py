@@ -172,7 +172,7 @@ def calibrate(
     Prints the F1, the expected calibration error (ECE), the Brier score and the area under the
     precision-recall curve (AUPR) of the confidences, before and after.
 
-    With --coverage 0.9, the temperature stays as it is, and the component (also a crf_tagger) gets
+    With --coverage 0.9, the temperature does not change, and the component (also a crf_tagger) gets
     a threshold: a true span (or tag) of a new document is among those above it with a probability
     of at least 0.9 (`prediction_sets`).
 

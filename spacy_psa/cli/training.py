@@ -40,7 +40,7 @@ def train(
     Trains CONFIG.cfg as `spacy train` does. Further options override settings in the same way:
     --training.max_steps 1000 and so on. OUTPUT gets model-best, model-last and, until the training
     ends, checkpoints/. After an interruption, the same command with --resume continues the
-    training; if it is finished, --resume leaves it as it is.
+    training; a finished training is not changed.
 
     A loss that is infinite or not a number ends the training and names the documents. The last
     checkpoint and model-best stay.

@@ -13,7 +13,7 @@ from numba.core.caching import FunctionCache
 def compiled(**options: Any) -> Callable[[Callable], Any]:
     """Make a decorator that compiles a function at its first call and caches the result on disk.
 
-    The cache saves time and nothing else: where it cannot be read it is made anew, and where it
+    The cache saves time and nothing else: where it cannot be read it is made again, and where it
     cannot be written each process compiles for itself, with one warning.
 
     Args:

@@ -154,7 +154,7 @@ def forward_backward(
 
 @compiled()
 def _forward(alpha, row, previous, begins, weights, total, after):  # type: ignore[no-untyped-def]
-    """Go on by one token: from `alpha` (K,) and the potentials `row` (P,) to `after` (K,).
+    """Move on by one token: from `alpha` (K,) and the potentials `row` (P,) to `after` (K,).
 
     The share of a pair in the sum of its tag is `weights` (P,) divided by `total` (K,). Weights of
     impossible pairs are not written.

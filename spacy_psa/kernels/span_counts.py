@@ -86,7 +86,7 @@ def from_right(
     tokens: Integers,
     tags: Integers,
 ) -> Floats:
-    """Compute right at some tokens, if no span goes on after them.
+    """Compute right at some tokens, if no span continues after them.
 
     Args:
         goes_on: (P,) whether a pair goes on with a span.
@@ -144,7 +144,7 @@ def from_right(
 
 @compiled()
 def _step(row, previous, begins, weights, before, left):  # type: ignore[no-untyped-def]
-    """Go on by one token: from left (K, X) of the token before to left (K, X) of this one."""
+    """Move on by one token: from left (K, X) of the token before to left (K, X) of this one."""
     for y in range(len(weights)):
         left[y] = 0.0
         total = _sum(row, begins[y], begins[y + 1])

@@ -207,7 +207,7 @@ def train_tagger(
 ) -> Language:
     """Train a config on docs, or load the pipeline of that training if it is finished.
 
-    A training that was killed goes on from its last checkpoint.
+    A training that was killed continues from its last checkpoint.
 
     Args:
         path: the file of the config, for errors.

@@ -102,7 +102,7 @@ class DocumentMemory(DocumentAttention):
 
     Args:
         memory_dropout: share of the tokens with other occurrences that keep their state in
-            training, drawn anew each time.
+        training, drawn again each time.
 
     Examples:
         >>> memory = DocumentMemory(input_width=6, width=4)

@@ -219,7 +219,7 @@ def push(
     message: str = "Update the pipeline",
     token: str | None = None,
 ) -> str:
-    """Put a pipeline on the Hugging Face Hub, in one commit.
+    """Upload a pipeline to the Hugging Face Hub in one commit.
 
     Args:
         model: the folder of the pipeline.

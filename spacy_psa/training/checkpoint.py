@@ -1,4 +1,4 @@
-"""Everything that a training needs to go on as if it had never stopped, in one file."""
+"""Everything that a training needs to continue as if it had never stopped, in one file."""
 
 import json
 import random

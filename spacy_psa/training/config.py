@@ -166,7 +166,7 @@ def check_values(config: dict[str, Any]) -> None:
 
 
 def _factories(components: dict[str, Any], lang: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the sections of components that are made anew, as calls of their factories."""
+    """Yield the sections of components that are created, as calls of their factories."""
     import spacy
     from spacy.util import get_lang_class, registry
     from thinc.api import Config

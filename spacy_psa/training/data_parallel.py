@@ -158,7 +158,7 @@ class DataParallel:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from a `state`."""
+        """Continue from a `state`."""
         set_random_states(state["random"][self.processes.rank])
         self.words.random_state = state["rows_random"]
 

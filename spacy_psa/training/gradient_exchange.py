@@ -1,4 +1,4 @@
-"""Adds up the gradients of several processes, in buckets, while the backward pass goes on.
+"""Adds up the gradients of several processes, in buckets, during the backward pass.
 
 torch's DistributedDataParallel cannot do this: it hangs unless each process makes the same number
 of backward passes in a step, while a part of a batch may need none or several. It would also send

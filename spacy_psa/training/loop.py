@@ -1,4 +1,4 @@
-"""spaCy's training loop, with checkpoints from which a killed training goes on."""
+"""spaCy's training loop, with checkpoints from which a killed training continues."""
 
 import json
 import random
@@ -54,7 +54,7 @@ def train(
     stdout: IO[str] | None = None,
     stderr: IO[str] | None = None,
 ) -> Path:
-    """Train a pipeline as `spacy train` does, and save checkpoints to go on from.
+    """Train a pipeline as `spacy train` does, and save checkpoints to continue from.
 
     The steps, evaluations and the order of batches are spaCy's own. A training that was killed
     and is resumed ends with the same weights as one that was not.
@@ -65,7 +65,7 @@ def train(
     Args:
         nlp: the initialized pipeline with its full config.
         output: folder for model-best, model-last and checkpoints. The models are always whole.
-        resume: go on from the last checkpoint, if there is one; else start again.
+        resume: continue from the last checkpoint, if there is one; else start again.
         save_every: steps between further checkpoints than those at evaluations; 0 for none.
         skip_bad_loss: leave out steps whose loss is not a finite number; else they are an error.
         use_gpu: number of the GPU, -1 for the CPU.
@@ -127,7 +127,7 @@ def train(
         except OSError as error:
             raise InputError(
                 f"{output}: the training stopped, because a file cannot be read or written "
-                f"({error}); mend that and go on with --resume"
+                f"({error}); correct this and continue with --resume"
             ) from error
     if guard.left_out:
         stderr.write(f"{guard.left_out} step(s) were left out, whose loss was not finite\n")
@@ -176,7 +176,7 @@ def _train(
 
 
 class ResumableBatches:
-    """Yields (epoch, parts) in the order of spaCy's own training loop, and can go on in the middle.
+    """Yields (epoch, parts) in the order of spaCy's training loop; can continue in the middle.
 
     Each epoch shuffles the examples and cuts them into batches. Each process trains on one of them
     in a step, so a step has as many parts as there are processes, the last step of an epoch perhaps

@@ -27,7 +27,7 @@ def locked(folder: Path) -> AbstractContextManager[None]:
     return held(
         folder / LOCK,
         f"{folder}: another process trains in this folder: wait for its end, or use another folder",
-        f"{folder}: cannot be written ({{reason}}); mend that and go on with --resume",
+        f"{folder}: cannot be written ({{reason}}); correct this and continue with --resume",
     )
 
 

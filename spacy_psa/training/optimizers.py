@@ -288,8 +288,8 @@ def stochastic_weight_averaging(optimizer: Optimizer, start: int) -> TensorOptim
     """Build the optimizer `SWA.v1`, which averages the weights of the later part of a training.
 
     After `start` updates, it keeps the mean of the weights of all updates that follow, each with
-    the same share. Evaluations score this mean, and it is saved; training goes on with the weights
-    as they are (Izmailov2018, Algorithm 1, with a cycle of one update). Evaluations before that
+    the same share. Evaluations score this mean, and it is saved. Training continues with the
+    current weights (Izmailov2018, Algorithm 1, with a cycle of one update). Evaluations before that
     score the present weights. `use_averages` of the optimizer has no effect.
 
     Izmailov2018 keeps the learning rate constant, or lets it rise and fall in cycles, while it

@@ -115,5 +115,5 @@ def _naming_the_end() -> Iterator[None]:
     except RuntimeError as error:  # torch.distributed has no narrower one
         raise InputError(
             "another process of this training has ended or does not answer: "
-            "see its own message for the reason; go on with --resume"
+            "see its own message for the reason; continue with --resume"
         ) from error

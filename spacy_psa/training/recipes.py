@@ -72,7 +72,7 @@ SMALL: dict[tuple[Task, bool], Recipe] = {
 RARE = 0.1
 """If a smaller share of few words is in entities, a model of `SMALL` misses most of them."""
 MISSED = {"components.ner.recall_cost": 3.0}
-"""The change of a config of `SMALL` then, so that training makes missed entities dearer."""
+"""Settings that are then added to a config of `SMALL`, so that missed entities cost more."""
 
 
 def choose(

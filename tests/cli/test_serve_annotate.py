@@ -79,8 +79,8 @@ def test_the_model_of_an_earlier_teach_is_pointed_out(tmp_path, model):
     plan = AnnotatePlan(tmp_path / "names.sqlite")
     assert plan.notice(str(model)) == ""
     shutil.copytree(model, tmp_path / "names-model")
-    assert "serve that model to go on from it" in plan.notice(str(model))
-    assert "serve that model to go on from it" in plan.notice("en_package")
+    assert "serve that model to continue from it" in plan.notice(str(model))
+    assert "serve that model to continue from it" in plan.notice("en_package")
     assert plan.notice(str(tmp_path / "names-model")) == ""
 
 

@@ -91,7 +91,7 @@ def test_a_killed_process_ends_the_other_and_the_training_can_go_on(tmp_path, co
     assert exit_codes(folder, config, fault=(killed_in, 13), save_every=5) == [2, -9]
     error = folder / "error-0"
     assert "another process of this training has ended" in error.read_text("utf8")
-    assert "go on with --resume" in error.read_text("utf8")
+    assert "continue with --resume" in error.read_text("utf8")
     error.unlink()
     run_together(folder, config, save_every=5, resume=True)
     assert digests(folder) == whole

@@ -3,7 +3,7 @@
     python -m spacy_psa.laboratory.experiments.job FOLDER GPU SAVE_EVERY
 
 FOLDER has the config of the training in `config.cfg` and its record, whose state is "running". The
-process trains, goes on from a checkpoint if there is one, scores the best model and writes the
+process trains, continues from a checkpoint if there is one, scores the best model and writes the
 record. It ends at once when its standard input is closed, as it is when the process that started it
 has ended.
 """

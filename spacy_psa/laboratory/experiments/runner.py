@@ -202,7 +202,7 @@ def run_jobs(jobs: Sequence[Job], engine: Engine, out: Path) -> Generator[list[R
     """Train what is not done; yield, again and again, the records of runs that have ended.
 
     A run that fails or is killed is recorded as failed. Close the iterator to end all runs; the
-    next time they go on from their checkpoints.
+    next time they continue from their checkpoints.
 
     Raises:
         InputError: if a folder cannot be written, or another process runs a plan in `out`.
@@ -279,7 +279,7 @@ def _set_seed(config: dict[str, Any], seed: int) -> None:
 
 
 def _prepare(job: Job) -> None:
-    """Write the config and the record of a run that begins or goes on."""
+    """Write the config and the record of a run that begins or continues."""
     if not job.same:
         Checkpoints(job.folder).remove()  # they are of another training
         (job.folder / LOG).unlink(missing_ok=True)

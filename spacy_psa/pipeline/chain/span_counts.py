@@ -229,7 +229,7 @@ class DenseSpanCounts(SpanCounts):
             yield t, left, scale
 
     def _right(self, log_x: Floats) -> Iterator[tuple[int, Tensor]]:
-        """Yield each token t, the last first, and right_t (b, X, K), if no span goes on after t."""
+        """Yield each token t, the last first, and right_t (b, X, K), if no span goes beyond t."""
         weights = self._weights(log_x)
         right = torch.empty(0, *weights.shape, dtype=torch.float64)
         for t in reversed(range(self.pairs.shape[1])):
@@ -245,7 +245,7 @@ class DenseSpanCounts(SpanCounts):
             yield t, ended
 
     def _without_next(self, pairs: Tensor) -> Tensor:
-        """Leave out the pairs of tags that go on with a span."""
+        """Leave out the pairs of tags that continue a span."""
         inside = self.scheme.columns("I")
         pairs = pairs.clone()
         for tags in (self.scheme.columns("B"), inside):

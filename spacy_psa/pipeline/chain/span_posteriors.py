@@ -22,7 +22,7 @@ class SpanPosteriors:
     """Computes P(the analysis has a span with a label) for the spans of B sentences.
 
     A span is in the analysis if and only if its tokens have its tags (B I ... E, or S) and, in BIO,
-    the next token does not go on with it. A linear chain is a Markov chain, so the probability of
+    the next token does not continue it. A linear chain is a Markov chain, so the probability of
     this path is the product of P(first tag) and P(tag | tag before) along it. A single
     forward-backward pass computes these for all spans. The result equals a constrained
     partition, exp(log Z of the analyses with the span - log Z); it is not a product of the tokens'

@@ -159,7 +159,7 @@ class SpanScheme:
     def legal(self) -> LegalTransitions:
         """Return the legal transitions.
 
-        A span starts with B or S and goes on with I of its own label. In BIOES it ends with E
+        A span starts with B or S and continues with I of its own label. In BIOES it ends with E
         before anything else may follow.
         """
         if self._legal is None:

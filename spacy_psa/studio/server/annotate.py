@@ -314,7 +314,7 @@ class AnnotatePlan:
             return ""
         return (
             f"{self.output} is the model of an earlier Teach, and the next Teach replaces it: "
-            "serve that model to go on from it"
+            "serve that model to continue from it"
         )
 
     def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Annotating:

@@ -21,7 +21,7 @@ PROGRAM = "spacy_psa.studio.active_learning.teach_process"
 class Teacher:
     """Trains in a process of its own, one training at a time.
 
-    After a training whose model is used, the next one goes on from that model.
+    After a training whose model is used, the next one continues from that model.
 
     Attributes:
         status: plain data: `state` is idle, running, taken, kept, stopped or failed; `message` is
@@ -72,7 +72,7 @@ class Teacher:
                 await put(nlp)
                 self.lesson = self.lesson.model_copy(update={"model": model})
             self.status = {"state": "taken" if last["taken"] else "kept", "message": _result(last)}
-        except Exception as error:  # whatever it is, the server goes on with the model it has
+        except Exception as error:  # whatever it is, the server keeps its model
             why = " ".join(str(getattr(error, "detail", error)).split()) or type(error).__name__
             message = f"Teach failed, and nothing changed: {why}"
             self.status = {"state": "failed", "message": message}
