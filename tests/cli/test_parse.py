@@ -419,7 +419,7 @@ def test_what_cannot_be_parsed_from_words_is_an_error_that_says_why(model):
     with pytest.raises(InputError, match="a word is empty; leave it out"):
         parser.parse(["a", ""])
     for words in ([None], [("Ada", None)], ["Ada", 3], [("Ada", "NNP", "x")]):
-        with pytest.raises(InputError, match="is no word, and no pair of a word and its tag"):
+        with pytest.raises(InputError, match="is not a word, or a pair of a word and its tag"):
             parser.parse(words)
     listening = make_listening_parser(chart_model())
     train_parser(listening, 1)
