@@ -30,8 +30,10 @@ def annotation(doc: "Doc", tokens: bool = False) -> dict[str, Any]:
         >>> annotation(Doc(Vocab(), words=["Ada", "left"], ents=["B-PER", "O"]))
         {'ents': [{'start': 0, 'end': 3, 'label': 'PER', 'text': 'Ada'}]}
     """
+    from spacy_psa.pipeline.written import spans_now
+
     row: dict[str, Any] = {"ents": [_span(ent) for ent in doc.ents]}
-    spans = {key: _group(group) for key, group in doc.spans.items()}
+    spans = {key: _group(spans_now(doc, key)) for key in list(doc.spans)}
     if spans:
         row["spans"] = spans
     tagged = len(doc) > 0 and doc.has_annotation("TAG")
@@ -67,6 +69,10 @@ def docbin_bytes(doc: "Doc") -> bytes:
     """Encode a document as a `.spacy` file of its own."""
     from spacy.tokens import DocBin
 
+    from spacy_psa.pipeline.written import spans_now
+
+    for key in list(doc.spans):
+        spans_now(doc, key)
     return DocBin(docs=[doc], store_user_data=True).to_bytes()
 
 

@@ -254,7 +254,10 @@ def conll_columns(doc: "Doc", scheme: Scheme, keys: SpanKeys) -> list[dict[str, 
     """Encode a document for `ConllWriter`: the columns of each sentence, by their names."""
     if not len(doc):
         return []
-    tagged, chunked = doc.has_annotation("TAG"), keys.chunks in doc.spans
+    from spacy_psa.pipeline.written import spans_now
+
+    tagged = doc.has_annotation("TAG")
+    chunks = spans_now(doc, keys.chunks) if keys.chunks in doc.spans else None
     rows = []
     for sentence in doc.sents if doc.has_annotation("SENT_START") else [doc[:]]:
         tokens = [token for token in sentence if not token.is_space]
@@ -266,8 +269,8 @@ def conll_columns(doc: "Doc", scheme: Scheme, keys: SpanKeys) -> list[dict[str, 
             columns["tag"] = [token.tag_ for token in tokens]
         if keys.trees in doc.spans:
             columns["tree"] = _tree_cells(sentence, keys.trees)
-        if chunked:
-            columns["chunk"] = _tags(doc.spans[keys.chunks], places, scheme)
+        if chunks is not None:
+            columns["chunk"] = _tags(chunks, places, scheme)
         columns["entity"] = _tags(doc.ents, places, scheme)
         rows.append({name: [_cell(text) for text in cells] for name, cells in columns.items()})
     return rows
@@ -414,7 +417,9 @@ class ConfidenceView:
         self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
 
     def __call__(self, doc: "Doc") -> str:
-        group = doc.spans[self.key]
+        from spacy_psa.pipeline.written import spans_now
+
+        group = spans_now(doc, self.key)
         scored = list(zip(group, group.attrs["scores"], strict=True))
         if self.span_renderer is not None:
             return self._overlapping(doc, scored)

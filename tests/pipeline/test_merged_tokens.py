@@ -3,9 +3,10 @@
 import pytest
 import spacy
 from spacy.pipeline.functions import merge_entities
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin
 from thinc.api import Adam
 
+from spacy_psa.annotation.rows import annotation, docbin_bytes
 from spacy_psa.pipeline.written import spans_now
 from tests.helpers.parsers import random_parser
 from tests.helpers.pipelines import (
@@ -75,3 +76,16 @@ def test_own_predictions_are_not_evidence_after_a_merge(nlp, name):
     bare = Doc(nlp.vocab, words=[token.text for token in doc])
     assert pipe.entropy(doc) == pytest.approx(pipe.entropy(bare), rel=1e-4)
     assert pipe(doc) is doc
+
+
+def test_rows_of_merged_docs_have_the_spans_at_their_characters(nlp):
+    for doc in nlp.pipe(TEXTS[:3]):
+        before = annotation(doc)["spans"]
+        merge_entities(doc)
+        starts = {token.idx for token in doc}
+        ends = {token.idx + len(token) for token in doc}
+        for key, spans in annotation(doc)["spans"].items():
+            kept = [s for s in before[key] if s["start"] in starts and s["end"] in ends]
+            assert sorted(map(str, spans)) == sorted(map(str, kept))
+        (saved,) = DocBin().from_bytes(docbin_bytes(doc)).get_docs(nlp.vocab)
+        assert confidences(saved, "crf_chunker") == confidences(doc, "crf_chunker")
