@@ -28,8 +28,8 @@ class LinearChain(StructuredDistribution[Tensor]):
     A value is the tags of a sentence, (length,) int64. Methods that take values also take one
     tensor (B, n) for all sentences, and do not read it beyond the length of a sentence. See
     `StructuredDistribution` for what holds for all distributions. Here gradients also flow from
-    `pairwise_marginals`. Of equally good sequences, `argmax` is the one with the lowest last tag, then
-    with the lowest tag before it, and so on.
+    `pairwise_marginals`. Of equally good sequences, `argmax` is the one with the lowest last tag,
+    then with the lowest tag before it, and so on.
 
     On the CPU, the compiled `kernels.chain` does the work if it can, and on a GPU
     `kernels.gpu_chain`. Otherwise the work is done by a scan in a semiring, which runs everywhere,
