@@ -228,7 +228,7 @@ class DocAnalyses:
         For trees, there is a row for each span of words, ordered by sentence, start and end, and
         the columns are the `labels`.
         """
-        empty = numpy.zeros((0, self.pipe._columns))
+        empty = numpy.zeros((0, self.pipe._outputs))
         return numpy.concatenate([empty, *(sentence.marginals for sentence in self.sentences)])
 
     @property

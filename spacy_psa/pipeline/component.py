@@ -361,11 +361,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """The labels of tokens that evidence may allow."""
         return (*self.labels, OUTSIDE)
 
-    @property
-    def _columns(self) -> int:
-        """The number of columns of `marginals`."""
-        return len(self.labels)
-
     @abstractmethod
     def _joined(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
         """Join the parts of the analyses of sentences into an analysis of their doc."""

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy
 import torch
@@ -34,7 +34,7 @@ from spacy_psa.pipeline.chain.distillation import rehearse
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
-from spacy_psa.pipeline.chain.span_tags import MISSING, LegalTransitions
+from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe, sentence_count
 from spacy_psa.pipeline.coverage import Coverage, checked_coverage, checked_temperature
 from spacy_psa.pipeline.evidence import Evidence
@@ -53,17 +53,6 @@ Reduction = Literal["mean", "sum"]
 POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at most in prediction
 MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these need gigabytes
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
-
-
-class Scheme(Protocol):
-    """The meaning of the K tags of a chain."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The names of the tags, in the order of the model's output."""
-
-    def legal(self) -> LegalTransitions:
-        """The legal transitions between tags, and the legal first and last tags."""
 
 
 class Batch(NamedTuple):
@@ -133,7 +122,7 @@ class ChainLabeler(StructuredPipe):
     @cached_property
     @abstractmethod
     def scheme(self) -> Any:
-        """The meaning of the tags, a `Scheme`."""
+        """The meaning of the tags: a `SpanScheme`, or the `TagScheme` of a tagger."""
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -143,10 +132,6 @@ class ChainLabeler(StructuredPipe):
 
     @cached_property
     def _outputs(self) -> int:
-        return len(self.tags)
-
-    @property
-    def _columns(self) -> int:
         return len(self.tags)
 
     # Settings that are found after training

@@ -433,14 +433,13 @@ class ConstituencyParser(StructuredPipe):
                 sentences[i] = TreeSentence(
                     self, answers, row, array, plan.sentences[i], plan.known[i]
                 )
+        by_doc: list[list[TreeSentence]] = [[] for _ in plan.split.docs]
+        for sentence, owner in zip(sentences, plan.owners):
+            if sentence.end > sentence.start:
+                by_doc[owner].append(sentence)
         return [
-            DocAnalyses(
-                self,
-                doc,
-                [s for s, owner in zip(sentences, plan.owners) if owner == i and s.end > s.start],
-                plan.evidence[i],
-            )
-            for i, doc in enumerate(plan.split.docs)
+            DocAnalyses(self, *parts)
+            for parts in zip(plan.split.docs, by_doc, plan.evidence, strict=True)
         ]
 
     def _joined(self, doc: Doc, parts: list[list[ParsedSentence]]) -> "list[NltkTree]":
