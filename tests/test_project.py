@@ -137,10 +137,13 @@ def test_own_files_become_a_model_by_the_steps_of_the_project(project, monkeypat
 def test_each_file_of_a_corpus_is_an_asset_of_the_project():
     listed = {asset["dest"]: asset for asset in srsly.read_yaml(PROJECT)["assets"]}
     for corpus, layout in LAYOUTS.items():
-        for file in layout.files():
+        sources = [part for parts in layout.more.values() for part in parts]
+        for file in layout.files() + [file for part in sources for file in part.files()]:
             asset = listed[f"assets/{file}"]
-            # The sample is in the repository and OntoNotes licensed; all else has an address.
-            private = corpus == "sample" or file.name == "conll-2012-en.tar.xz"
+            # The sample is in the repository, OntoNotes is licensed, and joined files have the
+            # licensed words; all else has an address.
+            joined = file.name in ("cleanconll.dev", "cleanconll.test")
+            private = corpus == "sample" or file.name == "conll-2012-en.tar.xz" or joined
             assert ("url" in asset) != private
             assert re.fullmatch(r"[0-9a-f]{32}", asset.get("checksum", "0" * 32))
             assert private or asset["size"] > 0
@@ -284,6 +287,26 @@ def test_a_download_of_wrong_bytes_replaces_nothing(tmp_path, server, assets):
     assert there.read_text() == "mine"
 
 
+@pytest.mark.usefixtures("server")
+def test_further_test_sets_are_optional(tmp_path, mirror, assets):
+    result = assets("--download")
+    assert result.exit_code == 0 and "4 files" in result.output, result.output
+    for name in ("dev_clean", "test_clean", "test_pp", "test_2020"):
+        assert f"{name}: left out" in result.output
+    listed = srsly.read_yaml(tmp_path / "project.yml")
+    url = f"{listed['assets'][0]['url']}/none"
+    for name in ("conllpp_test.txt", "conll2020.txt"):
+        listed["assets"].append(
+            {"dest": f"assets/conllpp/{name}", "url": url, "checksum": "0" * 32}
+        )
+    srsly.write_yaml(tmp_path / "project.yml", listed)
+    (tmp_path / "assets" / "conllpp").mkdir()
+    result = assets("--download")
+    assert result.exit_code == 0 and "404" in result.output
+    (tmp_path / "assets" / "conllpp" / "conll2020.txt").write_text("half")
+    assert_one_error(assets(), "conll2020.txt: is damaged")
+
+
 def write_files(assets: Path, texts: dict[Path, str]) -> None:
     """Write files of corpora, and vectors of the words "rome" and "fell"."""
     for file, text in texts.items():
@@ -309,6 +332,24 @@ def test_conll2003_is_prepared_with_its_vectors(tmp_path):
     write_files(tmp_path, dict.fromkeys(LAYOUTS["conll2003"].files()[:3], lines))
     for docs in prepare("conll2003", tmp_path, tmp_path / "corpus").values():
         assert [[(e.text, e.label_) for e in doc.ents] for doc in docs] == [[("Rome", "LOC")]]
+
+
+def test_further_test_sets_are_prepared_from_the_files_that_are_there(tmp_path):
+    lines = "-DOCSTART- -X- O O\n\nRome NNP I-NP I-LOC\nfell VBD I-VP O\n"
+    write_files(tmp_path, dict.fromkeys(LAYOUTS["conll2003"].files()[:3], lines))
+    masked = "[TOKEN]\t-X-\tO\tO\tO\n\n[TOKEN]\tNNP\tB-Rome\tB-LOC\tB-ORG\n[TOKEN]\tVBD\tO\tO\tO"
+    more = {
+        "cleanconll/cleanconll_annotations.test": masked,
+        "cleanconll/test_tokens.patch": "4c4\n< fell\n---\n> won\n",
+        "conllpp/conll2020.txt": "-DOCSTART- - - O\n\nRome 0 4 I-LOC\nfell 5 9 O\n",
+    }
+    write_files(tmp_path, {Path(name): text for name, text in more.items()})
+    prepare("conll2003", tmp_path, tmp_path / "corpus")
+    made = {path.stem for path in (tmp_path / "corpus").glob("*.spacy")}
+    assert made == {*PARTS, "test_clean", "test_2020"}
+    for part, text in (("test_clean", "Rome won "), ("test_2020", "Rome fell ")):
+        (doc,) = DocBin().from_disk(tmp_path / "corpus" / f"{part}.spacy").get_docs(Vocab())
+        assert (doc.text, len(doc.ents)) == (text, 1)
 
 
 def test_conll2000_is_prepared_without_its_drawn_sentences(tmp_path):

@@ -85,6 +85,33 @@ def conll2003(
 
 
 @convert_app.command()
+def cleanconll(
+    source: Source,
+    target: Target,
+    words: Annotated[
+        Path | None, typer.Option(help="File of CoNLL-2003 with the words, if IN has none.")
+    ] = None,
+    patch: Annotated[
+        Path | None, typer.Option(help="With --words: the published patch of the words.")
+    ] = None,
+    documents: Documents = False,
+    lang: Lang = "en",
+) -> None:
+    """Convert CleanCoNLL, CoNLL-2003 with corrected entities, to a .spacy file.
+
+    IN has the columns word, part of speech, entity link and two of entities, of which the last is
+    read. The published annotation has no words; --words and --patch add them. OUT.spacy gets one
+    Doc for each sentence, with tags, entities and the number of its document.
+
+    \b
+    Example:
+      spacy-psa convert cleanconll cleanconll_annotations.test test_clean.spacy \\
+          --words eng.testb --patch test_tokens.patch
+    """
+    _convert("cleanconll", source, target, lang, words=words, patch=patch, documents=documents)
+
+
+@convert_app.command()
 def columns(
     source: Source,
     target: Target,

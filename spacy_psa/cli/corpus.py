@@ -171,8 +171,10 @@ def prepare(
 
     Reads the files of the corpus in ASSETS. Writes train.spacy, dev.spacy and test.spacy, and, if
     the corpus is trained with word vectors, the pipeline `vectors` in OUT. This is the same as
-    `spacy-psa convert` for each file, and then `spacy init vectors`. A folder with own files is
-    read as `spacy-psa init corpus` does, and a tenth of it is drawn for each part that it lacks.
+    `spacy-psa convert` for each file, and then `spacy init vectors`. For CoNLL-2003, it also writes
+    those of the corrected and new test sets whose files are there: dev_clean, test_clean, test_pp
+    and test_2020. A folder with own files is read as `spacy-psa init corpus` does, and a tenth of
+    it is drawn for each part that it lacks.
 
     \b
     Example:

@@ -12,7 +12,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import srsly
@@ -69,36 +69,79 @@ def fetch_assets(
         )
     if mirror and not Path(mirror).is_dir():
         raise InputError(f"--mirror {mirror}: there is no such folder; check the path")
-    listed, missing = _listed(project), []
-    paths = [Path("assets") / file for file in files.files()]
-    for path in paths:
-        asset, target = listed.get(path.as_posix(), {}), project.parent / path
-        checksum = asset.get("checksum")
-        if mirror and not _is_whole(target, checksum):
-            candidates = [Path(mirror) / path.name, *sorted(Path(mirror).glob(f"*/{path.name}"))]
-            copy = next((each for each in candidates if _is_whole(each, checksum)), None)
-            if copy:
-                with atomic_path(target) as temporary:
-                    shutil.copyfile(copy, temporary)
-                tell(f"{path}: copied from {copy}")
-        if fetch and asset.get("url") and not _is_whole(target, checksum):
-            tell(f"{path}: downloading from {asset['url']}")
-            download(asset["url"], target, size=asset.get("size"), checksum=checksum)
-        if not target.is_file():
-            missing.append(str(path) if asset.get("url") else f"{path} (not for download)")
-        elif not _is_whole(target, checksum):
-            wrong = f"its MD5 is not {checksum}" if checksum else "empty or cut off"
-            raise InputError(
-                f"{target}: is damaged or is another version ({wrong}); "
-                "get another by --download or --mirror"
-            )
-    if missing:
+    store = _Store(project, mirror, fetch, tell)
+    needed = files.files()
+    if missing := store.missing(needed):
         where = f" and not in {mirror}" if mirror else ""
         raise InputError(
             f"missing{where}: {', '.join(missing)}; use --download, or a folder "
             "that contains them with --mirror (in a project: --vars.mirror FOLDER)"
         )
-    return [project.parent / path for path in paths]
+    for name, sources in files.more.items():
+        missing = []
+        for part in sources:
+            try:
+                missing = store.missing(part.files())
+            except _Unreachable as error:
+                missing = [str(error)]
+            if not missing:
+                needed += part.files()
+                break
+        else:
+            tell(f"{name}: left out, not needed for training (missing: {', '.join(missing)})")
+    return [project.parent / "assets" / path for path in dict.fromkeys(needed)]
+
+
+class _Unreachable(InputError):
+    """A file that cannot be downloaded."""
+
+
+class _Store:
+    """The files in `assets/`; the arguments are those of `fetch_assets`."""
+
+    def __init__(
+        self, project: Path, mirror: str, fetch: bool, tell: Callable[[str], None]
+    ) -> None:
+        self.project = project
+        self.listed = _listed(project)
+        self.mirror = mirror
+        self.fetch = fetch
+        self.tell = tell
+
+    def missing(self, files: Iterable[PurePosixPath]) -> list[str]:
+        """Copy or download files, and describe those that are missing after it.
+
+        Raises:
+            InputError: if a file is damaged.
+            _Unreachable: if a download fails.
+        """
+        return [lack for file in files if (lack := self._lack(Path("assets") / file))]
+
+    def _lack(self, path: Path) -> str:
+        asset, target = self.listed.get(path.as_posix(), {}), self.project.parent / path
+        checksum, url = asset.get("checksum"), asset.get("url")
+        if self.mirror and not _is_whole(target, checksum):
+            folder = Path(self.mirror)
+            candidates = [folder / path.name, *sorted(folder.glob(f"*/{path.name}"))]
+            if copy := next((each for each in candidates if _is_whole(each, checksum)), None):
+                with atomic_path(target) as temporary:
+                    shutil.copyfile(copy, temporary)
+                self.tell(f"{path}: copied from {copy}")
+        if self.fetch and url and not _is_whole(target, checksum):
+            self.tell(f"{path}: downloading from {url}")
+            try:
+                download(url, target, size=asset.get("size"), checksum=checksum)
+            except InputError as error:
+                raise _Unreachable(str(error)) from error
+        if not target.is_file():
+            return str(path) if url else f"{path} (not for download)"
+        if not _is_whole(target, checksum):
+            wrong = f"its MD5 is not {checksum}" if checksum else "empty or cut off"
+            raise InputError(
+                f"{target}: is damaged or is another version ({wrong}); "
+                "get another by --download or --mirror"
+            )
+        return ""
 
 
 def _listed(project: Path) -> dict[str, dict[str, Any]]:

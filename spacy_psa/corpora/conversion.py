@@ -19,6 +19,7 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora import (
     any_columns,
     bmes,
+    cleanconll,
     conll,
     conll2000,
     jsonl,
@@ -108,6 +109,11 @@ def _conll2003(job: Conversion, scheme: Scheme = "auto", documents: bool = False
     resolved = conll.resolve_scheme(job.source, scheme)
     _name_scheme(job, scheme, resolved)
     docs = conll.read_docs(job.source, job.vocab, resolved, job.repairs)
+    return _joined(job, docs) if documents else docs
+
+
+def _cleanconll(job: Conversion, documents: bool = False, **files: Path | None) -> Iterable[Doc]:
+    docs = cleanconll.read_docs(job.source, job.vocab, job.repairs, **files)
     return _joined(job, docs) if documents else docs
 
 
@@ -212,6 +218,7 @@ def _export(job: Conversion, sentences: str = "", **options: Any) -> Iterable[Do
 
 FORMATS: dict[str, Callable[..., Iterable[Doc]]] = {
     "conll2003": _conll2003,
+    "cleanconll": _cleanconll,
     "columns": _columns,
     "conll2000": _conll2000,
     "ontonotes": _ontonotes,
@@ -253,14 +260,20 @@ def convert_project(
 ) -> Iterator[Conversion]:
     """Convert all files of a corpus in a folder, and its word vectors to a pipeline, one by one.
 
+    Of the parts that may be missing, those are converted whose files are there.
+
     Raises:
         InputError: as `convert`.
     """
-    for name in ("train", "dev", "test"):
-        part = getattr(layout, name)
-        output = target / f"{name}.spacy"
-        file = source / part.file
-        yield convert(layout.format, file, output, layout.lang, watch, **part.options)
+    parts = {name: getattr(layout, name) for name in ("train", "dev", "test")}
+    for name, sources in layout.more.items():
+        there = (part for part in sources if all((source / f).is_file() for f in part.files()))
+        if part := next(there, None):
+            parts[name] = part
+    for name, part in parts.items():
+        output, form = target / f"{name}.spacy", part.form or layout.format
+        options = part.options | {option: source / file for option, file in part.more_files.items()}
+        yield convert(form, source / part.file, output, layout.lang, watch, **options)
     if layout.vectors:
         yield _convert_vectors(source / layout.vectors, target / "vectors", watch)
 

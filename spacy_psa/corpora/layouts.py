@@ -1,6 +1,7 @@
 """The files of each corpus in a project, so that one variable can name the corpus."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,12 +13,22 @@ class Part:
 
     Args:
         file: its path in the project's folder `assets`.
+        form: its format, if it is not that of the layout.
+        more_files: further files in `assets` that its conversion needs, by option.
         options: the options of its conversion; see `corpora.conversion`.
     """
 
-    def __init__(self, file: str, **options: Any) -> None:
+    def __init__(
+        self, file: str, form: str = "", more_files: Mapping[str, str] = {}, **options: Any
+    ) -> None:
         self.file = file
+        self.form = form
+        self.more_files = more_files
         self.options = options
+
+    def files(self) -> list[PurePosixPath]:
+        """List the files of the part."""
+        return [PurePosixPath(name) for name in (self.file, *self.more_files.values())]
 
 
 @dataclass(frozen=True)
@@ -35,11 +46,14 @@ class Layout:
     """The language of the documents, as for spacy.blank."""
     vectors: str | None = None
     """An archive of GloVe vectors to train with, in the project's folder `assets`."""
+    more: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    """Further parts by name, which may be missing: the sources of each, the best first."""
 
     def files(self) -> list[PurePosixPath]:
         """List all files that the corpus needs."""
-        names = [self.train.file, self.dev.file, self.test.file, self.vectors]
-        return [PurePosixPath(name) for name in dict.fromkeys(names) if name]
+        parts = [file for part in (self.train, self.dev, self.test) for file in part.files()]
+        vectors = [PurePosixPath(self.vectors)] if self.vectors else []
+        return list(dict.fromkeys(parts + vectors))
 
 
 GLOVE = "glove/glove.6B.zip"
@@ -47,7 +61,16 @@ CONLL2000 = "conll2000/conll2000.zip"
 ONTONOTES = "ontonotes/conll-2012-en.tar.xz"
 WSJ = "wsj/conll-2012-en.tar.xz"
 WIKIGOLD = "wikigold/wikigold.conll.txt"
+CLEAN = "cleanconll/cleanconll"
 WSJ_TREES = "wsj_trees/conll-2012-en.tar.xz"
+
+
+def _corrected(part: str, words: str) -> tuple[Part, Part]:
+    """A part of CleanCoNLL: joined, or as it is published, to be joined with CoNLL-2003."""
+    more_files = {"words": f"conll2003/{words}", "patch": f"cleanconll/{part}_tokens.patch"}
+    published = Part(f"{CLEAN}_annotations.{part}", "cleanconll", more_files)
+    return Part(f"{CLEAN}.{part}", "cleanconll"), published
+
 
 LAYOUTS = {
     "sample": Layout(
@@ -64,6 +87,13 @@ LAYOUTS = {
         Part("conll2003/eng.testa"),
         Part("conll2003/eng.testb"),
         vectors=GLOVE,
+        # Corrected annotation of the same texts, and news of 2020 by the same guidelines.
+        more={
+            "dev_clean": _corrected("dev", "eng.testa"),
+            "test_clean": _corrected("test", "eng.testb"),
+            "test_pp": (Part("conllpp/conllpp_test.txt"),),
+            "test_2020": (Part("conllpp/conll2020.txt", "columns", ner=3),),
+        },
     ),
     # The corpus has no development set; 1,000 sentences of the training set are drawn for it.
     "conll2000": Layout(

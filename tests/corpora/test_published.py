@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from spacy.vocab import Vocab
 
-from spacy_psa.corpora import bmes, conll, conll2000, ontonotes
+from spacy_psa.corpora import any_columns, bmes, cleanconll, conll, conll2000, ontonotes
 
 VOCAB = Vocab()
 
@@ -17,6 +17,17 @@ def read_bmes(path, _, repairs):
 def read_conll2003(path, _, repairs):
     assert conll.resolve_scheme(path, "auto") == "iob1"
     return conll.read_docs(path, VOCAB, "iob1", repairs)
+
+
+def read_corrected(path, _, repairs):
+    """CoNLL++ and the news of 2020, both with their entities in the fourth column."""
+    places = any_columns.Columns(word=0, ner=3)
+    schemes = any_columns.resolve_schemes(path, places)
+    return any_columns.read_docs(path, VOCAB, places, schemes, repairs)
+
+
+def read_cleanconll(path, _, repairs):
+    return cleanconll.read_docs(path, VOCAB, repairs)
 
 
 def read_conll2000(path, member, repairs):
@@ -36,6 +47,11 @@ ONTONOTES = "ontonotes5/conll-2012-en.tar.xz"
         (read_conll2003, "conll2003/eng.train", None, (14041, 203621, 23499, 946), 4),
         (read_conll2003, "conll2003/eng.testa", None, (3250, 51362, 5942, 216), 4),
         (read_conll2003, "conll2003/eng.testb", None, (3453, 46435, 5648, 231), 4),
+        # CleanCoNLL joins sentences and splits words of CoNLL-2003.
+        (read_cleanconll, "cleanconll/cleanconll.dev", None, (3233, 51383, 5966, 216), 4),
+        (read_cleanconll, "cleanconll/cleanconll.test", None, (3427, 46504, 5725, 231), 4),
+        (read_corrected, "conllpp/conllpp_test.txt", None, (3453, 46435, 5702, 231), 4),
+        (read_corrected, "conllpp/conll2020.txt", None, (1840, 46456, 4007, 131), 4),
         (read_conll2000, "conll2000/conll2000.zip", "train.txt", (8936, 211727, 106978, 0), 11),
         # The test set lacks UCP.
         (read_conll2000, "conll2000/conll2000.zip", "test.txt", (2012, 47377, 23852, 0), 10),
@@ -60,7 +76,7 @@ def test_counts_equal_the_published_ones(corpora, read, name, part, counts, type
         group = doc.spans["chunks"] if read is read_conll2000 else doc.ents
         sentences, tokens, spans = sentences + 1, tokens + len(doc), spans + len(group)
         labels.update(span.label_ for span in group)
-        if read is read_conll2003:
+        if read in (read_conll2003, read_cleanconll, read_corrected):
             documents = doc.user_data["document"]
         elif read is read_bmes:
             assert all(len(token) == 1 for token in doc)
