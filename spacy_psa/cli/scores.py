@@ -27,7 +27,9 @@ def report(
 
     Evaluates MODEL on TEST.spacy. Writes scores, speed, settings, seed, checksums of the data and
     the machine as tables in OUTPUT.md and as OUTPUT.json, whose keys are described in
-    spacy_psa.scoring.result.
+    spacy_psa.scoring.result. Spans also get partial credit, in four schemes: strict (bounds and
+    label are right), exact (bounds), partial (bounds; half for an overlap) and type (label, with an
+    overlap).
 
     \b
     Example:
@@ -42,6 +44,8 @@ def report(
     print_table(reports.OVERALL, reports.overall(result))
     if types := reports.per_type(result):
         print_table(reports.PER_TYPE, types, left=2)
+    if rows := reports.partial_credit(result):
+        print_table(reports.PARTIAL_CREDIT, rows, left=2)
     tell(
         [
             reports.speed_of(result),

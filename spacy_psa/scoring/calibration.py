@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
-from spacy.scorer import Scorer, get_ner_prf
 from spacy.tokens import Doc, SpanGroup
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.sentence_counts import reference_places
+from spacy_psa.scoring.span_group import accuracy
 
 BINS = 15
 
@@ -200,7 +200,7 @@ def score_calibration(
     examples = list(examples)
     name = gold_key or "ents"
     figures = summary(judge(examples, spans_key, gold_key), bins)
-    return {**_accuracy(examples, gold_key), **{f"{name}_{key}": v for key, v in figures.items()}}
+    return {**accuracy(examples, gold_key), **{f"{name}_{key}": v for key, v in figures.items()}}
 
 
 def calibration_scorer(
@@ -257,15 +257,3 @@ def _scores(group: SpanGroup, spans_key: str) -> Any:
             'attrs["scores"]: set confidence = true on the component'
         )
     return scores
-
-
-def _accuracy(examples: list[Example], gold_key: str | None) -> dict[str, Any]:
-    if gold_key is None:
-        return get_ner_prf(examples)
-    return Scorer.score_spans(
-        examples,
-        gold_key,
-        getter=lambda doc, key: doc.spans.get(key, ()),
-        has_annotation=lambda doc: gold_key in doc.spans,
-        allow_overlap=True,
-    )

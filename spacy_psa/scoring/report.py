@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy_psa.corpora.atomic import write_json, write_text
+from spacy_psa.scoring.partial_credit import SCHEMES
 from spacy_psa.scoring.result import measure
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 Rows = list[list[str]]
 OVERALL = ["", "P", "R", "F"]
 PER_TYPE = ["", "Type", "Gold", "P", "R", "F"]
+PARTIAL_CREDIT = ["", "Scheme", "P", "R", "F"]
+BY_SCHEME = ["", "", "Gold", *(f"F, {scheme}" for scheme in SCHEMES)]
 
 
 def report(
@@ -64,6 +67,27 @@ def per_type(result: Mapping[str, Any]) -> Rows:
     return rows
 
 
+def partial_credit(result: Mapping[str, Any]) -> Rows:
+    """Return group, scheme, P, R and F in percent."""
+    return [
+        [group, scheme, *(_percent(scores[kind]) for kind in "prf")]
+        for group, schemes in result["partial_credit"].items()
+        for scheme, scores in schemes.items()
+    ]
+
+
+def by_scheme(result: Mapping[str, Any]) -> Rows:
+    """Return group, label or number of tokens, number in the truth, and F in each scheme."""
+    rows = []
+    for group, schemes in result["partial_credit"].items():
+        for part in ("per_type", "per_length"):
+            for name, scores in schemes["strict"][part].items():
+                figures = [_percent(schemes[scheme][part][name]["f"]) for scheme in SCHEMES]
+                unit = "" if part == "per_type" else " token" if name == "1" else " tokens"
+                rows.append([group, f"{name}{unit}", f"{scores['gold']:,}", *figures])
+    return rows
+
+
 def markdown(result: Mapping[str, Any], config: str) -> str:
     """Write a result of `measure` and the text of its config as Markdown."""
     model, test = result["model"], result["test"]
@@ -74,6 +98,9 @@ def markdown(result: Mapping[str, Any], config: str) -> str:
     ]
     if types := per_type(result):
         parts += ["## By type", markdown_table(PER_TYPE, types)]
+    if rows := partial_credit(result):
+        parts += ["## Partial credit", markdown_table(PARTIAL_CREDIT, rows)]
+        parts += [markdown_table(BY_SCHEME, by_scheme(result))]
     if result["dev"]:
         best = result["best"]
         rows = [

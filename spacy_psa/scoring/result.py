@@ -9,6 +9,8 @@ The keys of format 1, which do not change:
 - `scores`: the scores of spaCy's scorers, by their names (`ents_p`, `ents_r`, `ents_f`,
   `ents_per_type` {label: {p, r, f}}, `tag_acc`, `spans_<key>_f`, …), as fractions of 1; scores
   that do not apply are left out
+- `partial_credit`: {`ents`: scores in four schemes, `<span group>`: …}, of groups whose gold spans
+  do not overlap; see `spacy_psa.scoring.partial_credit`
 - `support`: {`ents`: {label: number of gold entities}, `<span group>`: {…}}
 - `speed`: `words_per_second`, `words`, `seconds`, `batch_size`, `threads` of torch, `device`
   ("cpu" or "gpu"); measured in one pass over the test words, without tokenization and without
@@ -29,6 +31,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +40,7 @@ from spacy_psa.scoring.provenance import checksums, commit, machine, versions
 
 if TYPE_CHECKING:
     from spacy.language import Language
+    from spacy.tokens import Doc
     from spacy.training import Example
 
 
@@ -60,6 +64,7 @@ def measure(
     dev = read_log(log) if log else []
     examples = read_examples(nlp, test)
     scores = nlp.evaluate(examples)
+    speed, docs = measure_speed(nlp, examples)
     head, modified = commit()
     config = nlp.config.interpolate()
     return {
@@ -75,8 +80,9 @@ def measure(
             "words": sum(len(example.predicted) for example in examples),
         },
         "scores": _without_repeats(scores),
+        "partial_credit": _partial_credit(examples, docs),
         "support": support(examples),
-        "speed": measure_speed(nlp, examples),
+        "speed": speed,
         "seed": config.get("training", {}).get("seed"),
         "dev": dev,
         "best": best(dev),
@@ -100,6 +106,28 @@ def _without_repeats(scores: dict[str, Any]) -> dict[str, Any]:
         for key, value in scores.items()
         if value is not None and key != "speed" and not (twice and key.startswith(usual))
     }
+
+
+def _partial_credit(examples: "Sequence[Example]", docs: "Sequence[Doc]") -> dict[str, Any]:
+    from spacy.training import Example
+
+    from spacy_psa.scoring.partial_credit import partial_credit
+    from spacy_psa.scoring.sentence_counts import entity_units, span_units
+
+    examples = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
+    predicted = {key for doc in docs for key in doc.spans}
+    groups = {"ents": list(entity_units(examples))}
+    groups |= {key: list(span_units(examples, key)) for key in sorted(predicted)}
+    return {
+        group: partial_credit((gold, given) for _, gold, given in units)
+        for group, units in groups.items()
+        if any(gold for _, gold, _ in units) and not any(_overlap(gold) for _, gold, _ in units)
+    }
+
+
+def _overlap(spans: "Iterable[tuple[int, int, str]]") -> bool:
+    ordered = sorted(spans)
+    return any(before[1] > after[0] for before, after in pairwise(ordered))
 
 
 def read_examples(nlp: "Language", path: Path) -> "list[Example]":
@@ -148,16 +176,19 @@ def support(examples: "Iterable[Example]") -> dict[str, dict[str, int]]:
     return {group: dict(sorted(labels.items())) for group, labels in counts.items() if labels}
 
 
-def measure_speed(nlp: "Language", examples: "Sequence[Example]") -> dict[str, Any]:
-    """Time one pass of the pipeline over the tokenized documents; the keys are those of `speed`."""
+def measure_speed(
+    nlp: "Language", examples: "Sequence[Example]"
+) -> "tuple[dict[str, Any], list[Doc]]":
+    """Time one pass over the tokenized documents: the keys of `speed`, and the predictions."""
     import torch
     from thinc.api import NumpyOps, get_current_ops
 
     docs = [example.predicted.copy() for example in examples]
     started = time.perf_counter()
-    words = sum(len(doc) for doc in nlp.pipe(docs))
+    docs = list(nlp.pipe(docs))
     seconds = time.perf_counter() - started
-    return {
+    words = sum(len(doc) for doc in docs)
+    speed = {
         "words_per_second": round(words / seconds, 1),
         "words": words,
         "seconds": round(seconds, 3),
@@ -165,6 +196,7 @@ def measure_speed(nlp: "Language", examples: "Sequence[Example]") -> dict[str, A
         "threads": torch.get_num_threads(),
         "device": "cpu" if isinstance(get_current_ops(), NumpyOps) else "gpu",
     }
+    return speed, docs
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

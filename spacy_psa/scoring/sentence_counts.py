@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 
 MISSING = 0  # the value of Token.ent_iob without entity annotation
+Unit = tuple[int, int, str]
+"""Start, end and label, over the tokens of a doc."""
+Units = tuple["Doc", list[Unit], list[Unit]]
+"""A reference, its gold units and the predicted ones."""
 
 
 class Count(NamedTuple):
@@ -44,13 +48,16 @@ def entity_counts(examples: "Iterable[Example]") -> list[Count]:
     Sentences are those of the reference. Docs whose reference has no entity annotation have none,
     and predicted entities over tokens without annotation do not count.
     """
-    counts = []
+    return [count for units in entity_units(examples) for count in _by_sentence(*units)]
+
+
+def entity_units(examples: "Iterable[Example]") -> "Iterator[Units]":
+    """Yield the entities that count, over the tokens of the references; see `entity_counts`."""
     for example in examples:
         gold = example.reference
         if gold.has_annotation("ENT_IOB"):
             places = reference_places(example, example.predicted.ents, annotated=True)
-            counts += _by_sentence(gold, map(_place, gold.ents), filter(None, places))
-    return counts
+            yield gold, [*map(_place, gold.ents)], [*filter(None, places)]
 
 
 def reference_places(
@@ -70,14 +77,17 @@ def reference_places(
 
 def span_counts(examples: "Iterable[Example]", key: str) -> list[Count]:
     """Count the spans of a group in each sentence of the docs whose reference has the group."""
-    counts = []
+    return [count for units in span_units(examples, key) for count in _by_sentence(*units)]
+
+
+def span_units(examples: "Iterable[Example]", key: str) -> "Iterator[Units]":
+    """Yield the spans that `span_counts` counts, over the tokens of the references."""
     for example in examples:
         gold = example.reference
         if key in gold.spans:
             spans = example.predicted.spans.get(key, ())
             spans = example.get_aligned_spans_x2y(spans, allow_overlap=True)
-            counts += _by_sentence(gold, map(_place, gold.spans[key]), map(_place, spans))
-    return counts
+            yield gold, [*map(_place, gold.spans[key])], [*map(_place, spans)]
 
 
 def tag_counts(examples: "Iterable[Example]") -> list[Count]:
@@ -97,7 +107,7 @@ def tag_counts(examples: "Iterable[Example]") -> list[Count]:
     return counts
 
 
-def _place(span: "Span") -> tuple[int, int, str]:
+def _place(span: "Span") -> Unit:
     return span.start, span.end, span.label_
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from spacy.scorer import Scorer
+from spacy.scorer import Scorer, get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
@@ -33,5 +33,18 @@ def score_group(
         f"spans_{key}",
         getter=spans,
         has_annotation=lambda doc: id(doc) in predicted or gold(doc) is not None,
+        allow_overlap=True,
+    )
+
+
+def accuracy(examples: list[Example], key: str | None) -> dict[str, Any]:
+    """Score the spans of a group, or the entities if `key` is None, as spaCy does."""
+    if key is None:
+        return get_ner_prf(examples)
+    return Scorer.score_spans(
+        examples,
+        key,
+        getter=lambda doc, _: doc.spans.get(key, ()),
+        has_annotation=lambda doc: key in doc.spans,
         allow_overlap=True,
     )

@@ -112,4 +112,4 @@ def _measure(nlp: Language, examples: list[Example]) -> dict[str, float]:
         for key, value in nlp.evaluate(examples).items()
         if isinstance(value, float) and not key.startswith(("token", "speed"))
     }
-    return figures | {SPEED: measure_speed(nlp, examples)["words_per_second"]}
+    return figures | {SPEED: measure_speed(nlp, examples)[0]["words_per_second"]}

@@ -17,7 +17,7 @@ run = command("report")
 ROW = '{"epoch": %s, "step": 1, "score": 0.5, "scores": {}, "losses": {}}\n'
 KEYS = {
     *("format", "date", "model", "test", "scores", "support", "speed", "seed", "dev", "best"),
-    *("data", "versions", "machine", "commit", "modified", "config"),
+    *("data", "versions", "machine", "commit", "modified", "config", "partial_credit"),
 }
 
 
@@ -110,6 +110,8 @@ def test_markdown_has_the_figures_for_a_reader(model, test_set, log, tmp_path):
     page = (tmp_path / "v1.0.md").read_text()
     assert "| ents | 50.00 | 50.00 | 50.00 |" in page
     assert "| ents | LOC | 1 | 50.00 | 100.00 | 66.67 |" in page
+    assert "| ents | exact | 50.00 | 50.00 | 50.00 |" in page
+    assert "| ents | 1 token | 2 | 50.00 | 50.00 | 50.00 | 50.00 |" in page
     assert "Best: 50.00 in epoch 2, step 20." in page
     assert "| 3 | 30 | 25.00 |" in page
     assert "| run | seed | 17 |" in page
@@ -160,7 +162,8 @@ def test_labels_are_shown_as_they_are(tmp_path):
     result = run(tmp_path / "model", tmp_path / "test.spacy", "--output", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "[red]X" in result.stdout and "[/red]x" in result.stdout
-    rows = (tmp_path / "out.md").read_text().partition("## By type")[2].splitlines()
+    rows = (tmp_path / "out.md").read_text().partition("## By type")[2]
+    rows = rows.partition("## Partial credit")[0].splitlines()
     found = {row.split(" | ")[1] for row in rows if row.startswith("| ents |")}
     assert found == {"[red]X", "[/red]x", "&lt;b&gt;", "a&#124;b", "two lines"}
 

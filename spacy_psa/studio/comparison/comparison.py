@@ -10,6 +10,7 @@ from spacy.language import Language
 
 from spacy_psa.errors import InputError
 from spacy_psa.scoring.calibration import Judged, reliability, summary
+from spacy_psa.scoring.partial_credit import partial_credit
 from spacy_psa.scoring.provenance import provenance
 from spacy_psa.scoring.sentence_counts import Count, by_length
 from spacy_psa.studio.comparison.answers import Answers
@@ -122,6 +123,7 @@ class Comparison:
             "kinds": list(WRONG),
             "scores": score_rows(table, labels),
             "p_value": significance(table),
+            "partial_credit": [partial_credit(zip(gold.units, own)) for own in predicted],
             "confusion": [confusion((p for own in each for p in own), labels) for each in pairs],
             "calibration": [self._calibration(i, own) for i, own in enumerate(predicted)],
             "lengths": [self._by_length(counts[0]) for counts in table],

@@ -49,6 +49,11 @@ def test_a_report_has_the_errors_that_were_counted_by_hand(gold):
     assert shown["found"] == [[[0, 1, "LOC"]], []]
     assert [row["sentences"] for row in report["lengths"][0]] == [2, 1, 0, 0, 0, 0]
     assert report["gold"]["units"] == 4
+    schemes = [own["type"] for own in report["partial_credit"]]
+    assert [(own["correct"], own["incorrect"], own["missed"]) for own in schemes] == [
+        (3, 1, 0),
+        (2, 1, 1),
+    ]
 
 
 def test_a_component_of_spacy_has_no_probabilities(gold):

@@ -74,7 +74,7 @@ def count(page):
 def test_scores_figures_and_errors_are_shown(open_report, server, report, tmp_path, shoot, where):
     page = open_report(f"{server}/compare") if where == "server" else open_report(report, tmp_path)
     titles = page.locator("h2").all_inner_texts()
-    assert titles[:3] == ["Scores", "Confusion", "Calibration"]
+    assert titles[:3] == ["Scores", "Partial credit", "Confusion"]
     cells = page.locator(".scores tbody tr").first.locator("td").all_inner_texts()
     values = [report["scores"][0]["models"][m][n]["value"] for m in (0, 1) for n in "prf"]
     assert [cells[i] for i in (1, 2, 3, 5, 6, 7)] == [f"{100 * value:.2f}" for value in values]

@@ -70,3 +70,20 @@ export function countTable(data, models) {
     make("tbody", {}, ...models[0].map((row, i) => make("tr", {}, name(row.name), make("td", {}, row.gold.toLocaleString("en")),
       ...models.flatMap((own) => [own[i].f1 === null ? "" : points(own[i].f1), own[i].right, own[i].predicted].map((one) => make("td", {}, String(one)))))))), "Counts");
 }
+
+// A row for all units and each type and length: F1 of each model in the four schemes.
+export function schemeTable({ partial_credit: models, models: names }) {
+  const schemes = Object.keys(models[0]);
+  const groups = (part) => [...new Set(models.flatMap((own) => Object.keys(own.strict[part])))].sort();
+  const row = (text, of) => make("tr", {}, name(text), ...models.flatMap((own) => schemes.map((scheme) => {
+    const found = of(own[scheme]);
+    return make("td", {}, found ? points(found.f) : "");
+  })));
+  const head = (text) => make("th", { scope: "col" }, text);
+  return scrolled(make("table", { class: "scores" },
+    make("thead", {}, make("tr", {}, make("td", {}), ...names.map((one, i) => make("th", { colspan: schemes.length, scope: "colgroup" }, key(i), one.name))),
+      make("tr", {}, head("F1"), ...models.flatMap(() => schemes.map(head)))),
+    make("tbody", {}, row("all", (found) => found),
+      ...groups("per_type").map((label) => row(label, (found) => found.per_type[label])),
+      ...groups("per_length").map((tokens) => row(tokens === "1" ? "1 token" : `${tokens} tokens`, (found) => found.per_length[tokens])))), "Partial credit");
+}

@@ -2,7 +2,7 @@
 
 import { errorBrowser } from "./compare_errors.js";
 import { bars, key, reliability } from "./compare_figures.js";
-import { binTable, confusionTable, countTable, intervalTable, scoreTable, significance } from "./compare_tables.js";
+import { binTable, confusionTable, countTable, intervalTable, schemeTable, scoreTable, significance } from "./compare_tables.js";
 import { make } from "./dom.js";
 
 const number = (value) => value.toLocaleString("en");
@@ -11,6 +11,7 @@ const figures = (...content) => make("div", { class: "figures" }, ...content);
 const named = (data, model, ...content) => make("div", {}, make("h3", {}, key(model), data.models[model].name), ...content);
 const note = (text) => make("p", { class: "hint" }, text);
 const folded = (title, table) => make("details", {}, make("summary", {}, title), table);
+const SCHEMES = "Percent. What is right: strict, bounds and type; exact, bounds; partial, bounds, and half for an overlap; type, the type with an overlap.";
 const SEEN = "Three groups: units that the training data has with this type; other units all of whose words it has; units with a new word.";
 
 export function showComparison(root, data) {
@@ -20,6 +21,7 @@ export function showComparison(root, data) {
     make("p", {}, `${of} on ${gold.path}: ${number(gold.units)} gold ${units} in ${number(gold.sentences)} sentences, ${number(gold.tokens)} words.`),
     part("Scores", scoreTable(data), significance(data),
       note("Percent. Intervals are 95% bootstrap intervals over sentences."), folded("Intervals of P and R", intervalTable(data))),
+    part("Partial credit", schemeTable(data), note(SCHEMES)),
     part("Confusion", figures(...data.confusion.map((one, i) => named(data, i, confusionTable(one, data.labels)))),
       note("Overlapping units count as a pair, even if their bounds differ.")),
     part("Calibration", figures(...data.calibration.map((one, i) => named(data, i, ...calibration(one, i)))),
