@@ -8,6 +8,7 @@ fast.
 import inspect
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
@@ -19,11 +20,14 @@ from typer.core import TyperGroup
 from spacy_psa import __version__
 from spacy_psa.cli import commands as library
 from spacy_psa.cli.groups import RESEARCH, USE, YOUR_DATA
+from spacy_psa.entry_points import leave_out_torch
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cli import commands as laboratory
 from spacy_psa.studio.cli import commands as studio
 
 COMMANDS = [*library.COMMANDS, *studio.COMMANDS, *laboratory.COMMANDS]
+WITHOUT_TORCH = ["init", "corpus"], ["debug", "data"], ["convert"]
+"""The commands that only read and write data."""
 SIGNALS = "SIGTERM", "SIGHUP"  # Windows has no SIGHUP
 
 
@@ -140,4 +144,6 @@ for _, commands in COMMANDS:
 
 def main() -> None:
     """Run the console script `spacy-psa`."""
+    if any(sys.argv[1 : 1 + len(words)] == words for words in WITHOUT_TORCH):
+        leave_out_torch()
     app(prog_name="spacy-psa")

@@ -1,10 +1,12 @@
 """Opens trained pipelines, and finds components in them."""
 
+import re
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spacy_psa.entry_points import only_factories
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,11 +26,9 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
     Raises:
         InputError: if there is no such GPU or no such pipeline, or if a file of it is damaged.
     """
-    import spacy
-
     use_device(gpu_id)
     try:
-        return spacy.load(model)
+        return _load(model)
     except InputError as error:
         raise InputError(f"{_file_of(error, Path(model))}: {error}") from error
     except Exception as error:  # each kind of file has its own errors
@@ -42,6 +42,21 @@ def load_pipeline(model: str, gpu_id: int = -1) -> "Language":
             f"({type(error).__name__}: {str(error).partition('. ')[0]}); check that its files are "
             "complete and the packages of its components installed"
         ) from error
+
+
+def _load(model: str) -> "Language":
+    """Open a pipeline, and import the packages of its own components only, if they suffice."""
+    import spacy
+
+    config = Path(model) / "config.cfg"
+    if config.is_file():
+        try:
+            text = config.read_text(encoding="utf8")
+            with only_factories(re.findall(r'^factory ?= ?"(.+)"', text, re.MULTILINE)):
+                return spacy.load(model)
+        except Exception:  # a package may register several components by one entry point
+            pass
+    return spacy.load(model)
 
 
 def _file_of(error: Exception, folder: Path) -> Path:

@@ -11,6 +11,7 @@ from torch import nn
 
 from spacy_psa.bridge.layers import FORMER_NAMES, torch_layer
 from spacy_psa.errors import InputError, SettingError, check_sizes
+from spacy_psa.modules.initialization import WithoutDraws
 
 Architecture = Callable[..., Model]
 
@@ -156,7 +157,7 @@ def on_meta(module: Callable[..., nn.Module], **settings: Any) -> nn.Module:
         InputError: if the module does not take the settings.
     """
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), WithoutDraws():  # draws on meta would import torch._dynamo
             return module(**settings)
     except (RuntimeError, TypeError, ValueError) as error:
         raise error if isinstance(error, InputError) else InputError(str(error)) from error

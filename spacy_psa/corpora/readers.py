@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes as schemes
 from spacy_psa.corpora.lines import describe_repairs
+from spacy_psa.entry_points import only_factories
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import unannotated
 
@@ -27,7 +28,8 @@ def blank(lang: str) -> Language:
         InputError: if spaCy cannot make it.
     """
     try:
-        return spacy.blank(lang)
+        with only_factories():
+            return spacy.blank(lang)
     except ImportError as error:
         raise InputError(f"--lang {lang}: spaCy cannot make such a pipeline ({error})") from error
 
