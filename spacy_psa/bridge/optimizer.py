@@ -1,6 +1,7 @@
 """Updates of the torch modules in a thinc model."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -70,6 +71,13 @@ class TensorOptimizer(Optimizer):
         self.average_decay: Callable[[int], float] = warm_decay
         self.by_module: dict[int, torch.optim.Optimizer] = {}
 
+    def make_for(self, module: nn.Module) -> torch.optim.Optimizer:
+        """Make the optimizer of a module; a group of its parameters may have a "scale" of the rate.
+
+        The first parameter of the module is the first of the first group.
+        """
+        return self.make(list(module.parameters()))
+
     def update_module(self, key: int, module: nn.Module) -> None:
         """Make one step for every parameter of a module that has a gradient.
 
@@ -86,14 +94,14 @@ class TensorOptimizer(Optimizer):
                 f"the learning rate is {self.learn_rate}: correct the schedule, which must give 0 "
                 "or more"
             )
-        parameters = list(module.parameters())
-        if not parameters:  # torch refuses to optimize nothing
+        first = next(module.parameters(), None)
+        if first is None:  # torch refuses to optimize nothing
             return
         optimizer = self.by_module.get(key)
-        if optimizer is None or optimizer.param_groups[0]["params"][0] is not parameters[0]:
-            optimizer = self.by_module[key] = self.make(parameters)
+        if optimizer is None or optimizer.param_groups[0]["params"][0] is not first:
+            optimizer = self.by_module[key] = self.make_for(module)
         for group in optimizer.param_groups:
-            group["lr"] = self.learn_rate
+            group["lr"] = self.learn_rate * group.get("scale", 1.0)
         optimizer.step()
         averages: dict[Any, Any] | None = self.averages
         if averages is not None:
@@ -127,11 +135,11 @@ def torch_modules(node: Model) -> Iterator[nn.Module]:
             yield module
 
 
-def clip_gradients(model: Model, max_norm: float) -> float:
-    """Scale all gradients of a model, torch's and thinc's, to a limit of their joint L2 norm.
+def clip_gradients(models: Iterable[Model], max_norm: float) -> float:
+    """Scale all gradients of models, torch's and thinc's, to a limit of their joint L2 norm.
 
     Args:
-        model: the model.
+        models: the models.
         max_norm: the largest norm (Wei2020 section 5.2: 5.0).
 
     Returns:
@@ -141,13 +149,13 @@ def clip_gradients(model: Model, max_norm: float) -> float:
         >>> import numpy
         >>> model = Model("one", lambda *_: None, params={"w": numpy.zeros(2, dtype="f")})
         >>> model.set_grad("w", numpy.array([3.0, 4.0], dtype="f"))
-        >>> clip_gradients(model, 1.0)
+        >>> clip_gradients([model], 1.0)
         5.0
         >>> model.get_grad("w")
         array([0.6, 0.8], dtype=float32)
     """
     gradients = []
-    for node in model.walk():
+    for node in chain.from_iterable(model.walk() for model in models):
         for module in torch_modules(node):
             for parameter in module.parameters():
                 if parameter.grad is not None:

@@ -55,7 +55,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         name: the name of the component in the pipeline.
         max_grad_norm: the largest joint L2 norm of the gradients of this component in an update
             (Wei2020 section 5.2: 5.0); 0 for no limit. The gradients of a shared tok2vec or
-            transformer before it are not counted.
+            transformer before it are not counted; see `joint_clipping.v1`.
         confidence: whether predictions are written with their probabilities.
         overwrite: True to ignore and replace the annotation that is on a doc; False to use it as
             evidence.
@@ -457,10 +457,10 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         """Clip the gradients of the model by their joint L2 norm, then update the weights.
 
         A shared tok2vec or transformer is another component, which updates itself: its gradients
-        are neither counted in the norm nor clipped here.
+        are neither counted in the norm nor clipped here, but by `joint_clipping.v1`.
         """
         if self.max_grad_norm:
-            clip_gradients(self.model, self.max_grad_norm)
+            clip_gradients([self.model], self.max_grad_norm)
         self.model.finish_update(sgd)
 
     # Serialisation. A pipeline is made from its config before its components are loaded, so a

@@ -219,14 +219,19 @@ def load_optimizer_state(nlp: Language, optimizer: Optimizer, state: dict[str, A
     if isinstance(optimizer, TensorOptimizer):
         optimizer.by_module.clear()
         for place, saved in state["modules"].items():
-            made = optimizer.make(list(shims[place].module.parameters()))
+            made = optimizer.make_for(shims[place].module)
             made.load_state_dict(saved)
             optimizer.by_module[shims[place].id] = made
     if isinstance(optimizer, AdaptiveOptimizer):
         optimizer.by_array.clear()
         for at, saved in state["arrays"].items():
             place, name = at.rsplit(":", 1)
-            made = optimizer.make([nn.Parameter(xp2torch(holders[place].get_param(name)))])
+            holder = holders[place]
+            if isinstance(holder, Model):
+                held = nn.Parameter(xp2torch(holder.get_param(name)))
+            else:  # a torch module of another package
+                held = holder._model.get_parameter(name)
+            made = optimizer.make([held])
             made.load_state_dict(saved)
             optimizer.by_array[holders[place].id, name] = made
 

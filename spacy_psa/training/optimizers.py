@@ -1,6 +1,6 @@
 """Optimizers that update all parameters of a torch module in one step."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -12,6 +12,7 @@ from torch import nn
 
 from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError, check_amounts, check_rates, check_sizes, naming
+from spacy_psa.training.rates import Rates
 
 Rate = float | Iterable[float]
 """A learning rate, or a schedule with a rate for each update."""
@@ -132,14 +133,24 @@ class AdaptiveOptimizer(TensorOptimizer):
         eps: float,
         use_averages: bool,
         weight_decay: float,
+        rates: Mapping[str, float] | None = None,
+        layer_decay: float = 1.0,
     ):
         with naming(name):
             _check(learn_rate, weight_decay)
             check_rates(below_one=True, beta1=beta1, beta2=beta2)
             check_amounts(eps=eps)
+            grouped = rates is not None or layer_decay != 1.0
+            self.rates = Rates(rates or {}, layer_decay) if grouped else None
         make = partial(steps, lr=0.0, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay)
         super().__init__(make, learn_rate, use_averages=use_averages, beta1=0.0, beta2=0.0)
         self.by_array: dict[tuple[int, str], torch.optim.Optimizer] = {}
+
+    def make_for(self, module: nn.Module) -> torch.optim.Optimizer:
+        """As in the base class, with the groups of `rates`."""
+        return (
+            super().make_for(module) if self.rates is None else self.make(self.rates.groups(module))
+        )
 
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
@@ -149,6 +160,11 @@ class AdaptiveOptimizer(TensorOptimizer):
         if optimizer is None:
             optimizer = self.by_array[key] = self.make([nn.Parameter(xp2torch(weights))])
         (group,) = optimizer.param_groups
+        if self.rates is not None:
+            # The names of the parameters of thinc's own layers have no dots.
+            lr_scale *= self.rates.factor(key[1], pretrained="." in key[1])
+            if weights.ndim < 2:
+                group["weight_decay"] = 0.0
         (parameter,) = group["params"]
         parameter.data, parameter.grad = xp2torch(weights), xp2torch(gradient)
         group["lr"] = lr_scale * self.learn_rate
@@ -165,6 +181,8 @@ def adam(
     eps: float = 1e-8,
     use_averages: bool = False,
     weight_decay: float = 0.0,
+    rates: dict[str, float] | None = None,
+    layer_decay: float = 1.0,
 ) -> AdaptiveOptimizer:
     """Build the optimizer `Adam.v1` (Kingma & Ba 2015), as in torch.optim.Adam.
 
@@ -185,6 +203,15 @@ def adam(
         use_averages: whether to evaluate and save a moving average of the weights.
         weight_decay: factor by which the weights are added to their gradients (L2
             regularization).
+        rates: factors of the learning rate by pattern, such as {"pretrained": 1.0, "*": 100.0}: the
+            first one that a parameter matches counts. "pretrained" stands for the weights of a
+            pretrained encoder: that of `Pretrained.v1`, or a torch module of another package, such
+            as spacy-transformers. Other patterns, with * and ?, are for the class of a module and
+            the name of a parameter in it, such as "LabelPair.weight". With rates, biases and the
+            weights of norms do not decay.
+        layer_decay: a factor for each layer that is between a weight of `Pretrained.v1` and the
+            output of its encoder, so that lower layers change less (Howard and Ruder 2018, section
+            3.2); 1 for none.
 
     Raises:
         InputError: if a setting has a value that is not possible.
@@ -200,7 +227,16 @@ def adam(
     """
     steps = partial(torch.optim.Adam, fused=True)
     return AdaptiveOptimizer(
-        "Adam.v1", steps, learn_rate, beta1, beta2, eps, use_averages, weight_decay
+        "Adam.v1",
+        steps,
+        learn_rate,
+        beta1,
+        beta2,
+        eps,
+        use_averages,
+        weight_decay,
+        rates,
+        layer_decay,
     )
 
 
@@ -211,6 +247,8 @@ def adamw(
     eps: float = 1e-8,
     use_averages: bool = False,
     weight_decay: float = 0.01,
+    rates: dict[str, float] | None = None,
+    layer_decay: float = 1.0,
 ) -> AdaptiveOptimizer:
     """Build the optimizer `AdamW.v1`: Adam with decoupled weight decay, as in torch.optim.AdamW.
 
@@ -218,9 +256,12 @@ def adamw(
     (Loshchilov & Hutter 2019, Algorithm 2).
 
     Args:
-        learn_rate, beta1, beta2, eps, use_averages: as in `adam`.
+        learn_rate, beta1, beta2, eps, use_averages, rates, layer_decay: as in `adam`.
         weight_decay: share of the weights, times the rate, that an update removes. It thereby
             draws the vectors that `WordEmbed.v1` learns back to the pretrained ones.
+
+    Raises:
+        InputError: if a setting has a value that is not possible.
 
     Examples:
         >>> adamw(learn_rate=0.002, weight_decay=0.1).learn_rate
@@ -228,7 +269,16 @@ def adamw(
     """
     steps = partial(torch.optim.AdamW, fused=True)
     return AdaptiveOptimizer(
-        "AdamW.v1", steps, learn_rate, beta1, beta2, eps, use_averages, weight_decay
+        "AdamW.v1",
+        steps,
+        learn_rate,
+        beta1,
+        beta2,
+        eps,
+        use_averages,
+        weight_decay,
+        rates,
+        layer_decay,
     )
 
 

@@ -207,10 +207,10 @@ def test_clipping_bounds_the_joint_norm_of_torch_and_thinc_gradients(share):
     backprop(arrays([3, 1], 2, seed=1))
     before = mixed_gradients(model)
     norm = sum((g**2).sum() for g in before) ** 0.5
-    assert clip_gradients(model, share * norm) == pytest.approx(norm, rel=1e-5)
+    assert clip_gradients([model], share * norm) == pytest.approx(norm, rel=1e-5)
     assert_close(mixed_gradients(model), [min(1.0, share) * g for g in before])
 
 
 def test_clipping_without_gradients_does_nothing():
-    assert clip_gradients(layer(), 1.0) == 0.0
-    assert clip_gradients(bare_layer(), 1.0) == 0.0
+    assert clip_gradients([layer()], 1.0) == 0.0
+    assert clip_gradients([bare_layer()], 1.0) == 0.0

@@ -73,7 +73,6 @@ def test_a_value_that_an_option_does_not_take_is_named(kind, name, options):
         ),
         ("self_attentive", {"components.ner.model.tok2vec.encode.heads": 7}, "heads"),
         ("grid", {"grid.word": "${word.lstm}"}, "word"),
-        ("transformer_crf", {"over.transformer": "${layer.lstm}"}, "layer"),
     ],
 )
 def test_no_training_starts_with_it(tmp_path, config, overrides, named):

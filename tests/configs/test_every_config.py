@@ -78,7 +78,14 @@ def test_filling_adds_only_what_does_nothing_to_the_training(name, complete, ful
     }
     named = "${paths.init_tok2vec}", "spacy.Tokenizer.v1", "spacy.Vectors.v1"
     inert = (None, False, 0, [], {}, *named)
+    assert added.pop("training.optimizer.layer_decay", 1.0) == 1.0
     assert [key for key, value in added.items() if value not in inert] == []
+
+
+@pytest.mark.parametrize("name", sorted(CONTEXTUAL))
+def test_the_optimizer_has_no_variables(name):
+    """Outside of `spacy train`, spaCy creates it without filling them in."""
+    assert "${" not in str(read(name)["training"]["optimizer"])
 
 
 @pytest.mark.parametrize("name", ALL)
