@@ -97,8 +97,10 @@ def sentence_starts(doc: Doc) -> list[bool]:
 
 
 def name_of_document(doc: Doc) -> dict[Any, Any]:
-    """Return the entries of `doc.user_data` that name the document of a doc; empty for none."""
-    return {key: doc.user_data[key] for key in ("document", "part") if key in doc.user_data}
+    """Return the entries of `doc.user_data` that name the document of a doc, and its genre."""
+    return {
+        key: doc.user_data[key] for key in ("document", "part", "genre") if key in doc.user_data
+    }
 
 
 def unannotated(

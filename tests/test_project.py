@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tarfile
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,7 @@ from spacy_psa.app import app
 from spacy_psa.corpora.assets import md5
 from spacy_psa.corpora.layouts import LAYOUTS
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.corpora import write_gum
 from tests.helpers.paths import CONFIGS, ROOT
 from tests.helpers.pipelines import make_examples
 from tests.helpers.trainings import killed_at
@@ -144,7 +146,7 @@ def test_each_file_of_a_corpus_is_an_asset_of_the_project():
             # licensed words; all else has an address.
             joined = file.name in ("cleanconll.dev", "cleanconll.test")
             private = corpus == "sample" or file.name == "conll-2012-en.tar.xz" or joined
-            assert ("url" in asset) != private
+            assert bool(asset.keys() & {"url", "repository"}) != private
             assert re.fullmatch(r"[0-9a-f]{32}", asset.get("checksum", "0" * 32))
             assert private or asset["size"] > 0
 
@@ -371,6 +373,17 @@ def test_wnut17_and_wikigold_are_prepared_with_their_vectors(tmp_path):
         assert [len(docs[part]) for part in PARTS] == counts
         everything = [doc for part in PARTS for doc in docs[part]]
         assert all([ent.label_ for ent in doc.ents] == ["LOC"] for doc in everything)
+
+
+def test_gum_is_prepared_with_its_second_test_set(tmp_path):
+    write_files(tmp_path, {})
+    with tarfile.open(tmp_path / "gum.tar.xz", "w:xz") as archive:
+        archive.add(write_gum(tmp_path / "files"), "")
+    (tmp_path / "gum").mkdir()
+    (tmp_path / "gum.tar.xz").rename(tmp_path / "gum" / "gum.tar.xz")
+    docs = prepare("gum", tmp_path, tmp_path / "corpus")
+    assert [len(docs[part]) for part in PARTS] == [2, 1, 1]
+    assert (tmp_path / "corpus" / "test2.spacy").exists()
 
 
 def test_an_error_while_preparing_is_one_line(tmp_path):

@@ -241,6 +241,45 @@ def bmes(
 
 
 @convert_app.command()
+def conllu(source: Source, target: Target, documents: Documents = False, lang: Lang = "en") -> None:
+    """Convert CoNLL-U, with nested entities, to a .spacy file.
+
+    IN is a file of Universal Dependencies. OUT.spacy gets one Doc for each sentence, with its parts
+    of speech. Entities in the last column (Entity=, as in CorefUD) are in doc.spans["sc"], and the
+    outer ones in doc.ents.
+
+    \b
+    Example:
+      spacy-psa convert conllu en_gum-ud-train.conllu train.spacy
+    """
+    _convert("conllu", source, target, lang, documents=documents)
+
+
+@convert_app.command()
+def gum(
+    source: Collection,
+    target: Target,
+    part: Annotated[
+        Literal["train", "dev", "test", "test2"],
+        typer.Option(help="Part of the corpus; test2 is GENTLE."),
+    ] = "train",
+    documents: Documents = False,
+    lang: Lang = "en",
+) -> None:
+    """Convert GUM to a .spacy file.
+
+    IN has the folders dep and const and the file splits.md. OUT.spacy gets one Doc for each
+    sentence, with parts of speech, nested entities in doc.spans["sc"], outer entities in doc.ents,
+    constituents and chunks. Its document and genre are in doc.user_data["document"] and ["genre"].
+
+    \b
+    Example:
+      spacy-psa convert gum gum.tar.xz dev.spacy --part dev
+    """
+    _convert("gum", source, target, lang, part=part, documents=documents)
+
+
+@convert_app.command()
 def sample(source: Source, target: Target, lang: Lang = "en") -> None:
     """Convert the sample corpus to a .spacy file.
 

@@ -46,6 +46,8 @@ def report(
         print_table(reports.PER_TYPE, types, left=2)
     if rows := reports.partial_credit(result):
         print_table(reports.PARTIAL_CREDIT, rows, left=2)
+    if genres := reports.per_genre(result):
+        print_table(genres[0], genres[1:])
     tell(
         [
             reports.speed_of(result),

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import srsly
 
+from spacy_psa.corpora import gum
 from spacy_psa.corpora.atomic import atomic_path, sync, unwritable_as_input_error, write_json
 from spacy_psa.corpora.layouts import is_own, layout
+from spacy_psa.corpora.repository import is_complete, pack_repository
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -119,24 +121,28 @@ class _Store:
 
     def _lack(self, path: Path) -> str:
         asset, target = self.listed.get(path.as_posix(), {}), self.project.parent / path
-        checksum, url = asset.get("checksum"), asset.get("url")
-        if self.mirror and not _is_whole(target, checksum):
+        url = asset.get("url") or asset.get("repository")
+        if self.mirror and not _is_whole(target, asset):
             folder = Path(self.mirror)
             candidates = [folder / path.name, *sorted(folder.glob(f"*/{path.name}"))]
-            if copy := next((each for each in candidates if _is_whole(each, checksum)), None):
+            if copy := next((each for each in candidates if _is_whole(each, asset)), None):
                 with atomic_path(target) as temporary:
                     shutil.copyfile(copy, temporary)
                 self.tell(f"{path}: copied from {copy}")
-        if self.fetch and url and not _is_whole(target, checksum):
+        if self.fetch and url and not _is_whole(target, asset):
             self.tell(f"{path}: downloading from {url}")
             try:
-                download(url, target, size=asset.get("size"), checksum=checksum)
+                if ids := asset.get("git"):
+                    pack_repository(url, target, ids, gum.file_names, download)
+                else:
+                    download(url, target, size=asset.get("size"), checksum=asset.get("checksum"))
             except InputError as error:
                 raise _Unreachable(str(error)) from error
         if not target.is_file():
             return str(path) if url else f"{path} (not for download)"
-        if not _is_whole(target, checksum):
-            wrong = f"its MD5 is not {checksum}" if checksum else "empty or cut off"
+        if not _is_whole(target, asset):
+            checksum = asset.get("checksum")
+            wrong = f"its MD5 is not {checksum}" if checksum else "empty, cut off or incomplete"
             raise InputError(
                 f"{target}: is damaged or is another version ({wrong}); "
                 "get another by --download or --mirror"
@@ -155,12 +161,14 @@ def _listed(project: Path) -> dict[str, dict[str, Any]]:
         ) from error
 
 
-def _is_whole(path: Path, checksum: str | None) -> bool:
-    """Check a file by its MD5; without one, a .zip by its directory, which is at its end."""
+def _is_whole(path: Path, asset: dict[str, Any]) -> bool:
+    """Check a file by its MD5 or the git ids in it; or else a .zip by its end, the directory."""
     if not path.is_file():
         return False
-    if checksum:
+    if checksum := asset.get("checksum"):
         return md5(path) == checksum
+    if ids := asset.get("git"):
+        return is_complete(path, ids)
     if path.suffix == ".zip":
         return zipfile.is_zipfile(path)
     return path.stat().st_size > 0

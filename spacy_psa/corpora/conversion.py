@@ -22,6 +22,8 @@ from spacy_psa.corpora import (
     cleanconll,
     conll,
     conll2000,
+    conllu,
+    gum,
     jsonl,
     negra_export,
     ontonotes,
@@ -173,6 +175,16 @@ def _sample(job: Conversion) -> Iterable[Doc]:
     return jsonl.read_docs(job.source, job.vocab, job.repairs)
 
 
+def _conllu(job: Conversion, documents: bool = False) -> Iterable[Doc]:
+    docs = conllu.read_docs(job.source, job.vocab, job.repairs)
+    return _joined(job, docs) if documents else docs
+
+
+def _gum(job: Conversion, part: gum.Part = "train", documents: bool = False) -> Iterable[Doc]:
+    docs = gum.read_docs(job.source, job.vocab, part, job.repairs)
+    return join_documents(docs) if documents else docs
+
+
 def _treebank(family: str, option: str = "", last: int = 0) -> Callable[..., Iterable[Doc]]:
     """Make the function that reads a family of treebanks; `option` chooses files by numbers."""
 
@@ -223,6 +235,8 @@ FORMATS: dict[str, Callable[..., Iterable[Doc]]] = {
     "conll2000": _conll2000,
     "ontonotes": _ontonotes,
     "bmes": _bmes,
+    "conllu": _conllu,
+    "gum": _gum,
     "sample": _sample,
     "ptb": _treebank("ptb", "--sections", treebanks.LAST_SECTION),
     "brackets": _brackets,
@@ -250,9 +264,7 @@ def _joined(job: Conversion, docs: Iterable[Doc]) -> Iterator[Doc]:
 
     yield from join_documents(seen())
     if not named:
-        job.warnings.append(
-            f"{job.source}: has no -DOCSTART- lines, so each sentence is a document"
-        )
+        job.warnings.append(f"{job.source}: marks no documents, so each sentence is one")
 
 
 def convert_project(

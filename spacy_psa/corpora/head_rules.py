@@ -107,7 +107,7 @@ def universal(parent: str, children: Sequence[str]) -> int:
 
 def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
     """Find the heads of a tree with at least one word, by the rules `choose`."""
-    nodes = _nodes(parsed)
+    nodes = tree_nodes(parsed)
     heads, governors = [0] * len(nodes), list(range(len(parsed.words)))
     for place in reversed(range(len(nodes))):  # the lower ones first
         node = nodes[place]
@@ -120,7 +120,7 @@ def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
 
 def find_head(parsed: Parsed, choose: Choose = collins) -> int:
     """Find the head of a whole tree, without those of all its constituents as `find_heads`."""
-    nodes = _nodes(parsed)
+    nodes = tree_nodes(parsed)
     place = 0
     while place >= 0:
         node = nodes[place]
@@ -128,7 +128,7 @@ def find_head(parsed: Parsed, choose: Choose = collins) -> int:
     return -1 - place
 
 
-class _Node(NamedTuple):
+class Node(NamedTuple):
     """A constituent of a tree, or its root."""
 
     label: str
@@ -139,10 +139,10 @@ class _Node(NamedTuple):
     """The label or tag of each child."""
 
 
-def _nodes(parsed: Parsed) -> list[_Node]:
+def tree_nodes(parsed: Parsed) -> list[Node]:
     """List the root of a tree and its constituents in preorder."""
     words, tags, constituents = parsed
-    nodes = [_Node(ROOT, len(words), [], [])]
+    nodes = [Node(ROOT, len(words), [], [])]
     around = nodes[:]
     done = 0
 
@@ -161,7 +161,7 @@ def _nodes(parsed: Parsed) -> list[_Node]:
     for place, (start, end, label) in enumerate(constituents, 1):
         put_words(start)
         put(start, place, label)
-        around.append(_Node(label, end, [], []))
+        around.append(Node(label, end, [], []))
         nodes.append(around[-1])
     put_words(len(words))
     return nodes

@@ -63,6 +63,7 @@ WSJ = "wsj/conll-2012-en.tar.xz"
 WIKIGOLD = "wikigold/wikigold.conll.txt"
 CLEAN = "cleanconll/cleanconll"
 WSJ_TREES = "wsj_trees/conll-2012-en.tar.xz"
+GUM = "gum/gum.tar.xz"
 
 
 def _corrected(part: str, words: str) -> tuple[Part, Part]:
@@ -128,6 +129,15 @@ LAYOUTS = {
         Part(WSJ_TREES, sections="02-21"),
         Part(WSJ_TREES, sections="22"),
         Part(WSJ_TREES, sections="23"),
+    ),
+    "gum": Layout(
+        "gum",
+        ("ner", "tagger", "chunker", "parser"),
+        Part(GUM, part="train"),
+        Part(GUM, part="dev"),
+        Part(GUM, part="test"),
+        vectors=GLOVE,
+        more={"test2": (Part(GUM, part="test2"),)},
     ),
     "wnut17": Layout(
         "columns",

@@ -88,6 +88,16 @@ def by_scheme(result: Mapping[str, Any]) -> Rows:
     return rows
 
 
+def per_genre(result: Mapping[str, Any]) -> Rows:
+    """Return a head, and a row with the words and each F and accuracy of each genre, in percent."""
+    keys = [key for key in result["scores"] if key.endswith(("_f", "_acc")) and "token" not in key]
+    rows = [
+        [genre, f"{part['words']:,}", *(_percent(part["scores"].get(key)) for key in keys)]
+        for genre, part in result["genres"].items()
+    ]
+    return [["Genre", "Words", *keys], *rows] if rows else []
+
+
 def markdown(result: Mapping[str, Any], config: str) -> str:
     """Write a result of `measure` and the text of its config as Markdown."""
     model, test = result["model"], result["test"]
@@ -101,6 +111,8 @@ def markdown(result: Mapping[str, Any], config: str) -> str:
     if rows := partial_credit(result):
         parts += ["## Partial credit", markdown_table(PARTIAL_CREDIT, rows)]
         parts += [markdown_table(BY_SCHEME, by_scheme(result))]
+    if genres := per_genre(result):
+        parts += ["## By genre", markdown_table(genres[0], genres[1:])]
     if result["dev"]:
         best = result["best"]
         rows = [

@@ -12,6 +12,8 @@ The keys of format 1, which do not change:
 - `partial_credit`: {`ents`: scores in four schemes, `<span group>`: …}, of groups whose gold spans
   do not overlap; see `spacy_psa.scoring.partial_credit`
 - `support`: {`ents`: {label: number of gold entities}, `<span group>`: {…}}
+- `genres`: {genre: {`words`, `scores`}}, from `doc.user_data["genre"]` of the gold documents; empty
+  if they name none
 - `speed`: `words_per_second`, `words`, `seconds`, `batch_size`, `threads` of torch, `device`
   ("cpu" or "gpu"); measured in one pass over the test words, without tokenization and without
   the first pass, which is slower
@@ -82,6 +84,7 @@ def measure(
         "scores": _without_repeats(scores),
         "partial_credit": _partial_credit(examples, docs),
         "support": support(examples),
+        "genres": score_genres(nlp, examples, docs),
         "speed": speed,
         "seed": config.get("training", {}).get("seed"),
         "dev": dev,
@@ -92,6 +95,26 @@ def measure(
         "commit": head,
         "modified": modified,
         "config": json.loads(json.dumps(config, default=str)),
+    }
+
+
+def score_genres(
+    nlp: "Language", examples: "Iterable[Example]", docs: "Iterable[Doc]"
+) -> dict[str, dict[str, Any]]:
+    """Score annotated docs by genre; those whose gold documents name none are left out."""
+    from spacy.scorer import Scorer
+    from spacy.training import Example
+
+    genres: dict[str, list[Example]] = {}
+    for doc, example in zip(docs, examples):
+        if (genre := example.reference.user_data.get("genre")) is not None:
+            genres.setdefault(str(genre), []).append(Example(doc, example.reference))
+    return {
+        genre: {
+            "words": sum(len(example.reference) for example in group),
+            "scores": _without_repeats(Scorer(nlp).score(group)),
+        }
+        for genre, group in sorted(genres.items())
     }
 
 

@@ -8,7 +8,7 @@ from spacy.tokens import DocBin
 
 from spacy_psa.errors import InputError
 from tests.helpers.commands import convert
-from tests.helpers.corpora import ONTONOTES
+from tests.helpers.corpora import ONTONOTES, conllu
 
 MRG = "( (S \n    (NP-SBJ (NNP Rome) )\n    (VP (VBD fell) (NP (-NONE- *) ))\n    (. .) ))\n"
 INPUTS = {
@@ -22,6 +22,7 @@ INPUTS = {
     "export": (
         "#BOS 1 0 0 0\nRom\tNE\t--\tSB\t500\nfiel\tVVFIN\t--\tHD\t500\n#500\tS\t--\t--\t0\n#EOS 1\n"
     ),
+    "conllu": conllu(("Rome", "NNP", "Entity=(1-place)"), ("fell", "VBD")),
     "bmes": "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n， O\n",
     "sample": (
         '{"words": ["Yes"], "spaces": [false], "tags": ["UH"], "chunks": [], "ents": [], '
@@ -54,6 +55,7 @@ def write(tmp_path):
         ("spmrl", "1 sentences, 2 tokens, 2 constituents"),
         ("ctb", "1 sentences, 3 tokens, 3 constituents"),
         ("export", "1 sentences, 2 tokens, 1 constituents"),
+        ("conllu", "1 sentences, 2 tokens, 1 entities, 1 sc"),
         ("bmes", "1 sentences, 4 tokens, 1 entities"),
     ],
 )
@@ -211,7 +213,7 @@ def test_documents_keep_their_sentences(write, tmp_path, format, text, options):
 def test_documents_of_a_file_that_names_none_are_its_sentences_and_a_warning(write, tmp_path):
     source, out = write("columns", "Ada B-PER\n\nRome B-LOC\n"), tmp_path / "out.spacy"
     result = convert("columns", source, out, "--documents", "--ner", -1)
-    assert result.exit_code == 0 and "has no -DOCSTART- lines" in result.stderr
+    assert result.exit_code == 0 and "marks no documents" in result.stderr
     assert len(list(DocBin().from_disk(out).get_docs(spacy.blank("en").vocab))) == 2
 
 

@@ -16,8 +16,8 @@ from tests.helpers.commands import assert_one_error, command
 run = command("report")
 ROW = '{"epoch": %s, "step": 1, "score": 0.5, "scores": {}, "losses": {}}\n'
 KEYS = {
-    *("format", "date", "model", "test", "scores", "support", "speed", "seed", "dev", "best"),
-    *("data", "versions", "machine", "commit", "modified", "config", "partial_credit"),
+    *("format", "date", "model", "test", "scores", "partial_credit", "support", "genres", "speed"),
+    *("seed", "dev", "best", "data", "versions", "machine", "commit", "modified", "config"),
 }
 
 
@@ -90,6 +90,20 @@ def test_result_has_the_documented_keys(model, test_set, log, tmp_path):
     assert written["versions"]["spacy"] == spacy.__version__
     assert written["machine"]["cores"] >= 1
     assert (written["best"]["epoch"], written["best"]["score"]) == (2, 0.5)
+
+
+def test_each_genre_has_its_scores(model, test_set, tmp_path):
+    docs = list(DocBin().from_disk(test_set).get_docs(spacy.blank("en").vocab))
+    for doc, genre in zip(docs, ("news", "fiction")):
+        doc.user_data["genre"] = genre
+    DocBin(docs=docs, store_user_data=True).to_disk(test_set)
+    result = run(model, test_set, "--output", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "out.md").read_text()
+    rows = "| fiction | 3 | 0.00 |\n| news | 3 | 66.67 |"
+    assert f"## By genre\n\n| Genre | Words | ents_f |\n| --- | --- | --- |\n{rows}" in page
+    genres = json.loads((tmp_path / "out.json").read_text())["genres"]
+    assert genres["news"]["scores"]["ents_p"] == 1 and genres["news"]["words"] == 3
 
 
 def test_checksums_are_of_the_test_file_and_of_each_file_of_the_data(model, test_set, tmp_path):

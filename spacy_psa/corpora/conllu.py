@@ -1,0 +1,221 @@
+"""CoNLL-U, the format of Universal Dependencies: words, parts of speech and nested entities.
+
+Entities are in the last column, as CorefUD and GUM write them: `Entity=(1-person` begins one, and
+`Entity=1)` ends it. The line `# global.Entity` names the fields between the hyphens.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from spacy.tokens import Doc, Span
+from spacy.util import filter_spans
+from spacy.vocab import Vocab
+
+from spacy_psa.corpora import tag_schemes
+from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.readers import make_doc
+from spacy_psa.errors import InputError
+
+SPANS = "sc"
+"""The group of `doc.spans` with nested entities, the usual one of spaCy's `spancat`."""
+COLUMNS = 10
+BROKEN = "discontinuous entities, left out"
+ACROSS = "entities over a sentence bound, left out"
+BLANKED = "sentence(s) whose words are blanked out, left out"
+_NUMBER = re.compile(r"(\d+)([-.]\d+)?")
+_ENTITY = re.compile(r"(?:^|\|)Entity=([^|]*)")
+_BRACKET = re.compile(r"(\()?([^()]+)(\))?")
+_OF_PARTS = re.compile(r"\[\d+/\d+\]$")
+
+
+@dataclass
+class Sentence:
+    """One sentence of n words."""
+
+    document: str | None
+    line: int
+    """The line of its first word."""
+    words: list[str] = field(default_factory=list)
+    spaces: list[bool] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    """The parts of speech of the treebank (XPOS), or the universal ones where it has none."""
+    heads: list[str] = field(default_factory=list)
+    """The number of the word that each word depends on, from 1; "0" for the root."""
+    entities: list[tag_schemes.Span] | None = None
+    """Entities, the outer ones first; None in a file that has none."""
+    unclear: set[int] = field(default_factory=set)
+    """The words of entities that are left out, from 0."""
+
+    @property
+    def is_blanked(self) -> bool:
+        """Whether all words are underscores, because the text is not free."""
+        return not "".join(self.words).strip("_")
+
+
+def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> Iterator[Doc]:
+    """Yield one `Doc` for each sentence of a plain or .gz file, see `sentence_doc`.
+
+    `repairs` counts repairs and what is left out, see `read_sentences`.
+
+    Raises:
+        InputError: as `read_sentences`.
+    """
+    counts: Counter[str] = Counter() if repairs is None else repairs
+    for sentence in read_sentences(str(path), read_lines(path, counts), counts):
+        if sentence.is_blanked:
+            counts[BLANKED] += 1
+        else:
+            yield sentence_doc(vocab, sentence)
+
+
+def sentence_doc(vocab: Vocab, sentence: Sentence, **groups: list[tag_schemes.Span]) -> Doc:
+    """Make the `Doc` of a sentence, with further `groups` of `doc.spans`.
+
+    Entities are in `doc.spans["sc"]`, and those that are in no other in `doc.ents`. If some were
+    left out, there is no `doc.spans["sc"]`, and their words are missing annotation in `doc.ents`.
+    The document is in `doc.user_data["document"]`.
+    """
+    entities = sentence.entities
+    if entities is not None and not sentence.unclear:
+        groups = {SPANS: entities, **groups}
+    doc = make_doc(vocab, sentence.words, sentence.tags, None, sentence.spaces, **groups)
+    if entities is not None:
+        outer = filter_spans([Span(doc, *entity) for entity in entities])
+        inside = {i for span in outer for i in range(span.start, span.end)}
+        missing = [doc[i : i + 1] for i in sorted(sentence.unclear - inside)]
+        doc.set_ents(outer, missing=missing)
+    if sentence.document is not None:
+        doc.user_data["document"] = sentence.document
+    return doc
+
+
+def read_sentences(
+    name: str, lines: Iterable[tuple[int, str]], repairs: Counter[str]
+) -> Iterator[Sentence]:
+    """Yield the sentences of a file, as a stream.
+
+    Words are the syntactic ones ("du" of French is "de" and "le"); empty nodes are left out.
+
+    Args:
+        name: the name of the file, for errors.
+        lines: numbered lines, as `decode_lines` yields them.
+        repairs: counts the entities that are left out, as they are discontinuous or go over the
+            end of a sentence.
+
+    Raises:
+        InputError: if a line is not in the format, an entity ends that has not begun, or there are
+            no sentences.
+    """
+    reader = _Reader(name, repairs)
+    empty = True
+    for number, text in chain(lines, [(0, "")]):
+        try:
+            if text.startswith("#"):
+                reader.take_comment(text)
+            elif text:
+                reader.take_row(number, text.split("\t"))
+            elif (sentence := reader.finish()) is not None:
+                empty = False
+                yield sentence
+        except ValueError as error:
+            raise InputError(f"{name}:{number}: {error}; correct the line") from error
+    if empty:
+        raise InputError(f"{name}:1: no sentences in the file; check that it is complete")
+
+
+class _Reader:
+    """Reads one file, line by line."""
+
+    def __init__(self, name: str, repairs: Counter[str]) -> None:
+        self.repairs = repairs
+        self.document: str | None = None
+        self.sentence: Sentence | None = None
+        self.label: int | None = None
+        """The place of the label among the fields of an entity; None before the line with them."""
+        self.open: list[tuple[str, int, str]] = []
+        """The name, first word and label of each entity that is open."""
+        self.across: Counter[str] = Counter()
+        """The names of the entities that go over the end of a sentence."""
+        self.whole_word = (0, True)
+        """The last syntactic word of a word that has several, and whether a space follows it."""
+
+    def take_comment(self, text: str) -> None:
+        key, _, value = text[1:].partition("=")
+        if key.strip() == "newdoc id":
+            self.document = value.strip()
+        elif key.strip() == "global.Entity":
+            fields = value.strip().split("-")
+            if "etype" not in fields:
+                raise ValueError(f"there is no field etype in {value.strip()!r}")
+            self.label = fields.index("etype")
+
+    def take_row(self, line: int, columns: list[str]) -> None:
+        if len(columns) != COLUMNS:
+            raise ValueError(f"{len(columns)} columns instead of {COLUMNS}, between tabs")
+        number, word, _, pos, tag, _, head, _, _, misc = columns
+        kind = _NUMBER.fullmatch(number)
+        if kind is None or not word.strip():
+            raise ValueError(f"{number!r} is not a number of a word, or the word is blank")
+        space = "SpaceAfter=No" not in misc.split("|")
+        if kind[2]:
+            if kind[2].startswith("-"):
+                self.whole_word = (int(kind[2][1:]), space)
+            return
+        self.sentence = sentence = self.sentence or Sentence(self.document, line)
+        if int(number) != len(sentence.words) + 1:
+            raise ValueError(f"the word number is {number} instead of {len(sentence.words) + 1}")
+        if int(number) <= self.whole_word[0]:
+            space = self.whole_word[1] and int(number) == self.whole_word[0]
+        sentence.words.append(word)
+        sentence.spaces.append(space)
+        sentence.tags.append(pos if tag == "_" else tag)
+        sentence.heads.append(head)
+        if self.label is not None:
+            sentence.entities = sentence.entities or []
+        if entity := _ENTITY.search(misc):
+            self.take_entities(sentence, entity[1])
+
+    def take_entities(self, sentence: Sentence, text: str) -> None:
+        here = len(sentence.words) - 1
+        if self.label is None or sentence.entities is None:
+            raise ValueError("there are entities, but no line '# global.Entity' names their fields")
+        for begins, name, ends in _BRACKET.findall(text):
+            fields = name.split("-")
+            if begins:
+                if len(fields) <= self.label:
+                    raise ValueError(f"the entity {name!r} has no label")
+                self.open.append((fields[0], here, fields[self.label]))
+            if ends:
+                places = [i for i, each in enumerate(self.open) if each[0] == fields[0]]
+                if places:
+                    self.close(sentence, *self.open.pop(places[-1]))
+                elif self.across[fields[0]]:
+                    self.across[fields[0]] -= 1
+                    sentence.unclear.update(range(here + 1))
+                else:
+                    raise ValueError(f"the entity {name!r} ends, but has not begun")
+
+    def close(self, sentence: Sentence, name: str, start: int, label: str) -> None:
+        end = len(sentence.words)
+        if _OF_PARTS.search(name):
+            self.repairs[BROKEN] += "[1/" in name
+            sentence.unclear.update(range(start, end))
+        elif sentence.entities is not None:
+            sentence.entities.append((start, end, label))
+
+    def finish(self) -> Sentence | None:
+        sentence, self.sentence = self.sentence, None
+        self.whole_word = (0, True)
+        if sentence is not None:
+            for name, start, _ in self.open:
+                self.repairs[ACROSS] += 1
+                self.across[name] += 1
+                sentence.unclear.update(range(start, len(sentence.words)))
+            self.open.clear()
+            if sentence.entities is not None:
+                sentence.entities.sort(key=lambda span: (span[0], -span[1]))
+        return sentence

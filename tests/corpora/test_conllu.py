@@ -1,0 +1,103 @@
+"""CoNLL-U: words, spaces, documents and entities of any depth."""
+
+from collections import Counter
+
+import pytest
+
+from spacy_psa.corpora.conllu import ACROSS, BLANKED, BROKEN, read_docs
+from spacy_psa.errors import InputError
+from tests.helpers.corpora import conllu
+
+FILE = "in.conllu"
+NESTED = conllu(
+    ("The", "DT", "Entity=(1-person-new-sgl"),
+    ("mayor", "NN"),
+    ("of", "IN"),
+    ("New", "NNP", "Entity=(2-place-giv(3-abstract-giv)"),
+    ("York", "NNP", "MSeg=York|Entity=2)1)|SpaceAfter=No"),
+    (".", "."),
+    document="d1",
+)
+
+
+def spans(doc):
+    return [(span.text, span.label_) for span in doc.spans["sc"]]
+
+
+def test_entities_are_read_outer_ones_first(write, vocab):
+    (doc,) = read_docs(write(NESTED), vocab)
+    assert doc.text == "The mayor of New York. "
+    assert [token.tag_ for token in doc] == ["DT", "NN", "IN", "NNP", "NNP", "."]
+    whole = "The mayor of New York"
+    assert spans(doc) == [(whole, "person"), ("New York", "place"), ("New", "abstract")]
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [(whole, "person")]
+    assert doc.has_annotation("ENT_IOB") and doc.user_data["document"] == "d1"
+
+
+def test_a_file_without_entities_marks_none(write, vocab):
+    text = NESTED.split("\n", 2)[2].replace("Entity", "Identity")
+    (doc,) = read_docs(write(text), vocab)
+    assert "sc" not in doc.spans and not doc.has_annotation("ENT_IOB")
+    assert "document" not in doc.user_data
+
+
+def test_the_header_names_the_place_of_the_label(write, vocab):
+    text = conllu(("Ada", "NNP", "Entity=(e1--person)"), fields="eid-head-etype")
+    (doc,) = read_docs(write(text), vocab)
+    assert spans(doc) == [("Ada", "person")]
+
+
+def test_words_of_several_syntactic_ones_have_no_space_inside(write, vocab):
+    rows = conllu(("do", "VBP"), ("n't", "RB"), ("go", "VB"), ("nowhere", "RB"))
+    first = "1\tdo"
+    text = rows.replace(first, "1-2\tdon't" + "\t_" * 8 + f"\n{first}")
+    text = text.replace("4\tnow", "3.1\tto" + "\t_" * 8 + "\n4\tnow")
+    (doc,) = read_docs(write(text), vocab)
+    assert doc.text == "don't go nowhere "
+
+
+@pytest.mark.parametrize(
+    ("misc", "kind"),
+    [
+        (("Entity=(1[1/2]-person)", "_", "Entity=(1[2/2]-person)"), BROKEN),
+        (("Entity=(2-place)", "_", "Entity=(1-person"), ACROSS),
+    ],
+)
+def test_what_is_no_span_of_a_sentence_is_missing_and_counted(write, vocab, misc, kind):
+    text = conllu(*zip(("New", "to", "York"), ("NNP", "IN", "NNP"), misc))
+    text += conllu(("Ada", "NNP", "Entity=1)" if kind == ACROSS else "_"), header=False)
+    repairs = Counter()
+    first, second = read_docs(write(text), vocab, repairs)
+    assert repairs == {kind: 1}
+    assert "sc" not in first.spans and first[2].ent_iob_ == "" and first[1].ent_iob_ == "O"
+    assert ("sc" in second.spans) == (kind == BROKEN) == (second[0].ent_iob_ == "O")
+
+
+def test_sentences_of_underscores_are_left_out_and_counted(write, vocab):
+    repairs = Counter()
+    text = NESTED + conllu(("___", "NN"), ("_", "NN"), header=False)
+    assert len(list(read_docs(write(text), vocab, repairs))) == 1
+    assert repairs == {BLANKED: 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("\t_\t_\t_", "\t_", ":4: 8 columns instead of 10"),
+        ("2\tmayor", "3\tmayor", ":4: the word number is 3 instead of 2"),
+        ("2\tmayor", "b\tmayor", ":4: 'b' is not a number"),
+        ("Entity=2)1)", "Entity=2)7)", ":7: the entity '7' ends, but has not begun"),
+        ("(2-place-giv", "(2", ":6: the entity '2' has no label"),
+        ("# global.Entity", "# local.Entity", ":3: there are entities, but no line"),
+        ("eid-etype", "eid-type", ":2: there is no field etype"),
+    ],
+)
+def test_a_bad_line_is_named(write, vocab, old, new, reason):
+    with pytest.raises(InputError, match=r"in\.conllu:\d: ") as caught:
+        list(read_docs(write(NESTED.replace(old, new, 1)), vocab))
+    assert reason in str(caught.value)
+
+
+def test_a_file_without_sentences_is_an_error(write, vocab):
+    with pytest.raises(InputError, match="no sentences"):
+        list(read_docs(write("# text\n"), vocab))
