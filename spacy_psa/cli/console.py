@@ -45,6 +45,11 @@ def tell(messages: Iterable[str], warnings: Iterable[str] = ()) -> None:
         typer.echo(f"warning: {warning}", err=True)
 
 
+def is_right(question: str) -> bool:
+    """Ask a question on a terminal; without a terminal, the answer is yes."""
+    return not (sys.stdin.isatty() and sys.stdout.isatty()) or typer.confirm(question, default=True)
+
+
 def watched(items: Iterator[Item], what: str) -> Iterator[Item]:
     """Pass the items on and, on a terminal, show how many there were."""
     from rich.console import Console

@@ -1,12 +1,12 @@
 """Commands on whole corpora: `init corpus`, `debug data`, `assets` and `prepare`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from spacy_psa.cli.console import print_table, tell, watched
-from spacy_psa.cli.options import Label, Lang, Vectors
+from spacy_psa.cli.console import is_right, print_table, tell, watched
+from spacy_psa.cli.options import Labels, Lang, Vectors
 
 TEST = 0.1
 """The share of own files that `prepare` draws for test data, if there are none."""
@@ -29,59 +29,84 @@ def init_corpus(
         float, typer.Option(min=0.0, max=0.5, help="Share to draw if there is no test file.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
-    label: Label = "",
+    label: Labels = None,
+    scheme: Annotated[
+        Literal["auto", "iob1", "iob2", "bioes"],
+        typer.Option(help="Scheme of tags; auto also reads a mixture of schemes."),
+    ] = "auto",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out sentences with malformed lines.")
+    ] = False,
     vectors: Vectors = None,
 ) -> None:
     """Create a corpus from your own files.
 
-    FOLDER has columns in any order, spaCy's JSONL or DocBin, or exports of Prodigy, Label Studio,
-    doccano or brat. Files and folders with train, dev or test in their names are these parts. OUT
-    gets train.spacy, dev.spacy and, if there is test data, test.spacy, one sentence in each
-    document.
+    FOLDER has columns in any order, CSV, CoNLL-U, JSON of tokens with tags or spans, spaCy's JSONL
+    or DocBin, or exports of Prodigy, Label Studio, doccano, Dataturks, brat or WebAnno. Files and
+    folders with train, dev or test in their names are these parts. OUT gets train.spacy, dev.spacy
+    and, if there is test data, test.spacy, one sentence in each document.
 
-    Entities that do not match the tokens are listed and counted. Statistics of the data are printed
-    and written to OUT/check.json. With --vectors, they include the words without a vector.
+    Three sentences are shown with their entities; on a terminal, nothing is written before you have
+    said that they are right. Entities that do not match the tokens are counted, and listed in
+    OUT/left_out.txt. Statistics of the data are printed and written to OUT/check.json. With
+    --vectors, they include the words without a vector.
 
     \b
     Example:
       spacy-psa init corpus my_files corpus
       spacy-psa init config config.cfg --train corpus/train.spacy --dev corpus/dev.spacy
     """
-    _make_corpus(folder, output, lang, dev, test, seed, label, vectors)
+    from spacy_psa.corpora.own_corpus import Reading
+    from spacy_psa.corpora.own_labels import OwnLabels
+
+    labels = OwnLabels.parse(label or [])
+    how = Reading(dev, test, seed, labels, scheme, skip_bad)
+    _make_corpus(folder, output, how, lang, vectors)
 
 
 def _make_corpus(
-    folder: Path,
-    output: Path,
-    lang: str = "en",
-    dev: float = 0.1,
-    test: float = 0.0,
-    seed: int = 0,
-    label: str = "",
-    vectors: str | None = None,
+    folder: Path, output: Path, how: Any, lang: str = "en", vectors: str | None = None
 ) -> None:
+    from spacy_psa.corpora import own_corpus
     from spacy_psa.corpora.corpus_check import task_of
-    from spacy_psa.corpora.own_corpus import CHECK, make_own_corpus
     from spacy_psa.corpora.readers import blank
     from spacy_psa.loading import vocab_with_vectors
 
+    own_corpus.check_output(output)
     has_vector = vocab_with_vectors(vectors).has_vector if vectors else None
-    corpus, figures = make_own_corpus(
-        folder, output, blank(lang), dev, test, seed, label, has_vector
-    )
-    tell(corpus.messages, corpus.warnings)
-    for line in corpus.misfits.lines:
-        typer.echo(f"left out: {line}", err=True)
-    tell([], corpus.misfits.warnings)
+    corpus = own_corpus.read_own_corpus(folder, blank(lang), how)
+    figures = own_corpus.corpus_figures(corpus, folder, how.seed, has_vector)
+    _tell_some("", corpus.messages, False)
+    _tell_some("warning: ", corpus.warnings)
+    _tell_some("left out: ", [*corpus.faults, *corpus.misfits.lines])
+    _tell_some("warning: ", corpus.contradictions)
+    bad = [f"{len(corpus.faults):,} malformed line(s), sentences left out"] * bool(corpus.faults)
+    tell([], [*bad, *corpus.misfits.warnings])
     _print_check(figures)
+    tell(["Examples:", *(f"  {text}" for text in own_corpus.examples(corpus.parts["train"]))])
+    if not is_right("Is this right?"):
+        typer.echo("Nothing was written. --scheme and --label change how tags are read.")
+        raise typer.Exit(1)
+    own_corpus.write_own_corpus(corpus, figures, output)
     files = ", ".join(f"{part}.spacy" for part in figures["parts"])
-    typer.echo(f"Written to {output}: {files}, {CHECK}")
+    typer.echo(f"Written to {output}: {files}, {own_corpus.CHECK}")
     typer.echo(
         f"Next: spacy-psa init config config.cfg --task {task_of(figures)} "
         f"--train {output / 'train.spacy'} --dev {output / 'dev.spacy'}"
         + " --sentencizer"
         * corpus.cut
     )
+
+
+MOST = 20
+"""The most lines of a kind to print; files have all."""
+
+
+def _tell_some(begin: str, lines: list[str], err: bool = True) -> None:
+    for line in lines[:MOST]:
+        typer.echo(f"{begin}{line}", err=err)
+    if len(lines) > MOST:
+        typer.echo(f"{begin}{len(lines) - MOST:,} more", err=err)
 
 
 def debug_data(
@@ -183,7 +208,9 @@ def prepare(
     from spacy_psa.corpora.layouts import is_own, layout
 
     if is_own(corpus):
-        _make_corpus(Path(corpus), target, test=TEST)
+        from spacy_psa.corpora.own_corpus import Reading
+
+        _make_corpus(Path(corpus), target, Reading(test=TEST))
         return
     from spacy_psa.corpora.conversion import convert_project
 

@@ -28,6 +28,13 @@ Lang = Annotated[str, typer.Option(help="Language code, as for spacy.blank.")]
 Label = Annotated[
     str, typer.Option(help="Label of entities whose tags have none, such as B and I.")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Label to keep (PER), to rename (person=PER), or names of numbered tags "
+        "(O,B-PER,I-PER); repeat it. A single label is that of tags without one, such as B and I."
+    ),
+]
 Vectors = Annotated[
     str | None, typer.Option(help="Pipeline with word vectors, of `spacy init vectors`.")
 ]

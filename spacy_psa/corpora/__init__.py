@@ -9,12 +9,14 @@ yield texts with their marks.
 | `conll2000` | the three columns of CoNLL-2000, with chunks; `spacy-psa.Conll2000.v1` |
 | `bmes` | Chinese names, one character on each line; `spacy-psa.Bmes.v1` |
 | `any_columns` | columns in any order, and how to find out the order |
+| `token_rows` | CSV, CoNLL-U, WebAnno TSV and JSON of tokens with tags |
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
 | `treebanks` | bracketed trees: Penn, SPMRL and Chinese treebanks, and files of any trees |
 | `negra_export`, `projective` | TIGER and NEGRA; discontinuous trees made continuous |
-| `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `brat` | exports of annotation tools |
+| `spacy_jsonl`, `prodigy`, `label_studio`, `doccano`, `dataturks`, `brat` | exports of tools |
+| `json_tokens` | JSON of tokens with spans, such as GLiNER's |
 | `json_records`, `marked_text` | from marked characters to tokens |
-| `own_corpus`, `split_parts` | a folder of files in any of these formats |
+| `own_files`, `own_labels`, `own_corpus`, `split_parts` | a folder of files in any format |
 | `corpus_check` | figures that show mistakes in a corpus |
 | `jsonl` | the JSON lines of the sample corpus |
 | `tree_corpus` | trees to train a parser on; `spacy-psa.TreeCorpus.v1` |

@@ -7,7 +7,7 @@ and does not have the columns of the file is a comment, if it is before a senten
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -43,13 +43,24 @@ MOST_TAGS = 200
 """The largest number of different values of a column with parts of speech."""
 
 
-def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
+Rows = Callable[[Path, Counter[str]], Iterator[Sentence]]
+"""Reads the sentences of a file, and counts repairs."""
+
+
+def read_sentences(
+    path: Path, repairs: Counter[str], faults: list[str] | None = None
+) -> Iterator[Sentence]:
     """Yield the sentences of a file, plain or .gz, as a stream; `repairs` also counts comments.
 
+    With `faults`, these get the message of each line that has not as many columns as most, and its
+    sentence is left out.
+
     Raises:
-        InputError: if a line has not as many columns as the first, or the file has no sentences.
+        InputError: if the file has no sentences; without `faults`, also if a line has not as many
+            columns as the first.
     """
-    first = count = 0
+    first, count = 0, 0 if faults is None else _usual_count(path)
+    others = "most lines have" if count else ""
 
     def split(number: int, text: str, begins: bool) -> list[str] | None:
         nonlocal first, count
@@ -58,7 +69,7 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
             if comment and len(BLANKS.split(text)) != 2:
                 repairs[COMMENTS] += 1
                 return None
-            first, count = number, len(_split(text))
+            first, count = number, count or len(_split(text))
         # Tabs are as usual as blanks in these files, so they are not counted as repairs.
         columns = split_columns(text, count, Counter())
         if begins and comment and not _is_row(columns, count):
@@ -66,13 +77,19 @@ def read_sentences(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
             return None
         if len(columns) != count:
             raise InputError(
-                f"{path}:{number}: {wrong_columns(text, columns, count)}; line {first} has {count} "
-                "columns; correct the line"
+                f"{path}:{number}: {wrong_columns(text, columns, count)}; "
+                f"{others or f'line {first} has'} {count} columns; correct the line"
             )
         return columns
 
     lines = ((number, text if text.strip() else "") for number, text in read_lines(path, repairs))
-    yield from group_rows(str(path), lines, split, marks_documents(path))
+    yield from group_rows(str(path), lines, split, marks_documents(path), faults)
+
+
+def _usual_count(path: Path) -> int:
+    """Count the columns that most lines of a file have."""
+    counts = Counter(len(_split(text)) for _, text in read_lines(path, Counter()) if text.strip())
+    return counts.most_common(1)[0][0] if counts else 0
 
 
 def resolve_schemes(
@@ -80,6 +97,7 @@ def resolve_schemes(
     columns: Columns,
     scheme: TagScheme | Literal["auto"] = "auto",
     label: str = "",
+    rows: Rows = read_sentences,
 ) -> Schemes:
     """Find out the schemes of the columns with spans, and how the entities are written.
 
@@ -90,16 +108,17 @@ def resolve_schemes(
         columns: its columns.
         scheme: that of the entities; the scheme of chunks is always detected.
         label: the type of entities whose tags have none, such as B and I.
+        rows: reads the sentences of the file.
 
     Raises:
         InputError: if the scheme is unknown, the file does not have a column, tags have no type
             and there is no `label`, and as `read_sentences`.
     """
-    check_columns(path, columns)
+    check_columns(path, columns, rows)
 
     def tags_of(column: int) -> Iterator[list[str]]:
-        for _, rows in read_sentences(path, Counter()):
-            yield [row.columns[column] for row in rows]
+        for _, sentence in rows(path, Counter()):
+            yield [row.columns[column] for row in sentence]
 
     chunk = None if columns.chunk is None else choose_scheme("auto", tags_of(columns.chunk))
     if columns.ner is None:
@@ -116,7 +135,7 @@ def resolve_schemes(
     return Schemes(choose_scheme(scheme, read), chunk, form)
 
 
-def check_columns(path: Path, columns: Columns) -> None:
+def check_columns(path: Path, columns: Columns, rows: Rows = read_sentences) -> None:
     """Check that a file has the columns.
 
     Raises:
@@ -126,7 +145,7 @@ def check_columns(path: Path, columns: Columns) -> None:
         raise InputError(
             f"{path}: nothing to learn from in the words; choose --ner, --tag or --chunk"
         )
-    row = next(read_sentences(path, Counter())).rows[0]
+    row = next(rows(path, Counter())).rows[0]
     count = len(row.columns)
     for column in columns:
         if column is not None and not -count <= column < count:
@@ -143,8 +162,13 @@ def read_docs(
     schemes: Schemes,
     repairs: Counter[str] | None = None,
     misfits: Misfits | None = None,
+    rows: Rows = read_sentences,
+    faults: list[str] | None = None,
+    mixed: bool = False,
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence of a file, plain or .gz, as `column_docs` does.
+
+    `rows` reads the sentences. With `mixed`, sentences may have tags of several schemes.
 
     In IOB2, an `I-` that begins a span is an error; `resolve_schemes` would have detected IOB1.
 
@@ -154,17 +178,18 @@ def read_docs(
     counts: Counter[str] = Counter() if repairs is None else repairs
 
     def sentences() -> Iterator[Sentence]:
-        for sentence in read_sentences(path, counts):
-            if columns.ner is not None and schemes.form:
+        for sentence in rows(path, counts):
+            if columns.ner is not None and schemes.form and schemes.form.name != "b-type":
                 tags = Counter(row.columns[columns.ner] for row in sentence.rows)
                 misprints = sum(tags[tag] for tag in OUTSIDE[1:])
                 counts.update({MISPRINTS: misprints} if misprints else {})
             yield sentence
 
-    return column_docs(str(path), vocab, sentences(), columns, schemes, misfits)
+    loose = counts if mixed else None
+    return column_docs(str(path), vocab, sentences(), columns, schemes, misfits, faults, loose)
 
 
-def find_columns(path: Path) -> Columns:
+def find_columns(path: Path, rows: Rows = read_sentences) -> Columns:
     """Find the columns with words, entities, parts of speech and chunks, by their values.
 
     The majority of its values decides whether a column has tags, see `detect_form`. It has chunks
@@ -177,9 +202,9 @@ def find_columns(path: Path) -> Columns:
         InputError: if no column has tags, and as `read_sentences`.
     """
     counts: list[Counter[str]] = []
-    for _, rows in read_sentences(path, Counter()):
-        counts = counts or [Counter() for _ in rows[0].columns]
-        for counter, values in zip(counts, zip(*(row.columns for row in rows))):
+    for _, sentence in rows(path, Counter()):
+        counts = counts or [Counter() for _ in sentence[0].columns]
+        for counter, values in zip(counts, zip(*(row.columns for row in sentence))):
             counter.update(values)
     forms = {i: form for i, values in enumerate(counts) if (form := detect_form(values))}
     spans = list(forms)

@@ -13,8 +13,17 @@ from spacy.vocab import Vocab
 from spacy_psa.corpora.lines import DOCSTART, split_columns, wrong_columns
 from spacy_psa.corpora.marked_text import KEPT, Misfits
 from spacy_psa.corpora.readers import make_doc
-from spacy_psa.corpora.tag_schemes import Span, TagError, TagForm, TagScheme, tags_to_spans
+from spacy_psa.corpora.tag_schemes import (
+    Span,
+    TagError,
+    TagForm,
+    TagScheme,
+    loose_spans,
+    tags_to_spans,
+)
 from spacy_psa.errors import InputError
+
+MIXED = "sentence(s) with tags of several schemes, read tag by tag"
 
 
 class Row(NamedTuple):
@@ -61,6 +70,7 @@ def group_rows(
     lines: Iterable[tuple[int, str]],
     split: Callable[[int, str, bool], list[str] | None],
     documents: bool = False,
+    faults: list[str] | None = None,
 ) -> Iterator[Sentence]:
     """Yield the sentences of a file, as a stream.
 
@@ -70,29 +80,42 @@ def group_rows(
         split: returns the columns of a line, or None for a comment. It is called with the number
             of the line, its text, and whether it would begin a sentence.
         documents: whether to number the documents, which `-DOCSTART-` lines separate.
+        faults: gets the errors of `split`, and the sentences with such lines are left out.
 
     Raises:
-        InputError: if there are no sentences.
+        InputError: if there are no sentences; without `faults`, also as `split`.
     """
     rows: list[Row] = []
+    whole = True
     document = 1 if documents else None
     begun, empty = False, True
     for number, text in lines:
         boundary = document is not None and text.startswith(DOCSTART)
         if boundary or not text:
-            if rows:
+            if rows and whole:
+                empty = False
                 yield Sentence(document, rows)
-                rows, begun = [], True
+            if rows or not whole:
+                rows, begun, whole = [], True, True
             if boundary and begun and document is not None:
                 document, begun = document + 1, False
             continue
-        columns = split(number, text, not rows)
+        try:
+            columns = split(number, text, not rows)
+        except InputError as error:
+            if faults is None:
+                raise
+            faults.append(str(error))
+            whole = False
+            continue
         if columns is not None:
             rows.append(Row(number, columns))
-            empty = False
-    if rows:
+    if rows and whole:
+        empty = False
         yield Sentence(document, rows)
     if empty:
+        if faults:
+            raise InputError(faults[0])
         raise InputError(f"{name}:1: no sentences in the file; check that it is complete")
 
 
@@ -148,6 +171,8 @@ def column_docs(
     columns: Columns,
     schemes: Schemes,
     misfits: Misfits | None = None,
+    faults: list[str] | None = None,
+    repairs: Counter[str] | None = None,
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each sentence.
 
@@ -158,6 +183,10 @@ def column_docs(
     If `misfits` is set, it collects the entity tags that are not in the form, and their tokens
     become missing annotation, with the entities that they may belong to. Otherwise they are errors.
 
+    If `repairs` is set, it counts the sentences whose tags no single scheme allows, and these are
+    read tag by tag. Otherwise illegal tags are errors. If `faults` is set, it gets the errors, and
+    their sentences are left out.
+
     Raises:
         InputError: if a tag is not legal in its scheme.
     """
@@ -165,13 +194,19 @@ def column_docs(
         ents: list[Span] | None = None
         missing: set[int] = set()
         groups: dict[str, Any] = {}
-        if columns.chunk is not None and schemes.chunk:
-            chunks = [row.columns[columns.chunk] for row in rows]
-            groups["chunks"] = column_spans(
-                name, rows, chunks, schemes.chunk, "chunk", "correct it"
-            )
-        if columns.ner is not None and schemes.ner:
-            ents, missing = _entities(name, rows, columns, schemes, misfits)
+        try:
+            if columns.chunk is not None and schemes.chunk:
+                chunks = [row.columns[columns.chunk] for row in rows]
+                groups["chunks"] = column_spans(
+                    name, rows, chunks, schemes.chunk, "chunk", "correct it"
+                )
+            if columns.ner is not None and schemes.ner:
+                ents, missing = _entities(name, rows, columns, schemes, misfits, repairs)
+        except InputError as error:
+            if faults is None:
+                raise
+            faults.append(str(error))
+            continue
         tags = None if columns.tag is None else [row.columns[columns.tag] for row in rows]
         doc = make_doc(vocab, [row.columns[columns.word] for row in rows], tags, ents, **groups)
         if missing:
@@ -182,7 +217,12 @@ def column_docs(
 
 
 def _entities(
-    name: str, rows: list[Row], columns: Columns, schemes: Schemes, misfits: Misfits | None
+    name: str,
+    rows: list[Row],
+    columns: Columns,
+    schemes: Schemes,
+    misfits: Misfits | None,
+    repairs: Counter[str] | None,
 ) -> tuple[list[Span], set[int]]:
     """Return the entities of a sentence, and the tokens whose annotation is missing."""
     assert columns.ner is not None and schemes.ner is not None
@@ -197,8 +237,15 @@ def _entities(
             f"{name}:{line}: entity column: {tag!r} is not a tag such as O or {form.name}; {advice}"
         )
     if not odd or misfits is None:
-        ents = column_spans(name, rows, tags, schemes.ner, "entity", advice)
         missing: set[int] = set()
+        try:
+            ents = column_spans(name, rows, tags, schemes.ner, "entity", advice)
+        except InputError:
+            if repairs is None:
+                raise
+            ents = loose_spans(tags)
+            if not _is_legal(tags):
+                repairs[MIXED] += 1
     else:
         words = [row.columns[columns.word] for row in rows]
         for i in sorted(odd):
@@ -218,12 +265,19 @@ def _entities(
     return ents, missing
 
 
+def _is_legal(tags: list[str]) -> bool:
+    """Tell whether tags are those of IOB2, which the schemes of a file may differ from."""
+    try:
+        return bool(tags_to_spans(tags, "iob2"))
+    except TagError:
+        return False
+
+
 def _between(tags: list[str], odd: set[int]) -> tuple[list[Span], list[Span]]:
     """Read the spans between odd tags, and those that may go on at an odd tag."""
-    plain = [f"{'B' if tag[0] in 'BSU' else 'I'}{tag[1:]}" if tag[1:] else "O" for tag in tags]
     clear: list[Span] = []
     unclear: list[Span] = []
-    for start, end, label in tags_to_spans(plain, "iob1"):
+    for start, end, label in loose_spans([tag or "O" for tag in tags]):
         begins = start - 1 in odd and tags[start][0] not in "BSU"
         goes_on = end in odd and tags[end - 1][0] not in "ESLU"
         (unclear if begins or goes_on else clear).append((start, end, label))

@@ -1,11 +1,10 @@
 """doccano's JSON lines: a text, and labels as [start, end, label] or as entities with offsets."""
 
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take, take_mark
+from spacy_psa.corpora.json_records import take, take_mark
 from spacy_psa.corpora.marked_text import MarkedText
 from spacy_psa.errors import InputError
 
@@ -24,13 +23,13 @@ def accepts(record: Any) -> bool:
     )
 
 
-def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of each record with its labels.
 
     Raises:
         InputError: if a record has another form; it is named by file and line.
     """
-    for place, record in read_records(path, repairs):
+    for place, record in records:
         if not isinstance(record, dict):
             raise InputError(f"{place}: is not an object with a text; export it again")
         text = take(record, "data" if "text" not in record else "text", str, place)

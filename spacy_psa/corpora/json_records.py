@@ -10,36 +10,80 @@ from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.marked_text import Mark
 from spacy_psa.errors import InputError
 
+_AROUND = ("data", "annotations", "examples", "records", "rows", "train")
+"""Keys of lists of records."""
 
-def read_records(path: Path, repairs: Counter[str]) -> Iterator[tuple[str, Any]]:
+
+def read_records(
+    path: Path, repairs: Counter[str], faults: list[str] | None = None
+) -> Iterator[tuple[str, Any]]:
     """Yield the place (file and line) and the content of each record.
 
     A file, plain or .gz, whose name ends in `.json` is one JSON list, whose records are numbered
-    from 1, or has a record on each line. All other files have a record on each line; empty lines
-    are skipped.
+    from 1, or has a record on each line. The list may be the value of a key, as in `{"data": […]}`.
+    All other files have a record on each line; empty lines are skipped.
 
     Raises:
-        InputError: if the file is not JSON.
+        InputError: if the file is not JSON; with `faults`, these get the message of each such line.
     """
     if ".json" in path.suffixes:
-        yield from _of_list(path)
-        return
+        whole = _whole(path)
+        if whole is not None:
+            for number, record in enumerate(_records(whole), 1):
+                yield f"{path}: record {number}", record
+            return
     for number, text in read_lines(path, repairs):
         if text.strip():
-            yield f"{path}:{number}", parsed(text, f"{path}:{number}")
+            try:
+                record = parsed(text, f"{path}:{number}")
+            except InputError as error:
+                if faults is None:
+                    raise
+                faults.append(str(error))
+                continue
+            yield f"{path}:{number}", record
 
 
-def _of_list(path: Path) -> Iterator[tuple[str, Any]]:
-    text = "\n".join(line for _, line in read_lines(path, Counter()))
+def _whole(path: Path) -> Any:
+    """Read a file as one JSON value; None if it is not one, as JSON lines under another name."""
     try:
-        whole = json.loads(text)
+        return json.loads("\n".join(line for _, line in read_lines(path, Counter())))
     except (ValueError, RecursionError):
-        for number, line in enumerate(text.splitlines(), 1):  # JSON lines under another name
-            if line.strip():
-                yield f"{path}:{number}", parsed(line, f"{path}:{number}")
-        return
-    for number, record in enumerate(whole if isinstance(whole, list) else [whole], 1):
-        yield f"{path}: record {number}", record
+        return None
+
+
+def _records(whole: Any) -> list[Any]:
+    """Return the records of a file of one JSON value."""
+    if isinstance(whole, dict) and not isinstance(whole.get("data"), dict | str):
+        lists = [whole[key] for key in _AROUND if isinstance(whole.get(key), list)]
+        if len(lists) == 1 and "text" not in whole:
+            return [record for record in lists[0] if record]  # ner-annotator has null for some
+    return whole if isinstance(whole, list) else [whole]
+
+
+def label_names(path: Path) -> list[str]:
+    """Find the names of numbered tags in a file, or in the description of a data set beside it.
+
+    Returns:
+        The names in their order, which include O; none if there are none.
+    """
+    for source in (path, *(folder / "dataset_info.json" for folder in path.parents[:2])):
+        if ".json" in source.suffixes and source.is_file():
+            names = _names(_whole(source))
+            if names:
+                return names
+    return []
+
+
+def _names(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return value if "O" in value and all(isinstance(each, str) for each in value) else []
+    if not isinstance(value, dict):
+        return []
+    if value.keys() and all(key.isdigit() for key in value) and "O" in value.values():
+        return [value[key] for key in sorted(value, key=int)]
+    keys = sorted(value, key=lambda key: "ner" not in key)
+    return next((names for key in keys if key != "data" and (names := _names(value[key]))), [])
 
 
 def parsed(text: str, place: str) -> Any:

@@ -10,11 +10,10 @@ refused.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take
+from spacy_psa.corpora.json_records import take
 from spacy_psa.corpora.marked_text import Mark, MarkedText
 from spacy_psa.errors import InputError
 
@@ -32,7 +31,7 @@ def accepts(record: Any) -> bool:
     return short or isinstance(record.get("data"), dict)
 
 
-def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of each task with its entities; a region with several labels has several.
 
     Of several annotations of a task, the one that is marked as the truth is read, or else the
@@ -42,7 +41,7 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     Raises:
         InputError: if a task has another form; it is named by file and number.
     """
-    for place, task in read_records(path, repairs):
+    for place, task in records:
         if not isinstance(task, dict):
             raise InputError(f"{place}: is not a task of Label Studio; export it again as JSON")
         if isinstance(task.get("data"), dict):

@@ -1,48 +1,31 @@
 """Reads a folder of files in any of several formats as training, development and test data."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_psa.corpora import any_columns, brat, doccano, label_studio, prodigy, spacy_jsonl
-from spacy_psa.corpora.atomic import unwritable_as_input_error, write_json
-from spacy_psa.corpora.columns import Schemes
+from spacy_psa.corpora import any_columns
+from spacy_psa.corpora.atomic import unwritable_as_input_error, write_json, write_text
+from spacy_psa.corpora.columns import Schemes, Sentence
 from spacy_psa.corpora.corpus_check import check_corpus
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
-from spacy_psa.corpora.json_records import read_records
 from spacy_psa.corpora.lines import describe_repairs
-from spacy_psa.corpora.marked_text import MarkedText, Misfits, mark_doc
+from spacy_psa.corpora.marked_text import Misfits, mark_doc
+from spacy_psa.corpora.own_files import PARTS, OwnFile, own_files
+from spacy_psa.corpora.own_labels import OwnLabels
 from spacy_psa.corpora.split_parts import Source, split_off
-from spacy_psa.corpora.tag_schemes import TagForm
+from spacy_psa.corpora.tag_schemes import TagForm, TagScheme
 from spacy_psa.errors import InputError
 from spacy_psa.sentences import cut_out, name_of_document
 
-PARTS = {
-    "train": ("train", "training", "trn", "trainset"),
-    "dev": ("dev", "devel", "development", "devset", "valid", "validation", "val", "testa"),
-    "test": ("test", "testing", "testset", "testb"),
-}
-"""Each part and the words in names of files and folders that mean it."""
-COLUMNS = {".conll", ".iob", ".iob2", ".bio", ".bioes", ".bmes", ".tsv", ".col", ".conllu"}
-NOT_CORPORA = {".md", ".rst", ".cfg", ".yml", ".yaml", ".toml", ".py", ".pdf", ".html", ".ann"}
-JSON = {".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".jl": "JSONL"}
-READERS: dict[str, Any] = {
-    "Label Studio": label_studio,
-    "Prodigy": prodigy,
-    "doccano": doccano,
-    "spaCy": spacy_jsonl,
-}
-"""Readers of records, in the order in which they are asked whether they accept one."""
-NAMES = "spaCy JSONL or DocBin, Prodigy, Label Studio, doccano, brat or columns"
 FORM = TagForm().name
 KEPT_WHOLE = "sentence bound(s) inside an entity, left out"
 
@@ -62,112 +45,180 @@ class OwnCorpus:
     warnings: list[str] = field(default_factory=list)
     misfits: Misfits = field(default_factory=Misfits)
     """Marks that no entity could be made of."""
+    faults: list[str] = field(default_factory=list)
+    """Lines and records that cannot be read, whose sentences are left out."""
+    contradictions: list[str] = field(default_factory=list)
+    """Texts that occur with different entities."""
     seen: dict[str, tuple[str, list[tuple[int, int, str]]]] = field(default_factory=dict)
-    """The place and the entities of each marked text."""
+    """The place and the entities of each text."""
+    labels: set[str] = field(default_factory=set)
+    """The labels of entities in the files."""
     cut: bool = False
     """Whether sentences were found by rules, as the files do not mark them."""
 
+    def take(self, place: str, text: str, doc: Doc, labels: OwnLabels) -> Doc:
+        """Rename the labels of a document, and note a text that has occurred with others."""
+        self.labels.update(ent.label_ for ent in doc.ents)
+        doc = labels.changed(doc)
+        if any(token.ent_iob == 0 for token in doc):
+            return doc
+        ents = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+        first, others = self.seen.setdefault(text, (place, ents))
+        if ents != others:
+            self.contradictions.append(
+                f"{place}: has the text of {first} with other entities; keep one of them"
+            )
+        return doc
 
-def read_own_corpus(
-    folder: Path,
-    nlp: Language,
-    dev: float = 0.1,
-    test: float = 0.0,
-    seed: int = 0,
-    label: str = "",
-) -> OwnCorpus:
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a folder of files.
+
+    Where a folder has no development or test data, a share of the training data is drawn.
+    """
+
+    dev: float = 0.1
+    """The share of the training sentences to draw for development; 0 draws none."""
+    test: float = 0.0
+    """The same for test data."""
+    seed: int = 0
+    """The seed of the draws."""
+    labels: OwnLabels = field(default_factory=OwnLabels)
+    scheme: TagScheme | Literal["auto"] = "auto"
+    """The scheme of tags of entities; "auto" also reads a mixture of schemes."""
+    skip_bad: bool = False
+    """Whether to leave out sentences with lines or records that cannot be read."""
+
+
+def read_own_corpus(folder: Path, nlp: Language, how: Reading = Reading()) -> OwnCorpus:
     """Read all files of a folder.
 
     A file or folder with `train`, `dev` or `test` in its name is that part. All others are training
     data. Where there is no development data, some is drawn from the training data, by document.
-
-    Args:
-        folder: the folder.
-        nlp: the pipeline that makes tokens.
-        dev, test: the shares of the training sentences to draw where there is no such data; 0
-            draws none.
-        seed: the seed of the draws.
-        label: the type of entities in columns whose tags have none, such as B and I.
+    `nlp` makes the tokens.
 
     Raises:
         InputError: if a file cannot be read, or there is no training data or nothing in it to learn
             from.
     """
     corpus = OwnCorpus()
-    files, others = own_files(folder)
+    files, others = own_files(folder, how.labels.numbers)
     sources: dict[str, list[Source]] = {"train": [], "dev": [], "test": []}
     for file in files:
-        read = list(_read(file, file.path.relative_to(folder).as_posix(), nlp, corpus, label))
+        read = list(_read(file, file.path.relative_to(folder).as_posix(), nlp, corpus, how))
         sources[file.part or "train"] += read
         what = "training data, as its name names no part" if file.part is None else file.part
         corpus.messages[-1] += f", {len(read):,} sentences: {what}"
-    corpus.warnings += [f"{path}: is not a file of a corpus, left out" for path in others]
+    corpus.warnings += others
+    if corpus.faults and not how.skip_bad:
+        more = len(corpus.faults) - 1
+        raise InputError(
+            f"{corpus.faults[0]}{f' (and {more:,} more such line(s))' if more else ''}; --skip-bad "
+            "leaves their sentences out"
+        )
     if not sources["train"]:
         raise InputError(
             f"{folder}: there is no training data; add a file without `dev` or `test` in its name"
         )
+    how.labels.check(corpus.labels)
     corpus.warnings += _similar_labels(doc for each in sources.values() for _, doc in each)
     _check_learnable(folder, [source.doc for source in sources["train"]], corpus.misfits)
-    for part, share in (("test", test), ("dev", dev)):
+    for part, share in (("test", how.test), ("dev", how.dev)):
         if not sources[part] and share:
-            split = split_off(sources["train"], share, seed)
+            split = split_off(sources["train"], share, how.seed)
             sources["train"], sources[part] = split.rest, split.drawn
             corpus.messages.append(
                 f"{part}: {len(split.drawn):,} sentences of the training data, drawn by "
-                f"{split.unit} with seed {seed}"
+                f"{split.unit} with seed {how.seed}"
             )
     corpus.parts = {part: [s.doc for s in drawn] for part, drawn in sources.items() if drawn}
     return corpus
+
+
+def examples(docs: Iterable[Doc], count: int = 3) -> list[str]:
+    """Show sentences with their entities as `[Ada PER] left`, those with the rarest labels first.
+
+    Sentences without entities are shown with their parts of speech or chunks.
+    """
+    docs = list(docs)
+    counts = Counter(ent.label_ for doc in docs for ent in doc.ents)
+    shown: list[str] = []
+    known: set[str] = set()
+    ranked = sorted(docs, key=lambda doc: min((counts[e.label_] for e in doc.ents), default=10**9))
+    for doc in [doc for doc in ranked if {e.label_ for e in doc.ents} - known] + ranked:
+        text = _with_marks(doc)
+        if len(shown) < count and text not in shown and {e.label_ for e in doc.ents} != known:
+            shown.append(text)
+            known |= {ent.label_ for ent in doc.ents}
+    return shown
+
+
+def _with_marks(doc: Doc) -> str:
+    spans = list(doc.ents) or list(doc.spans.get("chunks", ()))
+    starts, ends = {s.start for s in spans}, {s.end - 1: s.label_ for s in spans}
+    tags = not spans and doc.has_annotation("TAG")
+    return " ".join(
+        f"{'[' * (t.i in starts)}{t.text}{f'/{t.tag_}' * tags}"
+        + (f" {ends[t.i]}]" if t.i in ends else "")
+        for t in doc[:60]
+    )
 
 
 CHECK = "check.json"
 """The file with the figures of a corpus."""
 
 
-def make_own_corpus(
+LEFT_OUT = "left_out.txt"
+"""The file with the lines, records and marks that are left out."""
+
+
+def corpus_figures(
+    corpus: OwnCorpus,
     folder: Path,
-    output: Path,
-    nlp: Language,
-    dev: float = 0.1,
-    test: float = 0.0,
     seed: int = 0,
-    label: str = "",
     has_vector: Callable[[str], bool] | None = None,
-) -> tuple[OwnCorpus, dict[str, Any]]:
-    """Write the parts of a folder as `.spacy` files, and the figures of a check.
-
-    Args:
-        folder, nlp, dev, test, seed, label: as in `read_own_corpus`.
-        output: the folder to write.
-        has_vector: as in `check_corpus`.
-
-    Returns:
-        The corpus, and the figures.
-
-    Raises:
-        InputError: as `read_own_corpus`, and if the output cannot be written.
-    """
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output}: is a file; choose the name of a folder")
-    corpus = read_own_corpus(folder, nlp, dev, test, seed, label)
+) -> dict[str, Any]:
+    """Compute the figures of a corpus that was read from a folder, as `check_corpus` does."""
     figures = check_corpus(corpus.parts, has_vector)
     figures["misfits"] = {
         "count": dict(corpus.misfits.counts),
         "each": corpus.misfits.lines,
         "by label": {label: dict(each) for label, each in corpus.misfits.labels.items()},
     }
+    figures["left out"] = corpus.faults
+    figures["contradictions"] = corpus.contradictions
     figures["source"] = {
         "folder": str(folder),
         "seed": seed,
         "sentences found by rules": corpus.cut,
     }
+    return figures
+
+
+def check_output(output: Path) -> None:
+    """Raise an InputError if a folder cannot be written."""
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output}: is a file; choose the name of a folder")
+
+
+def write_own_corpus(corpus: OwnCorpus, figures: dict[str, Any], output: Path) -> None:
+    """Write the parts of a corpus as `.spacy` files, its figures, and a list of what is left out.
+
+    Raises:
+        InputError: if a file cannot be written.
+    """
+    check_output(output)
     for part, docs in corpus.parts.items():
         write_docbin(docs, output / f"{part}.spacy")
     write_json(output / CHECK, figures)
-    for part in PARTS.keys() - corpus.parts.keys():  # those of an earlier corpus
+    left_out = [*corpus.faults, *corpus.misfits.lines]
+    if left_out:
+        write_text(output / LEFT_OUT, "".join(f"{line}\n" for line in left_out))
+    stale = [f"{part}.spacy" for part in PARTS.keys() - corpus.parts.keys()]
+    for name in stale + [LEFT_OUT] * (not left_out):  # those of an earlier corpus
         with unwritable_as_input_error(output):
-            (output / f"{part}.spacy").unlink(missing_ok=True)
-    return corpus, figures
+            (output / name).unlink(missing_ok=True)
 
 
 def was_cut(check: Path) -> bool:
@@ -179,104 +230,16 @@ def was_cut(check: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class OwnFile:
-    """A file of a corpus."""
-
-    path: Path
-    part: str | None
-    """train, dev, test, or None if its name has none of them."""
-    format: str
-    """The name of its format: `columns`, `DocBin`, or a source of marked text."""
-    read: Callable[[Path, Counter[str]], Iterator[MarkedText]] | None = None
-    """Reads a file with marked text."""
-
-
-def own_files(folder: Path) -> tuple[list[OwnFile], list[Path]]:
-    """Find the files of a corpus in a folder and the folders in it; hidden ones are left out.
-
-    Returns:
-        The files of the corpus, and those that are not of it, both by name.
-
-    Raises:
-        InputError: if there is no such folder, or no file in it can be read as a corpus.
-    """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: there is no such folder; check the path")
-    files, others = [], []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        inside = path.relative_to(folder)
-        if any(part.startswith(".") for part in inside.parts):
-            continue
-        file = _recognise(path, part_of(inside))
-        if file:
-            files.append(file)
-        elif path.suffix != ".ann":
-            others.append(path)
-    if not files:
-        raise InputError(f"{folder}: has no file that is {NAMES}; add one or convert your files")
-    return files, others
-
-
-def part_of(path: Path) -> str | None:
-    """Return the part of a corpus that the name of a file, or else of its folder, means."""
-    for name in reversed(path.parts):
-        words = re.findall("[a-z]+", name.lower())
-        for part, known in PARTS.items():
-            if any(word in known for word in words):
-                return part
-    return None
-
-
-def _recognise(path: Path, part: str | None) -> OwnFile | None:
-    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
-    suffix = suffixes[-1].lower() if suffixes else ""
-    if suffix in NOT_CORPORA:
-        return None
-    if suffix == ".spacy":
-        return OwnFile(path, part, "DocBin")
-    if suffix in JSON:
-        name = _json_format(path)
-        return OwnFile(path, part, f"{name} {JSON[suffix]}", READERS[name].read_texts)
-    if brat.annotation_of(path).is_file():
-        return OwnFile(path, part, "brat", brat.read_texts)
-    if suffix in COLUMNS or part or _may_be_columns(path):
-        return OwnFile(path, part, "columns")
-    return None
-
-
-def _json_format(path: Path) -> str:
-    """Return the name of the format that most records of a file have."""
-    counts: Counter[str] = Counter()
-    start = ""
-    for _, record in read_records(path, Counter()):
-        start = start or json.dumps(record)[:60]
-        counts.update(name for name, reader in READERS.items() if reader.accepts(record))
-    if not counts:
-        raise InputError(
-            f"{path}:1: {start or 'the file'} is not a record of {', '.join(READERS)}; convert the "
-            "file"
-        )
-    return max(READERS, key=lambda name: counts[name])
-
-
-def _may_be_columns(path: Path) -> bool:
-    """Look at the columns of a file whose name does not show the format."""
-    try:
-        any_columns.find_columns(path)
-    except InputError:
-        return False
-    return True
-
-
 def _similar_labels(docs: Iterable[Doc]) -> list[str]:
-    """Warn of labels of entities that differ only in upper and lower case."""
+    """Warn of labels of entities that differ only in case or in signs such as "_"."""
     counts = Counter(ent.label_ for doc in docs for ent in doc.ents)
     groups: dict[str, list[str]] = {}
-    for label in sorted(counts):
-        groups.setdefault(label.casefold(), []).append(f"{label} ({counts[label]:,})")
+    for label in sorted(counts, key=lambda label: (-counts[label], label)):
+        letters = "".join(letter for letter in label.casefold() if letter.isalnum())
+        groups.setdefault(letters or label, []).append(label)
     return [
-        f"the labels {', '.join(labels)} differ only in upper and lower case; use one of them"
+        f"the labels {', '.join(f'{label} ({counts[label]:,})' for label in labels)} differ only "
+        f"in case or signs; to join them: --label '{labels[1]}={labels[0]}'"
         for labels in groups.values()
         if len(labels) > 1
     ]
@@ -287,6 +250,7 @@ def _check_learnable(folder: Path, docs: list[Doc], misfits: Misfits) -> None:
     entities = sum(len(doc.ents) for doc in docs)
     if misfits.labels and not entities:
         faults = ", ".join(f"{count:,} {kind}" for kind, count in misfits.counts.items())
+        faults = faults or "only other files have entities"
         raise InputError(
             f"{folder}: no entity of the training data is left: {faults}; correct the files, "
             f"beginning with {misfits.lines[0] if misfits.lines else 'the training data'}"
@@ -301,23 +265,18 @@ def _check_learnable(folder: Path, docs: list[Doc], misfits: Misfits) -> None:
 
 
 def _read(
-    file: OwnFile, name: str, nlp: Language, corpus: OwnCorpus, label: str
+    file: OwnFile, name: str, nlp: Language, corpus: OwnCorpus, how: Reading
 ) -> Iterator[Source]:
     repairs: Counter[str] = Counter()
-    if file.format == "columns":
-        columns = any_columns.find_columns(file.path)
-        schemes = any_columns.resolve_schemes(file.path, columns, label=label)
-        corpus.messages.append(f"{file.path}: columns: {columns}{_named(schemes)}")
-        for doc in any_columns.read_docs(
-            file.path, nlp.vocab, columns, schemes, repairs, corpus.misfits
-        ):
+    if file.rows is not None:
+        for doc in _of_rows(file, nlp, corpus, how, repairs):
             number = doc.user_data.get("document", 0)
             if number:
                 doc.user_data["document"] = f"{name} {number}"
             yield Source((name, number), doc)
     else:
         corpus.messages.append(f"{file.path}: {file.format}")
-        for number, doc in enumerate(_docs(file, nlp, corpus, repairs), start=1):
+        for number, doc in enumerate(_docs(file, nlp, corpus, how, repairs), start=1):
             corpus.cut |= not doc.has_annotation("SENT_START")
             given = name_of_document(doc) or {"document": f"{name} {number}"}
             for sentence in cut_sentences(doc, repairs):
@@ -327,19 +286,44 @@ def _read(
         corpus.warnings.append(describe_repairs(file.path, repairs))
 
 
-def _docs(file: OwnFile, nlp: Language, corpus: OwnCorpus, repairs: Counter[str]) -> Iterator[Doc]:
-    if file.read is None:
-        yield from read_docbin(file.path, nlp.vocab)
+def _of_rows(
+    file: OwnFile, nlp: Language, corpus: OwnCorpus, how: Reading, repairs: Counter[str]
+) -> Iterator[Doc]:
+    """Yield the sentences of a file with a token in each row."""
+    path, read = file.path, file.rows
+    assert read is not None
+    place, text = "", ""
+
+    def look(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
+        return read(path, repairs, [])
+
+    def noted(path: Path, repairs: Counter[str]) -> Iterator[Sentence]:
+        nonlocal place, text
+        for sentence in read(path, repairs, corpus.faults):
+            place = f"{path}:{sentence.rows[0].line}"
+            text = " ".join(row.columns[columns.word] for row in sentence.rows)
+            yield sentence
+
+    columns = any_columns.find_columns(path, look)
+    schemes = any_columns.resolve_schemes(path, columns, how.scheme, how.labels.only, look)
+    corpus.messages.append(f"{path}: {file.format}: {columns}{_named(schemes)}")
+    for doc in any_columns.read_docs(
+        path, nlp.vocab, columns, schemes, repairs, corpus.misfits, noted, corpus.faults,
+        mixed=how.scheme == "auto",
+    ):  # fmt: skip
+        yield corpus.take(place, text, doc, how.labels)
+
+
+def _docs(
+    file: OwnFile, nlp: Language, corpus: OwnCorpus, how: Reading, repairs: Counter[str]
+) -> Iterator[Doc]:
+    if file.reader is None:
+        for number, doc in enumerate(read_docbin(file.path, nlp.vocab), start=1):
+            yield corpus.take(f"{file.path}: document {number}", doc.text, doc, how.labels)
         return
-    for marked in file.read(file.path, repairs):
+    for marked in file.texts(repairs, corpus.faults):
         doc = mark_doc(nlp, marked, corpus.misfits)
-        ents = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
-        place, others = corpus.seen.setdefault(marked.text, (marked.place, ents))
-        if ents != others and marked.complete:
-            corpus.warnings.append(
-                f"{marked.place}: has the text of {place} with other entities; keep one of them"
-            )
-        yield doc
+        yield corpus.take(marked.place, marked.text, doc, how.labels)
 
 
 def _named(schemes: Schemes) -> str:

@@ -1,11 +1,10 @@
 """Prodigy's JSON lines: a text with `spans`, its tokens, and the annotator's answer."""
 
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take, take_mark
+from spacy_psa.corpora.json_records import take, take_mark
 from spacy_psa.corpora.marked_text import MarkedText
 
 LEFT_OUT = "record(s) that were rejected or ignored, left out"
@@ -17,7 +16,7 @@ def accepts(record: Any) -> bool:
     return isinstance(record, dict) and "text" in record and bool(own & record.keys())
 
 
-def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of each accepted record with its spans.
 
     Where one span at a time was asked for (`ner.teach`, the view "ner"), nothing is known of the
@@ -26,7 +25,7 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     Raises:
         InputError: if a record has another form; it is named by file and line.
     """
-    for place, record in read_records(path, repairs):
+    for place, record in records:
         text = take(record, "text", str, place)
         if record.get("answer", "accept") != "accept":
             repairs[LEFT_OUT] += 1

@@ -11,11 +11,10 @@ Tokens of `Doc.to_json` are kept, with their tags.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from spacy_psa.corpora.json_records import read_records, take, take_mark
+from spacy_psa.corpora.json_records import take, take_mark
 from spacy_psa.corpora.marked_text import MarkedText
 
 KEYS = ("ents", "entities")
@@ -33,13 +32,13 @@ def accepts(record: Any) -> bool:
     )
 
 
-def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
+def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of each record with its entities.
 
     Raises:
         InputError: if a record has another form; it is named by file and line.
     """
-    for place, record in read_records(path, repairs):
+    for place, record in records:
         if isinstance(record, list) and accepts(record):
             record = {"text": record[0], **record[1]}
         text = take(record, "text", str, place)

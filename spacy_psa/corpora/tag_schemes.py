@@ -26,6 +26,7 @@ OUTSIDE = ("O", "o", "0")
 """Tags of tokens outside of spans; the latter two are misprints."""
 FORMS = {
     "B-TYPE": re.compile("(?P<prefix>[BIESLUM])[-_](?P<label>.+)"),
+    "b-type": re.compile("(?P<prefix>[bieslum])[-_](?P<label>.+)"),
     "TYPE-B": re.compile("(?P<label>.+)[-_](?P<prefix>[BIESLUM])"),
     "B": re.compile("(?P<prefix>[BIESLUM])"),
     "TYPE": re.compile(r"(?P<label>[^\W\d_]\S*)"),
@@ -88,6 +89,22 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
             open_label = ""
         before = tag
     return spans
+
+
+def loose_spans(tags: Sequence[str]) -> list[Span]:
+    """Read the spans of any scheme, or of a mixture of schemes, where no tag is illegal.
+
+    A span begins at B-, S-, U-, after another label, and after E-, S-, L- and U-. Legal tags give
+    the spans of `tags_to_spans`. `TagForm` has made the tags, so they are O or have a prefix.
+    """
+    plain: list[str] = []
+    ended = False
+    for tag in tags:
+        prefix, label = _split(tag)
+        begins = prefix in ("B", "S", "U") or ended
+        plain.append(f"{'B' if begins else 'I'}-{label}" if label else "O")
+        ended = prefix in ("E", "S", "L", "U")
+    return tags_to_spans(plain, "iob1")
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: TagScheme) -> list[str]:
@@ -160,11 +177,14 @@ class TagForm(NamedTuple):
         if tag in OUTSIDE:
             return "O"
         match = FORMS[self.name].fullmatch(tag)
-        if not match or form_of(tag) not in (self.name, "TYPE-B"):
+        also = ("TYPE-B", "b-type") if self.name == "TYPE" else ("TYPE-B",)
+        if not match or form_of(tag) not in (self.name, *also):
             return None
         parts = match.groupdict()
         label = parts.get("label", self.label).strip()
-        return f"{parts.get('prefix', 'I')}-{label}" if label not in ("", *OUTSIDE) else None
+        return (
+            f"{parts.get('prefix', 'I').upper()}-{label}" if label not in ("", *OUTSIDE) else None
+        )
 
 
 def form_of(tag: str) -> str | None:

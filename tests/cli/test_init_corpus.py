@@ -171,8 +171,9 @@ def test_labels_are_cleaned_and_disagreement_is_named(tmp_path):
     assert figures["layers"]["entities"]["labels"].keys() == {"PER", "per", "LOC"}
     warned = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
     assert warned == [
+        "warning: the labels PER (3), per (1) differ only in case or signs; to join them: "
+        "--label 'per=PER'",
         f"warning: {path}:3: has the text of {path}:1 with other entities; keep one of them",
-        "warning: the labels PER (3), per (1) differ only in upper and lower case; use one of them",
     ]
 
 

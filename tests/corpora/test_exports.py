@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
+from spacy_psa.corpora.json_records import read_records
 from spacy_psa.corpora.marked_text import KEPT, MOVED, Mark, MarkedText, Misfits, mark_doc
-from spacy_psa.corpora.own_corpus import own_files, part_of
+from spacy_psa.corpora.own_files import own_files, part_of
 from spacy_psa.errors import InputError
 from tests.helpers.pipelines import spans_of
 
@@ -84,7 +85,8 @@ RECORDS = {
 def docs(reader, path, repairs=None):
     misfits = Misfits()
     nlp = spacy.blank("en")
-    texts = reader.read_texts(path, Counter() if repairs is None else repairs)
+    repairs = Counter() if repairs is None else repairs
+    texts = reader.read_texts(path if reader is brat else read_records(path, repairs), repairs)
     return [mark_doc(nlp, text, misfits) for text in texts], misfits
 
 
@@ -95,7 +97,7 @@ def test_each_export_is_recognised_and_read(write, name, suffix):
     text = json.dumps(record) if suffix == ".jsonl" else json.dumps([record], indent=1)
     path = write(f"{text}\n", f"export{suffix}")
     (file,), _ = own_files(path.parent)
-    assert file.read is reader.read_texts
+    assert file.reader is reader
     (doc,), misfits = docs(reader, path)
     assert spans_of(doc.ents) == WANTED and doc.text == TEXT
     assert not misfits.lines
@@ -330,7 +332,7 @@ def test_all_records_decide_the_format_of_a_file(write):
         lines = "".join(json.dumps(each) + "\n" for each in (empty, empty, record))
         path = write(lines, f"{name[:7]}/export.jsonl")
         (file,), _ = own_files(path.parent)
-        assert file.read is reader.read_texts
+        assert file.reader is reader
         found, _ = docs(reader, path)
         assert [spans_of(doc.ents) for doc in found] == [[], [], WANTED]
 
@@ -385,7 +387,7 @@ def test_tasks_of_html_and_images_are_refused_by_name(write, task, reason):
     (file,), _ = own_files(path.parent)
     with pytest.raises(InputError, match=r"in\.json: record 1: ") as error:
         docs(label_studio, path)
-    assert file.read is label_studio.read_texts and reason in str(error.value)
+    assert file.reader is label_studio and reason in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import spacy
 
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.marked_text import Misfits, mark_doc
-from spacy_psa.corpora.own_corpus import own_files
+from spacy_psa.corpora.own_files import own_files
 from spacy_psa.errors import InputError
 from spacy_psa.studio.active_learning.decisions import Decision
 from spacy_psa.studio.active_learning.export import export
@@ -45,7 +45,7 @@ def read(folder):
     if file.format == "DocBin":
         docs = read_docbin(file.path, nlp.vocab)
     else:
-        docs = [mark_doc(nlp, text, misfits) for text in file.read(file.path, Counter())]
+        docs = [mark_doc(nlp, text, misfits) for text in file.texts(Counter(), [])]
     assert misfits.lines == []
     return file.format, docs
 

@@ -1,0 +1,226 @@
+"""`init corpus` reads the kinds of files that people have, or says how to convert them."""
+
+import json
+
+import pytest
+
+from tests.cli.test_init_corpus import COLUMNS, docs, record, run
+from tests.helpers.commands import assert_one_error
+
+WORDS = ["Ada", "Lovelace", "left", "Rome"]
+TEXT = " ".join(WORDS)
+POS = ["NNP", "NNP", "VBD", "NNP"]
+SPANS = [(0, 12, "PER"), (18, 22, "LOC")]
+ENTITIES = [("Ada Lovelace", "PER"), ("Rome", "LOC")]
+
+
+def columns(*tags, between="\t", after="\n"):
+    return "".join(f"{word}{between}{tag}\n" for word, tag in zip(WORDS, tags)) + after
+
+
+def lines(*records):
+    return "".join(json.dumps(each) + "\n" for each in records)
+
+
+BIO = ["B-PER", "I-PER", "O", "B-LOC"]
+CONLLU = "".join(
+    f"{i}\t{word}\t_\tX\t{pos}\t_\t0\tdep\t_\t{misc}\n"
+    for i, (word, pos, misc) in enumerate(
+        zip(WORDS, POS, ["ner=B-PER", "ner=I-PER", "_", "ner=B-LOC"]), 1
+    )
+)
+WEBANNO = """#FORMAT=WebAnno TSV 3.2
+#T_SP=de.tudarmstadt.ukp.dkpro.core.api.lexmorph.type.pos.POS|PosValue
+#T_SP=de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity|identifier|value
+
+
+#Text=Ada Lovelace left Rome
+1-1\t0-3\tAda\tNNP\t*[1]\tPER[1]\t
+1-2\t4-12\tLovelace\tNNP\t*[1]\tPER[1]\t
+1-3\t13-17\tleft\tVBD\t_\t_\t
+1-4\t18-22\tRome\tNNP\t*\tLOC\t
+"""
+DATATURKS = {
+    "content": TEXT,
+    "annotation": [
+        {"label": [label], "points": [{"start": s, "end": e - 1, "text": TEXT[s:e]}]}
+        for s, e, label in SPANS
+    ],
+}
+KAGGLE = "Sentence #,Word,POS,Tag\n" + "".join(
+    f"{'Sentence: 1' * (i == 0)},{word},{pos},{tag}\n"
+    for i, (word, pos, tag) in enumerate(zip(WORDS, POS, BIO))
+)
+NUMBERED = {"tokens": WORDS, "ner_tags": [1, 2, 0, 3]}
+NAMES = ["O", "B-PER", "I-PER", "B-LOC"]
+INFO = {"features": {"ner_tags": {"feature": {"names": NAMES, "_type": "ClassLabel"}}}}
+VALUES = [{"start": s, "end": e, "text": TEXT[s:e], "labels": [label]} for s, e, label in SPANS]
+
+KINDS = {
+    "columns": {"train.iob": columns(*BIO)},
+    "columns between blanks": {"train.txt": columns(*BIO, between=" ")},
+    "BIOES": {"train.conll": columns("B-PER", "E-PER", "O", "S-LOC")},
+    "a mixture of BIO and BIOES": {"train.conll": columns("B-PER", "I-PER", "O", "S-LOC")},
+    "lower-case tags": {"train.bio": columns("b-PER", "i-PER", "o", "b-LOC")},
+    "suffix tags": {"train.bio": columns("PER-B", "PER-I", "O", "LOC-B")},
+    "IO tags of Stanford NER": {"train.tsv": columns("PER", "PER", "O", "LOC") + "and\tO\n" * 3},
+    "CoNLL-U": {"train.conllu": f"# sent_id = 1\n{CONLLU}\n"},
+    "WebAnno TSV": {"train.tsv": WEBANNO},
+    "Kaggle's CSV": {"train.csv": KAGGLE},
+    "CSV with a header and empty lines": {
+        "train.csv": "word;tag\n" + columns(*BIO, between=";")
+    },
+    "a sentence on each line": {
+        "train.iob": " ".join(map("|".join, zip(WORDS, POS, BIO))) + "\n"
+    },
+    "tokens with tags": {"train.json": lines({"tokens": WORDS, "ner_tags": BIO})},
+    "tokens with numbers, named beside": {
+        "train.jsonl": lines(NUMBERED), "dataset_info.json": json.dumps(INFO),
+    },
+    "tokens with numbers, named inside": {
+        "train.json": json.dumps({"id2label": dict(enumerate(NAMES)), "data": [NUMBERED]})
+    },
+    "GLiNER": {
+        "train.json": json.dumps(
+            [{"tokenized_text": WORDS, "ner": [[0, 1, "PER"], [3, 3, "LOC"]]}]
+        )
+    },
+    "SpERT": {
+        "train.json": json.dumps([{"tokens": WORDS, "entities": [
+            {"type": "PER", "start": 0, "end": 2}, {"type": "LOC", "start": 3, "end": 4},
+        ]}])
+    },
+    "ner-annotator": {
+        "train.json": json.dumps(
+            {"classes": ["PER", "LOC"], "annotations": [[TEXT, {"entities": SPANS}], None]}
+        )
+    },
+    "Dataturks": {"train.json": lines(DATATURKS)},
+    "spaCy JSONL": {"train.jsonl": record(TEXT, *SPANS)},
+    "Prodigy": {
+        "train.jsonl": lines({"text": TEXT, "answer": "accept", "spans": [
+            {"start": s, "end": e, "label": label} for s, e, label in SPANS
+        ]})
+    },
+    "Label Studio": {"train.json": json.dumps([{"data": {"text": TEXT}, "annotations": [
+        {"result": [{"type": "labels", "value": value} for value in VALUES]}
+    ]}])},
+    "doccano": {"train.jsonl": lines({"text": TEXT, "label": SPANS})},
+    "brat": {
+        "train.txt": TEXT,
+        "train.ann": "".join(f"T1\t{label} {s} {e}\t{TEXT[s:e]}\n" for s, e, label in SPANS),
+    },
+}  # fmt: skip
+"""Files of each kind with one sentence, whose entities are `ENTITIES`."""
+
+
+def put(folder, files):
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_file_is_read(tmp_path, kind):
+    source = put(tmp_path / "in", KINDS[kind] | {"dev.iob": columns(*BIO)})
+    result = run(source, tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    doc, *_ = docs(tmp_path / "out" / "train.spacy")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == ENTITIES
+    if kind in ("CoNLL-U", "WebAnno TSV", "Kaggle's CSV", "a sentence on each line"):
+        assert doc.has_annotation("TAG")
+    assert "[Ada Lovelace PER] left [Rome LOC]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        ({"a.parquet": "PAR1"}, "pandas.read_parquet("),
+        ({"a.xlsx": "PK"}, "pandas.read_excel("),
+        ({"a.arrow": "x"}, "datasets.Dataset.from_file("),
+        ({"a.pkl": "x"}, "pickle.load("),
+        ({"a.json": '[{"id": 0, "paragraphs": []}]'}, "python -m spacy convert"),
+        ({"a.json": '[{"some": "thing"}]'}, "print(json.dumps({'text': text, 'ents': ["),
+        ({"a.jsonl": lines(NUMBERED)}, "--label O,B-PER,I-PER"),
+        ({"a.csv": columns(*BIO, between=",")}, "has no header"),
+    ],
+)
+def test_other_files_are_refused_with_the_way_to_convert_them(tmp_path, files, advice):
+    assert_one_error(run(put(tmp_path / "in", files), tmp_path / "out"), advice)
+    assert not (tmp_path / "out").exists()
+
+
+def test_numbers_are_named_by_an_option(tmp_path):
+    source = put(tmp_path / "in", {"train.json": lines(NUMBERED), "dev.json": lines(NUMBERED)})
+    result = run(source, tmp_path / "out", "--label", ",".join(NAMES))
+    assert result.exit_code == 0, result.output
+    (doc,) = docs(tmp_path / "out" / "train.spacy")
+    assert [(ent.text, ent.label_) for ent in doc.ents] == ENTITIES
+
+
+COLUMNS += "\n"
+BAD = COLUMNS + "Bob\tB-PER\tx\nleft\tO\n\n" + COLUMNS + "Eve\n\n"
+
+
+def test_bad_lines_are_counted_or_left_out_and_listed(tmp_path):
+    good = {"text": "Ada left", "ents": [{"start": 0, "end": 3, "label": "PER"}]}
+    source = put(
+        tmp_path / "in",
+        {"train.iob": BAD, "b.jsonl": lines(good, {"text": 3}) + "{", "dev.iob": BAD},
+    )
+    result = run(source, tmp_path / "out")
+    assert_one_error(result, "and 5 more such line(s)); --skip-bad")
+    result = run(source, tmp_path / "out", "--skip-bad")
+    assert result.exit_code == 0, result.output
+    assert len(docs(tmp_path / "out" / "train.spacy")) == 5
+    listed = (tmp_path / "out" / "left_out.txt").read_text().splitlines()
+    assert len(listed) == 6
+    assert f"{source / 'train.iob'}:7: 3 column(s) instead of 2; most lines have 2" in listed[4]
+    assert "warning: 6 malformed line(s), sentences left out" in result.stderr
+    for part in ("train", "dev"):
+        (source / f"{part}.iob").write_text(COLUMNS)
+    (source / "b.jsonl").unlink()
+    assert run(source, tmp_path / "out").exit_code == 0
+    assert not (tmp_path / "out" / "left_out.txt").exists()
+
+
+def test_a_scheme_is_kept_to(tmp_path):
+    mixed = columns("B-PER", "I-PER", "O", "S-LOC") + COLUMNS
+    put(tmp_path / "mixed", dict.fromkeys(("train.iob", "dev.iob"), mixed))
+    result = run(tmp_path / "mixed", tmp_path / "out", "--scheme", "bioes")
+    assert_one_error(result, "O follows while I-PER is still open", "choose another --scheme")
+    result = run(tmp_path / "mixed", tmp_path / "out")
+    assert "1 sentence(s) with tags of several schemes, read tag by tag" in result.stderr
+
+
+def test_labels_are_renamed_kept_and_checked(tmp_path):
+    tags = columns("B-per", "I-per", "O", "B-LOC") + columns("O", "B-PER", "O", "B-ORG")
+    source = put(tmp_path / "in", dict.fromkeys(("train.iob", "dev.iob"), tags))
+    result = run(source, tmp_path / "out", "--label", "per=PER", "--label", "PER")
+    assert result.exit_code == 0, result.output
+    found = [
+        [(ent.text, ent.label_) for ent in doc.ents] for doc in docs(tmp_path / "out/train.spacy")
+    ]
+    assert found == [[("Ada Lovelace", "PER")], [("Lovelace", "PER")]]
+    result = run(source, tmp_path / "no", "--label", "GPE")
+    assert_one_error(result, "--label GPE: no entity has this label; there are: LOC, ORG, PER, per")
+    assert_one_error(run(source, tmp_path / "no", "--label", "=PER"), "a name is blank")
+
+
+def test_sentences_of_columns_that_contradict_each_other_are_named(tmp_path):
+    tags = columns(*BIO) + columns("O", "B-PER", "O", "B-LOC")
+    source = put(tmp_path / "in", dict.fromkeys(("train.iob", "dev.iob"), tags))
+    result = run(source, tmp_path / "out")
+    name = source / "train.iob"
+    assert f"train.iob:6: has the text of {source / 'dev.iob'}:1 with other" in result.stderr
+    assert f"{name}:1: has" not in result.stderr
+
+
+def test_nothing_is_written_if_the_answer_is_no(tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_psa.cli.corpus.is_right", lambda question: False)
+    source = put(tmp_path / "in", dict.fromkeys(("train.iob", "dev.iob"), columns(*BIO)))
+    result = run(source, tmp_path / "out")
+    assert result.exit_code == 1 and "Nothing was written" in result.stdout
+    assert "  [Ada Lovelace PER] left [Rome LOC]" in result.stdout
+    assert not (tmp_path / "out").exists()
