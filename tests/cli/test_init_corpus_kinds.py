@@ -1,4 +1,4 @@
-"""`init corpus` reads the kinds of files that people have, or says how to convert them."""
+"""`init corpus` reads the kinds of files that people have, or explains how to convert them."""
 
 import json
 
@@ -74,10 +74,10 @@ KINDS = {
         "train.iob": " ".join(map("|".join, zip(WORDS, POS, BIO))) + "\n"
     },
     "tokens with tags": {"train.json": lines({"tokens": WORDS, "ner_tags": BIO})},
-    "tokens with numbers, named beside": {
+    "tokens with numbers, in another file": {
         "train.jsonl": lines(NUMBERED), "dataset_info.json": json.dumps(INFO),
     },
-    "tokens with numbers, named inside": {
+    "tokens with numbers, in the file": {
         "train.json": json.dumps({"id2label": dict(enumerate(NAMES)), "data": [NUMBERED]})
     },
     "GLiNER": {
