@@ -36,6 +36,33 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
     _set_outputs(model, len(legal))
 
 
+def copy_tag_0(model: Model, first: int) -> None:
+    """Let added tags start with the weights of tag 0, so that they are improbable parts of it.
+
+    Args:
+        model: the model of a component, after `add_tags`.
+        first: the number of the first tag that was added; all from there on are new.
+    """
+    for head in find_heads(model):
+        module, cfg = shim_of(head).module, shim_of(head).cfg
+        tags = torch.arange(cfg["labels"])
+        like = tags.where(tags < first, torch.zeros_like(tags))
+        pairs = _pairs(module, cfg)
+        for name, weights in module.named_parameters():
+            if name.startswith("pair.") and pairs is not None:
+                numbers = {pair: i for i, pair in enumerate(map(tuple, pairs.tolist()))}
+                rows = torch.tensor([numbers[tuple(pair)] for pair in like[pairs].tolist()])
+                new = pairs[:, 1] >= first
+            else:
+                rows, new = like, tags >= first
+            copied = weights.data[rows]
+            if name == "transition":
+                copied = copied[:, rows]
+            elif name.endswith(".bias"):
+                copied[new] += IMPROBABLE
+            weights.data.copy_(copied)
+
+
 def add_span_labels(model: Model, count: int) -> None:
     """Append labels to those that a trained chart parser scores.
 

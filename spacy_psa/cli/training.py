@@ -1,4 +1,4 @@
-"""Commands that train one pipeline: `train` and `distill`."""
+"""Commands that train one pipeline: `train`, `distill` and `teach-label`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from spacy_psa.cli.console import tell
-from spacy_psa.cli.options import Pipe, TrainingGpu
+from spacy_psa.cli.options import Model, Pipe, TrainingGpu
 
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="Folder for the pipelines and checkpoints.")
@@ -116,6 +116,55 @@ def distill(
     settings = read_training_config(config, ctx.args)
     add_teacher(settings, teacher, output, weight, unlabelled, pipe, cache_gb)
     _run(config, settings, output, resume=resume, gpu_id=gpu_id)
+
+
+def teach_label(
+    model: Model,
+    examples: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EXAMPLES",
+            help="File with annotated texts: JSONL, .spacy or another format of `init corpus`.",
+        ),
+    ],
+    label: Annotated[str, typer.Option(help="The new label.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; new or empty.")],
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="Text without annotation: .spacy, or .txt with a text on each line."),
+    ] = None,
+    pipe: Pipe = None,
+    updates: Annotated[
+        int,
+        typer.Option(min=0, help="Updates; 0 for ten passes over EXAMPLES, and at least 300."),
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the order and the dropout.")] = 0,
+    gpu_id: TrainingGpu = -1,
+) -> None:
+    """Teach a new label to a trained crf_ner or crf_chunker, which keeps its other labels.
+
+    In EXAMPLES, all spans with the new label are annotated; spans with other labels may be. The
+    predictions of MODEL, with their probabilities, replace all other annotation of EXAMPLES and of
+    the text in --texts. Old labels keep their probabilities. The new label wins tokens outside of
+    spans, and tokens of old spans where EXAMPLES have it. Use a few thousand sentences of text like
+    that which the pipeline will annotate.
+
+    The training data of MODEL is not needed. Its other components stay as they are. Temperature and
+    coverage are removed: calibrate the new pipeline.
+
+    \b
+    Example:
+      spacy-psa teach-label training/model-best vessels.jsonl --label VESSEL \\
+          --texts news.txt --output with-vessels
+    """
+    from spacy_psa.training.new_label import teach_label as teach
+
+    learned = teach(model, label, examples, output, texts, pipe, updates, seed, gpu_id)
+    sentences = f"{learned.examples:,} sentences with annotation and {learned.texts:,} other texts"
+    kept = f"{learned.kept:,} of the {learned.before:,} old spans are predicted as before"
+    tell([f"Learned in {learned.updates:,} updates from {sentences}"], learned.warnings)
+    typer.echo(f"On these, {kept}, and {learned.new:,} with the label {label}")
+    typer.echo(f"Written: {output}")
 
 
 def _run(config: Path, settings: Any, output: Path, **options: Any) -> None:

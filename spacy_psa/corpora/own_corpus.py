@@ -19,7 +19,7 @@ from spacy_psa.corpora.corpus_check import check_corpus
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.corpora.lines import describe_repairs
 from spacy_psa.corpora.marked_text import Misfits, mark_doc
-from spacy_psa.corpora.own_files import PARTS, OwnFile, own_files
+from spacy_psa.corpora.own_files import NAMES, PARTS, OwnFile, own_files, recognise
 from spacy_psa.corpora.own_labels import OwnLabels
 from spacy_psa.corpora.split_parts import Source, split_off
 from spacy_psa.corpora.tag_schemes import TagForm, TagScheme
@@ -163,6 +163,23 @@ def _with_marks(doc: Doc) -> str:
         + (f" {ends[t.i]}]" if t.i in ends else "")
         for t in doc[:60]
     )
+
+
+def read_own_file(path: Path, nlp: Language) -> tuple[list[Doc], list[str]]:
+    """Read the sentences of one file, in any format of a corpus, and the warnings about them.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; check the path")
+    file, corpus = recognise(path), OwnCorpus()
+    if file is None:
+        raise InputError(f"{path}: is not {NAMES}; convert the file")
+    docs = [source.doc for source in _read(file, path.name, nlp, corpus, Reading())]
+    if corpus.faults:
+        raise InputError(corpus.faults[0])
+    return docs, [*corpus.warnings, *corpus.misfits.warnings]
 
 
 CHECK = "check.json"

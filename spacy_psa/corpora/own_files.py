@@ -111,7 +111,7 @@ def own_files(folder: Path, names: Sequence[str] = ()) -> tuple[list[OwnFile], l
         inside = path.relative_to(folder)
         if any(part.startswith(".") for part in inside.parts):
             continue
-        file = _recognise(path, part_of(inside), names)
+        file = recognise(path, part_of(inside), names)
         line = BY_PYTHON.get(path.suffix.lower(), "").format(name=path, stem=path.with_suffix(""))
         advice = advice or line
         if file:
@@ -135,7 +135,8 @@ def part_of(path: Path) -> str | None:
     return None
 
 
-def _recognise(path: Path, part: str | None, names: Sequence[str]) -> OwnFile | None:
+def recognise(path: Path, part: str | None = None, names: Sequence[str] = ()) -> OwnFile | None:
+    """Find the format of a file by its name and content; None if it is not of a corpus."""
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix in NOT_CORPORA or suffix in BY_PYTHON or path.name in DESCRIPTIONS:

@@ -1,9 +1,13 @@
-"""How far one chain is from another: what a student loses that learns from a teacher."""
+"""Cross entropies of chains: the loss of a student that learns from a teacher."""
 
 import torch
 from torch import Tensor
 
 from spacy_psa.structs.chain import LinearChain
+
+RARE = 1e-8
+"""The probability below which a run of tags does not count."""
+EXCLUDED = -1e12  # stands for -inf, which has no gradient in a sum of logarithms
 
 
 def cross_entropy(teacher: LinearChain, student: LinearChain) -> Tensor:
@@ -18,7 +22,7 @@ def cross_entropy(teacher: LinearChain, student: LinearChain) -> Tensor:
         student: distributions of the same sentences.
 
     Returns:
-        (B,) nats; infinite if the teacher gives a probability to what the student excludes.
+        (B,) nats; infinite if the student excludes a sequence that the teacher does not.
 
     Raises:
         ValueError: if the two differ in their sentences or tags.
@@ -31,6 +35,86 @@ def cross_entropy(teacher: LinearChain, student: LinearChain) -> Tensor:
     if teacher.shape != student.shape or not torch.equal(teacher.lengths, student.lengths):
         raise ValueError(
             f"the teacher has sentences, tokens and tags {teacher.shape}, the student "
-            f"{student.shape}: give both the same"
+            f"{student.shape}: both must have the same"
         )
     return student.log_partition - student.expected_score(teacher).to(student.dtype)
+
+
+def coarse_cross_entropy(
+    teacher: LinearChain, student: LinearChain, known: LinearChain | None = None
+) -> Tensor:
+    """Compute the cross entropy of a chain and one that has further tags, exactly.
+
+    The teacher has the first K tags of the student. It knows none of the others, and where a token
+    has one of them, it expects tag 0. Let π(y') be y' with 0 in the place of each further tag. The
+    loss of a sentence is the cross entropy of the teacher and of the student's π(y'),
+
+        log Z(student) - Σ_y p(y) log Σ_{y' with π(y') = y} exp s(y'),
+
+    where p is the teacher's probability of a sequence and s(y') the student's score of one. The
+    inner sum is a product over the runs of tag 0 in y. The sum over y is therefore one over the
+    places of such runs, whose probabilities follow from the teacher's pairwise marginals, and over
+    the pairs of other tags. Runs with a probability below 1e-8 are left out.
+
+    Args:
+        teacher: the distributions of B sentences over K tags, which get no gradient.
+        student: distributions of the same sentences over K' >= K tags.
+        known: the student given what is known of the sentences, from which s is taken; by default
+            the student.
+
+    Returns:
+        (B,) nats; infinite if the student excludes a sequence that the teacher does not.
+
+    Raises:
+        ValueError: if the two differ in their sentences, or the student has fewer tags.
+
+    Examples:
+        >>> lengths = torch.tensor([2])
+        >>> teacher = LinearChain.from_emissions(torch.tensor([[[5.0, 0.0]] * 2]), lengths)
+        >>> student = LinearChain.from_emissions(torch.tensor([[[4.0, 0.0, 5.0]] * 2]), lengths)
+        >>> coarse_cross_entropy(teacher, student) > cross_entropy(teacher, teacher)
+        tensor([True])
+    """
+    (batch, longest, tags), shape = teacher.shape, student.shape
+    if shape[:2] != (batch, longest) or shape[2] < tags or any(teacher.lengths != student.lengths):
+        raise ValueError(
+            f"the teacher has sentences, tokens and tags {teacher.shape}, the student {shape}: "
+            "both must have the same sentences, and the student all tags of the teacher"
+        )
+    potentials = (student if known is None else known).potentials
+    scores = potentials.double().masked_fill(potentials == -torch.inf, EXCLUDED)
+    run = torch.tensor([0, *range(tags, shape[2])], device=scores.device)
+    pair, single = (p.detach().double() for p in (teacher.pairwise_marginals, teacher.marginals))
+    others = pair.clone()
+    others[:, 0, 0] = single[:, 0]
+    others[:, 1:, 0] = others[..., 0] = 0.0
+    total = _weighted(others, scores[:, :, :tags, :tags]).sum((1, 2, 3))
+    # A run begins at the start of a sentence, where only row 0 of the potentials is read, or after
+    # another tag.
+    begins = pair[..., 0].clone()
+    begins[:, 1:, 0], begins[:, 0, 0] = 0.0, single[:, 0, 0]
+    after = single[:, :-1, 0, None].clamp(min=torch.finfo(single.dtype).tiny)
+    follows = torch.nn.functional.pad(pair[:, 1:, 0] / after, (0, 0, 1, 0))
+    inside, leave = scores[:, :, run][..., run], scores[:, :, run, 1:tags]
+    rows, at, before = (begins > RARE).nonzero().T
+    weights, sums = begins[rows, at, before], scores[rows, at, before][:, run]
+    last = teacher.lengths.to(rows.device) - 1
+    while len(rows):
+        ends = at == last[rows]
+        whole = _weighted(weights[ends], sums[ends].logsumexp(1))
+        total = total.index_add(0, rows[ends], whole)
+        rows, at, weights, sums = rows[~ends], at[~ends] + 1, weights[~ends], sums[~ends]
+        ended = (sums[:, :, None] + leave[rows, at]).logsumexp(1)
+        shares = weights[:, None] * follows[rows, at, 1:]
+        total = total.index_add(0, rows, _weighted(shares, ended).sum(1))
+        weights = weights * follows[rows, at, 0]
+        sums = (sums[:, :, None] + inside[rows, at]).logsumexp(1)
+        stay = weights > RARE
+        rows, at, weights, sums = rows[stay], at[stay], weights[stay], sums[stay]
+    return student.log_partition - total.to(student.dtype)
+
+
+def _weighted(weights: Tensor, scores: Tensor) -> Tensor:
+    """Multiply scores by probabilities; -inf for what is probable, but excluded."""
+    scores = scores.masked_fill(scores < EXCLUDED / 2, -torch.inf)
+    return torch.where(weights > 0, weights.double() * scores, 0.0)

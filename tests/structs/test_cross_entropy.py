@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacy_psa.structs.chain import LinearChain
-from spacy_psa.structs.cross_entropy import cross_entropy
+from spacy_psa.structs.cross_entropy import coarse_cross_entropy, cross_entropy
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 LENGTHS = torch.tensor([3, 1])
@@ -77,7 +77,7 @@ def test_it_is_infinite_where_the_student_excludes_what_the_teacher_says():
 
 def test_other_sentences_are_an_error():
     one, other = (LinearChain(dense(1), torch.tensor(lengths)) for lengths in ([3, 1], [3, 2]))
-    with pytest.raises(ValueError, match="give both the same"):
+    with pytest.raises(ValueError, match="both must have the same"):
         cross_entropy(one, other)
 
 
@@ -104,3 +104,82 @@ def test_a_uniform_chain_gives_all_possible_sequences_the_same_probability(kind)
         score = torch.stack([chain.select(one).score([tags])[0] for tags in values])
         mean = score[possible].mean().detach()
         torch.testing.assert_close(chain.expected_score(uniform)[row].detach(), mean)
+
+
+WIDE = torch.ones(5, 5, dtype=torch.bool)
+WIDE[3, [0, 1, 2]] = WIDE[0, 4] = WIDE[[0, 1, 2, 4], 4] = False  # as after B, and before I
+
+
+def coarse_by_enumeration(teacher, student, known):
+    """The sum over all sequences of the teacher, with the student's that are one of them."""
+    found = []
+    for row, length in enumerate(LENGTHS.tolist()):
+        one, sums = torch.tensor([row]), {}
+        for tags in itertools.product(range(5), repeat=length):
+            score = known.select(one).score([torch.tensor(tags)])[0]
+            sums.setdefault(tuple(tag if tag < 3 else 0 for tag in tags), []).append(score)
+        total = student.select(one).log_partition[0]
+        for tags, scores in sums.items():
+            weight = teacher.select(one).log_prob([torch.tensor(tags)]).exp()[0].detach()
+            possible = torch.stack(scores)
+            possible = possible[possible > -torch.inf]
+            if weight > 0:
+                total = total - weight * possible.logsumexp(0)
+        found.append(total)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("what", ["nothing", "some tags", "a new tag"])
+def test_further_tags_are_summed_out_where_the_teacher_has_tag_0(what):
+    random = torch.Generator().manual_seed(5)
+    scores = torch.randn(2, 3, 5, 5, generator=random, dtype=torch.float64).requires_grad_()
+    end = torch.tensor([True, True, True, False, True])
+    student = LinearChain(scores, LENGTHS).constrain(transitions=WIDE, end=end)
+    allowed = torch.ones(2, 3, 5, dtype=torch.bool)
+    if what == "some tags":
+        allowed[0, 1, [2, 4]] = allowed[1, 0, 1] = False
+    elif what == "a new tag":
+        allowed[0, 0] = torch.arange(5) == 3
+        allowed[0, 1] = torch.arange(5) == 4
+    known = student.constrain(allowed)
+    coarse = allowed[..., :3].clone()
+    coarse[..., 0] |= allowed[..., 3:].any(-1)
+    teacher = LinearChain(dense(6), LENGTHS).constrain(coarse)
+    got, expected = (
+        of(teacher, student, known) for of in (coarse_cross_entropy, coarse_by_enumeration)
+    )
+    torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6)
+    gradients = [
+        torch.autograd.grad(loss.sum(), scores, retain_graph=True)[0] for loss in (got, expected)
+    ]
+    torch.testing.assert_close(*gradients, rtol=1e-6, atol=1e-6)
+    assert got.isfinite().all() and gradients[0].any()
+
+
+@pytest.mark.parametrize("kind", ["dense", "pairs"])
+def test_without_further_tags_the_two_cross_entropies_are_equal(kind):
+    teacher = LinearChain(dense(1), LENGTHS)
+    legal = torch.zeros(3, 3, dtype=torch.bool)
+    legal[PAIRS.previous, PAIRS.tag] = True
+    teacher = teacher.constrain(transitions=legal)
+    scores = (dense if kind == "dense" else flat)(2)
+    student = LinearChain(scores, LENGTHS) if kind == "dense" else PairChain(scores, LENGTHS, PAIRS)
+    losses = [of(teacher, student) for of in (coarse_cross_entropy, cross_entropy)]
+    torch.testing.assert_close(*losses, rtol=1e-6, atol=1e-6)
+
+
+def test_what_the_student_excludes_is_infinite_also_with_further_tags():
+    teacher = LinearChain(dense(1), LENGTHS)
+    student = LinearChain(torch.zeros(2, 3, 4, 4), LENGTHS)
+    known = student.constrain(torch.arange(4).expand(2, 3, 4) > 0)
+    assert coarse_cross_entropy(teacher, student, known).isfinite().all()  # 0 may be tag 3
+    known = student.constrain(torch.arange(4).expand(2, 3, 4) % 3 > 0)
+    assert (coarse_cross_entropy(teacher, student, known) == torch.inf).all()
+
+
+def test_a_student_with_fewer_tags_is_an_error():
+    with pytest.raises(ValueError, match="all tags of the teacher"):
+        coarse_cross_entropy(
+            LinearChain(torch.zeros(1, 1, 3, 3), torch.tensor([1])),
+            LinearChain(torch.zeros(1, 1, 2, 2), torch.tensor([1])),
+        )
