@@ -6,13 +6,18 @@ from typing import Annotated, Any, Literal
 import typer
 
 from spacy_psa.cli.console import is_right, print_table, tell, watched
-from spacy_psa.cli.options import Labels, Lang, Vectors
+from spacy_psa.cli.options import Labels, Lang, Task, Vectors
 
 TEST = 0.1
 """The share of own files that `prepare` draws for test data, if there are none."""
 
 Corpus = Annotated[
     str, typer.Argument(metavar="CORPUS", help="Name of a corpus, or folder with own files.")
+]
+
+OwnTask = Annotated[
+    Task | None,
+    typer.Option(help="The annotation to learn from own files; spans keeps those that overlap."),
 ]
 
 
@@ -38,6 +43,7 @@ def init_corpus(
         bool, typer.Option("--skip-bad", help="Leave out sentences with malformed lines.")
     ] = False,
     vectors: Vectors = None,
+    task: OwnTask = None,
 ) -> None:
     """Create a corpus from your own files.
 
@@ -48,7 +54,8 @@ def init_corpus(
 
     Three sentences are shown with their entities; on a terminal, nothing is written before you have
     said that they are right. Entities that do not match the tokens are counted, and listed in
-    OUT/left_out.txt. Statistics of the data are printed and written to OUT/check.json. With
+    OUT/left_out.txt. Of entities that overlap, the longest is kept; with --task spans, all are
+    kept, in doc.spans["sc"]. Statistics of the data are printed and written to OUT/check.json. With
     --vectors, they include the words without a vector.
 
     \b
@@ -60,12 +67,17 @@ def init_corpus(
     from spacy_psa.corpora.own_labels import OwnLabels
 
     labels = OwnLabels.parse(label or [])
-    how = Reading(dev, test, seed, labels, scheme, skip_bad)
-    _make_corpus(folder, output, how, lang, vectors)
+    how = Reading(dev, test, seed, labels, scheme, task == "spans", skip_bad)
+    _make_corpus(folder, output, how, lang, vectors, task)
 
 
 def _make_corpus(
-    folder: Path, output: Path, how: Any, lang: str = "en", vectors: str | None = None
+    folder: Path,
+    output: Path,
+    how: Any,
+    lang: str = "en",
+    vectors: str | None = None,
+    task: str | None = None,
 ) -> None:
     from spacy_psa.corpora import own_corpus
     from spacy_psa.corpora.corpus_check import task_of
@@ -91,7 +103,7 @@ def _make_corpus(
     files = ", ".join(f"{part}.spacy" for part in figures["parts"])
     typer.echo(f"Written to {output}: {files}, {own_corpus.CHECK}")
     typer.echo(
-        f"Next: spacy-psa init config config.cfg --task {task_of(figures)} "
+        f"Next: spacy-psa init config config.cfg --task {task or task_of(figures)} "
         f"--train {output / 'train.spacy'} --dev {output / 'dev.spacy'}"
         + " --sentencizer"
         * corpus.cut
@@ -191,6 +203,7 @@ def prepare(
         Path, typer.Argument(metavar="ASSETS", help="Folder with the files of the corpus.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
+    task: OwnTask = None,
 ) -> None:
     """Convert a whole corpus and its word vectors.
 
@@ -210,7 +223,7 @@ def prepare(
     if is_own(corpus):
         from spacy_psa.corpora.own_corpus import Reading
 
-        _make_corpus(Path(corpus), target, Reading(test=TEST))
+        _make_corpus(Path(corpus), target, Reading(test=TEST, nested=task == "spans"), task=task)
         return
     from spacy_psa.corpora.conversion import convert_project
 

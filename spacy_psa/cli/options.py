@@ -24,6 +24,8 @@ Address = Annotated[
         "started on this machine."
     ),
 ]
+Task = Literal["ner", "chunker", "tagger", "parser", "spans"]
+"""The annotation to learn."""
 Lang = Annotated[str, typer.Option(help="Language code, as for spacy.blank.")]
 Label = Annotated[
     str, typer.Option(help="Label of entities whose tags have none, such as B and I.")

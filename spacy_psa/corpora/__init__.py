@@ -9,6 +9,9 @@ yield texts with their marks.
 | `conll2000` | the three columns of CoNLL-2000, with chunks; `spacy-psa.Conll2000.v1` |
 | `bmes` | Chinese names, one character on each line; `spacy-psa.Bmes.v1` |
 | `any_columns` | columns in any order, and how to find out the order |
+| `conllu`, `gum` | CoNLL-U with nested entities; GUM, with the trees of its sentences |
+| `chunks` | chunks from trees, as those of CoNLL-2000 |
+| `repository` | corpora of many files in a git repository |
 | `token_rows` | CSV, CoNLL-U, WebAnno TSV and JSON of tokens with tags |
 | `ontonotes` | CoNLL-2012 documents: parts of speech, names, trees |
 | `treebanks` | bracketed trees: Penn, SPMRL and Chinese treebanks, and files of any trees |

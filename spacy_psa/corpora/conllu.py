@@ -17,11 +17,10 @@ from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes
 from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.marked_text import NESTED
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.errors import InputError
 
-SPANS = "sc"
-"""The group of `doc.spans` with nested entities, the usual one of spaCy's `spancat`."""
 COLUMNS = 10
 BROKEN = "discontinuous entities, left out"
 ACROSS = "entities over a sentence bound, left out"
@@ -72,6 +71,11 @@ def read_docs(path: Path, vocab: Vocab, repairs: Counter[str] | None = None) -> 
             yield sentence_doc(vocab, sentence)
 
 
+def has_entities(path: Path) -> bool:
+    """Tell whether a file names the fields of entities; this may read all of it."""
+    return any(text.startswith("# global.Entity") for _, text in read_lines(path, Counter()))
+
+
 def sentence_doc(vocab: Vocab, sentence: Sentence, **groups: list[tag_schemes.Span]) -> Doc:
     """Make the `Doc` of a sentence, with further `groups` of `doc.spans`.
 
@@ -81,7 +85,7 @@ def sentence_doc(vocab: Vocab, sentence: Sentence, **groups: list[tag_schemes.Sp
     """
     entities = sentence.entities
     if entities is not None and not sentence.unclear:
-        groups = {SPANS: entities, **groups}
+        groups = {NESTED: entities, **groups}
     doc = make_doc(vocab, sentence.words, sentence.tags, None, sentence.spaces, **groups)
     if entities is not None:
         outer = filter_spans([Span(doc, *entity) for entity in entities])

@@ -37,7 +37,7 @@ def check_corpus(
         `without_vector`, the share of each part's words, or None. All of it is JSON.
     """
     layers = {
-        name: _layer(parts, read, spans=name != "parts of speech")
+        name: _layer(parts, read, spans=name != "parts of speech", nested=name == "spans")
         for name, read in LAYERS.items()
         if any(read(doc) is not None for docs in parts.values() for doc in docs)
     }
@@ -83,6 +83,7 @@ def _group(name: str) -> Callable[[Doc], list[Layer] | None]:
 
 LAYERS: dict[str, Callable[[Doc], list[Layer] | None]] = {
     "entities": _ents,
+    "spans": _group("sc"),
     "chunks": _group("chunks"),
     "constituents": _group("constituents"),
     "parts of speech": _tags,
@@ -100,19 +101,25 @@ def _sizes(docs: Sequence[Doc]) -> dict[str, int]:
 
 
 def _layer(
-    parts: Mapping[str, Sequence[Doc]], read: Callable[[Doc], list[Layer] | None], spans: bool
+    parts: Mapping[str, Sequence[Doc]],
+    read: Callable[[Doc], list[Layer] | None],
+    spans: bool,
+    nested: bool,
 ) -> dict[str, Any]:
     first, *others = parts
     counts: dict[str, Counter[str]] = {part: Counter() for part in parts}
     lengths: Counter[int] = Counter()
     across: dict[str, int] = dict.fromkeys(parts, 0)
     without: dict[str, int] = dict.fromkeys(parts, 0)
+    crossing: dict[str, int] = dict.fromkeys(parts, 0)
     examples: dict[str, list[str]] = {part: [] for part in parts}
     for part, docs in parts.items():
         for doc in docs:
             layer = read(doc)
             without[part] += layer is None
             bounds = _bounds(doc)
+            if nested:
+                crossing[part] += _crossing(layer or ())
             for start, end, label in layer or ():
                 counts[part][label] += 1
                 lengths[end - start] += 1
@@ -130,6 +137,8 @@ def _layer(
         ],
         "without_annotation": without,
     }
+    if nested:
+        figures["crossing"] = crossing
     if spans:
         figures["lengths"] = {str(length): lengths[length] for length in sorted(lengths)}
         figures["across_sentences"] = {
@@ -137,6 +146,15 @@ def _layer(
             "examples": [text for texts in examples.values() for text in texts[:EXAMPLES]],
         }
     return figures
+
+
+def _crossing(layer: Sequence[Layer]) -> int:
+    """Count the spans that overlap a span which begins before them, and end after it."""
+    places = sorted({(start, end) for start, end, _ in layer})
+    return sum(
+        any(first < start < end < last for first, end in places[:i])
+        for i, (start, last) in enumerate(places)
+    )
 
 
 def _bounds(doc: Doc) -> list[int]:
@@ -225,6 +243,12 @@ def possible_mistakes(figures: dict[str, Any]) -> Iterator[str]:
                     f"{name}: {across[part]:,} in {part} go over the bounds of sentences; training "
                     f"{then}: {'; '.join(examples)}"
                 )
+        for part, count in layer.get("crossing", {}).items():
+            if count:
+                yield (
+                    f"{name}: {count:,} in {part} overlap another without being inside it; "
+                    "crf_spans does not learn both"
+                )
         for part, count in layer["without_annotation"].items():
             if count:
                 yield f"{name}: {count:,} document(s) of {part} without annotation"
@@ -239,7 +263,7 @@ def possible_mistakes(figures: dict[str, Any]) -> Iterator[str]:
 
 def task_of(figures: dict[str, Any]) -> str:
     """Return the task that a corpus is annotated for, the first of several."""
-    order = {"entities": "ner", "chunks": "chunker", "constituents": "parser"}
+    order = {"spans": "spans", "entities": "ner", "chunks": "chunker", "constituents": "parser"}
     layers = figures["layers"]
     tasks = (task for name, task in order.items() if name in layers and layers[name]["labels"])
     return next(tasks, "tagger")

@@ -12,8 +12,12 @@ from spacy.tokens import Doc, Span
 
 INCORRECT = "incorrect_spans"
 """The group of `doc.spans` with spans that are known to be wrong."""
+NESTED, MISSING = "sc", "missing_spans"
+"""The groups of `doc.spans` with marks that may be nested, and with tokens of unknown ones."""
 KEPT, MOVED = "kept", "moved to the nearest place of the text that the file quotes"
 """Outcomes of marks that become entities."""
+REPEATS, OVERLAPS = "repeats another", "overlaps another"
+"""Outcomes of marks over tokens that others have."""
 
 
 class Mark(NamedTuple):
@@ -49,6 +53,8 @@ class MarkedText:
     """Stretches of characters of which nothing is known."""
     wrong: list[Mark] = field(default_factory=list)
     """Spans that are known not to be entities, or to have another label."""
+    nested: list[Mark] | None = None
+    """Marks that may be nested, if the record has them next to entities that are not."""
 
 
 @dataclass
@@ -80,10 +86,19 @@ class Misfits:
     def warnings(self) -> list[str]:
         """The numbers of marks that were moved or left out, in words."""
         moved = [f"{self.moved:,} mark(s) {MOVED}"] if self.moved else []
-        return moved + [f"{n:,} mark(s) left out: {kind}" for kind, n in self.counts.items()]
+        advice = {OVERLAPS: "; --task spans keeps them"}
+        return moved + [
+            f"{n:,} mark(s) left out: {kind}{advice.get(kind, '')}"
+            for kind, n in self.counts.items()
+        ]
 
 
-def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
+def marked_spans(doc: Doc) -> list[Span]:
+    """Return the nested spans of a doc, or else its entities."""
+    return list(doc.spans.get(NESTED, doc.ents))
+
+
+def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits, nested: bool = False) -> Doc:
     """Make a `Doc` of a text, with an entity for each mark that meets the bounds of tokens.
 
     Blanks at the ends of a mark are left out. A mark whose text is not the one that the file quotes
@@ -91,6 +106,10 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
     tokens of all other marks become missing annotation, so that training does not read them as
     `O`; these are all tokens if a mark lies outside the text. Marks that are wrong are in
     `doc.spans["incorrect_spans"]`.
+
+    With `nested`, all marks that meet the bounds of tokens are in `doc.spans["sc"]`, whether they
+    overlap or not, and each token of the others is in `doc.spans["missing_spans"]`. The doc then
+    has no entities.
 
     `misfits` collects the marks that are not kept as they are.
     """
@@ -107,7 +126,7 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
         misfits.count(mark.label, kind)
         unclear.update(touched)
 
-    for mark in marked.marks:
+    for mark in marked.nested if nested and marked.nested is not None else marked.marks:
         mark = mark._replace(label=mark.label.strip())
         start, end = _inner(text, mark)
         touched = _touched(offsets, (start, end), len(text))
@@ -128,10 +147,16 @@ def mark_doc(nlp: Language, marked: MarkedText, misfits: Misfits) -> Doc:
             leave_out(mark, "begins or ends inside a token", repr(words), touched)
         else:
             ents.append((Span(doc, starts[start], ends[end], mark.label), outcome))
-    kept, dropped = _without_overlap(ents, marked.place, misfits)
-    taken = {i for span in kept for i in range(span.start, span.end)}
-    missing = [doc[i : i + 1] for i in sorted((unclear | dropped) - taken)]
-    doc.set_ents(kept, missing=missing, default="outside" if marked.complete else "missing")
+    if nested:
+        doc.spans[NESTED] = _distinct(ents, marked.place, misfits)
+        unknown = sorted(unclear) if marked.complete else range(len(doc))
+        if unknown:
+            doc.spans[MISSING] = [Span(doc, i, i + 1, "MISSING") for i in unknown]
+    else:
+        kept, dropped = _without_overlap(ents, marked.place, misfits)
+        taken = {i for span in kept for i in range(span.start, span.end)}
+        missing = [doc[i : i + 1] for i in sorted((unclear | dropped) - taken)]
+        doc.set_ents(kept, missing=missing, default="outside" if marked.complete else "missing")
     wrong = []
     for mark in marked.wrong:
         if mark.start in starts and mark.end in ends:
@@ -196,6 +221,17 @@ def _touched(
     return range(first, bisect_left(offsets, max(end, start + 1), key=lambda token: token[0]))
 
 
+def _distinct(ents: Iterable[tuple[Span, str]], place: str, misfits: Misfits) -> list[Span]:
+    """Return spans in order, the outer ones first, and each only once."""
+    spans: dict[tuple[int, int, str], Span] = {}
+    for span, outcome in sorted(ents, key=lambda ent: (ent[0].start, -ent[0].end)):
+        if spans.setdefault((span.start, span.end, span.label_), span) is not span:
+            outcome = REPEATS
+            misfits.add(place, REPEATS, f"{span.text!r} ({span.label_})", "")
+        misfits.count(span.label_, outcome)
+    return list(spans.values())
+
+
 def _without_overlap(
     ents: Iterable[tuple[Span, str]], place: str, misfits: Misfits
 ) -> tuple[list[Span], set[int]]:
@@ -211,7 +247,7 @@ def _without_overlap(
             owners.update(dict.fromkeys(tokens, span))
         else:
             twice = (over.start, over.end, over.label) == (span.start, span.end, span.label)
-            outcome = "repeats another" if twice else "overlaps another"
+            outcome = REPEATS if twice else OVERLAPS
             why = f"{over.text!r} ({over.label_}) is kept"
             misfits.add(place, outcome, f"{span.text!r} ({span.label_})", why)
             dropped.update(tokens)

@@ -12,13 +12,13 @@ from spacy.language import Language
 from spacy.pipeline import Sentencizer
 from spacy.tokens import Doc
 
-from spacy_psa.corpora import any_columns
+from spacy_psa.corpora import any_columns, conllu
 from spacy_psa.corpora.atomic import unwritable_as_input_error, write_json, write_text
 from spacy_psa.corpora.columns import Schemes, Sentence
 from spacy_psa.corpora.corpus_check import check_corpus
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.corpora.lines import describe_repairs
-from spacy_psa.corpora.marked_text import Misfits, mark_doc
+from spacy_psa.corpora.marked_text import MISSING, NESTED, Misfits, mark_doc, marked_spans
 from spacy_psa.corpora.own_files import NAMES, PARTS, OwnFile, own_files, recognise
 from spacy_psa.corpora.own_labels import OwnLabels
 from spacy_psa.corpora.split_parts import Source, split_off
@@ -58,11 +58,12 @@ class OwnCorpus:
 
     def take(self, place: str, text: str, doc: Doc, labels: OwnLabels) -> Doc:
         """Rename the labels of a document, and note a text that has occurred with others."""
-        self.labels.update(ent.label_ for ent in doc.ents)
+        self.labels.update(span.label_ for span in marked_spans(doc))
         doc = labels.changed(doc)
-        if any(token.ent_iob == 0 for token in doc):
+        nested = NESTED in doc.spans
+        if MISSING in doc.spans or (not nested and any(token.ent_iob == 0 for token in doc)):
             return doc
-        ents = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+        ents = [(span.start, span.end, span.label_) for span in marked_spans(doc)]
         first, others = self.seen.setdefault(text, (place, ents))
         if ents != others:
             self.contradictions.append(
@@ -87,6 +88,8 @@ class Reading:
     labels: OwnLabels = field(default_factory=OwnLabels)
     scheme: TagScheme | Literal["auto"] = "auto"
     """The scheme of tags of entities; "auto" also reads a mixture of schemes."""
+    nested: bool = False
+    """Whether marks that overlap are all kept, in `doc.spans["sc"]`, see `mark_doc`."""
     skip_bad: bool = False
     """Whether to leave out sentences with lines or records that cannot be read."""
 
@@ -142,26 +145,31 @@ def examples(docs: Iterable[Doc], count: int = 3) -> list[str]:
     Sentences without entities are shown with their parts of speech or chunks.
     """
     docs = list(docs)
-    counts = Counter(ent.label_ for doc in docs for ent in doc.ents)
+    labels = [{span.label_ for span in marked_spans(doc)} for doc in docs]
+    counts = Counter(span.label_ for doc in docs for span in marked_spans(doc))
     shown: list[str] = []
     known: set[str] = set()
-    ranked = sorted(docs, key=lambda doc: min((counts[e.label_] for e in doc.ents), default=10**9))
-    for doc in [doc for doc in ranked if {e.label_ for e in doc.ents} - known] + ranked:
+    ranked = sorted(
+        zip(docs, labels),
+        key=lambda pair: min((counts[label] for label in pair[1]), default=10**9),
+    )
+    for doc, own in [pair for pair in ranked if pair[1] - known] + ranked:
         text = _with_marks(doc)
-        if len(shown) < count and text not in shown and {e.label_ for e in doc.ents} != known:
+        if len(shown) < count and text not in shown and own != known:
             shown.append(text)
-            known |= {ent.label_ for ent in doc.ents}
+            known |= own
     return shown
 
 
 def _with_marks(doc: Doc) -> str:
-    spans = list(doc.ents) or list(doc.spans.get("chunks", ()))
-    starts, ends = {s.start for s in spans}, {s.end - 1: s.label_ for s in spans}
+    spans = marked_spans(doc) or list(doc.spans.get("chunks", ()))
+    starts = Counter(span.start for span in spans)
+    ends: dict[int, str] = {}
+    for span in sorted(spans, key=len):  # the inner ones first
+        ends[span.end - 1] = f"{ends.get(span.end - 1, '')} {span.label_}]"
     tags = not spans and doc.has_annotation("TAG")
     return " ".join(
-        f"{'[' * (t.i in starts)}{t.text}{f'/{t.tag_}' * tags}"
-        + (f" {ends[t.i]}]" if t.i in ends else "")
-        for t in doc[:60]
+        f"{'[' * starts[t.i]}{t.text}{f'/{t.tag_}' * tags}{ends.get(t.i, '')}" for t in doc[:60]
     )
 
 
@@ -249,7 +257,7 @@ def was_cut(check: Path) -> bool:
 
 def _similar_labels(docs: Iterable[Doc]) -> list[str]:
     """Warn of labels of entities that differ only in case or in signs such as "_"."""
-    counts = Counter(ent.label_ for doc in docs for ent in doc.ents)
+    counts = Counter(span.label_ for doc in docs for span in marked_spans(doc))
     groups: dict[str, list[str]] = {}
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
         letters = "".join(letter for letter in label.casefold() if letter.isalnum())
@@ -264,7 +272,7 @@ def _similar_labels(docs: Iterable[Doc]) -> list[str]:
 
 def _check_learnable(folder: Path, docs: list[Doc], misfits: Misfits) -> None:
     """Raise an InputError if no marked entity is left, or nothing is annotated."""
-    entities = sum(len(doc.ents) for doc in docs)
+    entities = sum(len(marked_spans(doc)) for doc in docs)
     if misfits.labels and not entities:
         faults = ", ".join(f"{count:,} {kind}" for kind, count in misfits.counts.items())
         faults = faults or "only other files have entities"
@@ -338,8 +346,12 @@ def _docs(
         for number, doc in enumerate(read_docbin(file.path, nlp.vocab), start=1):
             yield corpus.take(f"{file.path}: document {number}", doc.text, doc, how.labels)
         return
+    if file.reader is conllu:
+        for number, doc in enumerate(conllu.read_docs(file.path, nlp.vocab, repairs), start=1):
+            yield corpus.take(f"{file.path}: sentence {number}", doc.text, doc, how.labels)
+        return
     for marked in file.texts(repairs, corpus.faults):
-        doc = mark_doc(nlp, marked, corpus.misfits)
+        doc = mark_doc(nlp, marked, corpus.misfits, how.nested)
         yield corpus.take(marked.place, marked.text, doc, how.labels)
 
 

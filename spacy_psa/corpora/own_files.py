@@ -12,6 +12,7 @@ from typing import Any
 from spacy_psa.corpora import (
     any_columns,
     brat,
+    conllu,
     dataturks,
     doccano,
     json_tokens,
@@ -151,6 +152,8 @@ def recognise(path: Path, part: str | None = None, names: Sequence[str] = ()) ->
         return OwnFile(path, part, f"{name} {JSON[suffix]}", reader=READERS[name])
     if brat.annotation_of(path).is_file():
         return OwnFile(path, part, "brat", reader=brat)
+    if suffix == ".conllu" and conllu.has_entities(path):
+        return OwnFile(path, part, "CoNLL-U with nested entities", reader=conllu)
     known = rows_of(path)
     if known:
         return OwnFile(path, part, *known)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from spacy_psa.corpora.marked_text import INCORRECT
+from spacy_psa.corpora.marked_text import INCORRECT, NESTED
 from spacy_psa.errors import InputError
 
 
@@ -49,8 +49,9 @@ class OwnLabels(NamedTuple):
         if self.kept or self.renamed:
             missing = [doc[i : i + 1] for i in range(len(doc)) if doc[i].ent_iob == 0]
             doc.set_ents(self._spans(doc.ents), missing=missing)
-            if INCORRECT in doc.spans:
-                doc.spans[INCORRECT] = self._spans(doc.spans[INCORRECT])
+            for key in (NESTED, INCORRECT):
+                if key in doc.spans:
+                    doc.spans[key] = self._spans(doc.spans[key])
         return doc
 
     def _spans(self, spans: Iterable[Span]) -> list[Span]:

@@ -13,7 +13,9 @@ LEFT_OUT = "record(s) that were rejected or ignored, left out"
 def accepts(record: Any) -> bool:
     """Tell whether a record has this format."""
     own = {"answer", "spans", "_input_hash", "_task_hash"}
-    return isinstance(record, dict) and "text" in record and bool(own & record.keys())
+    if not isinstance(record, dict) or isinstance(record.get("spans"), dict):
+        return False  # spans by group are those of spaCy
+    return "text" in record and bool(own & record.keys())
 
 
 def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Iterator[MarkedText]:

@@ -7,6 +7,7 @@
 `spacy-psa annotate` also writes the first. `spacy-psa export-annotations` adds the stretches that
 nobody has decided ("missing": [[start, end], ...]) and spans that are known to be wrong
 ("incorrect", as "ents").
+Nested spans are `spans["sc"]`, as `Doc.to_json` and `spacy-psa annotate` have them.
 Tokens of `Doc.to_json` are kept, with their tags.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spacy_psa.corpora.json_records import take, take_mark
-from spacy_psa.corpora.marked_text import MarkedText
+from spacy_psa.corpora.marked_text import NESTED, MarkedText
 
 KEYS = ("ents", "entities")
 
@@ -26,6 +27,8 @@ def accepts(record: Any) -> bool:
         return len(record) == 2 and isinstance(record[0], str) and isinstance(record[1], dict)
     if not isinstance(record, dict) or "text" not in record:
         return False
+    if isinstance(record.get("spans"), dict):
+        return True
     items = next((record[key] for key in KEYS if key in record), None)
     return isinstance(items, list) and all(
         "start" in item if isinstance(item, dict) else isinstance(item, list) for item in items
@@ -43,11 +46,19 @@ def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Ite
             record = {"text": record[0], **record[1]}
         text = take(record, "text", str, place)
         key = next((key for key in KEYS if key in record), KEYS[0])
-        marks = [take_mark(item, place) for item in take(record, key, list, place)]
+        nested = None
+        if isinstance(groups := record.get("spans"), dict) and NESTED in groups:
+            nested = [take_mark(item, place) for item in take(groups, NESTED, list, place)]
+        if nested is not None and key not in record:
+            marks = nested
+        else:
+            marks = [take_mark(item, place) for item in take(record, key, list, place)]
         offsets, tags = _tokens(record.get("tokens"), text)
         missing = [_stretch(item, place) for item in record.get("missing") or []]
         wrong = [take_mark(item, place) for item in record.get("incorrect") or []]
-        yield MarkedText(place, text, marks, offsets, tags, missing=missing, wrong=wrong)
+        yield MarkedText(
+            place, text, marks, offsets, tags, missing=missing, wrong=wrong, nested=nested
+        )
 
 
 def _stretch(item: Any, place: str) -> tuple[int, int]:

@@ -10,10 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
+from spacy_psa.corpora.corpus_check import check_corpus, possible_mistakes
 from spacy_psa.corpora.json_records import read_records
 from spacy_psa.corpora.marked_text import KEPT, MOVED, Mark, MarkedText, Misfits, mark_doc
+from spacy_psa.corpora.own_corpus import Reading, read_own_corpus
 from spacy_psa.corpora.own_files import own_files, part_of
 from spacy_psa.errors import InputError
+from tests.helpers.corpora import conllu
 from tests.helpers.pipelines import spans_of
 
 FILE = "in.jsonl"
@@ -430,3 +433,72 @@ def test_json_that_is_none_is_named_by_its_line(write):
 )
 def test_parts_are_recognised_by_name(name, part):
     assert part_of(Path(name)) == part
+
+
+NEST = [(0, 23, "PAIR"), (0, 3, "PER"), (8, 23, "PER"), (8, 15, "FIRST")]
+NESTED_RECORDS = {
+    "spacy_jsonl": {"spans": {"sc": [{"start": s, "end": e, "label": n} for s, e, n in NEST]}},
+    "prodigy": {
+        "_input_hash": 1,
+        "spans": [{"start": s, "end": e, "label": n} for s, e, n in NEST],
+    },
+    "doccano": {"label": [[s, e, n] for s, e, n in NEST]},
+    "label_studio": {"label": [{"start": s, "end": e, "labels": [n]} for s, e, n in NEST]},
+}
+
+
+def own_docs(folder, nested=True):
+    corpus = read_own_corpus(folder, spacy.blank("en"), Reading(dev=0.0, nested=nested))
+    return corpus.parts["train"], corpus
+
+
+@pytest.mark.parametrize("name", NESTED_RECORDS)
+def test_nested_marks_of_each_format_are_kept_if_asked_for(write, name):
+    record = json.dumps({"text": TEXT, **NESTED_RECORDS[name]})
+    path = write(f"[{record}]" if name == "label_studio" else record, f"{name}/train.json")
+    (doc,), corpus = own_docs(path.parent)
+    found = [(s.start_char, s.end_char, s.label_) for s in doc.spans["sc"]]
+    assert found == NEST and not doc.ents and not doc.has_annotation("ENT_IOB")
+    assert not corpus.misfits.lines and "missing_spans" not in doc.spans
+    (flat,), corpus = own_docs(path.parent, nested=False)
+    assert [ent.label_ for ent in flat.ents] == ["PAIR"]
+    assert corpus.misfits.counts == {"overlaps another": 3}
+
+
+def test_nested_marks_of_brat_are_kept(write):
+    lines = [f"T{i}\t{n} {s} {e}\t{TEXT[s:e]}\n" for i, (s, e, n) in enumerate(NEST)]
+    write(TEXT, "brat/train.txt")
+    path = write("".join(lines), "brat/train.ann")
+    (doc,), _ = own_docs(path.parent)
+    assert [(s.start_char, s.end_char, s.label_) for s in doc.spans["sc"]] == NEST
+
+
+def test_conllu_with_entities_is_recognised(write):
+    rows = conllu(("Ada", "NNP", "Entity=(1-pair(2-person)"), ("left", "VBD", "Entity=1)"))
+    path = write(rows, "files/train.conllu")
+    (doc,), corpus = own_docs(path.parent, nested=False)
+    assert [(s.text, s.label_) for s in doc.spans["sc"]] == [
+        ("Ada left", "pair"),
+        ("Ada", "person"),
+    ]
+    assert [ent.label_ for ent in doc.ents] == ["pair"] and "CoNLL-U" in corpus.messages[0]
+
+
+def test_tokens_of_nested_marks_that_do_not_fit_are_missing_and_repeats_are_counted():
+    marks = [Mark(0, 3, "PER"), Mark(0, 3, "PER"), Mark(4, 10, "VERB"), Mark(8, 23, "PER")]
+    misfits = Misfits()
+    record = MarkedText("x:1", TEXT, marks)
+    doc = mark_doc(spacy.blank("en"), record, misfits, nested=True)
+    assert [span.text for span in doc.spans["sc"]] == ["Ada", "Charles Babbage"]
+    assert [span.text for span in doc.spans["missing_spans"]] == ["met", "Charles"]
+    assert misfits.counts == {"begins or ends inside a token": 1, "repeats another": 1}
+    assert misfits.labels["PER"] == {KEPT: 2, "repeats another": 1}
+
+
+def test_spans_that_cross_are_told():
+    doc = spacy.blank("en")(TEXT)
+    doc.spans["sc"] = [doc[0:2], doc[1:3], doc[0:4]]
+    for span in doc.spans["sc"]:
+        span.label_ = "X"
+    (line,) = [m for m in possible_mistakes(check_corpus({"train": [doc]})) if "overlap" in m]
+    assert line.startswith("spans: 1 in train overlap another without being inside it")
