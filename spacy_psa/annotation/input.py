@@ -8,7 +8,9 @@ import gzip
 import json
 import re
 import sys
+import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,7 +31,7 @@ MakeDoc = Callable[["Language", Any], "Doc"]
 """Makes a new `Doc` of the content of a record; it can be pickled."""
 
 
-InputFormat = Literal["auto", "text", "jsonl", "spacy", "tokens", "conll"]
+InputFormat = Literal["auto", "text", "jsonl", "spacy", "tokens", "conll", "brackets"]
 """The format of the input; `auto` goes by the file name."""
 
 
@@ -107,7 +109,7 @@ def resolve_format(path: Path, wanted: InputFormat) -> InputFormat:
     name = path.with_suffix("") if _gzipped(path) else path
     if wanted == "auto" and name.suffix.lower() == ".parquet":
         raise InputError(f"{path}: Parquet is only read with --engine ray; add this option")
-    choices = "--input-format text, jsonl, spacy, tokens or conll"
+    choices = "--input-format text, jsonl, spacy, tokens, conll or brackets"
     return format_of(path, wanted, SUFFIXES, choices, name.suffix)
 
 
@@ -159,6 +161,11 @@ def stream_source(
     if form == "spacy":
         return _docbin_source(stream, name, reading.keep)
     records = _lines(stream, name)
+    if form == "brackets":
+        filled = (record for record in records if record.content.strip())
+        return Source(filled, size, brackets_doc)
+    if form in ("text", "tokens"):
+        records = _watch_for_trees(records)
     if form == "text":
         return Source(records, size, text_doc)
     if form == "tokens":
@@ -211,6 +218,36 @@ def json_doc(
     if value:
         doc.user_data["meta"] = value
     return doc
+
+
+def brackets_doc(nlp: "Language", content: bytes) -> "Doc":
+    """Make a document of the words and tags of a line with a tree in brackets.
+
+    Raises:
+        MalformedLine: if the line is not exactly one tree.
+    """
+    from spacy_psa.corpora.bracketing import TreeStyle, read_trees
+    from spacy_psa.corpora.trees import Parsed
+
+    style = TreeStyle(remove_empty=True, spelled=True)
+    try:
+        trees = list(read_trees("tree", [(1, _decoded(content))], Counter(), style, True))
+    except InputError as error:
+        raise MalformedLine(f"not one tree in brackets ({error})") from error
+    words, tags, _ = trees[0][1] if trees else Parsed([], [], [])  # (()) has no words
+    return sentence_doc(nlp, words, tags, unescaped=True)
+
+
+def _watch_for_trees(records: Iterable[Record]) -> Iterator[Record]:
+    """Warn if the first line is a tree in brackets, which would be read as words."""
+    for i, record in enumerate(records):
+        if not i and re.match(rb"\s*\([^\s()]* ?\([^\s()]+ ", record.content):
+            warnings.warn(
+                f"{record.where}: looks like a tree in brackets, and is read as text; "
+                "--input-format brackets reads the words and tags of trees",
+                stacklevel=2,
+            )
+        yield record
 
 
 def tokens_doc(nlp: "Language", content: bytes, unescaped: bool = False) -> "Doc":

@@ -55,6 +55,13 @@ XOverX = Annotated[
     ),
 ]
 
+Separators = Annotated[
+    str,
+    typer.Option(
+        metavar="CHARS", help="Further characters that end a category: * for NP*SB, . for sn.SUJ."
+    ),
+]
+
 
 def _convert(form: str, source: Path, target: Path, lang: str, **options: Any) -> None:
     from spacy_psa.corpora.conversion import convert
@@ -354,6 +361,7 @@ def brackets(
     ] = False,
     quotes: Quotes = "treebank",
     spaces: Spaces = False,
+    separators: Separators = "",
     lang: Lang = "en",
 ) -> None:
     """Convert bracketed trees to a .spacy file.
@@ -367,8 +375,8 @@ def brackets(
       spacy-psa convert brackets trees.txt trees.spacy
     """
     text = {"quotes": quotes, "spaces": spaces}
-    trees = {"labels": labels, "x_over_x": x_over_x, "indented": indented}
-    _convert("brackets", source, target, lang, **trees, **text)
+    trees = {"labels": labels, "x_over_x": x_over_x, "separators": separators}
+    _convert("brackets", source, target, lang, indented=indented, **trees, **text)
 
 
 @convert_app.command()
@@ -377,6 +385,7 @@ def spmrl(
     target: Target,
     labels: Labels = "bare",
     x_over_x: XOverX = True,
+    separators: Separators = "",
     lang: Lang = "de",
 ) -> None:
     """Convert treebanks of the SPMRL shared tasks to a .spacy file.
@@ -389,7 +398,34 @@ def spmrl(
     Example:
       spacy-psa convert spmrl train.German.gold.ptb train.spacy --lang de
     """
-    _convert("spmrl", source, target, lang, labels=labels, x_over_x=x_over_x)
+    trees = {"labels": labels, "x_over_x": x_over_x, "separators": separators}
+    _convert("spmrl", source, target, lang, **trees)
+
+
+@convert_app.command()
+def psd(
+    source: Collection,
+    target: Target,
+    labels: Labels = "bare",
+    x_over_x: XOverX = True,
+    separators: Separators = ";",
+    lemmas: Annotated[
+        bool, typer.Option("--lemmas", help="Words have their lemma after a dash (IcePaHC).")
+    ] = False,
+    lang: Lang = "en",
+) -> None:
+    """Convert the parsed corpora of historical English and their kin to a .spacy file.
+
+    IN has .psd files, as of PPCME2, YCOE, IcePaHC and Keyaki. OUT.spacy gets one document for each
+    tree, with parts of speech, constituents and lemmas. Ids, codes, empty elements and function
+    tags are left out.
+
+    \b
+    Example:
+      spacy-psa convert psd icepahc/psd train.spacy --lemmas --lang is
+    """
+    trees = {"labels": labels, "x_over_x": x_over_x, "separators": separators, "lemmas": lemmas}
+    _convert("psd", source, target, lang, **trees)
 
 
 @convert_app.command()

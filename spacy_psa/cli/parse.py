@@ -50,12 +50,13 @@ def parse(
     """Parse files to constituency trees.
 
     INPUT is text, tokenised sentences, JSON lines ({"text": ...} or {"tokens": [...], "tags":
-    [...]}), columns or a .spacy file; it may be gzipped (.gz). OUTPUT has a tree in brackets on
-    each line, indented trees, JSON lines with the trees and the offsets of the constituents, one
-    drawing, or documents. A sentence without words, or one that cannot be parsed, is "(())", so
-    that lines stay aligned; only empty lines of text are left out. Tags of the input are read; a
-    tagger in the pipeline, or the tag head of the parser, may replace them. Tokens of the input may
-    be written as in a treebank (-LRB-, 1\\/2). From .spacy to .spacy, all other annotation stays.
+    [...]}), columns, trees in brackets, of which the words and tags are read, or a .spacy file; it
+    may be gzipped (.gz). OUTPUT has a tree in brackets on each line, indented trees, JSON lines
+    with the trees and the offsets of the constituents, one drawing, or documents. A sentence
+    without words, or one that cannot be parsed, is "(())", so that lines stay aligned; only empty
+    lines of text are left out. Tags of the input are read; a tagger in the pipeline, or the tag
+    head of the parser, may replace them. Tokens of the input may be written as in a treebank
+    (-LRB-, 1\\/2). From .spacy to .spacy, all other annotation stays.
 
     JSON lines have the probability of each constituent if the parser was trained by likelihood.
 

@@ -17,6 +17,9 @@ from spacy_psa.errors import InputError
 TOKENS = re.compile(r"[()]|[^() \t]+")
 _BRACKETS = re.compile("|".join(map(re.escape, BRACKETS)))
 EMPTY = "-NONE-"
+MARKS = frozenset({"ID", "CODE", "METADATA", "COMMENT"})
+"""Nodes of the parsed corpora of historical English and their kin that are not part of the text."""
+NOT_WORDS = "leaf/leaves that do not look like words"
 FEATURES = "##"
 _DECORATION = re.compile(r"[-=|]")
 _INDEX = re.compile(r"[-=]\d+(?![^-=|])|\|[^-=]*")
@@ -63,13 +66,24 @@ class TreeStyle:
     """Whether words stay as they are written (-LRB-), instead of those of the text."""
     roots: frozenset[str] = frozenset()
     """Labels that are not constituents at the root, besides TOP, ROOT and S1."""
+    marked: bool = False
+    """Whether the trees are marked up as the parsed corpora of historical English: `MARKS` are left
+    out with all below them, and leaves such as *pro*, *T*-1 and 0 as empty elements."""
+    lemmas: bool = False
+    """Whether each word has its lemma after a dash (hestur-hestur)."""
+    separators: str = ""
+    """Further characters that end the category of a label: "*" in NP*SB. For bare labels."""
 
     def label(self, label: str) -> str:
         """Return the part of the label of a constituent that is kept."""
         label = self.without_features(label)
         if self.labels == "whole":
             return label
-        return bare(label) if self.labels == "bare" else with_functions(label)
+        if self.labels == "functions":
+            return with_functions(label)
+        label = bare(label)
+        ends = [i for i, char in enumerate(label) if i and char in self.separators]
+        return label[: ends[0]] if ends else label
 
     def tag(self, tag: str) -> str:
         """Return the part of a part of speech that is kept."""
@@ -90,6 +104,8 @@ AS_IS = TreeStyle()
 PENN = TreeStyle(labels="bare", bare_tags=True, remove_empty=True, merge_same=True)
 """Trees prepared as is usual for the Penn Treebank, apart from `merge_same`: standard files keep
 repeats, which `replace(PENN, merge_same=False)` does."""
+PSD = TreeStyle(labels="bare", remove_empty=True, marked=True)
+"""Trees of the parsed corpora of historical English and their kin, such as IcePaHC and Keyaki."""
 SPMRL = TreeStyle(labels="bare", remove_empty=True, features=True, roots=frozenset({"VROOT"}))
 """Trees of the SPMRL shared tasks."""
 
@@ -160,6 +176,12 @@ class TreeBuilder:
         self._parsed = Parsed([], [], [])
         # For each open bracket: its label, first word, and index in the constituents.
         self._open: list[tuple[str, int, int]] = []
+        self.left_out: Counter[str] = Counter()
+        """What was left out of trees with `TreeStyle.marked`."""
+        self.odd: dict[str, tuple[int, str]] = {}
+        """For each tag of leaves that do not look like words: their number, and the first."""
+        self.phrases: set[str] = set()
+        """The categories of constituents so far."""
 
     @property
     def depth(self) -> int:
@@ -182,6 +204,7 @@ class TreeBuilder:
         if not label and self._open:
             raise BracketError("a node inside the tree has no label")
         label = self.style.without_features(label)
+        self.phrases.add(bare(label))
         self._open.append((label, len(self._parsed.words), len(self._parsed.constituents)))
 
     def leaf(self, tag: str, word: str) -> None:
@@ -197,6 +220,16 @@ class TreeBuilder:
             raise BracketError(f"{word!r} is an empty element, which only `convert ptb` removes")
         if word.isspace():
             raise BracketError(f"the word {word!r} is white space, which cannot be a word")
+        if self.style.marked:
+            if tag in MARKS or any(label in MARKS for label, _, _ in self._open):
+                self.left_out["id(s), code(s) and comment(s) left out"] += 1
+                return
+            if word[0] == "*" or (word == "0" and not tag.startswith(("NUM", "CD"))):
+                self.left_out["empty element(s) left out"] += 1
+                return
+        elif word[0] == "*" or word == "0" or tag in MARKS:
+            count, first = self.odd.get(tag, (0, f"({tag} {word})"))
+            self.odd[tag] = (count + 1, first)
         self._parsed.words.append(word if self.style.spelled else unescape(word))
         self._parsed.tags.append(self.style.tag(unescape_tag(tag)))
 
@@ -219,6 +252,20 @@ class TreeBuilder:
     def _is_root(self, label: str) -> bool:
         """Tell whether the constituent that closes is a root, such as ROOT below no label."""
         return all(map(self.style.is_root, [label, *(above for above, _, _ in self._open)]))
+
+    def count_into(self, repairs: Counter[str]) -> None:
+        """Count what was left out, and leaves that do not look like words, such as (ID 2).
+
+        A leaf such as * or 0 is not like a word if its tag is the label of a phrase.
+        """
+        repairs.update(self.left_out)
+        found = [
+            value for tag, value in self.odd.items() if tag in MARKS or bare(tag) in self.phrases
+        ]
+        if found:
+            known = (what for what in repairs if what.startswith(NOT_WORDS))
+            what = f"{NOT_WORDS}, such as {found[0][1]} (`spacy-psa convert psd` leaves them out)"
+            repairs[next(known, what)] += sum(count for count, _ in found)
 
     def finish(self) -> Parsed:
         """Return the tree that is complete now; the next tree may begin.
@@ -265,7 +312,9 @@ class _Tokens:
             elif pending and not self.builder.keep_empty:
                 self.no_parse = pending == ["("] and self.builder.at_bare_root
                 if not self.no_parse:
-                    raise BracketError(f"the node ({' '.join(pending[1:])}) is empty")
+                    only = "".join(pending[1:])
+                    what = "is not a leaf, which has a tag and a word" if only else "is empty"
+                    raise BracketError(f"the node ({only}) {what}")
             elif not pending:
                 self.builder.close()
             self.pending = []
@@ -297,7 +346,7 @@ def read_trees(
     """
     builder = TreeBuilder(style, keep_empty)
     tokens = _Tokens(builder)
-    begin, number, empty = 0, 1, True
+    begin, number, empty, text = 0, 1, True, ""
     try:
         for number, text in lines:
             text = text if tokens.inside() else _without_prefix(text, repairs)
@@ -323,7 +372,10 @@ def read_trees(
             number = begin
             raise BracketError("the tree that begins here is not closed")
     except BracketError as error:
+        escaped = re.search(r"\\[()]", text)
+        hint = ": write -LRB- and -RRB- for brackets that are words" if escaped else ""
         since = "" if begin == number else f", in the tree of line {begin}"
-        raise InputError(f"{name}:{number}: {error}{since}; correct the line") from error
+        raise InputError(f"{name}:{number}: {error}{since}; correct the line{hint}") from error
+    builder.count_into(repairs)
     if empty:
         raise InputError(f"{name}:1: no trees in the file; check that it is complete")

@@ -30,7 +30,7 @@ from spacy_psa.corpora import (
     treebanks,
 )
 from spacy_psa.corpora.archives import is_collection
-from spacy_psa.corpora.bracketing import AS_IS, Labels
+from spacy_psa.corpora.bracketing import AS_IS, Labels, TreeStyle
 from spacy_psa.corpora.docbin import check_docbin_path, write_docbin
 from spacy_psa.corpora.documents import join_documents
 from spacy_psa.corpora.glove import prepare_vectors
@@ -195,13 +195,23 @@ def _treebank(family: str, option: str = "", last: int = 0) -> Callable[..., Ite
         x_over_x: bool = False,
         quotes: Quotes = "treebank",
         spaces: bool = False,
+        **parts: Any,
     ) -> Iterable[Doc]:
         chosen = treebanks.parse_numbers(numbers, option, last) if numbers else None
-        style = replace(treebanks.TREEBANKS[family].style, labels=labels, merge_same=not x_over_x)
+        style = _style(treebanks.TREEBANKS[family].style, labels, x_over_x, **parts)
         docs = treebanks.read_docs(family, job.source, job.vocab, job.repairs, chosen, style)
         return as_text(docs, quotes, spaces)
 
     return read
+
+
+def _style(
+    style: TreeStyle, labels: Labels, x_over_x: bool, separators: str = "", lemmas: bool = False
+) -> TreeStyle:
+    if separators and labels != "bare":
+        raise InputError("--separators ends the categories of bare labels: add --labels bare")
+    parts = {"labels": labels, "separators": separators, "lemmas": lemmas}
+    return replace(style, merge_same=not x_over_x, **parts)
 
 
 def _brackets(
@@ -211,8 +221,9 @@ def _brackets(
     indented: bool = False,
     quotes: Quotes = "treebank",
     spaces: bool = False,
+    separators: str = "",
 ) -> Iterable[Doc]:
-    style = replace(AS_IS, labels=labels, merge_same=not x_over_x)
+    style = _style(AS_IS, labels, x_over_x, separators)
     if is_collection(job.source):
         docs = treebanks.read_docs(
             "brackets", job.source, job.vocab, job.repairs, style=style, one_a_line=not indented
@@ -242,6 +253,7 @@ FORMATS: dict[str, Callable[..., Iterable[Doc]]] = {
     "brackets": _brackets,
     "spmrl": _treebank("spmrl"),
     "ctb": _treebank("ctb", "--files", treebanks.LAST_FILE),
+    "psd": _treebank("psd"),
     "export": _export,
 }
 """The function that reads each format."""

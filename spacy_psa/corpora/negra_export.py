@@ -1,10 +1,11 @@
-"""NEGRA's export format (Brants, 1997), in which NEGRA and TIGER are published.
+"""NEGRA's export format (Brants, 1997) and TIGER XML (Mengel and Lezius, 2000).
 
 A sentence is between `#BOS` and `#EOS`. It has a line for each word, and then for each
 constituent (#500, #501, ...), with its function and the number of the constituent above; 0 is the
-root. Trees may be discontinuous, which constituents with a start and an end cannot be. A word
-without letters and digits that hangs at the root, as punctuation does, is put into the lowest
-constituent around it. A tree that is still discontinuous is left out or raised.
+root. TIGER XML has the same in elements <t> and <nt>. Trees may be discontinuous, which
+constituents with a start and an end cannot be. A word without letters and digits that hangs at the
+root, as punctuation does, is put into the lowest constituent around it. A tree that is still
+discontinuous is left out or raised.
 """
 
 import re
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
+from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -31,7 +33,7 @@ from spacy_psa.errors import InputError
 
 Discontinuous = Literal["skip", "raise"]
 
-ENDINGS = (".export", ".negra", ".export.gz", ".negra.gz")
+ENDINGS = (".export", ".negra", ".xml", ".export.gz", ".negra.gz", ".xml.gz")
 LAST = 999_999
 """The greatest number of a sentence."""
 HEAD = "HD"
@@ -41,7 +43,8 @@ LEFT_OUT = "discontinuous tree(s) left out (--discontinuous raise keeps them)"
 RAISED = "discontinuous tree(s) made continuous by raising"
 _NODE = re.compile(r"#\d{3,}")
 _FORMAT = re.compile(r"#FORMAT\s+([34])\b")
-_BEGIN = re.compile(r"#BOS\s+(\d+)")
+_HEADER = re.compile(r"%%\s*word\s+(lemma)?")
+_BEGIN = re.compile(r"#BOS\s+(\S+)")
 
 
 class Row(NamedTuple):
@@ -69,7 +72,8 @@ def read_docs(
         source: the folder or archive, or a single file of any name.
         vocab: the vocabulary of the docs.
         repairs: counts the trees that are left out or raised, and repaired lines.
-        sentences: reads only sentences with these numbers; None reads all.
+        sentences: reads only sentences with these numbers, of ids such as 12 or s12; None
+            reads all.
         labels: "bare" for categories (NP); "functions" or "whole" for categories and functions
             (NP-SB).
         discontinuous: whether discontinuous trees are left out ("skip") or made continuous
@@ -82,53 +86,111 @@ def read_docs(
 
     def trees() -> Iterator[tuple[str, Parsed]]:
         empty, kept = True, False
-        what = ".export or .negra files"
+        what = ".export, .negra or .xml files"
         for name, document, lines in open_documents(
             source, lambda path: path.endswith(ENDINGS), what, counts
         ):
-            for line, number, rows in read_rows(name, lines):
+            read = read_xml if name.removesuffix(".gz").endswith(".xml") else read_rows
+            for line, id_, rows in read(name, lines):
                 empty = False
-                if sentences is not None and number not in sentences:
+                if sentences is not None and _number(f"{name}:{line}", id_) not in sentences:
                     continue
                 kept = True
                 parsed = _parsed(f"{name}:{line}", rows, labels, discontinuous, counts)
                 if parsed is not None:
                     yield document, parsed
         if empty:
-            raise InputError(f"{source}: no sentences, which begin with #BOS; check the format")
+            raise InputError(
+                f"{source}: no sentences, which begin with #BOS or <s; check the format"
+            )
         if not kept:
             raise InputError(f"{source}: no sentence has one of the numbers that are kept")
 
     return tree_docs(vocab, trees())
 
 
-def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int, list[Row]]]:
-    """Yield the line, the number and the rows of each sentence.
+def _number(place: str, id_: str) -> int:
+    match = re.fullmatch(r"s?(\d+)", id_)
+    if not match:
+        raise InputError(
+            f"{place}: the id {id_} of the sentence is not a number; leave out --sentences"
+        )
+    return int(match[1])
+
+
+def read_xml(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, list[Row]]]:
+    """Yield the line, the id and the rows of each sentence of TIGER XML, without secondary edges.
+
+    Raises:
+        InputError: if the file is not XML, or an edge leads to a node that is not in the sentence.
+    """
+    parser = XMLPullParser(["start", "end"])
+    line = begin = 1
+    try:
+        for line, text in lines:
+            parser.feed(text + "\n")
+            for event, element in parser.read_events():
+                if element.tag == "s" and event == "start":
+                    begin = line
+                elif element.tag == "s":
+                    yield begin, element.get("id", ""), _rows_of(f"{name}:{begin}", element)
+                    element.clear()
+        parser.close()
+    except ParseError as error:
+        raise InputError(f"{name}:{line}: not TIGER XML ({error}); correct the file") from error
+
+
+def _rows_of(place: str, sentence: Element) -> list[Row]:
+    terminals, nodes = list(sentence.iter("t")), list(sentence.iter("nt"))
+    above = {
+        edge.get("idref", ""): (edge.get("label", NO_FUNCTION), f"{i}")
+        for i, node in enumerate(nodes, 500)
+        for edge in node.findall("edge")
+    }
+    ids = {node.get("id", "") for node in (*terminals, *nodes)}
+    if lost := sorted(above.keys() - ids):
+        raise InputError(f"{place}: an edge leads to {lost[0]}, which is not in the sentence")
+    forms = [node.get("word", "") for node in terminals]
+    if not all(forms):
+        raise InputError(f"{place}: the terminal {forms.index('') + 1} has no word")
+    forms += [f"#{i}" for i in range(500, 500 + len(nodes))]
+    return [
+        Row(form, node.get("pos") or node.get("cat") or "--", *above.get(node.get("id", ""), root))
+        for form, node in zip(forms, [*terminals, *nodes], strict=True)
+        for root in [(NO_FUNCTION, "0")]
+    ]
+
+
+def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, list[Row]]]:
+    """Yield the line, the id and the rows of each sentence.
 
     Format 3 has the columns form, tag, morphology, function and parent; format 4 has a lemma after
-    the form, and a line "#FORMAT 4" above. Further columns and comments (%%) are left out.
+    the form, and a line "#FORMAT 4" or "%% word lemma" above. Further columns and other comments
+    (%%) are left out.
 
     Raises:
         InputError: if a line is not in the format, or the last sentence is not complete.
     """
-    lemma, begin, number, inside = 0, 1, 0, False
+    lemma, begin, id_, inside = 0, 1, "", False
     rows: list[Row] = []
     for line, text in lines:
         if not inside:
             if match := _FORMAT.match(text):
                 lemma = int(match[1]) - 3
+            elif match := _HEADER.match(text):
+                lemma = int(bool(match[1]))
             elif match := _BEGIN.match(text):
-                begin, number, inside, rows = line, int(match[1]), True, []
+                begin, id_, inside, rows = line, match[1], True, []
             continue  # the tables of origins, tags and functions are between sentences
         if _BEGIN.match(text):
             raise InputError(f"{name}:{line}: no #EOS before this #BOS; correct the file")
         if text.startswith("#EOS"):
-            if text.split()[1:2] not in ([], [str(number)]):
+            if text.split()[1:2] not in ([], [id_]):
                 raise InputError(
-                    f"{name}:{line}: this #EOS is not of the sentence {number} of line {begin}; "
+                    f"{name}:{line}: this #EOS is not of the sentence {id_} of line {begin}; "
                     "correct the file"
                 )
-            yield begin, number, rows
+            yield begin, id_, rows
             inside = False
         elif text and not text.startswith("%%"):
             columns = BLANKS.split(text.strip(" \t"))

@@ -6,12 +6,17 @@
 - `ctb`: the Penn Chinese Treebank (Xue et al., 2005), with brackets between lines of mark-up. Files
   are named by document and genre, such as chtb_0001.fid (version 5) or chtb_0001.nw (9.0). A
   sentence is between `<S ID=1>` and `</S>`, or directly in the file.
+- `psd`: the parsed corpora of historical English (Kroch and Taylor, 2000) and their kin, such as
+  IcePaHC (Rögnvaldsson et al., 2012) and Keyaki (Butler et al., 2012). Empty elements have the tag
+  of a phrase, (NP-SBJ *pro*). Sentences have ids, and codes of pages and headings. A dollar sign
+  joins the parts of a word that is split: (RP á$) (VAN $sýnt).
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from spacy.tokens import Doc
@@ -21,6 +26,7 @@ from spacy_psa.corpora.archives import has_files, is_collection, open_files
 from spacy_psa.corpora.bracketing import (
     AS_IS,
     PENN,
+    PSD,
     SPMRL,
     TreeStyle,
     read_trees,
@@ -107,6 +113,17 @@ def without_markup(name: str, lines: Lines, repairs: Counter[str]) -> Lines:
             yield number, text
 
 
+def without_remarks(name: str, lines: Lines, repairs: Counter[str]) -> Lines:
+    """Yield the lines of `psd` without remarks, which are between /* and */, or /~* and *~/."""
+    inside = False
+    for number, text in lines:
+        inside = inside or text.lstrip().startswith(("/*", "/~*"))
+        if not inside:
+            yield number, text
+        elif text.endswith(("*/", "*~/")):
+            inside = False
+
+
 @dataclass(frozen=True)
 class Treebank:
     """How the files of a family of treebanks are read."""
@@ -144,6 +161,7 @@ TREEBANKS = {
         "--files",
         without_markup,
     ),
+    "psd": Treebank((".psd",), PSD, ".psd files", lines_of_trees=without_remarks),
 }
 
 
@@ -203,7 +221,7 @@ def read_docs(
             for _, parsed in read_trees(name, lines, counts, kept, one_a_line):
                 yield document, parsed
 
-    return tree_docs(vocab, trees(), spelled=True)
+    return tree_docs(vocab, trees(), kept)
 
 
 def read_bracket_docs(
@@ -223,7 +241,7 @@ def read_bracket_docs(
     counts: Counter[str] = Counter() if repairs is None else repairs
     style = replace(style, spelled=True)
     trees = read_trees(str(path), read_lines(path, counts), counts, style, one_a_line)
-    return tree_docs(vocab, ((None, parsed) for _, parsed in trees), spelled=True)
+    return tree_docs(vocab, ((None, parsed) for _, parsed in trees), style)
 
 
 def open_documents(
@@ -238,20 +256,45 @@ def open_documents(
 
 
 def tree_docs(
-    vocab: Vocab, trees: Iterable[tuple[str | None, Parsed]], spelled: bool = False
+    vocab: Vocab, trees: Iterable[tuple[str | None, Parsed]], style: TreeStyle = AS_IS
 ) -> Iterator[Doc]:
     """Yield one `Doc` for each tree and the document that it belongs to.
 
     The part of speech is in `token.tag_`. Constituents are in `doc.spans["constituents"]` in
     preorder, with a span for each constituent of a unary chain. The document is in
-    `doc.user_data["document"]`. If the words are `spelled`, as in `TreeStyle`, the doc has those of
-    the text, and `spelling_data` keeps the others.
+    `doc.user_data["document"]`. If the `style` has words that are `spelled`, the doc has those of
+    the text, and `spelling_data` keeps the others. Lemmas are in `token.lemma_`.
     """
     for document, (words, tags, constituents) in trees:
-        text = list(map(unescape, words)) if spelled else words
-        doc = make_doc(vocab, text, tags, constituents=constituents)
-        if spelled:
-            doc.user_data.update(spelling_data(words))
+        pairs = [_form_and_lemma(word) if style.lemmas else (word, "") for word in words]
+        forms = [form for form, _ in pairs]
+        spaces = None
+        if style.marked:
+            joined = [a[-1] == "$" == b[0] for a, b in pairwise([*forms, " "])]
+            spaces = [not join for join in joined]
+            forms = [
+                form[before and len(form) > 1 : -1 if join and len(form) > 1 else None]
+                for form, before, join in zip(forms, [False, *joined], joined, strict=False)
+            ]
+        text = list(map(unescape, forms)) if style.spelled else forms
+        doc = make_doc(vocab, text, tags, spaces=spaces, constituents=constituents)
+        if style.spelled:
+            doc.user_data.update(spelling_data(forms))
+        for token, (_, lemma) in zip(doc, pairs, strict=True):
+            if lemma:
+                token.lemma_ = unescape(lemma)
         if document is not None:
             doc.user_data["document"] = document
         yield doc
+
+
+def _form_and_lemma(word: str) -> tuple[str, str]:
+    """Split a word from its lemma at the dash in the middle, as both may have dashes themselves.
+
+    A word that has no lemma stays as it is.
+    """
+    dashes = [i for i, char in enumerate(word) if char == "-" and 0 < i < len(word) - 1]
+    if not dashes:
+        return word, ""
+    at = dashes[len(dashes) // 2] if len(dashes) % 2 else dashes[-1]
+    return word[:at], word[at + 1 :]

@@ -55,6 +55,20 @@ def test_stdin_to_stdout(model):
     assert "1 docs, 6 words" in result.stderr
 
 
+def test_the_words_and_tags_of_trees_are_parsed_anew(model, tmp_path):
+    flat = "(TOP (NNP Ada) (VBD met) (NNP Evans) (IN in) (NNP Bath) (. .))"
+    source = written(tmp_path / "gold.txt", f"{flat}\n(())\n(TOP (UH Yes\n")
+    result = run(model, source, "-", "--input-format", "brackets", "--skip-bad")
+    assert result.stdout.splitlines() == [TAGGED, "(())", "(())"]
+    assert "gold.txt:3" in result.stderr
+
+
+def test_trees_that_are_read_as_text_are_warned_of(model, tmp_path):
+    source = written(tmp_path / "gold.txt", f"{TAGGED}\n")
+    with pytest.warns(UserWarning, match="gold.txt:1: looks like a tree.*--input-format brackets"):
+        assert run(model, source, "-").exit_code == 0
+
+
 def test_columns_with_tags_give_trees_with_these_tags(model, tmp_path):
     rows = "Ada NNP\nmet VBD\nEvans NNP\nin IN\nBath NNP\n. .\n\nYes UH\n"
     source = written(tmp_path / "in.conll", rows)

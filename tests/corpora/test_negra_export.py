@@ -150,3 +150,61 @@ def test_words_at_the_root_stay_there():
 def test_a_word_may_look_like_the_number_of_a_constituent(write, vocab):
     (doc,) = read_docs(write(PLAIN.replace("Hund\t", "#2008\t")), vocab)
     assert doc[1].text == "#2008" and constituents(doc)[0] == (0, 5, "S")
+
+
+def test_sentences_may_have_ids_that_are_not_numbers(write, vocab):
+    text = PLAIN.replace("#BOS 1 0", "#BOS RST_EE01/4 0").replace("#EOS 1", "#EOS RST_EE01/4")
+    (doc,) = read_docs(write(text), vocab)
+    assert len(doc) == 6
+    with pytest.raises(InputError, match="RST_EE01/4 of the sentence is not a number"):
+        list(read_docs(write(text), vocab, sentences={1}))
+
+
+def test_the_header_of_the_columns_says_whether_there_is_a_lemma(write, vocab):
+    rows = [line.split("\t", 1) for line in PLAIN.splitlines()]
+    lemmas = "\n".join("\tlemma\t".join(row) for row in rows)
+    (doc,) = read_docs(write("%% word\tlemma\ttag\tmorph\tedge\tparent\n" + lemmas + "\n"), vocab)
+    (plain,) = read_docs(write(HEAD + PLAIN), vocab)
+    assert tree(doc) == tree(plain)
+
+
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<corpus id="c"><body>
+<s id="s1"><graph root="s1_501">
+<terminals>
+<t id="s1_1" word="Der" lemma="der" pos="ART"/><t id="s1_2" word="Hund" pos="NN"/>
+<t id="s1_3" word="," pos="$,"/><t id="s1_4" word="er" pos="PPER"/>
+<t id="s1_5" word="bellt" pos="VVFIN"/><t id="s1_6" word="." pos="$."/>
+</terminals>
+<nonterminals>
+<nt id="s1_500" cat="NP"><edge label="NK" idref="s1_1"/><edge label="NK" idref="s1_2"/></nt>
+<nt id="s1_501" cat="S"><edge label="SB" idref="s1_500"/><edge label="SB" idref="s1_4"/>
+<edge label="HD" idref="s1_5"/></nt>
+</nonterminals>
+</graph></s>
+</body></corpus>
+"""
+
+
+def test_tiger_xml_has_the_trees_of_the_export_format(tmp_path, write, vocab):
+    path = tmp_path / "tiger.xml"
+    path.write_text(XML)
+    (doc,) = read_docs(path, vocab, sentences={1}, labels="functions")
+    (exported,) = read_docs(write(HEAD + PLAIN), vocab, labels="functions")
+    assert tree(doc) == tree(exported)
+    assert doc.user_data["document"] == "tiger"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "reason"),
+    [
+        ('idref="s1_4"', 'idref="s1_9"', 3, "s1_9, which is not in the sentence"),
+        (' word="er"', "", 3, "terminal 4 has no word"),
+        ("</graph>", "</graf>", 14, "not TIGER XML"),
+    ],
+)
+def test_broken_tiger_xml_is_named_by_file_and_line(tmp_path, vocab, old, new, line, reason):
+    path = tmp_path / "tiger.xml"
+    path.write_text(XML.replace(old, new))
+    with pytest.raises(InputError, match=f"tiger.xml:{line}: .*{reason}"):
+        list(read_docs(path, vocab))

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from spacy_psa.corpora.bracketing import PENN, SPMRL, TreeStyle, bare, with_functions
+from spacy_psa.corpora.bracketing import (
+    NOT_WORDS,
+    PENN,
+    PSD,
+    SPMRL,
+    TreeStyle,
+    bare,
+    with_functions,
+)
 from spacy_psa.corpora.treebanks import read_docs
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
@@ -175,3 +183,50 @@ def test_texts_and_other_trees_are_left_alone_beside_the_files_of_the_family(tmp
     assert [doc[0].text for doc in read_docs("brackets", tmp_path, vocab)] == ["a.mrg", "b.prd"]
     (tmp_path / "a.mrg").unlink()
     assert [doc[0].text for doc in read_docs("ptb", tmp_path, vocab)] == ["b.prd"]
+
+
+ICELANDIC = """/*
+of CorpusSearch
+*/
+( (IP-MAT (CODE <P_1>) (NP-SBJ *con*) (RP á$-á) (VAN $sýnt-sýna)
+  (CP-THT;x (C 0) (NUM 0-0) (N-N fyrir-mynd-fyrir-mynd)) (. .-.)) (ID 1270.X,.1))
+( (CODE <heading>) (ID 1270.X,.2))
+"""
+JAPANESE = "( (IP-MAT (PP (NP (PRO 私)) (P は)) (NP;*SBJ* *) (CONJ *) (VB 行く)) (ID 1_x;JP))\n"
+
+
+def test_marks_and_empty_elements_of_parsed_corpora_are_left_out_and_counted(write, vocab):
+    repairs = Counter()
+    style = replace(PSD, lemmas=True, separators=";")
+    (doc,) = read_docs("psd", write(ICELANDIC, "a.psd"), vocab, repairs, style=style)
+    assert doc.text == "ásýnt 0 fyrir-mynd . "
+    assert [token.lemma_ for token in doc] == ["á", "sýna", "0", "fyrir-mynd", "."]
+    assert constituents(doc) == [(0, 5, "IP"), (2, 4, "CP")]
+    assert repairs == {
+        "id(s), code(s) and comment(s) left out": 4,
+        "empty element(s) left out": 2,
+        "tree(s) without words left out": 1,
+    }
+    (doc,) = read_docs("psd", write(JAPANESE, "b.psd"), vocab)
+    assert [token.text for token in doc] == ["私", "は", "行く"]
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "first"),
+    [(ICELANDIC.split("*/\n")[1], 4, "(CODE"), (JAPANESE, 1, "(ID")],
+)
+def test_leaves_that_do_not_look_like_words_are_counted(write, vocab, text, count, first):
+    repairs = Counter()
+    list(read_docs("brackets", write(text, "x.psd"), vocab, repairs))
+    ((what, number),) = repairs.items()
+    assert what.startswith(f"{NOT_WORDS}, such as {first}")
+    assert number == count
+
+
+@pytest.mark.parametrize(
+    ("label", "separators", "kept"),
+    [("NP*SB", "*", "NP"), ("sn.SUJ", ".", "sn"), ("NP/OBJ", "/_", "NP"), ("NP_HD-1", "/_", "NP")],
+)
+def test_other_characters_may_end_a_category(label, separators, kept):
+    assert TreeStyle(labels="bare", separators=separators).label(label) == kept
+    assert TreeStyle(labels="bare").label(label.split("-")[0]) == label.split("-")[0]

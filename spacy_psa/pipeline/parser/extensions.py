@@ -23,6 +23,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span, Token
 
+from spacy_psa.corpora.bracketing import bare
 from spacy_psa.corpora.trees import SPELLINGS, escape
 from spacy_psa.pipeline.parser.constituents import FLAT, KEY, NO_TAG, bracketed, word_sentences
 from spacy_psa.pipeline.parser.heads import head_token
@@ -43,6 +44,7 @@ __all__ = [
     "constituents",
     "head_token",
     "labels",
+    "noun_chunks",
     "parent",
     "parse_string",
     "parse_trees",
@@ -55,15 +57,16 @@ def register_extensions() -> None:
     """Add the attributes of trees to spans, tokens and docs.
 
     `Span._.labels`, `.parse_string`, `.constituents`, `.parent`, `.children`,
-    `.constituent_confidence` and `.head_token`, the same for tokens, and `Doc._.parse_trees` call
-    the functions of this module with these names. If benepar has registered its attributes before,
-    they answer for the docs that have no constituents of ours. Any other attribute with one of
-    these names stays, with a warning.
+    `.constituent_confidence` and `.head_token`, the same for tokens, and `Doc._.parse_trees` and
+    `Doc._.noun_chunks` call the functions of this module with these names. If benepar has
+    registered its attributes before, they answer for the docs that have no constituents of ours.
+    Any other attribute with one of these names stays, with a warning.
     """
     for getter in GETTERS:
         _register(Span, getter.__name__, getter)
         _register(Token, getter.__name__, partial(_on_token, getter))
     _register(Doc, "parse_trees", parse_trees)
+    _register(Doc, "noun_chunks", noun_chunks)
 
 
 def remove_extensions() -> None:
@@ -76,6 +79,7 @@ def remove_extensions() -> None:
         for getter in GETTERS:
             _remove(kind, getter)
     _remove(Doc, parse_trees)
+    _remove(Doc, noun_chunks)
 
 
 def labels(span: Span, key: str = KEY) -> tuple[str, ...]:
@@ -191,6 +195,40 @@ def parse_trees(doc: Doc, key: str = KEY) -> Trees:
             nodes = [(c.start, c.end, c.label_) for c in SentenceTree.around(words, key).spans]
             trees.append(bracketed(doc, sentence.words, nodes))
     return trees
+
+
+def noun_chunks(doc: Doc, key: str = KEY) -> list[Span]:
+    """List the base noun phrases of a doc, which `doc.noun_chunks` only finds with dependencies.
+
+    They are constituents with the category NP, such as NP-SBJ, that have no other below them, apart
+    from possessives: "Ada's dog" is one, as in spaCy.
+
+    Raises:
+        ValueError: if the doc has no trees.
+
+    Examples:
+        >>> import spacy
+        >>> doc = spacy.blank("en")("the end of it")
+        >>> doc.spans["constituents"] = [
+        ...     Span(doc, *node) for node in [(0, 4, "NP"), (0, 2, "NP"), (3, 4, "NP")]
+        ... ]
+        >>> noun_chunks(doc)
+        [the end, it]
+    """
+    in_order(doc, key)
+    chunks: list[Span] = []
+    for sentence in word_sentences(doc):
+        if not len(sentence.words):
+            continue
+        words = doc[int(sentence.words[0]) : int(sentence.words[-1]) + 1]
+        tree = SentenceTree.around(words, key)
+        phrases = [span for span in tree.spans if bare(span.label_) == "NP"]
+        for i, phrase in enumerate(phrases):
+            below = (each for each in phrases[i + 1 :] if each[-1].tag_ != "POS")
+            is_base = next((each.start >= phrase.end for each in below), True)
+            if is_base and not (chunks and phrase.end <= chunks[-1].end):
+                chunks.append(phrase)
+    return chunks
 
 
 GETTERS = (

@@ -197,3 +197,13 @@ def test_attribute_of_another_package_stays_with_a_warning(doc):
         assert doc[0:2]._.children == 2
     finally:
         Span.set_extension("children", getter=held, force=True)
+
+
+def test_noun_chunks_are_the_lowest_noun_phrases_with_their_possessives():
+    tree = (
+        "(S (NP-SBJ (NP (NP (NNP Ada) (POS 's)) (NN dog)) (PP (IN of) (NP (NN hers)))) "
+        "(VP (VBD saw) (NP (NP (NNP Bob)))))"
+    )
+    register_extensions()
+    doc = tree_doc(spacy.blank("en").vocab, tree)
+    assert texts(doc._.noun_chunks) == ["Ada 's dog", "hers", "Bob"]
