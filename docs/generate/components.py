@@ -80,6 +80,7 @@ ATTRIBUTES = {
     ("Span", "head_token"): "The head word, by head rules; None for white space.",
     ("Span", "constituent_confidence"): "The posterior of the constituent; None without one.",
     ("Doc", "parse_trees"): "An `nltk.Tree` for each sentence with words.",
+    ("Doc", "noun_chunks"): "The base noun phrases, as a list of spans.",
 }
 TREE_ATTRIBUTES = ("labels", "parse_string", "constituents", "children", "parent")
 ATTRIBUTES |= {

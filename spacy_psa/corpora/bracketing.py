@@ -177,7 +177,7 @@ class TreeBuilder:
         # For each open bracket: its label, first word, and index in the constituents.
         self._open: list[tuple[str, int, int]] = []
         self.left_out: Counter[str] = Counter()
-        """What was left out of trees with `TreeStyle.marked`."""
+        """The parts left out of trees with `TreeStyle.marked`."""
         self.odd: dict[str, tuple[int, str]] = {}
         """For each tag of leaves that do not look like words: their number, and the first."""
         self.phrases: set[str] = set()
@@ -259,13 +259,13 @@ class TreeBuilder:
         A leaf such as * or 0 is not like a word if its tag is the label of a phrase.
         """
         repairs.update(self.left_out)
-        found = [
+        odd = [
             value for tag, value in self.odd.items() if tag in MARKS or bare(tag) in self.phrases
         ]
-        if found:
+        if odd:
             known = (what for what in repairs if what.startswith(NOT_WORDS))
-            what = f"{NOT_WORDS}, such as {found[0][1]} (`spacy-psa convert psd` leaves them out)"
-            repairs[next(known, what)] += sum(count for count, _ in found)
+            what = f"{NOT_WORDS}, such as {odd[0][1]} (`spacy-psa convert psd` leaves them out)"
+            repairs[next(known, what)] += sum(count for count, _ in odd)
 
     def finish(self) -> Parsed:
         """Return the tree that is complete now; the next tree may begin.
