@@ -57,6 +57,11 @@ ENTRIES = {
     "ConcatEmbed": Entry("embed", "the sum of its layers' widths"),
     "SumEmbed": Entry("embed", "the width of its layers", "Kitaev2018, section 2.2"),
     "SentenceDropout": Entry("embed", "the width of its layer", "Kitaev2018, the authors' code"),
+    "Pretrained": Entry(
+        "embed",
+        "project, or the encoder's width for each mean of layers",
+        "Peters2018, Eq. 1 for the mean of layers",
+    ),
     "BiLSTM": Entry("encode", "2 * hidden", "Wei2020, section 3"),
     "CrossBiLSTM": Entry("encode", "2 * hidden", "Li2019, section 6.2"),
     "SelfAttentiveBiLSTM": Entry("encode", "4 * hidden", "Li2019, sections 3.2 and 4"),
@@ -85,8 +90,8 @@ ENTRIES = {
 TITLES = {
     "embed": (
         "Embedders",
-        "An embedder computes a vector for each token of a doc, independent of its context. Use it "
-        "in the block `[components.NAME.model.tok2vec.embed]` of a config, in "
+        "An embedder computes a vector for each token of a doc, independent of its context, except "
+        "for `Pretrained.v1`. Use it in the block `[components.NAME.model.tok2vec.embed]` of a config, in "
         "`spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so you can replace it "
         "by spaCy's own embedders, and also use it in their place. "
         "[How the character embedders work](../explanation/models.md#characters) has a figure.",

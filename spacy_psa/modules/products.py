@@ -36,6 +36,15 @@ def products(precision: Precision, x: Tensor) -> torch.autocast:
     return torch.autocast(x.device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
+def fast_precision(device: torch.device) -> Precision:
+    """Return "bfloat16" for a device with instructions for it, else "float32"."""
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # older versions have none
+    found = device.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in asked)
+    return "bfloat16" if found else "float32"
+
+
 def affine(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, precision: Precision = "float32"
 ) -> Tensor:

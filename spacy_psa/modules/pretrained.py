@@ -1,0 +1,258 @@
+"""Encoders of Hugging Face's transformers over whole documents, and a mix of their layers."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from spacy_psa.errors import SettingError, check_choice, check_sizes
+from spacy_psa.modules.initialization import glorot
+from spacy_psa.modules.products import Precision, fast_precision, products
+from spacy_psa.modules.windows import check_windows, groups, windows
+
+Pooling = Literal["mean", "first"]
+EncoderPrecision = Literal["auto", "float32", "bfloat16"]
+LONGEST_WORD = 1000
+"""The characters of a word that are read: an address or encoded data can be far longer."""
+
+
+class PretrainedEncoder(nn.Module):
+    """An encoder of transformers, such as BERT, with its tokenizer: words to vectors.
+
+    The vector of a word is the mean of the vectors of its wordpieces, or that of the first. A word
+    without wordpieces, such as a line break for many tokenizers, has zeros. Long documents are read
+    in overlapping windows; see `spacy_psa.modules.windows`.
+
+    Args:
+        config: the encoder's config, as in its config.json.
+        tokenizer: the content of its tokenizer.json.
+        layers: the layers whose vectors are returned, side by side: 0 for the embeddings, 1 for the
+            first layer, -1 for the last one.
+        window: the most wordpieces that are read together, without those for the start and end.
+        context: the least wordpieces between a word and the end of its window, except at the ends
+            of a document.
+        pooling: "mean" of the wordpieces of a word, or the "first".
+        frozen: whether the weights stay as they are.
+        precision: "float32", "bfloat16", or "auto" for bfloat16 if the processor has instructions
+            for it.
+        group: the most wordpieces, padding included, that go through the encoder at a time.
+        gradient_checkpointing: whether training computes each layer twice, to store less.
+
+    Raises:
+        SettingError: for a setting out of its range.
+
+    Attributes:
+        net: the encoder.
+        output_width: the width of the encoder, times the number of `layers`.
+        longest: the most wordpieces of a window that the encoder has positions for.
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        tokenizer: str,
+        layers: Sequence[int] = (-1,),
+        window: int = 384,
+        context: int = 64,
+        pooling: Pooling = "mean",
+        frozen: bool = False,
+        precision: EncoderPrecision = "auto",
+        group: int = 4096,
+        gradient_checkpointing: bool = False,
+    ):
+        from tokenizers import Tokenizer
+        from transformers import AutoConfig, AutoModel
+
+        super().__init__()
+        check_choice("pooling", pooling, Pooling)
+        check_choice("precision", precision, EncoderPrecision)
+        check_sizes(group=group)
+        check_windows(window, context)
+        self.tokenizer = Tokenizer.from_str(_with_spaces(tokenizer))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        own = {key: value for key, value in config.items() if key != "model_type"}
+        net = AutoModel.from_config(AutoConfig.for_model(config["model_type"], **own))
+        if hasattr(net, "pooler"):
+            net.pooler = None
+        self.net: Any = net.requires_grad_(not frozen)
+        if gradient_checkpointing and not frozen:
+            net.gradient_checkpointing_enable({"use_reentrant": False})
+        depth = int(net.config.num_hidden_layers)
+        for layer in layers:
+            if not -depth - 1 <= layer <= depth:
+                raise SettingError("layers", layer, f"the encoder has the layers 0 to {depth}")
+        self.layers = [layer % (depth + 1) for layer in layers]
+        self.window, self.context, self.pooling = window, context, pooling
+        self.frozen, self.precision, self.group = frozen, precision, group
+        self.output_width = net.config.hidden_size * len(self.layers)
+        probe = self.tokenizer.encode("a")
+        inside = [i for i, special in enumerate(probe.special_tokens_mask) if not special]
+        start, end = (inside[0], inside[-1] + 1) if inside else (len(probe.ids), len(probe.ids))
+        self.before, self.after = probe.ids[:start], probe.ids[end:]
+        self.longest = _positions(net) - len(self.before) - len(self.after)
+        if window > self.longest:
+            raise SettingError("window", window, f"the encoder reads {self.longest} wordpieces")
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.net.parameters()).device
+
+    @property
+    def used_precision(self) -> Precision:
+        """The precision in use, which "auto" leaves to the processor."""
+        return fast_precision(self.device) if self.precision == "auto" else self.precision
+
+    def train(self, mode: bool = True) -> "PretrainedEncoder":
+        """Set the mode; a frozen encoder has no dropout in training either."""
+        super().train(mode)
+        if self.frozen:
+            self.net.eval()
+        return self
+
+    def inputs(self, documents: Iterable[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Make the arguments of `forward` from the words of documents.
+
+        Args:
+            documents: the words of each document.
+
+        Returns:
+            (T,) int64, the wordpieces of all windows; (W,) int64, the length of each window; (T,)
+            int64, the word whose vector counts a wordpiece, numbered through all documents, or -1;
+            the number of words, N.
+        """
+        documents = [list(words) for words in documents]
+        distinct = {word: 0 for words in documents for word in words}
+        read = [[word[:LONGEST_WORD]] for word in distinct]
+        encodings = self.tokenizer.encode_batch(
+            read, is_pretokenized=True, add_special_tokens=False
+        )
+        table = dict(zip(distinct, (encoding.ids for encoding in encodings)))
+        before, after = [-1] * len(self.before), [-1] * len(self.after)
+        ids: list[int] = []
+        lengths: list[int] = []
+        owned: list[int] = []
+        count = 0
+        for words in documents:
+            pieces = [table[word] for word in words]
+            sizes = numpy.array([len(each) for each in pieces], dtype=int)
+            flat = [piece for each in pieces for piece in each]
+            cover = windows(sizes, self.window, self.context)
+            word = numpy.repeat(numpy.arange(len(sizes)), sizes)
+            for number, start in enumerate(cover.starts.tolist() if flat else ()):
+                part = word[start : start + cover.size]
+                own = cover.owners[part] == number
+                if self.pooling == "first":
+                    own[1:] &= part[1:] != part[:-1]
+                ids += [*self.before, *flat[start : start + cover.size], *self.after]
+                owned += [*before, *numpy.where(own, part + count, -1).tolist(), *after]
+                lengths.append(len(before) + cover.size + len(after))
+            count += len(words)
+        return tuple(map(torch.tensor, (ids, lengths, owned, count)))  # type: ignore[return-value]
+
+    def forward(self, ids: Tensor, lengths: Tensor, owned: Tensor, count: Tensor) -> Tensor:
+        """Compute the vectors of words: (N, output_width), float32.
+
+        The arguments are those that `inputs` makes.
+        """
+        sizes = lengths.tolist()
+        out = torch.zeros(int(count), self.output_width, device=self.device)
+        parts = list(zip(ids.split(sizes), owned.split(sizes)))
+        for group in groups(sizes, self.group):
+            pieces, words = zip(*(parts[i] for i in group))
+            flat = pad_sequence(words, batch_first=True, padding_value=-1).flatten()
+            [places] = torch.nonzero(flat >= 0, as_tuple=True)
+            rows, bags = torch.unique_consecutive(flat[places], return_counts=True)
+            if len(rows):
+                starts = torch.cumsum(bags, 0) - bags
+                vectors = self._encode(pieces).flatten(0, 1)
+                at = [each.to(out.device) for each in (places, starts)]
+                means = F.embedding_bag(at[0], vectors, at[1], mode="mean")
+                out.index_copy_(0, rows.to(out.device), means)
+        return out
+
+    def _encode(self, pieces: Sequence[Tensor]) -> Tensor:
+        """Run the encoder on windows of about the same length: (W, n, output_width)."""
+        config = self.net.config
+        ids = pad_sequence(list(pieces), batch_first=True, padding_value=config.pad_token_id or 0)
+        mask = pad_sequence([torch.ones_like(each) for each in pieces], batch_first=True)
+        last = self.layers == [config.num_hidden_layers]
+        gradient = torch.is_grad_enabled() and not self.frozen
+        weight = next(self.net.parameters())
+        with torch.set_grad_enabled(gradient), products(self.used_precision, weight):
+            output = self.net(
+                input_ids=ids.to(weight.device),
+                attention_mask=mask.to(weight.device),
+                output_hidden_states=not last,
+            )
+        final = output.last_hidden_state  # the last of hidden_states may lack a normalisation
+        states = [final] if last else [*output.hidden_states[:-1], final]
+        return torch.cat([states[-1 if last else i].float() for i in self.layers], dim=-1)
+
+
+class LayerMix(nn.Module):
+    """Weighted means of the layers of an encoder, with learned weights (Peters2018 Eq. 1).
+
+    The weights of a mean are a softmax, and equal at first. A linear layer may make the result
+    narrower.
+
+    Args:
+        input_width: the width of all layers together.
+        groups: the number of layers of each mean. The result is the means side by side.
+        project: width of the output of the linear layer; None for no such layer.
+
+    Examples:
+        >>> mix = LayerMix(6, [2, 1])
+        >>> mix(torch.tensor([[1.0, 1.0, 3.0, 5.0, 7.0, 7.0]]), torch.tensor([1]))
+        tensor([[2., 3., 7., 7.]], grad_fn=<CatBackward0>)
+    """
+
+    def __init__(self, input_width: int, groups: Sequence[int], project: int | None = None):
+        super().__init__()
+        check_sizes(project=project)
+        self.groups = list(groups)
+        self.width = input_width // sum(groups)
+        means = self.width * len(groups)
+        self.output_width = project or means
+        self.project = glorot(nn.Linear(means, project)) if project else nn.Identity()
+        self.weights = nn.ParameterList(nn.Parameter(torch.zeros(size)) for size in groups)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Mix the layers: (N, input_width) -> (N, output_width)."""
+        layers = x.unflatten(1, (-1, self.width)).split(self.groups, dim=1)
+        means = [weights.softmax(0) @ group for weights, group in zip(self.weights, layers)]
+        projected: Tensor = self.project(torch.cat(means, dim=1))
+        return projected
+
+
+def _positions(net: nn.Module) -> int:
+    """Find the longest input of an encoder; a table of positions may have unused first rows."""
+    for name, module in net.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
+            skipped = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - skipped
+    return int(getattr(net.config, "max_position_embeddings", None) or sys.maxsize)  # type: ignore[union-attr]
+
+
+def _with_spaces(tokenizer: str) -> str:
+    """Let a tokenizer read each word as if a space stood before it.
+
+    Tokenizers of bytes and of SentencePiece otherwise read a word as the middle of one.
+    """
+    settings = json.loads(tokenizer)
+    pending = [settings.get("pre_tokenizer")]
+    for part in pending:
+        if part is None:
+            continue
+        pending += part.get("pretokenizers", ())
+        if part["type"] == "ByteLevel":
+            part["add_prefix_space"] = True
+        elif part["type"] == "Metaspace":
+            part["prepend_scheme"] = "always"
+    return json.dumps(settings)

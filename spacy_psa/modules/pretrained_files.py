@@ -1,0 +1,99 @@
+"""Pretrained encoders as Hugging Face publishes them: a config, a tokenizer and weights."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from spacy_psa.errors import InputError
+
+NOT_READ = ("_name_or_path", "architectures", "auto_map", "dtype", "id2label", "label2id",
+            "torch_dtype", "transformers_version")  # fmt: skip
+
+
+class PretrainedFiles(NamedTuple):
+    """What makes a pretrained encoder."""
+
+    config: dict[str, Any]
+    """The content of config.json, without what an encoder does not need."""
+    tokenizer: str
+    """The content of tokenizer.json."""
+    weights: dict[str, Tensor]
+    """The weights of the encoder, float32."""
+
+
+def read_pretrained(name: str) -> PretrainedFiles:
+    """Read an encoder from a folder, or from the Hugging Face hub.
+
+    Only files of the format safetensors are read, and no code that comes with an encoder is run.
+
+    Args:
+        name: a folder, or the name on the hub.
+
+    Raises:
+        InputError: if there is no such encoder, or a part of it is missing or not usable.
+    """
+    with _quiet():
+        from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
+
+        local = Path(name).is_dir()
+        advice = (
+            "use a folder with config.json, model.safetensors and tokenizer.json"
+            if local
+            else "check the name and the network, or give the folder of an encoder"
+        )
+
+        def fail(what: str, error: Exception | None = None) -> InputError:
+            lines = str(error or "").strip().splitlines()
+            reason = f" ({lines[0][:200]})" if lines else ""
+            return InputError(f"encoder {name!r}: {what}{reason}; {advice}")
+
+        try:
+            raw, _ = PretrainedConfig.get_config_dict(name)
+            kept = {key: value for key, value in raw.items() if key not in NOT_READ}
+            config = AutoConfig.for_model(**kept)
+        except Exception as error:
+            raise fail("its config cannot be read", error) from error
+        if config.is_encoder_decoder or not hasattr(config, "num_hidden_layers"):
+            raise fail(f"{config.model_type} is not an encoder of text")
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True, trust_remote_code=False)
+        except Exception as error:
+            raise fail("its tokenizer cannot be read", error) from error
+        if not tokenizer.is_fast:
+            raise fail("it only has a slow tokenizer, without tokenizer.json")
+        try:
+            net, found = AutoModel.from_pretrained(
+                name,
+                config=config,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+        except Exception as error:
+            raise fail("it has no weights in model.safetensors", error) from error
+    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise fail(f"its weights lack {len(missing)} parts, such as {missing[0]}")
+    weights = {key: tensor.float() for key, tensor in net.state_dict().items()}
+    kept_weights = {key: weights[key] for key in weights if not key.startswith("pooler.")}
+    return PretrainedFiles(kept, tokenizer.backend_tokenizer.to_str(), kept_weights)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers from reporting weights that are not used."""
+    try:
+        from transformers.utils import logging
+    except ImportError as error:
+        raise InputError(
+            "pretrained encoders need the extra `pretrained`: pip install 'spacy-psa[pretrained]'"
+        ) from error
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

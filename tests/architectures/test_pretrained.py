@@ -1,0 +1,168 @@
+"""`Pretrained.v1`, over encoders of random weights."""
+
+import copy
+
+import numpy
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc
+from thinc.api import Model
+
+from spacy_psa.architectures.embed import concat_embed, word_embed
+from spacy_psa.errors import InputError
+
+transformers = pytest.importorskip("transformers", reason="needs the extra `pretrained`")
+
+from spacy_psa.architectures.pretrained import pretrained  # noqa: E402
+from tests.helpers.encoder_kinds import KINDS, make_encoder  # noqa: E402
+
+TEXT = "Ada Lovelace met Bob-by, in London -- the Royal Society's ."
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory):
+    """The folder of an encoder of each kind."""
+    return {kind: make_encoder(tmp_path_factory.mktemp(kind), kind) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def bert(encoders):
+    return encoders["bert"]
+
+
+@pytest.fixture
+def doc():
+    return spacy.blank("en")(TEXT)
+
+
+def make(name, docs, **settings):
+    settings = {"window": 60, "context": 8, "precision": "float32", **settings}
+    return pretrained(name, **settings).initialize(X=docs)
+
+
+def by_transformers(folder, words, layer=-1, first=False):
+    """The vectors of words by Hugging Face's own pass."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    net = transformers.AutoModel.from_pretrained(folder).eval()
+    batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+    places = batch.word_ids(0)
+    with torch.no_grad():
+        output = net(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            output_hidden_states=True,
+        )
+    vectors = (output.last_hidden_state if layer == -1 else output.hidden_states[layer])[0]
+    own = [[i for i, place in enumerate(places) if place == w] for w in range(len(words))]
+    return torch.stack([vectors[w[:1] if first else w].mean(0) for w in own]).numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_vectors_of_a_doc_in_one_window_are_those_of_transformers(encoders, kind, pooling, doc):
+    [found] = make(encoders[kind], [doc], pooling=pooling).predict([doc])
+    expected = by_transformers(encoders[kind], [t.text for t in doc], first=pooling == "first")
+    assert found.dtype == "float32"
+    numpy.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_docs_of_all_sizes(encoders, kind, doc):
+    """Docs without tokens, with one, with line breaks, with long words and with many words."""
+    vocab = doc.vocab
+    words = [
+        [],
+        ["Ada"],
+        ["\n", " ", "Ada", "\u200b"],
+        ["x" * 5000, "London"],
+        [t.text for t in doc] * 30,
+    ]
+    docs = [Doc(vocab, words=each) for each in words]
+    model = make(encoders[kind], docs)
+    found = model.predict(docs)
+    assert [array.shape for array in found] == [(len(d), 16) for d in docs]
+    assert all(numpy.isfinite(array).all() for array in found)
+    numpy.testing.assert_allclose(found[1], model.predict(docs[1:2])[0], atol=1e-5)
+    assert [array.shape for array in model.predict(docs[:1])] == [(0, 16)]
+
+
+def test_a_word_without_wordpieces_has_zeros(bert, doc):
+    docs = [Doc(doc.vocab, words=["\n"]), Doc(doc.vocab, words=["Ada", " ", "met"])]
+    alone, between = make(bert, docs).predict(docs)
+    assert not alone.any() and not between[1].any() and between[0].any() and between[2].any()
+
+
+@pytest.mark.parametrize(
+    "layers, means", [(2, [[-1, -2]]), ([0, 1], [[0, 1]]), ([[2], [0, 1]],) * 2]
+)
+def test_layers_are_mixed_with_equal_weights_at_first(bert, doc, layers, means):
+    [found] = make(bert, [doc], layers=layers).predict([doc])
+    words = [token.text for token in doc]
+    every = [[by_transformers(bert, words, layer) for layer in mean] for mean in means]
+    expected = numpy.concatenate([sum(mean) / len(mean) for mean in every], axis=1)
+    numpy.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_docs_of_one_document_are_read_together(bert, doc):
+    halves = [doc[:5].as_doc(), doc[5:].as_doc()]
+    model = make(bert, [doc])
+    apart = model.predict(halves)
+    for half in halves:
+        half.user_data["document"] = "a"
+    together = numpy.concatenate(model.predict(halves))
+    numpy.testing.assert_allclose(together, model.predict([doc])[0], atol=1e-5)
+    assert abs(together - numpy.concatenate(apart)).max() > 0.01
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_gradients_reach_the_encoder_unless_it_is_frozen(bert, doc, frozen, layers):
+    embed = concat_embed(
+        word_embed(width=4), pretrained(bert, layers, window=60, context=8, frozen=frozen)
+    )
+    embed.initialize(X=[doc])
+    vectors, backprop = embed.begin_update([doc])
+    backprop([numpy.ones_like(array) for array in vectors])
+    modules = {node.name: node.shims[0].module for node in embed.walk() if node.shims}
+    grads = [p.grad for p in modules["pretrained"].parameters()]
+    assert any(g is not None and g.any() for g in grads) != frozen
+    assert modules["pretrained"].net.training != frozen
+    if layers == 2:
+        assert modules["layer_mix"].weights[0].grad.any()
+
+
+def test_saved_model_needs_no_source(bert, doc, tmp_path):
+    model = make(bert, [doc], layers=2)
+    model.to_disk(tmp_path / "model")
+    for again in (
+        pretrained("/nowhere", 2, window=60, context=8).from_disk(tmp_path / "model"),
+        pretrained("/nowhere", 2, window=60, context=8).from_bytes(model.to_bytes()),
+        copy.deepcopy(model),
+        model.copy(),
+    ):
+        assert isinstance(again, Model)
+        assert numpy.array_equal(again.predict([doc])[0], model.predict([doc])[0])
+        assert again.to_bytes() == model.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"window": 0}, "window is 0"),
+        ({"context": 30}, "context is 30: it must be less than half of window, 60"),
+        ({"layers": 0}, "layers is 0"),
+        ({"layers": []}, r"layers is \[\]"),
+        ({"project": 0}, "project is 0"),
+        ({"pooling": "max"}, "pooling is 'max'"),
+        ({"precision": "half"}, "precision is 'half'"),
+        ({"cache": "here"}, "a cache needs frozen = true"),
+        ({"cache_gb": -1.0}, "cache_gb is -1.0"),
+        ({"window": 65}, "window is 65: the encoder reads 64 wordpieces"),
+        ({"layers": [3]}, "layers is 3: the encoder has the layers 0 to 2"),
+        ({"layers": 9}, "layers is -9"),
+    ],
+)
+def test_bad_settings(bert, doc, settings, message):
+    with pytest.raises(InputError, match=f"Pretrained.v1: {message}"):
+        make(bert, [doc], **settings)
