@@ -59,7 +59,7 @@ ENTRIES = {
     "SentenceDropout": Entry("embed", "the width of its layer", "Kitaev2018, the authors' code"),
     "Pretrained": Entry(
         "embed",
-        "project, or the encoder's width for each mean of layers",
+        "the width of the encoder for each mean of layers, or `project`",
         "Peters2018, Eq. 1 for the mean of layers",
     ),
     "BiLSTM": Entry("encode", "2 * hidden", "Wei2020, section 3"),
@@ -91,8 +91,8 @@ TITLES = {
     "embed": (
         "Embedders",
         "An embedder computes a vector for each token of a doc, independent of its context, except "
-        "for `Pretrained.v1`. Use it in the block `[components.NAME.model.tok2vec.embed]` of a config, in "
-        "`spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so you can replace it "
+        "for `Pretrained.v1`. Use it in the block `[components.NAME.model.tok2vec.embed]` of a "
+        "config, in `spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so you can replace it "
         "by spaCy's own embedders, and also use it in their place. "
         "[How the character embedders work](../explanation/models.md#characters) has a figure.",
     ),

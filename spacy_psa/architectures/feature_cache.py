@@ -1,4 +1,4 @@
-"""Features of documents on disk: what a frozen encoder computes, computed once.
+"""Features of documents on disk, which a frozen encoder computes only once.
 
 FOLDER/ENCODER/xx/DOCUMENT holds the rows of a document, where ENCODER is a hash of the weights and
 settings and DOCUMENT one of the words. So the features of another encoder are never read. Processes
@@ -91,7 +91,7 @@ class FeatureCache:
         if len(data) != size + CHECK:
             return None
         if path not in self._checked:
-            if crc32(data[:size]) != int.from_bytes(data[size:].tobytes(), "little"):
+            if crc32(data[:size].data) != int.from_bytes(data[size:].tobytes(), "little"):
                 return None
             self._checked.add(path)
         return data[:size].view("float16").reshape(len(words), width)

@@ -40,7 +40,7 @@ def pretrained(
 ) -> Model:
     """Build `Pretrained.v1`, the token vectors of an encoder of Hugging Face's transformers.
 
-    It is for the slot `embed`, alone or in `ConcatEmbed.v1`, or for a head's slot `tok2vec`. The
+    It is for the slot `embed`, also in `ConcatEmbed.v1`, or for a head's slot `tok2vec`. The
     encoder reads whole documents, also where the layers above read sentences. A document is a Doc,
     and Docs that follow each other with the same `doc.user_data["document"]` are one document. A
     longer document is read in overlapping windows, and each word is taken from the window in which
@@ -111,7 +111,7 @@ def pretrained(
     if sizes == [1] and project is None:
         return encoder
     mix = torch_layer("layer_mix", LayerMix, {"groups": sizes, "project": project})
-    model = chain(encoder, mix)
+    model: Model = chain(encoder, mix)
     model.init = _init_mixed
     return model
 
@@ -185,16 +185,17 @@ def _documents(docs: Sequence[Doc]) -> list[list[str]]:
 def _frozen(model: Model, documents: list[list[str]], is_train: bool) -> Any:
     """Compute or read the vectors of the words of documents, (N, nO)."""
     shim, features = shim_of(model), model.attrs["features"]
+    module: Any = shim.module
     if features.folder is None:
-        return run_shim(shim, shim.module.inputs(documents), False)[0]
+        return run_shim(shim, module.inputs(documents), False)[0]
     features.in_use |= is_train
     width = model.get_dim("nO")
     key = features.key(shim) if features.in_use else ""
-    rows = [features.load(key, words, width) if key else None for words in documents]
-    missing = [i for i, found in enumerate(rows) if found is None]
+    rows: list[Any] = [features.load(key, words, width) if key else None for words in documents]
+    missing = [i for i, each in enumerate(rows) if each is None]
     if missing:
         new = [documents[i] for i in missing]
-        output = to_numpy(run_shim(shim, shim.module.inputs(new), False)[0])
+        output = to_numpy(run_shim(shim, module.inputs(new), False)[0])
         # Rounded also where nothing is kept, so that a model computes the same from its file.
         output = output.clip(-FLOAT16, FLOAT16).astype("float16")
         ends = numpy.cumsum([len(words) for words in new])[:-1]
@@ -202,7 +203,8 @@ def _frozen(model: Model, documents: list[list[str]], is_train: bool) -> Any:
             rows[i] = array
             if key and words:
                 features.save(key, words, array)
-    return model.ops.asarray2f(numpy.concatenate(rows), dtype="float32")
+    joined: Any = numpy.concatenate(rows)
+    return model.ops.asarray2f(joined, dtype="float32")
 
 
 def _untrained(d_vectors: list[Floats2d]) -> list[Doc]:

@@ -166,7 +166,7 @@ class PretrainedEncoder(nn.Module):
         parts = list(zip(ids.split(sizes), owned.split(sizes)))
         for group in groups(sizes, self.group):
             pieces, words = zip(*(parts[i] for i in group))
-            flat = pad_sequence(words, batch_first=True, padding_value=-1).flatten()
+            flat = pad_sequence(list(words), batch_first=True, padding_value=-1).flatten()
             [places] = torch.nonzero(flat >= 0, as_tuple=True)
             rows, bags = torch.unique_consecutive(flat[places], return_counts=True)
             if len(rows):
@@ -231,13 +231,13 @@ class LayerMix(nn.Module):
         return projected
 
 
-def _positions(net: nn.Module) -> int:
+def _positions(net: Any) -> int:
     """Find the longest input of an encoder; a table of positions may have unused first rows."""
     for name, module in net.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
             skipped = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - skipped
-    return int(getattr(net.config, "max_position_embeddings", None) or sys.maxsize)  # type: ignore[union-attr]
+    return int(getattr(net.config, "max_position_embeddings", None) or sys.maxsize)
 
 
 def _with_spaces(tokenizer: str) -> str:

@@ -14,7 +14,7 @@ NOT_READ = ("_name_or_path", "architectures", "auto_map", "dtype", "id2label", "
 
 
 class PretrainedFiles(NamedTuple):
-    """What makes a pretrained encoder."""
+    """The parts of a pretrained encoder."""
 
     config: dict[str, Any]
     """The content of config.json, without what an encoder does not need."""
@@ -42,7 +42,7 @@ def read_pretrained(name: str) -> PretrainedFiles:
         advice = (
             "use a folder with config.json, model.safetensors and tokenizer.json"
             if local
-            else "check the name and the network, or give the folder of an encoder"
+            else "check the name and the network, or use the folder of an encoder"
         )
 
         def fail(what: str, error: Exception | None = None) -> InputError:
@@ -65,7 +65,7 @@ def read_pretrained(name: str) -> PretrainedFiles:
         if not tokenizer.is_fast:
             raise fail("it only has a slow tokenizer, without tokenizer.json")
         try:
-            net, found = AutoModel.from_pretrained(
+            net, loaded = AutoModel.from_pretrained(
                 name,
                 config=config,
                 use_safetensors=True,
@@ -74,7 +74,7 @@ def read_pretrained(name: str) -> PretrainedFiles:
             )
         except Exception as error:
             raise fail("it has no weights in model.safetensors", error) from error
-    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    missing = sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise fail(f"its weights lack {len(missing)} parts, such as {missing[0]}")
     weights = {key: tensor.float() for key, tensor in net.state_dict().items()}

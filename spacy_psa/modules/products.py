@@ -41,8 +41,8 @@ def fast_precision(device: torch.device) -> Precision:
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
     asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # older versions have none
-    found = device.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in asked)
-    return "bfloat16" if found else "float32"
+    fast = device.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in asked)
+    return "bfloat16" if fast else "float32"
 
 
 def affine(

@@ -70,7 +70,7 @@ def groups(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
     Args:
         lengths: the length of each window.
-        budget: the most places of a group, padding included. One window alone may exceed it.
+        budget: the most places of a group, padding included. A single window may exceed it.
 
     Yields:
         The indices of the windows in a group. At most a share of `PADDING` of its places is

@@ -61,10 +61,10 @@ def by_transformers(folder, words, layer=-1, first=False):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_vectors_of_a_doc_in_one_window_are_those_of_transformers(encoders, kind, pooling, doc):
-    [found] = make(encoders[kind], [doc], pooling=pooling).predict([doc])
+    [vectors] = make(encoders[kind], [doc], pooling=pooling).predict([doc])
     expected = by_transformers(encoders[kind], [t.text for t in doc], first=pooling == "first")
-    assert found.dtype == "float32"
-    numpy.testing.assert_allclose(found, expected, atol=1e-5)
+    assert vectors.dtype == "float32"
+    numpy.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,10 +80,10 @@ def test_docs_of_all_sizes(encoders, kind, doc):
     ]
     docs = [Doc(vocab, words=each) for each in words]
     model = make(encoders[kind], docs)
-    found = model.predict(docs)
-    assert [array.shape for array in found] == [(len(d), 16) for d in docs]
-    assert all(numpy.isfinite(array).all() for array in found)
-    numpy.testing.assert_allclose(found[1], model.predict(docs[1:2])[0], atol=1e-5)
+    vectors = model.predict(docs)
+    assert [array.shape for array in vectors] == [(len(d), 16) for d in docs]
+    assert all(numpy.isfinite(array).all() for array in vectors)
+    numpy.testing.assert_allclose(vectors[1], model.predict(docs[1:2])[0], atol=1e-5)
     assert [array.shape for array in model.predict(docs[:1])] == [(0, 16)]
 
 
@@ -97,11 +97,11 @@ def test_a_word_without_wordpieces_has_zeros(bert, doc):
     "layers, means", [(2, [[-1, -2]]), ([0, 1], [[0, 1]]), ([[2], [0, 1]],) * 2]
 )
 def test_layers_are_mixed_with_equal_weights_at_first(bert, doc, layers, means):
-    [found] = make(bert, [doc], layers=layers).predict([doc])
+    [vectors] = make(bert, [doc], layers=layers).predict([doc])
     words = [token.text for token in doc]
     every = [[by_transformers(bert, words, layer) for layer in mean] for mean in means]
     expected = numpy.concatenate([sum(mean) / len(mean) for mean in every], axis=1)
-    numpy.testing.assert_allclose(found, expected, atol=1e-5)
+    numpy.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 def test_docs_of_one_document_are_read_together(bert, doc):

@@ -70,7 +70,7 @@ def test_a_filled_config_is_complete_and_changes_no_line(name, complete, full):
 def test_filling_adds_only_what_does_nothing_to_the_training(name, complete, full):
     written = dict(flat(complete(name)))
     # Arguments of the models' parts have defaults; ner/grid has blocks of its own.
-    parts = ("components", "words", "characters", "char", "word")
+    parts = ("components", "words", "characters", "char", "word", "encoder")
     added = {
         key: value
         for key, value in flat(full(name))
