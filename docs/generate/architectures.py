@@ -92,8 +92,8 @@ TITLES = {
         "Embedders",
         "An embedder computes a vector for each token of a doc, independent of its context, except "
         "for `Pretrained.v1`. Use it in the block `[components.NAME.model.tok2vec.embed]` of a "
-        "config, in `spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so you can replace it "
-        "by spaCy's own embedders, and also use it in their place. "
+        "config, in `spacy.Tok2Vec.v2`. Its type is `Model[List[Doc], List[Floats2d]]`, so you can "
+        "replace it by spaCy's own embedders, and also use it in their place. "
         "[How the character embedders work](../explanation/models.md#characters) has a figure.",
     ),
     "encode": (
