@@ -18,7 +18,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.loading import confident_pipe, find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import SpanLabeler
-from spacy_psa.pipeline.coverage import COLDEST, HOTTEST
+from spacy_psa.pipeline.coverage import CALIBRATED, COLDEST, HOTTEST
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.calibration import Bin, calibration_error, judge, reliability, summary
 from spacy_psa.scoring.provenance import provenance
@@ -55,7 +55,7 @@ def calibrate(
     figure: Path | None = None,
     json_path: Path | None = None,
     gpu_id: int = -1,
-) -> tuple[list[State], bool]:
+) -> tuple[list[State], list[str]]:
     """Fit the temperature of a component, and store it with a decoder.
 
     Args:
@@ -71,7 +71,7 @@ def calibrate(
         gpu_id: the number of the GPU; -1 for the CPU.
 
     Returns:
-        The states of both files, and whether a coverage was removed, since it was of other
+        The states of both files, and the names of what was removed, since it was of other
         probabilities.
 
     Raises:
@@ -85,7 +85,7 @@ def calibrate(
         )
     if figure is not None:
         check_matplotlib()
-    nlp = _open(model, output, gpu_id)
+    nlp = open_stored(model, output, gpu_id)
     writes = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker").confidence
     component = confident_pipe(nlp, pipe)
     data = {name: _read(nlp, component, path) for name, path in paths.items()}
@@ -93,7 +93,7 @@ def calibrate(
         name: Likelihood(component, with_upstream(nlp, component.name, examples))
         for name, examples in data.items()
     }
-    promised = component.coverage is not None
+    promised = [name for name in CALIBRATED if getattr(component, name) is not None]
     before = component.temperature, component.decode
     fitted = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
     after = fitted, component.decode if decode is None else decode
@@ -112,7 +112,7 @@ def calibrate(
         write_json(json_path, _record(nlp, model, component, paths, data, states))
     component.confidence = writes  # the pipeline writes what it wrote before
     store_settings(nlp, component, output)
-    return states, promised and component.coverage is None
+    return states, [name for name in promised if getattr(component, name) is None]
 
 
 def calibrate_coverage(
@@ -134,13 +134,13 @@ def calibrate_coverage(
     Raises:
         InputError: as `calibrate` and `cover`.
     """
-    nlp = _open(model, output, gpu_id)
+    nlp = open_stored(model, output, gpu_id)
     kinds = "crf_ner, crf_chunker or crf_tagger"
     component: ChainLabeler = find_pipe(nlp, pipe, ChainLabeler, kinds)
     parts = cover(nlp, component, paths, level)
     if json_path is not None:
         assert component.coverage is not None
-        made = _made_by(nlp, component, paths)
+        made = made_by(nlp, component, paths)
         model_and_pipe = {"path": model, "pipe": component.name}
         record = {"format": 1, "model": model_and_pipe, "coverage": component.coverage._asdict()}
         write_json(
@@ -150,7 +150,7 @@ def calibrate_coverage(
     return component, parts
 
 
-def _open(model: str, output: Path | None, gpu_id: int) -> Language:
+def open_stored(model: str, output: Path | None, gpu_id: int) -> Language:
     """Open a pipeline whose settings can be stored."""
     if output is not None:
         check_free(output)
@@ -211,13 +211,14 @@ def _record(
             }
             for name, path in paths.items()
         },
-        **_made_by(nlp, component, paths),
+        **made_by(nlp, component, paths),
         "seed": config.get("training", {}).get("seed"),
         "config": json.loads(json.dumps(config, default=str)),
     }
 
 
-def _made_by(nlp: Language, component: ChainLabeler, paths: Mapping[str, Path]) -> dict[str, Any]:
+def made_by(nlp: Language, component: ChainLabeler, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return the provenance of a calibration."""
     origin = provenance([*paths.values(), nlp.path / component.name / "model"])
     return {"checksums": origin.pop("data"), **origin}
 

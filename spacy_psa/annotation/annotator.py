@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
+Ask = Callable[["Language", "list[Doc]"], Sequence[Any]]
+"""Asks more about annotated documents, and may add to them; it and its answers can be pickled."""
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
@@ -35,6 +37,8 @@ class Annotated:
     row: Any
     """The result of the encoder."""
     words: int
+    answer: Any = None
+    """The answer to the question about the document."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,20 @@ class Annotator:
         open_pipeline: returns the pipeline.
         make_doc: makes a document of the content of a record.
         encode: returns the row of an annotated document.
+        ask: called with the pipeline and annotated documents; returns an answer for each.
     """
 
     def __init__(
-        self, open_pipeline: "Callable[[], Language]", make_doc: MakeDoc, encode: Encode
+        self,
+        open_pipeline: "Callable[[], Language]",
+        make_doc: MakeDoc,
+        encode: Encode,
+        ask: "Ask | None" = None,
     ) -> None:
         self.open_pipeline = open_pipeline
         self.make_doc = make_doc
         self.encode = encode
+        self.ask = ask
 
     @cached_property
     def nlp(self) -> "Language":
@@ -98,14 +108,15 @@ class Annotator:
         docs = [doc for doc in made if not isinstance(doc, Failed | Malformed)]
         try:
             done = list(self.nlp.pipe(docs, batch_size=len(docs))) if docs else []
+            answers = self._answers(done)
         except Exception:  # a component may raise any error; the document is found below
             done = []
-        stream = iter(done)
+        stream = zip(done, answers) if done else iter(())
         for content, doc in zip(contents, made, strict=True):
             if isinstance(doc, Failed | Malformed):
                 yield doc
             elif len(done) == len(docs):
-                yield self._encoded(next(stream))
+                yield self._encoded(*next(stream))
             else:
                 yield self._by_itself(content)
 
@@ -123,13 +134,17 @@ class Annotator:
         if isinstance(doc, Failed | Malformed):
             return doc
         try:
-            return self._encoded(self.nlp(doc))
+            doc = self.nlp(doc)
+            return self._encoded(doc, *self._answers([doc]))
         except Exception as error:
             return Failed(_reason(error))
 
-    def _encoded(self, doc: "Doc") -> Outcome:
+    def _answers(self, docs: "list[Doc]") -> Sequence[Any]:
+        return self.ask(self.nlp, docs) if self.ask and docs else [None] * len(docs)
+
+    def _encoded(self, doc: "Doc", answer: Any) -> Outcome:
         try:
-            return Annotated(self.encode(doc), len(doc))
+            return Annotated(self.encode(doc), len(doc), answer)
         except Exception as error:  # data of users or components may not be writable
             return Failed(_reason(error))
 

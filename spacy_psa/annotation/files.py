@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacy_psa.annotation.annotator import Annotator, Failed, Malformed, annotated
 from spacy_psa.annotation.input import Reading, Source, check_source, open_source
+from spacy_psa.annotation.questions import Counting, Question
 from spacy_psa.annotation.run import Run, Summary
 from spacy_psa.annotation.tree_writers import (
     GAP,
@@ -43,6 +44,7 @@ def annotate_file(
     run: Run,
     gap: Any = None,
     empty: str | None = None,
+    question: "Question | None" = None,
 ) -> Summary:
     """Annotate all documents of a source.
 
@@ -53,6 +55,7 @@ def annotate_file(
         run: the settings.
         gap: the row of a document that cannot be read or annotated; None for none.
         empty: the error of a source without documents; None if it may have none.
+        question: a question about the annotated documents.
 
     Raises:
         InputError: if a line is malformed, a process is killed, or there are no documents where
@@ -61,7 +64,8 @@ def annotate_file(
     """
     summary, watch = Summary(), run.watch
     with reading as opened, writing as writer:
-        annotator = Annotator(open_pipeline, opened.make_doc, writer.encode)
+        ask = question.ask if question else None
+        annotator = Annotator(open_pipeline, opened.make_doc, writer.encode, ask)
         outcomes = annotated(annotator, opened.records, run.batch_size, run.n_process)
         started = time.perf_counter()  # the pipeline is open
         watch.advance(0, opened.total, 0)
@@ -79,6 +83,8 @@ def annotate_file(
                     watch.say(f"{record.where}: not annotated: {outcome.reason}")
                 else:
                     writer.write(outcome.row)
+                    if question:
+                        question.take(record, outcome.answer)
                     summary.docs += 1
                     summary.words += outcome.words
                     watch.advance(record.position, opened.total, summary.words)
@@ -88,6 +94,8 @@ def annotate_file(
         summary.check()
         if empty is not None and not summary.docs:
             raise InputError(empty)
+        if question:
+            question.finish(watch)
     summary.seconds = time.perf_counter() - started
     summary.replaced = writer.replaced
     return summary
@@ -102,8 +110,22 @@ def annotate(
     run: Run,
     scheme: Scheme = "bio",
     tokens: bool = False,
+    counts: Path | None = None,
+    pipe: str | None = None,
 ) -> Summary:
     """Annotate a file; "-" means stdin and stdout.
+
+    Args:
+        model: the folder of a pipeline, or the name of an installed package.
+        source: the file to read.
+        target: the file to write.
+        reading: the way to read it.
+        form: the format to write.
+        run: the settings.
+        scheme: the tag scheme of CoNLL columns.
+        tokens: whether to write the tokens to JSON lines.
+        counts: the JSON file for the numbers of mentions and distinct entities; None for none.
+        pipe: the name of the component that is asked for them; None if there is only one.
 
     Raises:
         InputError: as `annotate_file`, and if the settings or files cannot be used.
@@ -114,13 +136,14 @@ def annotate(
     check_source(source, reading.format)
     form = resolve_format(target, form)
     opening: Callable[[], Language] = partial(load_pipeline, model, run.gpu_id)
-    keys = USUAL_KEYS
-    if form in ("conll", "html"):
+    keys, question = USUAL_KEYS, None
+    if form in ("conll", "html") or counts:
         nlp = opening()
         keys = SpanKeys.of(nlp)
         opening = opening if run.n_process != 1 else lambda: nlp
+        question = Counting.of(nlp, pipe, counts) if counts else None
     writing = open_writer(target, form, scheme, tokens, reading.text_key, keys)
-    return annotate_file(opening, open_source(source, reading), writing, run)
+    return annotate_file(opening, open_source(source, reading), writing, run, question=question)
 
 
 def annotate_on_ray(

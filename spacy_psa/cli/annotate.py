@@ -15,6 +15,7 @@ from spacy_psa.cli.options import (
     Gpu,
     Model,
     NProcess,
+    Pipe,
     SkipBad,
     TextKey,
 )
@@ -63,6 +64,11 @@ def annotate(
         Engine, typer.Option(help="local, or ray for many files, on this machine or a cluster.")
     ] = "local",
     address: Address = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option(help="JSON file for the numbers of mentions and distinct entities."),
+    ] = None,
+    pipe: Pipe = None,
 ) -> None:
     """Annotate text with a trained pipeline.
 
@@ -83,6 +89,10 @@ def annotate(
     malformed line is not finished, but the others are. The same command annotates only the files
     that are not finished.
 
+    With --counts, a crf_ner or crf_chunker also counts the mentions and the distinct entities of
+    each label in all documents, with 95% intervals: it sums over all analyses, not only the best.
+    `calibrate --counts` makes the intervals reliable.
+
     \b
     Example:
       spacy-psa annotate training/model-best texts.txt annotated.jsonl
@@ -90,13 +100,15 @@ def annotate(
     """
     from spacy_psa.annotation import files
 
+    if engine == "ray" and counts is not None:
+        raise InputError("--counts: is for --engine local; leave it out")
     if engine == "local" and address is not None:
         raise InputError(f"--address {address}: is for --engine ray; add this option")
     reading = Reading(input_format, text_key, keep)
     paths, form = (Path(source), Path(target)), output_format
     annotating(
         lambda run: (
-            files.annotate(model, *paths, reading, form, run, scheme, tokens)
+            files.annotate(model, *paths, reading, form, run, scheme, tokens, counts, pipe)
             if engine == "local"
             else files.annotate_on_ray(model, source, target, reading, form, run, tokens, address)
         ),

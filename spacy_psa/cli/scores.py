@@ -155,6 +155,10 @@ def calibrate(
             "probability."
         ),
     ] = None,
+    counts: Annotated[
+        bool,
+        typer.Option("--counts", help="Instead of a temperature, calibrate `annotate --counts`."),
+    ] = False,
     test: Annotated[
         Path | None, typer.Option(help="Gold documents only to report on, not to fit to.")
     ] = None,
@@ -182,6 +186,10 @@ def calibrate(
     a threshold: a true span (or tag) of a new document is among those above it with a probability
     of at least 0.9 (`prediction_sets`).
 
+    With --counts, the component gets a correction of the numbers of mentions and distinct entities,
+    and their intervals are as wide as these numbers differ from the true ones. Prints how many
+    corpora of 20 documents, drawn from each file, have their true number in its interval.
+
     \b
     Example:
       spacy-psa calibrate training/model-best dev.spacy --output calibrated
@@ -191,18 +199,33 @@ def calibrate(
     from spacy_psa.analysis import calibration
 
     paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
-    if coverage is not None:
+    kinds = {"--coverage": coverage is not None, "--counts": counts}
+    chosen = [option for option, given in kinds.items() if given]
+    if chosen:
         others = {"--temperature": temperature, "--decode": decode, "--figure": figure}
-        if given := [option for option, value in others.items() if value is not None]:
-            raise InputError(f"{given[0]}: leave it out with --coverage")
+        given = [option for option, value in others.items() if value is not None] + chosen[1:]
+        if given:
+            raise InputError(f"{given[0]}: leave it out with {chosen[0]}")
+    if counts:
+        from spacy_psa.analysis.counts import calibrate_counts
+
+        _, counted = calibrate_counts(model, paths, output, pipe, json_path, gpu_id)
+        rows = []
+        for part, each in counted.items():
+            for row in each:
+                estimate = f"{row['number']:,.0f} ± {row['width']:,.0f}"
+                cells = f"{row['gold']:,}", estimate, f"{row['held']:.3f}"
+                rows.append([part, row["label"], row["kind"], *cells])
+        print_table(["", "label", "", "gold", "estimate", "of 20 documents"], rows, left=3)
+    elif coverage is not None:
         component, parts = calibration.calibrate_coverage(
             model, paths, coverage, output, pipe, json_path, gpu_id
         )
         rows = []
         for part, row in parts.items():
             size = "" if row["set_size"] is None else f"{row['set_size']:.3f}"
-            counts = f"{row['documents']:,}", f"{row['items']:,}"
-            rows.append([part, *counts, f"{row['coverage']:.4f}", size])
+            sizes = f"{row['documents']:,}", f"{row['items']:,}"
+            rows.append([part, *sizes, f"{row['coverage']:.4f}", size])
         print_table(["", "documents", "gold", "observed coverage", "size of the sets"], rows)
         promise = component.coverage
         assert promise is not None
@@ -218,11 +241,11 @@ def calibrate(
         rows = []
         for state in states:
             values = [state.temperature, *(state.figures[key] for key in COLUMNS)]
-            cells = ("" if value is None else f"{value:.4f}" for value in values)
-            rows.append([f"{state.data} {state.when}", *cells])
+            shown = ("" if value is None else f"{value:.4f}" for value in values)
+            rows.append([f"{state.data} {state.when}", *shown])
         print_table(["", "T", *COLUMNS.values()], rows)
         if temperature is None:
             typer.echo(f"The temperature minimizes the {calibration.CRITERION}, on dev.")
-        if lost:
-            typer.echo("The coverage was of other probabilities: find it again with --coverage")
+        for name in lost:
+            typer.echo(f"The {name} was of other probabilities: find it again with --{name}")
     typer.echo(f"Written: {output or model}")

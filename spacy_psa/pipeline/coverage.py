@@ -1,16 +1,22 @@
-"""Calibrated settings of a chain component: its temperature, and the coverage of its sets.
+"""Calibrated settings of a chain component: its temperature, the promises of its sets, its counts.
 
-`spacy-psa calibrate` finds both; `spacy_psa.analysis.temperature` and `.conformal` have the
-mathematics.
+`spacy-psa calibrate` finds them; `spacy_psa.analysis.temperature`, `.conformal` and `.counts` have
+the mathematics.
 """
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy
 
 from spacy_psa.errors import InputError
 
 COLDEST, HOTTEST = 0.01, 100.0
+CALIBRATED = ("coverage", "counts")
+"""The settings that belong to the probabilities of one temperature."""
+NORMAL = 1.959964
+"""Half the width of a 95% interval of a normal distribution, in standard deviations."""
 
 
 class Coverage(NamedTuple):
@@ -22,6 +28,92 @@ class Coverage(NamedTuple):
     """The least probability of an item of the set."""
     documents: int
     """The number of documents that the threshold was found with."""
+
+
+class Correction(NamedTuple):
+    """How counts differ from the expected ones, in the documents of the calibration."""
+
+    ratio: float = 1.0
+    """The true number over the expected one."""
+    dispersion: float = 1.0
+    """The variance of the true numbers of documents over the expected variance."""
+    uncertainty: float = 0.0
+    """The variance of the ratio."""
+
+    def interval(self, mean: float, variance: float) -> tuple[float, float]:
+        """Correct a number by its moments; return it with half the width of its 95% interval."""
+        spread = self.dispersion * variance + self.uncertainty * mean**2
+        return self.ratio * mean, NORMAL * math.sqrt(spread)
+
+
+class CountCorrection(NamedTuple):
+    """The corrections of the numbers of mentions and of distinct entities of a label."""
+
+    mentions: Correction = Correction()
+    distinct: Correction = Correction()
+
+
+Value = TypeVar("Value")
+
+
+class Calibrated(Generic[Value]):
+    """An attribute of a component that `spacy-psa calibrate` sets; None before.
+
+    It is saved with the component, and belongs to the probabilities that the component had.
+
+    Args:
+        check: called with the name of the component and a value, also one that was read from a
+            file; returns the value in its type, or raises an InputError.
+    """
+
+    def __init__(self, check: Callable[[str, Any], Value]):
+        self.check = check
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, pipe: None, owner: type) -> "Calibrated[Value]": ...
+    @overload
+    def __get__(self, pipe: object, owner: type) -> Value | None: ...
+    def __get__(self, pipe: Any, owner: type) -> Any:
+        if pipe is None:
+            return self
+        kept = pipe.cfg.get(self.name)
+        return None if kept is None else self.check(pipe.name, kept)
+
+    def __set__(self, pipe: Any, value: Value | None) -> None:
+        pipe.cfg.pop(self.name, None)
+        if value is not None:
+            pipe.cfg[self.name] = _plain(self.check(pipe.name, value))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
+
+
+def checked_counts(name: str, value: Any) -> dict[str, CountCorrection]:
+    """Check that there is a `CountCorrection` for each label.
+
+    Raises:
+        InputError: if there is not; the error begins with the `name` of the component.
+    """
+    try:
+        read = {
+            label: CountCorrection(*(Correction(*map(float, each)) for each in pair))
+            for label, pair in value.items()
+        }
+        right = all(number >= 0 for pair in read.values() for each in pair for number in each)
+    except (TypeError, ValueError, AttributeError):
+        right = False
+    if not right:
+        raise InputError(
+            f"{name}: counts is {value!r}: it must have a ratio, a dispersion and an uncertainty "
+            "of mentions and of distinct entities for each label"
+        )
+    return read
 
 
 def checked_temperature(name: str, value: Any) -> float:

@@ -250,3 +250,66 @@ def test_coverage_of_a_pipeline_without_such_a_component_is_one_error(dev, tmp_p
     nlp.to_disk(tmp_path / "other")
     reason = "no crf_ner, crf_chunker or crf_tagger among its components (sentencizer)"
     assert_one_error(run(tmp_path / "other", dev, "--coverage", 0.5), reason)
+
+
+def test_corrections_of_counts_are_put_on_the_component_and_annotate_uses_them(
+    model, dev, tmp_path
+):
+    result = run(model, dev, "--counts", "--test", dev, "--json", tmp_path / "record.json")
+    assert result.exit_code == 0, result.output
+    ner = spacy.load(model).get_pipe("ner")
+    assert set(ner.counts) == set(ner.labels)
+    rows = json.loads((tmp_path / "record.json").read_text())["data"]["test"]
+    (per,) = [row for row in rows if (row["label"], row["kind"]) == ("PER", "mentions")]
+    assert per["number"] == pytest.approx(per["gold"])  # the ratio is of the same documents
+    assert 0 <= per["held"] <= 1
+    DocBin(docs=[eg.predicted for eg in make_examples(spacy.load(model))]).to_disk(
+        tmp_path / "in.spacy"
+    )
+    arguments = [model, tmp_path / "in.spacy", tmp_path / "out.jsonl"]
+    for processes in (1, 2):
+        options = ["--counts", tmp_path / f"{processes}.json", "--n-process", processes]
+        written = command("annotate")(*arguments, *options)
+        assert written.exit_code == 0, written.output
+        assert f"PER: {per['number']:.0f} ± {per['width']:.0f} mentions" in written.stderr
+    alone, pair = (json.loads((tmp_path / f"{n}.json").read_text()) for n in (1, 2))
+    assert alone == pair and alone["calibrated"]
+    number = alone["labels"]["PER"]["mentions"]
+    assert number["number"] == pytest.approx(per["number"])
+    assert number["high"] - number["number"] == pytest.approx(per["width"])
+    assert run(model, dev).exit_code == 0  # another temperature
+    assert spacy.load(model).get_pipe("ner").counts is None
+    written = command("annotate")(*arguments, "--counts", tmp_path / "bare.json")
+    assert "not calibrated" in written.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--counts", "--coverage", 0.9], "--counts: leave it out with --coverage"),
+        (["--counts", "--decode", "mbr"], "--decode: leave it out with --counts"),
+    ],
+)
+def test_options_that_exclude_each_other_are_one_error(model, dev, options, reason):
+    assert_one_error(run(model, dev, *options), reason)
+
+
+def test_counts_without_such_a_component_are_one_error(text, tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    arguments = [tmp_path / "blank", text, tmp_path / "out.jsonl", "--counts", tmp_path / "c.json"]
+    assert_one_error(command("annotate")(*arguments), "has no crf_ner or crf_chunker")
+    assert not (tmp_path / "out.jsonl").exists() and not (tmp_path / "c.json").exists()
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "in.txt").write_text("Ada met Bob\n", encoding="utf8")
+    return tmp_path / "in.txt"
+
+
+@pytest.mark.parametrize("value", [{"PER": [1, 2]}, {"PER": [[-1, 1, 1], [1, 1, 1]]}, 3])
+def test_broken_corrections_are_one_error_that_names_the_component(model, value):
+    path = model / "ner" / "cfg"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "counts": value}))
+    result = command("annotate")(model, path, model / "out.jsonl", "--input-format", "text")
+    assert_one_error(result, "ner: counts is")

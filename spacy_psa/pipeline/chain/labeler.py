@@ -36,7 +36,14 @@ from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe, sentence_count
-from spacy_psa.pipeline.coverage import Coverage, checked_coverage, checked_temperature
+from spacy_psa.pipeline.coverage import (
+    CALIBRATED,
+    Calibrated,
+    Coverage,
+    checked_counts,
+    checked_coverage,
+    checked_temperature,
+)
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.upstream import check_upstream
@@ -142,7 +149,7 @@ class ChainLabeler(StructuredPipe):
 
         A value above 1 makes the model less sure, a value below 1 makes it surer, and 1 leaves it
         as it was trained. The best analysis stays the same. Training does not use the temperature.
-        Another temperature removes the coverage, which belongs to other probabilities.
+        Another temperature removes what was calibrated for other probabilities.
 
         Raises:
             InputError: if it is set to something that is not a number from 0.01 to 100.
@@ -153,24 +160,14 @@ class ChainLabeler(StructuredPipe):
     def temperature(self, value: float) -> None:
         checked = checked_temperature(self.name, value)
         if checked != self.temperature:
-            self.cfg.pop("coverage", None)
+            for name in CALIBRATED:
+                self.cfg.pop(name, None)
         self.cfg["temperature"] = checked
 
-    @property
-    def coverage(self) -> Coverage | None:
-        """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`.
-
-        Raises:
-            InputError: if it is set to something that is not a `Coverage`.
-        """
-        kept = self.cfg.get("coverage")
-        return None if kept is None else Coverage(*kept)
-
-    @coverage.setter
-    def coverage(self, value: Coverage | None) -> None:
-        self.cfg.pop("coverage", None)
-        if value is not None:
-            self.cfg["coverage"] = list(checked_coverage(self.name, value))
+    coverage = Calibrated(checked_coverage)
+    """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`."""
+    counts = Calibrated(checked_counts)
+    """The corrections of counts by label; None before `spacy-psa calibrate --counts`."""
 
     def _promised(self) -> Coverage:
         if self.coverage is None:
@@ -183,8 +180,8 @@ class ChainLabeler(StructuredPipe):
     def _check_loaded(self) -> None:
         super()._check_loaded()
         checked_temperature(self.name, self.temperature)
-        if self.coverage:
-            checked_coverage(self.name, self.coverage)
+        for name in CALIBRATED:
+            getattr(self, name)  # checks it
 
     # The model
 

@@ -1,0 +1,206 @@
+"""How far counts of mentions and distinct entities can be believed, and their correction.
+
+A model is wrong about many mentions alike, so that the numbers of documents vary more than its
+probabilities suggest. On annotated documents, with true numbers N, expected numbers μ and variances
+v of each document, the correction of a label is
+
+    ratio r     = Σ N / Σ μ
+    dispersion  = Σ (N - r μ)² / Σ v · n / (n - 1)
+    uncertainty = Σ (N - r μ)² / (Σ μ)² · n / (n - 1), the variance of r
+
+(quasi-likelihood and the ratio estimator, McCullagh and Nelder 1989 section 4.5, Cochran 1977
+section 6.4). The interval of other documents, of the expected number μ and variance v, is
+r μ ± 1.96 √(dispersion · v + uncertainty · μ²).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+from spacy.language import Language
+from spacy.util import minibatch
+
+from spacy_psa.analysis.calibration import made_by, open_stored, store_settings
+from spacy_psa.corpora.atomic import write_json
+from spacy_psa.errors import InputError
+from spacy_psa.loading import find_pipe
+from spacy_psa.pipeline.chain.mention_counts import Form, TextCounts, count_mentions
+from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.coverage import Correction, CountCorrection
+from spacy_psa.pipeline.upstream import with_upstream
+from spacy_psa.scoring.result import read_examples
+from spacy_psa.sentences import document_numbers
+
+BATCH = 64  # docs with probabilities in memory at a time
+DRAWS = 1000
+SIZE = 20
+"""The documents of a drawn corpus."""
+KINDS = ("mentions", "distinct")
+
+
+class Counted(NamedTuple):
+    """A document: its counts by the model, and its gold mentions."""
+
+    counts: TextCounts
+    gold: list[Form]
+
+    def truth(self, label: str) -> tuple[int, int]:
+        """The true numbers of mentions and distinct entities of a label."""
+        own = [form for form in self.gold if form[0] == label]
+        return len(own), len({*own})
+
+
+def counted(nlp: Language, pipe: SpanLabeler, path: Path) -> list[Counted]:
+    """Count the mentions of each gold document; see `spacy_psa.sentences.same_document`.
+
+    Raises:
+        InputError: if the file has no gold annotation for the component.
+    """
+    examples = with_upstream(nlp, pipe.name, read_examples(nlp, path))
+    numbers = document_numbers(example.reference for example in examples)
+    documents = [Counted(TextCounts(), []) for _ in range(numbers[-1] + 1)]
+    docs = (example.predicted for example in examples)
+    counts = (each for batch in minibatch(docs, BATCH) for each in count_mentions(pipe, batch))
+    for number, example, own in zip(numbers, examples, counts, strict=True):
+        documents[number].counts.add(own)
+        for span in pipe.store.reference(pipe.name, example.reference) or ():
+            documents[number].gold.append((span.label_, " ".join(span.text.split())))
+    if not any(document.gold for document in documents):
+        raise InputError(
+            f"{path}: there are no gold spans for {pipe.name}; use annotated documents"
+        )
+    return documents
+
+
+def joined(documents: Sequence[Counted]) -> Counted:
+    """Join documents to one."""
+    whole = Counted(TextCounts(), [])
+    for document in documents:
+        whole.counts.add(document.counts)
+        whole.gold.extend(document.gold)
+    return whole
+
+
+def fit_corrections(
+    documents: Sequence[Counted], labels: Sequence[str]
+) -> dict[str, CountCorrection]:
+    """Find the correction of each label.
+
+    Raises:
+        InputError: if there are fewer than 2 documents.
+    """
+    if len(documents) < 2:
+        raise InputError("counts can only be calibrated with 2 documents or more")
+    corrections = {}
+    distinct = [document.counts.distinct() for document in documents]
+    for label in labels:
+        truth = [document.truth(label) for document in documents]
+        mentions = [document.counts.mentions[label] for document in documents]
+        moments = mentions, [each[label] for each in distinct]
+        corrections[label] = CountCorrection(
+            *(
+                _fit(numpy.array(number), numpy.array(expected))
+                for number, expected in zip(zip(*truth), moments, strict=True)
+            )
+        )
+    return corrections
+
+
+def _fit(number: NDArray[Any], expected: NDArray[Any]) -> Correction:
+    means, variances = expected.T
+    if not means.sum() or not variances.sum() or not number.any():
+        return Correction()
+    ratio = number.sum() / means.sum()
+    spread = ((number - ratio * means) ** 2).sum() * len(means) / (len(means) - 1)
+    return Correction(*map(float, (ratio, spread / variances.sum(), spread / means.sum() ** 2)))
+
+
+def coverage(
+    documents: Sequence[Counted],
+    corrections: Mapping[str, CountCorrection] | None,
+    labels: Sequence[str],
+    size: int = SIZE,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """Draw corpora without replacement, and compute how often the intervals hold the truth.
+
+    Args:
+        documents: the documents; there are at most `size` in a draw.
+        corrections: those of the intervals; None for none.
+        labels: the labels.
+        size: the documents of a draw.
+        draws: the number of draws.
+        seed: the seed of the draws.
+
+    Returns:
+        For each label and each of `KINDS`, the share of draws.
+    """
+    generator = numpy.random.default_rng(seed)
+    held: dict[str, Counter[str]] = {label: Counter() for label in labels}
+    for _ in range(draws):
+        some = generator.choice(len(documents), min(size, len(documents)), replace=False)
+        whole = joined([documents[i] for i in some])
+        rows = whole.counts.intervals(corrections)
+        for label in labels:
+            for kind, true in zip(KINDS, whole.truth(label), strict=True):
+                mean, half = rows[label][kind]
+                held[label][kind] += abs(mean - true) <= half
+    return {label: {kind: held[label][kind] / draws for kind in KINDS} for label in labels}
+
+
+def calibrate_counts(
+    model: str,
+    paths: Mapping[str, Path],
+    output: Path | None = None,
+    pipe: str | None = None,
+    json_path: Path | None = None,
+    gpu_id: int = -1,
+) -> tuple[SpanLabeler, dict[str, list[dict[str, Any]]]]:
+    """Find the corrections of counts on the documents of "dev", and store them in the component.
+
+    The arguments are those of `calibrate`.
+
+    Returns:
+        The component; and for each file a row for each label and kind: `label`, `kind`, the true
+        number `gold`, the `number` and half the `width` of its interval, and `held`, the share of
+        drawn corpora of 20 documents whose true number is in the interval.
+
+    Raises:
+        InputError: if there is no such component, a file has no gold annotation, or there are too
+            few documents.
+    """
+    nlp = open_stored(model, output, gpu_id)
+    component: SpanLabeler = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker")
+    data = {part: counted(nlp, component, path) for part, path in paths.items()}
+    try:
+        component.counts = fit_corrections(data["dev"], component.labels)
+    except InputError as error:
+        raise InputError(f"{paths['dev']}: {error}") from error
+    parts = {part: _rows(component, documents) for part, documents in data.items()}
+    if json_path is not None:
+        record = {"format": 1, "model": {"path": model, "pipe": component.name}, "data": parts}
+        write_json(json_path, {**record, **made_by(nlp, component, paths)})
+    store_settings(nlp, component, output)
+    return component, parts
+
+
+def _rows(pipe: SpanLabeler, documents: Sequence[Counted]) -> list[dict[str, Any]]:
+    whole = joined(documents)
+    intervals = whole.counts.intervals(pipe.counts)
+    held = coverage(documents, pipe.counts, pipe.labels)
+    return [
+        {
+            "label": label,
+            "kind": kind,
+            "gold": gold,
+            "number": intervals[label][kind][0],
+            "width": intervals[label][kind][1],
+            "held": held[label][kind],
+        }
+        for label in pipe.labels
+        for kind, gold in zip(KINDS, whole.truth(label), strict=True)
+    ]

@@ -1,0 +1,184 @@
+"""How many mentions and distinct entities texts have, and how sure the model is of these numbers.
+
+The number of mentions has its exact mean and variance under the distribution over analyses. For the
+distinct ones, a form is there unless all sentences lack it. Sentences are independent, and the
+probability that one lacks a form is exact, however often the form occurs in it. Forms whose spans
+overlap exclude each other, and the variance allows for it. Apart from that, the forms of a
+sentence count as independent there.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import torch
+from spacy.tokens import Doc
+
+from spacy_psa.pipeline.analyses import DocAnalyses
+from spacy_psa.pipeline.chain.chain_analyses import ChainBatch, ChainSentence, Scored
+from spacy_psa.pipeline.chain.refined_chain import RefinedChain
+from spacy_psa.pipeline.chain.span_posteriors import SpanPosteriors
+from spacy_psa.pipeline.coverage import CountCorrection
+from spacy_psa.structs.moments import count_moments
+
+FLOOR = 1e-4
+"""The least probability of a mention that counts for the distinct ones."""
+JOINT = 1e-6
+"""Two mentions of a form in one sentence count as independent below this probability."""
+CERTAIN = 1 - 1e-12
+"""The greatest probability, so that its complement has a logarithm."""
+Form = tuple[str, str]
+"""A label and a text."""
+
+
+class Moments(NamedTuple):
+    """The mean and the variance of a number."""
+
+    mean: float = 0.0
+    variance: float = 0.0
+
+    def plus(self, other: "Moments") -> "Moments":
+        """Add an independent number."""
+        return Moments(self.mean + other.mean, self.variance + other.variance)
+
+
+class TextCounts:
+    """The numbers of mentions and distinct entities in independent sentences, by label.
+
+    It holds a number for each label and each form, not the texts, and can be pickled.
+    """
+
+    def __init__(self) -> None:
+        self.mentions: dict[str, Moments] = {}
+        # The log probability that no sentence has the form.
+        self.absent: defaultdict[Form, float] = defaultdict(float)
+        # P(neither is there) over the product of the two, as a log, for forms that overlap.
+        self.rivals: defaultdict[tuple[Form, Form], float] = defaultdict(float)
+
+    def add(self, other: "TextCounts") -> None:
+        """Add the numbers of other sentences."""
+        for label, moments in other.mentions.items():
+            self.mentions[label] = self.mentions.get(label, Moments()).plus(moments)
+        for key, value in other.absent.items():
+            self.absent[key] += value
+        for pair, value in other.rivals.items():
+            self.rivals[pair] += value
+
+    def distinct(self) -> dict[str, Moments]:
+        """Compute the number of distinct forms of each label."""
+        moments = dict.fromkeys(self.mentions, Moments())
+        for (label, _), log_absent in self.absent.items():
+            absent = math.exp(log_absent)
+            moments[label] = moments[label].plus(Moments(1 - absent, absent * (1 - absent)))
+        for (a, b), log_ratio in self.rivals.items():
+            both = math.exp(self.absent[a] + self.absent[b])
+            covariance = both * math.expm1(log_ratio)
+            moments[a[0]] = moments[a[0]].plus(Moments(0.0, 2 * covariance))
+        return {label: Moments(mean, max(0.0, v)) for label, (mean, v) in moments.items()}
+
+    def intervals(
+        self, corrections: Mapping[str, CountCorrection] | None = None
+    ) -> dict[str, dict[str, tuple[float, float]]]:
+        """Give the numbers of each label their 95% intervals.
+
+        Args:
+            corrections: those of `spacy-psa calibrate --counts`; None for none.
+
+        Returns:
+            For each label, `mentions` and `distinct`: the number, and half the width of its
+            interval.
+        """
+        rows = {}
+        for label, distinct in sorted(self.distinct().items()):
+            own = (corrections or {}).get(label, CountCorrection())
+            rows[label] = {
+                "mentions": own.mentions.interval(*self.mentions[label]),
+                "distinct": own.distinct.interval(*distinct),
+            }
+        return rows
+
+
+def count_mentions(pipe: Any, docs: Sequence[Doc]) -> list[TextCounts]:
+    """Count the mentions and the distinct entities of docs; the evidence on them counts.
+
+    Args:
+        pipe: a `crf_ner` or `crf_chunker`.
+        docs: the docs.
+    """
+    read: dict[int, _Batch] = {}
+    counts = []
+    for analyses in pipe.analyses(docs):
+        own = TextCounts()
+        own.mentions = dict.fromkeys(pipe.labels, Moments())
+        for sentence in analyses.sentences:
+            answers = sentence.answers
+            batch = read.get(id(answers)) or read.setdefault(id(answers), _Batch(answers))
+            rows = batch.means[sentence.row].tolist(), batch.variances[sentence.row].tolist()
+            for label, *values in zip(pipe.labels, *rows, strict=True):
+                own.mentions[label] = own.mentions[label].plus(Moments(*values))
+            _add_forms(own, analyses, sentence, batch.spans[sentence.row])
+        counts.append(own)
+    return counts
+
+
+class _Batch:
+    """The moments of the numbers of mentions in a batch of sentences, and their likely spans."""
+
+    def __init__(self, answers: ChainBatch) -> None:
+        self.answers = answers  # its id is not that of another batch
+        chain, scheme = answers.chain, answers.pipe.scheme
+        weights = torch.zeros(len(scheme.tags), len(scheme.labels))
+        for prefix in "BS":
+            weights[scheme.columns(prefix), range(len(scheme.labels))] = 1.0
+        refined = chain if isinstance(chain, RefinedChain) else None
+        if refined:
+            weights, scheme = weights[refined.base], refined.scheme
+        moments = count_moments(chain, weights)
+        self.means, self.variances = (each.numpy(force=True) for each in moments)
+        self.spans: list[list[Scored]] = [[] for _ in chain.lengths]
+        places, values = SpanPosteriors(chain, scheme).above(FLOOR)
+        for (row, start, end, index), value in zip(places.tolist(), values.tolist()):
+            name = scheme.labels[index]
+            label = refined.label(row, name) if refined else name
+            self.spans[row].append((start, end, label, min(value, CERTAIN)))
+
+
+def _add_forms(
+    counts: TextCounts, analyses: DocAnalyses, sentence: ChainSentence, scored: list[Scored]
+) -> None:
+    first = sentence.start
+    scored = [(s + first, e + first, label, value) for s, e, label, value in scored]
+    forms: dict[Form, list[Scored]] = {}
+    for span in scored:
+        forms.setdefault(_form(analyses.doc, span), []).append(span)
+    for form, spans in forms.items():
+        *_, second, best = [0.0, *sorted(probability for *_, probability in spans)]
+        if second > JOINT and best < CERTAIN:
+            own = DocAnalyses(analyses.pipe, analyses.doc, [sentence], analyses.evidence)
+            counts.absent[form] += own.given(forbid=[span[:3] for span in spans]).log_evidence
+        else:
+            counts.absent[form] += sum(math.log1p(-probability) for *_, probability in spans)
+    for a, b in _overlapping(scored):
+        pair = _form(analyses.doc, a), _form(analyses.doc, b)
+        if pair[0] != pair[1]:
+            neither = math.log(max(1 - a[3] - b[3], 1 - CERTAIN))
+            apart = math.log1p(-a[3]) + math.log1p(-b[3])
+            counts.rivals[min(pair), max(pair)] += min(0.0, neither - apart)
+
+
+def _form(doc: Doc, span: Scored) -> Form:
+    start, end, label, _ = span
+    return label, " ".join(doc[start:end].text.split())
+
+
+def _overlapping(scored: list[Scored]) -> Iterator[tuple[Scored, Scored]]:
+    """Yield the pairs of spans of one label that overlap."""
+    by_label = defaultdict(list)
+    for span in scored:
+        by_label[span[2]].append(span)
+    for spans in by_label.values():
+        for a, b in combinations(spans, 2):
+            if a[0] < b[1] and b[0] < a[1]:
+                yield a, b
