@@ -42,8 +42,6 @@ class Sentence:
     spaces: list[bool] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     """The parts of speech of the treebank (XPOS), or the universal ones where it has none."""
-    heads: list[str] = field(default_factory=list)
-    """The number of the word that each word depends on, from 1; "0" for the root."""
     entities: list[tag_schemes.Span] | None = None
     """Entities, the outer ones first; None in a file that has none."""
     unclear: set[int] = field(default_factory=set)
@@ -160,7 +158,7 @@ class _Reader:
     def take_row(self, line: int, columns: list[str]) -> None:
         if len(columns) != COLUMNS:
             raise ValueError(f"{len(columns)} columns instead of {COLUMNS}, between tabs")
-        number, word, _, pos, tag, _, head, _, _, misc = columns
+        number, word, _, pos, tag, *_, misc = columns
         kind = _NUMBER.fullmatch(number)
         if kind is None or not word.strip():
             raise ValueError(f"{number!r} is not a number of a word, or the word is blank")
@@ -177,7 +175,6 @@ class _Reader:
         sentence.words.append(word)
         sentence.spaces.append(space)
         sentence.tags.append(pos if tag == "_" else tag)
-        sentence.heads.append(head)
         if self.label is not None:
             sentence.entities = sentence.entities or []
         if entity := _ENTITY.search(misc):

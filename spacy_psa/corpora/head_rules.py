@@ -2,7 +2,7 @@
 
 `collins` is Table A.1 of Collins1999 (Head-Driven Statistical Models for Natural Language Parsing,
 PhD thesis, University of Pennsylvania, appendix A), for the labels of the Penn Treebank.
-`universal` asks for no treebank's labels.
+`universal` needs no labels of a certain treebank.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,20 @@ ROOT = "TOP"
 PUNCTUATION = frozenset(
     {"``", "''", "'", '"', ",", ":", ".", "-LRB-", "-RRB-", "HYPH", "PU", "PUNCT"}
 )
+CONJUNCTIONS = frozenset({"CC", "CONJP", "KON", "CCONJ", "CONJ"})
+COMMAS = frozenset({",", ":", "$,", ";"})
+PREDICATES = frozenset({"PRD", "PD", "ATS"})
+"""The functions of predicates in English, German and French treebanks."""
+KINDS = {
+    "S": ("V", "S", "A", "J", "N"),
+    "V": ("V", "N", "J"),
+    "N": ("N", "CD", "PR", "J"),
+    "A": ("J", "A", "R", "V", "N"),
+    "P": ("PP", "N", "S", "V"),
+    "I": ("U", "I", "V", "N"),
+}
+"""How the labels of heads begin by the `universal` rules, the most preferred first, by the first
+letter of the parent. The heads of other parents begin with the same letter, or with V or N."""
 NOMINAL = frozenset({"NP", "NX", "NML"})
 
 # The side to begin at, and labels from the most to the least preferred.
@@ -72,7 +86,8 @@ def collins(parent: str, children: Sequence[str]) -> int:
 
     Punctuation is chosen only where there is nothing else, since Collins1999 removes it from the
     tree before. In a coordination the part before the conjunction is chosen. NX and NML, which
-    the table lacks, follow the rules of NP, and other labels `universal`.
+    the table lacks, follow the rules of NP. Of other labels, the head is the last child whose label
+    begins with the same letter, or with V or N, or the last one.
     """
     parent, labels = bare(parent), [bare(child) for child in children]
     kept = _without_punctuation(labels)
@@ -86,27 +101,61 @@ def collins(parent: str, children: Sequence[str]) -> int:
             0 if side == "left" else len(names) - 1,
         )
     else:
-        return universal(parent, children)
+        kinds = (parent[:1], "V", "N", "")
+        matching = ([i for i in kept if children[i].startswith(kind)] for kind in kinds)
+        return next(places[-1] for places in matching if places)
     if place >= 2 and names[place - 1] in ("CC", "CONJP"):
         place -= 2
     return kept[place]
 
 
 def universal(parent: str, children: Sequence[str]) -> int:
-    """Choose the head child in any treebank, with categories as Universal Dependencies choose it.
+    """Choose the head child in any treebank, as Universal Dependencies choose it.
 
-    The head is the last child of the parent's own kind, whose label begins with the same letter (NP
-    over NN, VP over VBZ); else the last verbal child (V), else the last nominal one (N), else the
-    last one. Punctuation is chosen only where there is nothing else.
+    This is the first conjunct of a coordination; else the child whose function is the predicate, as
+    in NP-PRD; else the last child of the kind that the parent asks for, such as VP or VBZ in S and
+    VP, NN in NP, and NP in PP; else the last one. NP in NP is the head where nothing else is
+    nominal, and then the first one. Punctuation is chosen only where there is nothing else.
+
+    Where labels have no functions, the head of a clause with a copula is the copula.
     """
-    kept = _without_punctuation([bare(child) for child in children])
-    kinds = (parent[:1], "V", "N", "")
-    matching = ([i for i in kept if children[i].startswith(kind)] for kind in kinds)
-    return next(places[-1] for places in matching if places)
+    label, names = bare(parent).removeprefix("WH"), [bare(child) for child in children]
+    places: Sequence[int] = _without_punctuation(names)
+    if label[:1] in ("S", "V"):
+        for i in places:
+            if PREDICATES & {*children[i].split("-")[1:]}:
+                return i
+    own = label[:1]
+    for kind in KINDS.get(own, (own, "V", "N")):
+        if found := [i for i in places if names[i].removeprefix("WH").startswith(kind)]:
+            places = found
+            break
+    places = _first_conjunct(names, places)
+    if own == "N":
+        nested = (label, "NX", "NML")
+        return next((i for i in reversed(places) if names[i] not in nested), places[0])
+    return places[-1]
+
+
+def _first_conjunct(labels: Sequence[str], places: Sequence[int]) -> Sequence[int]:
+    """Return the possible heads before the first conjunction or comma of a coordination."""
+    conjunction = next((i for i in _conjunctions(labels) if i > places[0]), None)
+    if conjunction is None:
+        return places
+    ends = [i for i, label in enumerate(labels) if label in COMMAS and places[0] < i < conjunction]
+    return [i for i in places if i < min([*ends, conjunction])]
+
+
+def _conjunctions(labels: Sequence[str]) -> list[int]:
+    """Return the places of the conjunctions, apart from one that is first."""
+    return [i for i in _without_punctuation(labels)[1:] if labels[i] in CONJUNCTIONS]
 
 
 def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
-    """Find the heads of a tree with at least one word, by the rules `choose`."""
+    """Find the heads of a tree with at least one word, by the rules `choose`.
+
+    By the `universal` rules, a conjunction depends on the conjunct after it.
+    """
     nodes = tree_nodes(parsed)
     heads, governors = [0] * len(nodes), list(range(len(parsed.words)))
     for place in reversed(range(len(nodes))):  # the lower ones first
@@ -115,6 +164,13 @@ def find_heads(parsed: Parsed, choose: Choose = collins) -> Heads:
         heads[place] = below[choose(node.label, node.labels)]
         for head in below:
             governors[head] = heads[place]
+        if choose is universal:
+            labels = [bare(label) for label in node.labels]
+            words = _without_punctuation(labels)
+            for i in _conjunctions(labels):
+                after = next((j for j in words if j > i and labels[j] not in CONJUNCTIONS), i)
+                if below[i] != heads[place]:
+                    governors[below[i]] = below[after] if after > i else heads[place]
     return Heads(heads[1:], governors, heads[0])
 
 

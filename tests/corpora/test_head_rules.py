@@ -1,9 +1,16 @@
 """Head rules, on trees made by hand and on random ones."""
 
+from collections import Counter
+from dataclasses import replace
+from pathlib import PurePosixPath
+
 import pytest
 from hypothesis import given
 
+from spacy_psa.corpora.archives import open_files
+from spacy_psa.corpora.bracketing import PENN, read_trees
 from spacy_psa.corpora.head_rules import TABLE_A1, collins, find_head, find_heads, universal
+from spacy_psa.corpora.lines import decode_lines
 from tests.helpers.trees import bracketings, parse_tree
 
 
@@ -76,8 +83,21 @@ def test_the_table_of_collins(parent, children, head):
     [
         ("NP", "ART ADJA NN $,", 2),
         ("S", "NP VVFIN NP $.", 1),
-        ("CS", "S KON S", 2),
-        ("CNP", "NP KON NP", 2),
+        ("CS", "S KON S", 0),
+        ("CNP", "NP KON NP", 0),
+        ("NP", "NN KON NN", 0),
+        ("NP", "DT JJ NN NN , NN CC NN", 3),
+        ("NP", "JJ CC JJ NN", 3),
+        ("NP", "NP NP", 0),
+        ("NP", "NP POS NN", 2),
+        ("VP", "VBD NP CC VBD NP", 0),
+        ("VP", "MD VP", 1),
+        ("VP", "VBZ NP-PRD", 1),
+        ("VP", "VBZ NP", 0),
+        ("S", "SBAR-ADV NP VP", 2),
+        ("S", "CC NP VP", 2),
+        ("WHNP", "WDT NN", 1),
+        ("ADJP", "RB JJ PP", 1),
         ("IP", "NP VP PU", 1),
         ("PP", "APPR NP", 1),
         ("XP", "A B", 1),
@@ -88,9 +108,44 @@ def test_universal_rules(parent, children, head):
     assert universal(parent, children.split()) == head
 
 
-def test_labels_without_a_rule_follow_universal_rules():
+def test_labels_without_a_rule_by_collins():
     assert "X" not in TABLE_A1
-    assert collins("X", ["XX", "VB", "NP"]) == universal("X", ["XX", "VB", "NP"]) == 0
+    assert collins("X", ["XX", "VB", "NP"]) == 0
+    assert collins("XP", ["A", "VB", "NP"]) == 1
+
+
+def test_a_conjunction_depends_on_the_conjunct_after_it():
+    assert arrows("(NP (NN tea) (, ,) (NN ham) (CC and) (RB then) (NNS eggs))", universal) == [
+        "tea<-tea", ",<-tea", "ham<-tea", "and<-then", "then<-tea", "eggs<-tea",
+    ]  # fmt: skip
+    assert arrows("(S (CC And) (NP (NN rain)) (VP (VBD fell)))", universal)[0] == "And<-fell"
+
+
+def test_universal_heads_agree_with_the_dependencies_of_gum(corpora):
+    """All words but punctuation, of all documents; conjuncts and conjunctions by themselves."""
+    style = replace(PENN, labels="functions", merge_same=False)
+    trees, rows = {}, {}
+    for name, lines in open_files(
+        corpora / "gum" / "gum.tar.xz", lambda name: "/" in name, "files"
+    ):
+        document = PurePosixPath(name).stem
+        if name.endswith(".ptb"):
+            read = read_trees(name, decode_lines(name, lines, Counter()), Counter(), style)
+            trees[document] = [tree for _, tree in read]
+        else:
+            cells = [line.decode().split("\t") for line in lines]
+            rows[document] = [row for row in cells if row[0].isdigit()]
+    right, total = Counter(), Counter()
+    for document, own in trees.items():
+        found = [find_heads(tree, universal).words for tree in own]
+        heads = [0 if head == i else head + 1 for words in found for i, head in enumerate(words)]
+        for head, (*_, gold, relation, _, _) in zip(heads, rows[document], strict=True):
+            for kind in {"all", relation.partition(":")[0]} if relation != "punct" else ():
+                right[kind] += head == int(gold)
+                total[kind] += 1
+    assert total["all"] > 230_000
+    shares = {kind: right[kind] / total[kind] for kind in ("all", "conj", "cc", "root")}
+    assert min(shares["all"], shares["cc"]) > 0.85 and min(shares["conj"], shares["root"]) > 0.75
 
 
 @given(bracketings())
