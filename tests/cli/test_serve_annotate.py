@@ -44,6 +44,14 @@ def test_texts_without_a_file_of_decisions_are_one_error(tmp_path):
     assert "also use --annotate FILE" in told
 
 
+def test_without_a_model_there_must_be_labels(tmp_path):
+    assert "name a MODEL, or begin without one" in refused("serve", "--port", 0)
+    file = tmp_path / "names.sqlite"
+    told = refused("serve", "none", "--port", 0, "--annotate", file, "--labels", "PER")
+    assert "leave one of them out" in told
+    assert "use --labels" in refused("serve", "--port", 0, "--annotate", file)
+
+
 def test_a_file_that_is_no_database_is_one_error_before_a_model_is_opened(tmp_path):
     (tmp_path / "names.sqlite").write_text("Ada left. " * 200)
     told = refused("serve", "none", "--port", 0, "--annotate", tmp_path / "names.sqlite")

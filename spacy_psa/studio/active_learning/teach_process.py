@@ -6,6 +6,7 @@ It reads one line of JSON, a `Lesson`, and writes lines of JSON: after each epoc
 """
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -15,20 +16,21 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pydantic import BaseModel
-from spacy.language import Language
 from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from spacy_psa.corpora.atomic import sync_tree, unwritable_as_input_error
 from spacy_psa.corpora.docbin import read_docbins
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
+from spacy_psa.studio.active_learning.beginning import Beginning, first_model
 from spacy_psa.studio.active_learning.export import (
     ExportCounts,
     decided_texts,
     reference_doc,
 )
 from spacy_psa.studio.active_learning.store import AnnotationStore, open_store
-from spacy_psa.studio.active_learning.teaching import EPOCHS, Taught, teach
+from spacy_psa.studio.active_learning.teaching import EPOCHS, PATIENCE, STEPS, Taught, teach
 from spacy_psa.training.model_folders import NEW, beside, replace
 
 HELD_OUT = 5
@@ -38,7 +40,8 @@ HELD_OUT = 5
 class Lesson(BaseModel):
     """A model to train, the data to train it from, and the folder for the new model."""
 
-    model: str
+    model: str | None
+    """The pipeline to train; None if the first is to be made."""
     store: Path
     component: str
     output: Path
@@ -46,6 +49,8 @@ class Lesson(BaseModel):
     train: Path | None = None
     gpu_id: int = -1
     seed: int = 0
+    begin: Beginning | None = None
+    """The model to make if there is none."""
 
 
 def run(lesson: Lesson, output: TextIO) -> Taught:
@@ -59,9 +64,24 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
         output.write(json.dumps(values) + "\n")
         output.flush()
 
-    nlp = load_pipeline(lesson.model, lesson.gpu_id)
+    nlp, epochs, patience = None, EPOCHS, PATIENCE
+    if lesson.model is not None:
+        nlp = load_pipeline(lesson.model, lesson.gpu_id)
     with open_store(lesson.store, reading=True) as store:
-        decided, dev = _decided(store, nlp, lesson)
+        component = store.component
+        assert component is not None
+        decided, dev = _decided(store, nlp.vocab if nlp else Vocab(), lesson)
+    if nlp is None:
+        assert lesson.begin is not None
+        if not any(doc.ents or any(doc.spans.values()) for doc in decided):
+            raise InputError("Teach has no span to learn from yet: mark some first")
+        nlp, steps = first_model(lesson.begin, decided, component.labels, lesson.gpu_id)
+        epochs = patience = math.ceil(steps / STEPS)
+        with open_store(lesson.store, reading=True) as store:
+            decided, dev = _decided(store, nlp.vocab, lesson)
+    pipe = nlp.get_pipe(lesson.component)
+    for label in set(component.labels) - set(pipe.labels):  # type: ignore[attr-defined]
+        pipe.add_label(label)  # type: ignore[attr-defined]
     if lesson.dev is not None:
         dev = list(read_docbins(lesson.dev, nlp.vocab))
     replayed = [] if lesson.train is None else list(read_docbins(lesson.train, nlp.vocab))
@@ -73,8 +93,10 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
             dev,
             replayed=replayed,
             seed=lesson.seed,
+            epochs=epochs,
+            patience=patience,
             on_epoch=lambda epoch, score, before: write(
-                epoch=epoch, score=score, before=before, of=EPOCHS
+                epoch=epoch, score=score, before=before, of=epochs
             ),
         )
         if taught.taken:
@@ -85,7 +107,7 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
     return taught
 
 
-def _decided(store: AnnotationStore, nlp: Language, lesson: Lesson) -> tuple[list[Doc], list[Doc]]:
+def _decided(store: AnnotationStore, vocab: Vocab, lesson: Lesson) -> tuple[list[Doc], list[Doc]]:
     """Read the docs to learn from and, without development data, those to measure by."""
     component = store.component
     assert component is not None
@@ -102,8 +124,8 @@ def _decided(store: AnnotationStore, nlp: Language, lesson: Lesson) -> tuple[lis
             "of these is complete yet; complete more texts, or start the server with --dev"
         )
     return (
-        [reference_doc(item, component, nlp.vocab) for item in train],
-        [reference_doc(item, component, nlp.vocab) for item in dev],
+        [reference_doc(item, component, vocab) for item in train],
+        [reference_doc(item, component, vocab) for item in dev],
     )
 
 

@@ -22,7 +22,6 @@ from spacy_psa.sentences import document_batches, unannotated
 
 EPOCHS = 10
 PATIENCE = 3
-"""Epochs without a better score after which training ends."""
 BATCH = 8
 STEPS = 16
 """The least number of batches between two looks at the score; few texts are used several times."""
@@ -52,6 +51,8 @@ def teach(
     *,
     replayed: Sequence[Doc] = (),
     seed: int = 0,
+    epochs: int = EPOCHS,
+    patience: int = PATIENCE,
     on_epoch: Callable[[int, float, float], None] = lambda epoch, score, before: None,
 ) -> Taught:
     """Train a component of a pipeline on docs that may be annotated in part.
@@ -67,6 +68,8 @@ def teach(
         dev: gold docs to measure by. Predictions over missing tokens do not count.
         replayed: other gold docs, of which each epoch uses some, against forgetting.
         seed: of the order of the docs.
+        epochs: the most epochs.
+        patience: epochs without a better score after which training ends.
         on_epoch: called after each epoch with its number, its score, and the score before all.
 
     Raises:
@@ -91,7 +94,7 @@ def teach(
     first = weights
     taken = False
     with _with_wrong_spans(nlp.get_pipe(name)), nlp.select_pipes(enable=trained):
-        for epoch in range(1, EPOCHS + 1):
+        for epoch in range(1, epochs + 1):
             for part in _batches(examples, others, random):
                 losses = nlp.update(
                     [_fresh(example) for example in part], sgd=optimizer, drop=settings["dropout"]
@@ -107,7 +110,7 @@ def teach(
             since = 0 if score > best else since + 1
             if score >= best:
                 best, weights, taken = score, _weights(nlp, trained), True
-            if since == PATIENCE:
+            if since == patience:
                 break
     _restore(nlp, weights if taken else first)
     return Taught(before, best if taken else score)

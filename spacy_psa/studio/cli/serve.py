@@ -2,20 +2,23 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from spacy_psa.cli.options import Gpu
+from spacy_psa.cli.options import Gpu, Lang, Vectors
 from spacy_psa.errors import InputError
 from spacy_psa.studio.active_learning.queue import Order
 
 
 def serve(
     models: Annotated[
-        list[str],
-        typer.Argument(metavar="MODEL...", help="Folders of pipelines, or names of packages."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL]...",
+            help="Folders of pipelines, or names of packages; none with --labels.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any that is free.")] = 8000,
     token: Annotated[
@@ -53,6 +56,19 @@ def serve(
         Path | None,
         typer.Option(help="Texts to annotate: one on each line (.txt), JSON lines or .spacy."),
     ] = None,
+    labels: Annotated[
+        str,
+        typer.Option(help="Labels, such as PER,ORG,LOC, to begin Annotate without a model."),
+    ] = "",
+    task: Annotated[
+        Literal["ner", "chunker"], typer.Option(help="The annotation to learn, without a model.")
+    ] = "ner",
+    lang: Lang = "en",
+    vectors: Vectors = None,
+    base: Annotated[
+        str | None,
+        typer.Option(help="Pretrained transformer of the first model, as for `init config`."),
+    ] = None,
     annotator: Annotated[
         str | None, typer.Option(help="Your name; by default that of the system.")
     ] = None,
@@ -80,12 +96,17 @@ def serve(
     With --annotate, the page Annotate asks about texts, the most useful first, saves each decision,
     and trains the first model from them. The next start continues where the last one ended.
 
+    With --labels, no model is needed: the first Teach trains one from your decisions, and then its
+    suggestions come, the least certain texts first. Labels can also be added on the page.
+
     \b
     Example:
       spacy-psa serve training/model-best
       spacy-psa serve training/model-best --annotate names.sqlite --texts texts.jsonl
+      spacy-psa serve --labels PER,ORG,LOC --texts texts.txt --annotate names.sqlite
     """
     try:
+        from spacy_psa.studio.active_learning.beginning import Beginning
         from spacy_psa.studio.server.annotate import AnnotatePlan
         from spacy_psa.studio.server.guard import Settings
         from spacy_psa.studio.server.serve import ServerPlan
@@ -101,9 +122,18 @@ def serve(
         raise InputError(
             "--train and --component are for Compare and Annotate: also use --gold or --annotate"
         )
-    about = None
+    if not models and annotate is None:
+        raise InputError("name a MODEL, or begin without one: --labels PER,ORG --annotate FILE")
+    if labels and models:
+        raise InputError("--labels are for annotation without a MODEL: leave one of them out")
+    about = begin = None
+    if labels:
+        names = tuple(label.strip() for label in labels.split(","))
+        begin = Beginning(labels=names, task=task, lang=lang, vectors=vectors, base=base)
     if annotate is not None:
-        about = AnnotatePlan(annotate, texts, annotator, order, seed, component, dev, train, gpu_id)
+        about = AnnotatePlan(
+            annotate, texts, annotator, order, seed, component, dev, train, gpu_id, begin
+        )
     elif texts or dev:
         raise InputError("--texts and --dev are for Annotate: also use --annotate FILE")
     settings = Settings(
@@ -115,5 +145,5 @@ def serve(
         allowed=tuple(name.lower() for name in allow_host or ()),
         root_path=f"/{root_path.strip('/')}".rstrip("/"),
     )
-    plan = ServerPlan(models, settings, host, port, gold, about, component, train, gpu_id)
+    plan = ServerPlan(models or [], settings, host, port, gold, about, component, train, gpu_id)
     run(plan, typer.echo, partial(typer.echo, err=True))

@@ -19,9 +19,14 @@ from spacy.language import Language
 
 from spacy_psa.annotation.input import MalformedLine, Reading, open_source
 from spacy_psa.errors import InputError
-from spacy_psa.loading import confident_pipe
+from spacy_psa.loading import confident_pipe, load_pipeline
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.sentences import sentence_bounds
+from spacy_psa.studio.active_learning.beginning import (
+    Beginning,
+    check_label,
+    without_knowledge,
+)
 from spacy_psa.studio.active_learning.decisions import Decided, Decision, Verdict
 from spacy_psa.studio.active_learning.export import export
 from spacy_psa.studio.active_learning.export_format import ENDINGS, ExportFormat
@@ -64,6 +69,12 @@ class AskedText(Asker):
     text: int | None = None
 
 
+class AskedLabel(BaseModel):
+    """A label to add."""
+
+    label: str = Field(min_length=1, max_length=100)
+
+
 class Deciding(Asker):
     """Decisions about a text, which are saved and undone together."""
 
@@ -77,13 +88,22 @@ class Annotating:
     The page suggests the name `annotator`.
     """
 
-    def __init__(self, store: AnnotationStore, queue: TextQueue, teacher: Teacher, annotator: str):
+    def __init__(
+        self,
+        store: AnnotationStore,
+        queue: TextQueue,
+        teacher: Teacher,
+        annotator: str,
+        trained: bool = True,
+    ):
         component = store.component
         assert component is not None
         self.store = store
         self.queue = queue
         self.teacher = teacher
         self.annotator = annotator
+        self.trained = trained
+        """Whether the model knows anything; else its suggestions are not shown."""
         self.component = component
         self._lengths = store.lengths()
         self._done: dict[str, set[int]] = {}
@@ -106,6 +126,7 @@ class Annotating:
             "component": name,
             "labels": self.component.labels,
             "order": self.queue.order.value,
+            "trained": self.trained,
             "annotator": annotator,
             "annotators": sorted(own for own in self._done if self.store.count(own, name)),
             "counts": self.counts(annotator),
@@ -147,7 +168,7 @@ class Annotating:
         name = self.component.name
         with model.scored(text.tokens) as (doc, scores):
             given = scores[name].given(**decided.evidence) if decided != Decided() else scores[name]
-            if self.queue.order is not Order.random:
+            if self.trained and self.queue.order is not Order.random:
                 self.queue.put(text.number, usefulness(given, self.queue.order))
             bounds = sentence_bounds(doc)
             rows = rows_of(scores[name], given, bounds, range(len(bounds)), 1)
@@ -160,6 +181,8 @@ class Annotating:
                 }
                 for i, (start, end) in enumerate(bounds)
             ]
+            if not self.trained:
+                _hide_suggestions(sentences, decided)
             return {
                 "text": text.number,
                 "sentences": sentences,
@@ -218,6 +241,8 @@ class Annotating:
 
     async def refresh(self, with_model: WithModel) -> None:
         """Begin to compute the queue, some texts at a time, between the requests."""
+        if not self.trained:
+            return
         if self._refreshing is not None and not self._refreshing.done():
             return
         numbers = self.queue.stale(self._is_done)
@@ -260,9 +285,32 @@ class Annotating:
     async def replace(self, with_model: WithModel, nlp: Language) -> None:
         """Put another pipeline in the place of the one that is served, and renew the queue."""
         pipe = nlp.get_pipe(self.component.name)
+        for label in set(self.component.labels) - set(pipe.labels):  # type: ignore[attr-defined]
+            pipe.add_label(label)  # type: ignore[attr-defined]
+        self.component = component_of(pipe)  # type: ignore[arg-type]
         self.store.use(component_of(pipe))  # type: ignore[arg-type]
         await with_model(None, lambda model: model.replace(nlp))
+        self.trained = True
         self.queue.renew()
+
+    async def add_label(self, with_model: WithModel, label: str) -> None:
+        """Add a label to the model, which the next Teach learns.
+
+        Raises:
+            InputError: if it cannot be a label, or is one already.
+        """
+        label = check_label(label, self.component.labels)
+
+        def add(model: ServedModel) -> Component:
+            pipe = model.nlp.get_pipe(self.component.name)
+            assert isinstance(pipe, SpanLabeler)
+            pipe.add_label(label)
+            model.replace(model.nlp)
+            return component_of(pipe)
+
+        component = await with_model(None, add)
+        await asyncio.to_thread(self.store.use, component)
+        self.component = component
 
     def downloaded(self, form: ExportFormat, annotator: str | None) -> tuple[bytes, str]:
         """Export to a file, and return its bytes and its name."""
@@ -286,6 +334,8 @@ class AnnotatePlan:
     dev: Path | None = None
     train: Path | None = None
     gpu_id: int = -1
+    begin: Beginning | None = None
+    """The model to make, if none is served."""
 
     @property
     def output(self) -> Path:
@@ -308,6 +358,21 @@ class AnnotatePlan:
             )
         return open_store(self.file)
 
+    def model(self) -> tuple[str, str | None, Language]:
+        """Open the model of an earlier Teach, or else make one without knowledge.
+
+        Returns:
+            Its name, its folder if it is trained, and the pipeline.
+
+        Raises:
+            InputError: as `load_pipeline` and `without_knowledge`.
+        """
+        if self.output.exists():
+            return self.output.name, str(self.output), load_pipeline(str(self.output), self.gpu_id)
+        if self.begin is None:
+            raise InputError(f"{self.output}: there is no model of an earlier Teach; use --labels")
+        return "no model yet", None, without_knowledge(self.begin)
+
     def notice(self, path: str) -> str:
         """Warn that the served pipeline, at `path`, is not that of an earlier Teach; or ""."""
         if not self.output.exists() or (Path(path).exists() and self.output.samefile(path)):
@@ -317,14 +382,21 @@ class AnnotatePlan:
             "serve that model to continue from it"
         )
 
-    def work(self, store: AnnotationStore, model: ServedModel, path: str) -> Annotating:
+    def work(self, store: AnnotationStore, model: ServedModel, path: str | None) -> Annotating:
         """Import the texts, and open the work on the file with the pipeline of `path`.
+
+        Without a path, the pipeline is not trained. Labels that were added before are added again.
 
         Raises:
             InputError: if the model has no component of spans, or none that the decisions are
                 about; if a line of the texts cannot be read; if there is no text.
         """
         pipe = confident_pipe(model.nlp, self.component, "--component")
+        before = store.component
+        wanted = (*(before.labels if before else ()), *(self.begin.labels if self.begin else ()))
+        for label in dict.fromkeys(wanted):
+            if self.begin is not None and label not in pipe.labels:
+                pipe.add_label(check_label(label))
         store.use(component_of(pipe))
         if self.texts is not None:
             store.add(read_texts(model.nlp, pipe.name, self.texts))
@@ -341,9 +413,20 @@ class AnnotatePlan:
             train=self.train,
             gpu_id=self.gpu_id,
             seed=self.seed,
+            begin=self.begin,
         )
         queue = TextQueue(numbers, self.order, self.seed)
-        return Annotating(store, queue, Teacher(lesson), self.annotator or _own_name())
+        name = self.annotator or _own_name()
+        return Annotating(store, queue, Teacher(lesson), name, path is not None)
+
+
+def _hide_suggestions(sentences: list[Row], decided: Decided) -> None:
+    """Leave only accepted spans in the analyses of sentences, and no uncertainty."""
+    accepted = set(decided.accepted)
+    for sentence in sentences:
+        for analysis in sentence["analyses"]:
+            analysis["items"] = [i for i in analysis["items"] if tuple(i[:3]) in accepted]
+        sentence["entropies"] = [0.0] * len(sentence["entropies"])
 
 
 def component_of(pipe: SpanLabeler) -> Component:
@@ -406,6 +489,12 @@ def annotate_view(work: Annotating) -> View:
         async def undo(asked: Asker) -> Response:
             """Take the last decisions of an annotator back, and show their text."""
             return JSONResponse(await work.undo(with_model, asked.annotator))
+
+        @router.post("/api/annotation/labels")
+        async def label(asked: AskedLabel) -> Row:
+            """Add a label, and describe the work."""
+            await work.add_label(with_model, asked.label)
+            return work.about(work.annotator)
 
         @router.get("/api/annotation/export", response_model=None)
         async def download(form: ExportFormat, annotator: str | None = None) -> Response:

@@ -79,19 +79,23 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
         InputError: if a setting, a pipeline or a file cannot be used.
     """
     plan.check()
-    names, about = model_names(plan.models), plan.annotate
+    names = model_names(plan.models) if plan.models else {}
+    about = plan.annotate
     with open_socket(plan.host, plan.port) as listening, ExitStack() as stack:
         store = about and stack.enter_context(about.open())
         served = [
             ServedModel(name, load_pipeline(path, plan.gpu_id)) for name, path in names.items()
         ]
+        first: str | None = next(iter(names.values()), None)
+        if about and not served:
+            name, first, nlp = about.model()
+            served = [ServedModel(name, nlp)]
         views = []
         if plan.gold:
             views.append(compare_view(served, plan.gold, plan.component, plan.train))
         if about and store:
-            path = next(iter(names.values()))
-            work = about.work(store, served[0], path)
-            if notice := about.notice(path):
+            work = about.work(store, served[0], first)
+            if first and (notice := about.notice(first)):
                 warn(notice)
             views.append(annotate_view(work))
         settings = replace(plan.settings, hosts=LOOPBACK if plan.host in LOOPBACK else None)

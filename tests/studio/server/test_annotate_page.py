@@ -73,6 +73,17 @@ def saved(page):
     expect(page.locator("#status")).to_have_text("Saved.")
 
 
+def test_suggestions_below_a_threshold_that_can_be_moved_are_hidden(page, work):
+    probabilities = page.locator("#result .span .name").all_inner_texts()
+    sure = [name for name in probabilities if "100%" in name or ">99" in name]
+    page.locator("#least").fill("95")
+    expect(page.locator("#share")).to_have_text("95%")
+    shown = page.locator("#result .span .name").all_inner_texts()
+    assert set(sure) <= set(shown) < set(probabilities) or len(sure) == len(probabilities)
+    page.locator("#least").fill("0")
+    assert page.locator("#result .span .name").all_inner_texts() == probabilities
+
+
 def test_a_suggestion_is_accepted_and_rejected_by_mouse(page, work, shoot):
     shoot(page, "annotate-wide")
     assert "%" in page.locator(".span .name").first.inner_text()

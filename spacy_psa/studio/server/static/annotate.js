@@ -1,14 +1,14 @@
 // The view "Annotate": suggestions, and decisions about them, each of which is saved at once.
 
 import { ask } from "./api.js";
-import { make } from "./dom.js";
+import { hue, make, rankLabels } from "./dom.js";
 import { closeMenu, openMenu } from "./menu.js";
 import { watchTeach } from "./teach.js";
 import { showViews } from "./views.js";
 import { words } from "./words.js";
 
 const at = (id) => document.getElementById(id);
-const state = { labels: [], text: null, busy: false, before: new Map(), ended: null };
+const state = { labels: [], trained: true, least: 0.3, answer: null, text: null, busy: false, before: new Map(), ended: null };
 const annotator = () => at("annotator").value.trim();
 
 function fail(error) {
@@ -61,7 +61,10 @@ function count({ texts, done, decisions, skipped }) {
 
 const isAccepted = (start, end, label) => state.text.accepted.some((one) =>
   one[0] === start && one[1] === end && one[2] === label);
-const items = (sentence) => sentence.analyses[0]?.items ?? [];
+// The suggestions that are sure enough, and what is decided.
+const best = (sentence) => sentence.analyses[0]?.items ?? [];
+const items = (sentence) => best(sentence)
+  .filter(([start, end, label, p]) => p >= state.least || isAccepted(start, end, label));
 const endOf = (sentence) => sentence.start + sentence.tokens.length;
 const textOf = (sentence, start, end) => sentence.tokens
   .slice(start - sentence.start, end - sentence.start).map((t) => t.join("")).join("").trim();
@@ -106,6 +109,7 @@ function show(answer, place) {
   state.ended?.abort();
   state.ended = new AbortController();
   state.text = answer.text === null ? null : answer;
+  state.answer = answer;
   at("actions").querySelector("#skip").disabled = answer.text === null;
   if (answer.text === null) {
     at("result").replaceChildren(make("p", {}, "All texts are done."));
@@ -113,7 +117,7 @@ function show(answer, place) {
     return;
   }
   at("result").replaceChildren(...answer.sentences.map(box));
-  for (const sentence of answer.sentences) state.before.set(sentence.number, items(sentence));
+  for (const sentence of answer.sentences) state.before.set(sentence.number, best(sentence));
   focusAt(place);
 }
 
@@ -145,7 +149,8 @@ function box(sentence) {
   return make("article", { class: `sentence${sentence.done ? " done" : ""}`, "data-number": sentence.number },
     shown, make("ul", { class: "chips", "aria-label": "Known to be wrong" }, ...chips),
     make("div", { class: "row" }, ...(sentence.done ? [make("button", { type: "button", click: () => reopen(sentence) }, "Undecided again")]
-      : [button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)])));
+      : state.trained ? [button("Right as shown", "d", asShown, true), button("Nothing else here", "n", nothingElse)]
+        : [button("Nothing else here", "n", nothingElse, true)])));
 }
 
 // After a decision the next suggestion has the focus, so that the keyboard alone suffices.
@@ -218,6 +223,44 @@ function links() {
   }
 }
 
+// The labels, with colours by rank and a key for the first nine, and whether there is a model.
+function learn(about) {
+  state.labels = about.labels;
+  state.trained = about.trained;
+  rankLabels(about.labels);
+  at("names").replaceChildren(...about.labels.map((label, i) => make("li", { "--hue": hue(label) },
+    label, i < 9 ? make("kbd", {}, `${i + 1}`) : "")));
+  at("digits").replaceChildren(...about.labels.slice(0, 9).flatMap((label, i) => [make("kbd", {}, `${i + 1}`), ` (${label}) `]));
+  at("begin").hidden = about.trained;
+  at("from").hidden = !about.trained;
+}
+
+async function taught() {
+  try { learn(await ask(`api/annotation?annotator=${encodeURIComponent(annotator())}`)); } catch (error) { fail(error); }
+  again();
+}
+
+async function addLabel(event) {
+  event.preventDefault();
+  const label = at("label").value.trim();
+  if (!label) return;
+  fail(null);
+  try {
+    learn(await ask("api/annotation/labels", { label }));
+    at("label").value = "";
+    if (state.answer) show(state.answer);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function fromShare() {
+  state.least = at("least").value / 100;
+  at("share").textContent = `${at("least").value}%`;
+  try { localStorage.setItem("least", at("least").value); } catch { /* then it is the default again */ }
+  if (state.answer) show(state.answer);
+}
+
 async function begin() {
   fail(null);
   state.text = null; // what is shown is another annotator's
@@ -225,14 +268,13 @@ async function begin() {
   try {
     const name = annotator();
     const about = await ask(`api/annotation${name ? `?annotator=${encodeURIComponent(name)}` : ""}`);
-    state.labels = about.labels;
     at("annotator").value = about.annotator;
-    at("digits").replaceChildren(...about.labels.slice(0, 9).flatMap((label, i) => [make("kbd", {}, `${i + 1}`), ` (${label}) `]));
+    learn(about);
     at("whose").replaceChildren(make("option", { value: "" }, "all annotators, where they agree"),
       ...about.annotators.map((one) => make("option", {}, one)));
     links();
     count(about.counts);
-    watchTeach(about.teach, again);
+    watchTeach(about.teach, taught);
     await next();
   } catch (error) {
     fail(error);
@@ -240,6 +282,8 @@ async function begin() {
 }
 
 document.addEventListener("keydown", onKey);
+at("more").addEventListener("submit", addLabel);
+at("least").addEventListener("input", fromShare);
 at("skip").addEventListener("click", () => state.text && skip());
 at("undo").addEventListener("click", undo);
 at("whose").addEventListener("change", links);
@@ -248,5 +292,8 @@ at("annotator").addEventListener("change", () => {
   begin();
 });
 try { at("annotator").value = localStorage.getItem("annotator") ?? ""; } catch { /* none is kept */ }
+at("least").value = 30;
+try { at("least").value = localStorage.getItem("least") ?? 30; } catch { /* none is kept */ }
+fromShare();
 ask("api/models").then((answer) => showViews(answer.views)).catch(fail);
 begin();

@@ -29,7 +29,16 @@ export function percent(p) {
   return `${(100 * p).toFixed(p > 0.99 || p < 0.01 ? 1 : 0)}%`;
 }
 
+// Hues of the first labels, which also people tell apart who do not see red and green; then others.
+const HUES = [215, 35, 300, 170, 55, 265, 5, 190, 85, 330];
+let ranks = new Map();
+export function rankLabels(labels) {
+  ranks = new Map(labels.map((label, i) => [label, i]));
+}
+
 export function hue(label) {
+  const rank = ranks.get(label);
+  if (rank !== undefined) return HUES[rank] ?? Math.round(215 + rank * 137.5) % 360;
   let hash = 7;
   for (const letter of label) hash = (hash * 31 + letter.codePointAt(0)) % 9973;
   return (hash * 137) % 360;

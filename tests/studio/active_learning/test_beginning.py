@@ -1,0 +1,94 @@
+"""Annotation that begins without a model: the first model, and the next start."""
+
+import pytest
+import spacy
+from starlette.testclient import TestClient
+
+from spacy_psa.errors import InputError
+from spacy_psa.studio.active_learning.beginning import (
+    MOST_STEPS,
+    Beginning,
+    check_label,
+    first_model,
+    without_knowledge,
+)
+from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
+from spacy_psa.studio.server.app import create_app
+from spacy_psa.studio.server.models import ServedModel
+from tests.helpers.pipelines import make_examples, random_nlp
+
+
+@pytest.mark.parametrize("task", ["ner", "chunker"])
+def test_the_first_model_knows_all_labels_and_the_words_of_the_decided_texts(task):
+    docs = [example.reference for example in make_examples(spacy.blank("en"))]
+    for doc in docs:
+        doc.spans["chunks"] = list(doc.ents)
+    labels = ["PER", "ORG", "LOC", "WORK"]
+    nlp, steps = first_model(Beginning(labels=labels, task=task), docs, labels)
+    assert set(nlp.get_pipe(task).labels) == set(labels)
+    assert nlp.pipe_names == ["sentencizer", task] and 0 < steps <= MOST_STEPS
+    assert nlp.config["paths"]["train"] is None
+    assert nlp("Ada left.").has_annotation("SENT_START")
+
+
+def test_texts_without_spans_make_no_model():
+    nlp = spacy.blank("en")
+    doc = nlp("Nobody came")
+    doc.set_ents([])
+    with pytest.raises(InputError, match="nothing to learn"):
+        first_model(Beginning(labels=["PER"]), [doc], ["PER"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ((), "--labels is empty"),
+        (("PER", ""), "cannot be a label"),
+        (("PER", "O"), "'O' cannot be a label"),
+        (("PER", "per"), "already a label 'PER'"),
+    ],
+)
+def test_bad_labels_are_refused(labels, reason):
+    with pytest.raises(InputError, match=reason):
+        without_knowledge(Beginning(labels=labels))
+    assert check_label(" PER ") == "PER"
+
+
+def plan_of(folder, **options):
+    texts = folder / "texts.txt"
+    texts.write_text("Ada left Rome .\nBob came .\n", encoding="utf8")
+    begin = Beginning(labels=("PER", "ORG"))
+    return AnnotatePlan(folder / "work.sqlite", texts, annotator="ann", begin=begin, **options)
+
+
+def test_labels_that_were_added_are_there_at_the_next_start(tmp_path):
+    plan = plan_of(tmp_path)
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        assert (name, path) == ("no model yet", None)
+        served = ServedModel(name, nlp)
+        app = create_app([served], None, [annotate_view(plan.work(store, served, path))])
+        with TestClient(app, "http://localhost") as client:
+            about = client.post("/api/annotation/labels", json={"label": "LOC"}).json()
+            assert about["labels"] == ["PER", "ORG", "LOC"] and not about["trained"]
+            refused = client.post("/api/annotation/labels", json={"label": "O"})
+            assert refused.status_code == 422
+            shown = client.post("/api/annotation/text", json={"annotator": "ann"}).json()
+            assert [s["analyses"][0]["items"] for s in shown["sentences"]] == [[]]
+            decision = {"verdict": "accepted", "start": 2, "end": 3, "label": "LOC"}
+            asked = {"annotator": "ann", "text": shown["text"], "decisions": [decision]}
+            after = client.post("/api/annotation/decide", json=asked).json()
+            (item,) = after["sentences"][0]["analyses"][0]["items"]
+            assert item[:3] == [2, 3, "LOC"]
+            assert client.post("/api/annotation/teach").json()["state"] == "running"
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        work = plan.work(store, ServedModel(name, nlp), path)
+        assert work.component.labels == ("PER", "ORG", "LOC") and not work.trained
+
+
+def test_the_model_of_an_earlier_teach_is_served_at_the_next_start(tmp_path):
+    plan = plan_of(tmp_path)
+    random_nlp().to_disk(plan.output)
+    name, path, nlp = plan.model()
+    assert (name, path) == ("work-model", str(plan.output)) and "ner" in nlp.pipe_names

@@ -1,0 +1,68 @@
+"""Annotation that begins without a model, in a real browser: labels, Teach, suggestions."""
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+from playwright.sync_api import expect
+
+from spacy_psa.studio.active_learning.beginning import Beginning
+from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
+from spacy_psa.studio.server.app import create_app
+from spacy_psa.studio.server.models import ServedModel
+from tests.helpers.decided import decide_all
+from tests.helpers.pipelines import TEXTS
+from tests.helpers.serving import running
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """The work on texts without a model, and the address of its server."""
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+    begin = Beginning(labels=("PER", "ORG"))
+    plan = AnnotatePlan(tmp_path / "work.sqlite", texts, annotator="ann", begin=begin)
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        served = ServedModel(name, nlp)
+        work = plan.work(store, served, path)
+        with running(create_app([served], None, [annotate_view(work)])) as address:
+            yield work, address
+
+
+def mark(page, word, label):
+    page.locator("#result .word", has_text=word).first.click()
+    page.locator("#menu").get_by_role("button", name=label, exact=True).click()
+    expect(page.locator("#status")).to_have_text("Saved.")
+
+
+def test_from_labels_to_suggestions(opened, open_page, shoot):
+    work, address = opened
+    page = open_page(f"{address}/annotate", "#result .word")
+    assert page.locator("#names li").all_inner_texts() == ["PER1", "ORG2"]
+    expect(page.locator("#begin")).to_be_visible()
+    assert page.locator(".span").count() == 0
+    first = page.locator("#result .word").first.inner_text()
+    mark(page, first, "PER")
+    expect(page.locator(".span.required")).to_have_count(1)
+    shoot(page, "begin-without-model")
+
+    page.fill("#label", "LOC")
+    page.click("#more button")
+    expect(page.locator("#names li")).to_have_count(3)
+    page.fill("#label", "loc")
+    page.click("#more button")
+    expect(page.locator("#error")).to_contain_text("already a label 'LOC'")
+    page.locator("#result .word").nth(1).click()
+    page.locator("#menu").get_by_role("button", name="LOC", exact=True).click()
+    expect(page.locator(".span.required")).to_have_count(2)
+    page.click("#undo")
+    expect(page.locator(".span.required")).to_have_count(1)
+
+    decide_all(work.store)
+    page.reload()
+    page.click("#teach")
+    expect(page.locator("#taught")).to_contain_text("The new model is in use", timeout=300_000)
+    expect(page.locator("#begin")).to_be_hidden()
+    assert work.trained and work.component.labels == ("PER", "ORG", "LOC")
+    assert (work.teacher.lesson.output / "meta.json").exists()
+    shoot(page, "begin-taught")
