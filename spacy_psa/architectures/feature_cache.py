@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -104,16 +105,17 @@ class FeatureCache:
         """
         path = self._path(encoder, words)
         data = numpy.ascontiguousarray(rows).tobytes()
-        if not self._has_room(path.parent.parent, len(data) + CHECK):
-            return
         temporary = path.with_name(f".{uuid4().hex}")
         with unwritable_as_input_error(path):
+            if not self._has_room(path.parent.parent, len(data) + CHECK):
+                return
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 temporary.write_bytes(data + crc32(data).to_bytes(CHECK, "little"))
                 os.replace(temporary, path)
             finally:
-                temporary.unlink(missing_ok=True)
+                with suppress(OSError):
+                    temporary.unlink()
 
     def _path(self, encoder: str, words: Sequence[str]) -> Path:
         assert self.folder is not None

@@ -13,7 +13,6 @@ from spacy_psa.architectures.feature_cache import FeatureCache
 from spacy_psa.bridge.layers import join_rows, run_shim, shim_of, torch_layer
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError, SettingError, check_choice, check_sizes, naming
-from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.pretrained import EncoderPrecision, LayerMix, Pooling, PretrainedEncoder
 from spacy_psa.modules.pretrained_files import read_pretrained
 from spacy_psa.modules.windows import check_windows
@@ -35,6 +34,7 @@ def pretrained(
     precision: EncoderPrecision = "auto",
     batch_pieces: int = 4096,
     gradient_checkpointing: bool = False,
+    lora_rank: int = 0,
     cache: str | None = None,
     cache_gb: float = 20.0,
 ) -> Model:
@@ -66,6 +66,9 @@ def pretrained(
             for it.
         batch_pieces: the most wordpieces that go through the encoder at a time.
         gradient_checkpointing: whether training computes each layer twice, for less memory.
+        lora_rank: the rank of low-rank updates (LoRA), which are trained in place of the weights,
+            with the extra `lora`; 0 to train all weights. In the `rates` of an optimizer, their
+            pattern is "*lora_*".
         cache: a folder for the features of a frozen encoder, so that they are computed only once,
             for all passes and trainings; null for none. See `FeatureCache`.
         cache_gb: the most gigabytes of `cache`.
@@ -84,6 +87,7 @@ def pretrained(
         check_choice("pooling", pooling, Pooling)
         check_choice("precision", precision, EncoderPrecision)
         check_windows(window, context)
+        check_sizes(least=0, lora_rank=lora_rank)
         check_sizes(batch_pieces=batch_pieces, project=project)
         features = FeatureCache(cache, cache_gb)
     if cache is not None and not frozen:
@@ -97,6 +101,7 @@ def pretrained(
         "precision": precision,
         "group": batch_pieces,
         "gradient_checkpointing": gradient_checkpointing,
+        "lora_rank": lora_rank,
     }
     # `whole_docs` tells the layers above that this one must get whole docs.
     encoder: Model = Model(
@@ -140,10 +145,9 @@ def _init(model: Model, X: list[Doc] | None = None, Y: Any = None) -> None:
     if shim._model is None:
         with naming(NAME):
             files = read_pretrained(model.attrs["name"])
-            with WithoutDraws():
-                shim.build(config=files.config, tokenizer=files.tokenizer)
-        net: Any = shim.module.net
-        net.load_state_dict(files.weights)
+            shim.build(config=files.config, tokenizer=files.tokenizer)
+        module: Any = shim.module
+        module.load_pretrained(files.weights)
     model.set_dim("nO", int(shim.module.output_width))  # type: ignore[arg-type]
     model.attrs["features"].in_use = True
 
@@ -157,7 +161,7 @@ def _forward(
         return [model.ops.alloc2f(0, width) for _ in docs], _untrained
     shim = shim_of(model)
     module: Any = shim.module
-    words = _documents(docs)
+    words = _documents([doc for doc in docs if len(doc)])
     ends = numpy.cumsum(sizes)[:-1].tolist()
     if module.frozen:
         return model.ops.xp.split(_frozen(model, words, is_train), ends), _untrained
@@ -201,7 +205,7 @@ def _frozen(model: Model, documents: list[list[str]], is_train: bool) -> Any:
         ends = numpy.cumsum([len(words) for words in new])[:-1]
         for i, words, array in zip(missing, new, numpy.split(output, ends)):
             rows[i] = array
-            if key and words:
+            if key:
                 features.save(key, words, array)
     joined: Any = numpy.concatenate(rows)
     return model.ops.asarray2f(joined, dtype="float32")

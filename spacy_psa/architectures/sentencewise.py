@@ -100,11 +100,18 @@ def check_one_row_a_token(name: str, tok2vec: Model) -> None:
 
 
 def listeners(model: Model) -> list[Any]:
-    """Find the parts of a model that receive their vectors from an earlier component.
+    """Find the parts of a model that receive their vectors from an earlier component."""
+    return [node for node in model.walk() if upstream_name(node) is not None]
 
-    They have the attribute `upstream_name`, as those of spaCy and spacy-transformers.
+
+def upstream_name(node: Model) -> str | None:
+    """Return the component that a part of a model listens to, "*" for any; None for no listener.
+
+    Listeners of spaCy and spacy-transformers have it as an attribute `upstream_name`, those of
+    spacy-curated-transformers among their `attrs`.
     """
-    return [node for node in model.walk() if hasattr(node, "upstream_name")]
+    name: str | None = getattr(node, "upstream_name", node.attrs.get("_upstream_name"))
+    return name
 
 
 def listens(model: Model) -> bool:
@@ -114,7 +121,7 @@ def listens(model: Model) -> bool:
     whose vectors may depend on the sentences around a sentence.
     """
     for node in model.walk():
-        if node.attrs.get("whole_docs") or hasattr(node, "upstream_name"):
+        if node.attrs.get("whole_docs") or upstream_name(node) is not None:
             return True
     return False
 

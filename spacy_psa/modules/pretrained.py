@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy
@@ -13,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from spacy_psa.errors import SettingError, check_choice, check_sizes
 from spacy_psa.modules.initialization import glorot
+from spacy_psa.modules.pretrained_files import library
 from spacy_psa.modules.products import Precision, fast_precision, products
 from spacy_psa.modules.windows import check_windows, groups, windows
 
@@ -43,9 +45,12 @@ class PretrainedEncoder(nn.Module):
             for it.
         group: the most wordpieces, padding included, that go through the encoder at a time.
         gradient_checkpointing: whether training computes each layer twice, to store less.
+        lora_rank: the rank of low-rank updates (Hu et al. 2021), which are trained in place of the
+            weights; 0 to train all weights.
 
     Raises:
         SettingError: for a setting out of its range.
+        InputError: if a library is not installed.
 
     Attributes:
         net: the encoder.
@@ -65,23 +70,28 @@ class PretrainedEncoder(nn.Module):
         precision: EncoderPrecision = "auto",
         group: int = 4096,
         gradient_checkpointing: bool = False,
+        lora_rank: int = 0,
     ):
-        from tokenizers import Tokenizer
-        from transformers import AutoConfig, AutoModel
-
+        transformers = library("transformers", "pretrained")
         super().__init__()
         check_choice("pooling", pooling, Pooling)
         check_choice("precision", precision, EncoderPrecision)
         check_sizes(group=group)
+        check_sizes(least=0, lora_rank=lora_rank)
         check_windows(window, context)
-        self.tokenizer = Tokenizer.from_str(_with_spaces(tokenizer))
+        self.tokenizer = library("tokenizers", "pretrained").Tokenizer.from_str(
+            _with_spaces(tokenizer)
+        )
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         own = {key: value for key, value in config.items() if key != "model_type"}
-        net = AutoModel.from_config(AutoConfig.for_model(config["model_type"], **own))
+        settings = transformers.AutoConfig.for_model(config["model_type"], **own)
+        net = transformers.AutoModel.from_config(settings)
         if hasattr(net, "pooler"):
             net.pooler = None
         self.net: Any = net.requires_grad_(not frozen)
+        if lora_rank and not frozen:
+            _add_lora(net, lora_rank)
         if gradient_checkpointing and not frozen:
             net.gradient_checkpointing_enable({"use_reentrant": False})
         depth = int(net.config.num_hidden_layers)
@@ -109,6 +119,13 @@ class PretrainedEncoder(nn.Module):
         """The precision in use, which "auto" leaves to the processor."""
         return fast_precision(self.device) if self.precision == "auto" else self.precision
 
+    def load_pretrained(self, weights: Mapping[str, Tensor]) -> None:
+        """Set the weights of the encoder to those of `read_pretrained`."""
+        own = {key.replace(".base_layer.", "."): key for key in self.net.state_dict()}
+        state = {own[key]: tensor for key, tensor in weights.items()}
+        loaded = self.net.load_state_dict(state, strict=False)
+        assert all("lora_" in key for key in loaded.missing_keys), loaded
+
     def train(self, mode: bool = True) -> "PretrainedEncoder":
         """Set the mode; a frozen encoder has no dropout in training either."""
         super().train(mode)
@@ -128,12 +145,10 @@ class PretrainedEncoder(nn.Module):
             the number of words, N.
         """
         documents = [list(words) for words in documents]
-        distinct = {word: 0 for words in documents for word in words}
-        read = [[word[:LONGEST_WORD]] for word in distinct]
-        encodings = self.tokenizer.encode_batch(
-            read, is_pretokenized=True, add_special_tokens=False
-        )
-        table = dict(zip(distinct, (encoding.ids for encoding in encodings)))
+        distinct = {word for words in documents for word in words}
+        # Not encode_batch, whose threads do not survive the fork of nlp.pipe(n_process=...).
+        encode = partial(self.tokenizer.encode, is_pretokenized=True, add_special_tokens=False)
+        table = {word: encode([word[:LONGEST_WORD]]).ids for word in distinct}
         before, after = [-1] * len(self.before), [-1] * len(self.after)
         ids: list[int] = []
         lengths: list[int] = []
@@ -229,6 +244,14 @@ class LayerMix(nn.Module):
         means = [weights.softmax(0) @ group for weights, group in zip(self.weights, layers)]
         projected: Tensor = self.project(torch.cat(means, dim=1))
         return projected
+
+
+def _add_lora(net: nn.Module, rank: int) -> None:
+    """Add low-rank updates to the linear layers of an encoder, and train only those."""
+    peft = library("peft", "lora")
+    net.requires_grad_(False)
+    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    peft.inject_adapter_in_model(config, net)
 
 
 def _positions(net: Any) -> int:

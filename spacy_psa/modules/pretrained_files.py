@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +36,8 @@ def read_pretrained(name: str) -> PretrainedFiles:
     Raises:
         InputError: if there is no such encoder, or a part of it is missing or not usable.
     """
-    with _quiet():
-        from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig
-
+    transformers = library("transformers", "pretrained")
+    with _quiet(transformers.utils.logging):
         local = Path(name).is_dir()
         advice = (
             "use a folder with config.json, model.safetensors and tokenizer.json"
@@ -51,21 +51,23 @@ def read_pretrained(name: str) -> PretrainedFiles:
             return InputError(f"encoder {name!r}: {what}{reason}; {advice}")
 
         try:
-            raw, _ = PretrainedConfig.get_config_dict(name)
+            raw, _ = transformers.PretrainedConfig.get_config_dict(name)
             kept = {key: value for key, value in raw.items() if key not in NOT_READ}
-            config = AutoConfig.for_model(**kept)
+            config = transformers.AutoConfig.for_model(**kept)
         except Exception as error:
             raise fail("its config cannot be read", error) from error
         if config.is_encoder_decoder or not hasattr(config, "num_hidden_layers"):
             raise fail(f"{config.model_type} is not an encoder of text")
         try:
-            tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True, trust_remote_code=False)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                name, use_fast=True, trust_remote_code=False
+            )
         except Exception as error:
             raise fail("its tokenizer cannot be read", error) from error
         if not tokenizer.is_fast:
             raise fail("it only has a slow tokenizer, without tokenizer.json")
         try:
-            net, loaded = AutoModel.from_pretrained(
+            net, loaded = transformers.AutoModel.from_pretrained(
                 name,
                 config=config,
                 use_safetensors=True,
@@ -82,18 +84,29 @@ def read_pretrained(name: str) -> PretrainedFiles:
     return PretrainedFiles(kept, tokenizer.backend_tokenizer.to_str(), kept_weights)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers from reporting weights that are not used."""
+def library(name: str, extra: str) -> Any:
+    """Import a library.
+
+    Raises:
+        InputError: if it is not installed; the error names the extra that it comes with.
+    """
     try:
-        from transformers.utils import logging
+        return import_module(name)
     except ImportError as error:
         raise InputError(
-            "pretrained encoders need the extra `pretrained`: pip install 'spacy-psa[pretrained]'"
+            f"this model needs {name}: pip install 'spacy-psa[{extra}]' ({error})"
         ) from error
-    before = logging.get_verbosity()
+
+
+@contextmanager
+def _quiet(logging: Any) -> Iterator[None]:
+    """Keep transformers from reporting its progress and weights that are not used."""
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         yield
     finally:
         logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()

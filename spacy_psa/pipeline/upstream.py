@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Model
 
-from spacy_psa.architectures.sentencewise import listeners
+from spacy_psa.architectures.sentencewise import listeners, upstream_name
 from spacy_psa.errors import InputError
 
 PREDICTED = {
@@ -72,7 +72,8 @@ def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
             else:
                 missing = doc.has_extension("trf_data") and doc._.trf_data is None
             if missing and len(doc):
-                upstream = node.upstream_name if node.upstream_name != "*" else "its upstream"
+                upstream = upstream_name(node)
+                upstream = "its upstream" if upstream == "*" else upstream
                 raise InputError(
                     f"{name}: it listens to {upstream}, which has not seen the doc "
                     f"{doc.text[:100]!r}: annotate it with the whole pipeline first, as nlp(text) "

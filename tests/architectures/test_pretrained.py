@@ -1,6 +1,9 @@
 """`Pretrained.v1`, over encoders of random weights."""
 
 import copy
+import json
+import shutil
+import sys
 
 import numpy
 import pytest
@@ -13,6 +16,9 @@ from spacy_psa.architectures.embed import concat_embed, word_embed
 from spacy_psa.errors import InputError
 
 transformers = pytest.importorskip("transformers", reason="needs the extra `pretrained`")
+
+from safetensors.torch import load_file  # noqa: E402
+from tokenizers.pre_tokenizers import ByteLevel  # noqa: E402
 
 from spacy_psa.architectures.pretrained import pretrained  # noqa: E402
 from tests.helpers.encoder_kinds import KINDS, make_encoder  # noqa: E402
@@ -43,7 +49,10 @@ def make(name, docs, **settings):
 
 def by_transformers(folder, words, layer=-1, first=False):
     """The vectors of words by Hugging Face's own pass."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    if isinstance(tokenizer.backend_tokenizer.pre_tokenizer, ByteLevel):
+        # Transformers 4 has a setting for it.
+        tokenizer.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)
     net = transformers.AutoModel.from_pretrained(folder).eval()
     batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     places = batch.word_ids(0)
@@ -166,3 +175,131 @@ def test_saved_model_needs_no_source(bert, doc, tmp_path):
 def test_bad_settings(bert, doc, settings, message):
     with pytest.raises(InputError, match=f"Pretrained.v1: {message}"):
         make(bert, [doc], **settings)
+
+
+def gradients(folder, docs, **settings):
+    """The gradients of the encoder's weights, by name."""
+    model = make(folder, docs, **settings)
+    vectors, backprop = model.begin_update(docs)
+    backprop([array * 0 + numpy.arange(16, dtype="float32") for array in vectors])
+    module = model.shims[0].module
+    return {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """An encoder without dropout."""
+    folder = tmp_path_factory.mktemp("calm")
+    return make_encoder(folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
+def test_gradients_are_the_same_with_checkpoints_and_in_other_groups(calm, doc):
+    docs = [doc, doc[:3].as_doc(), doc[2:].as_doc()]
+    expected = gradients(calm, docs)
+    for settings in ({"gradient_checkpointing": True}, {"batch_pieces": 1}):
+        again = gradients(calm, docs, **settings)
+        assert again.keys() == expected.keys()
+        for name in expected:
+            torch.testing.assert_close(again[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
+def test_low_rank_updates_are_trained_in_place_of_the_weights(calm, doc):
+    pytest.importorskip("peft", reason="needs the extra `lora`")
+    model = make(calm, [doc], lora_rank=2)
+    numpy.testing.assert_allclose(model.predict([doc])[0], make(calm, [doc]).predict([doc])[0])
+    trained = gradients(calm, [doc], lora_rank=2, gradient_checkpointing=True)
+    assert trained and all("lora_" in name for name in trained)
+    again = pretrained("/nowhere", lora_rank=2).from_bytes(model.to_bytes())
+    assert again.to_bytes() == model.to_bytes()
+
+
+def test_bfloat16_is_near_float32(bert, doc):
+    near = make(bert, [doc], precision="bfloat16").predict([doc])[0]
+    exact = make(bert, [doc]).predict([doc])[0]
+    assert near.dtype == "float32"
+    assert 0 < abs(near - exact).max() < 0.1
+
+
+@pytest.mark.parametrize("module, settings", [("transformers", {}), ("peft", {"lora_rank": 2})])
+def test_a_library_that_is_not_installed_is_named(bert, doc, monkeypatch, module, settings):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=rf"needs {module}: pip install 'spacy-psa\["):
+        make(bert, [doc], **settings)
+
+
+class TestFolders:
+    """Encoders that cannot be read."""
+
+    @pytest.mark.parametrize(
+        "removed, message",
+        [
+            ("config.json", "its config cannot be read"),
+            ("tokenizer*", "its tokenizer cannot be read"),
+            ("model.safetensors", "it has no weights in model.safetensors"),
+        ],
+    )
+    def test_a_part_is_missing(self, bert, doc, tmp_path, removed, message):
+        shutil.copytree(bert, tmp_path / "encoder")
+        for path in (tmp_path / "encoder").glob(removed):
+            path.unlink()
+        with pytest.raises(InputError, match=rf"encoder '.*': {message}.*; use a folder with"):
+            make(str(tmp_path / "encoder"), [doc])
+
+    def test_weights_that_can_run_code_are_refused(self, bert, doc, tmp_path):
+        shutil.copytree(bert, tmp_path / "encoder")
+        weights = tmp_path / "encoder" / "model.safetensors"
+        torch.save(load_file(weights), tmp_path / "encoder" / "pytorch_model.bin")
+        weights.unlink()
+        with pytest.raises(InputError, match="it has no weights"):
+            make(str(tmp_path / "encoder"), [doc])
+
+    def test_code_of_the_encoder_is_not_run(self, bert, doc, tmp_path):
+        folder = tmp_path / "encoder"
+        shutil.copytree(bert, folder)
+        config = json.loads((folder / "config.json").read_text())
+        config |= {
+            "model_type": "new",
+            "auto_map": {"AutoModel": "code.Net", "AutoConfig": "code.C"},
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "code.py").write_text("raise SystemExit('the code is run')")
+        with pytest.raises(InputError, match="its config cannot be read"):
+            make(str(folder), [doc])
+
+    def test_weights_of_another_encoder(self, bert, doc, tmp_path):
+        folder = tmp_path / "encoder"
+        shutil.copytree(bert, folder)
+        config = json.loads((folder / "config.json").read_text())
+        for change, message in (
+            ({"hidden_size": 24}, "weights"),
+            ({"num_hidden_layers": 3}, "lack"),
+        ):
+            (folder / "config.json").write_text(json.dumps(config | change))
+            with pytest.raises(InputError, match=f"encoder .*{message}"):
+                make(str(folder), [doc])
+
+    def test_a_slow_tokenizer(self, bert, doc, monkeypatch):
+        slow = type("Slow", (), {"is_fast": False})()
+        read = transformers.AutoTokenizer
+        monkeypatch.setattr(read, "from_pretrained", lambda *args, **settings: slow)
+        with pytest.raises(InputError, match="only has a slow tokenizer"):
+            make(bert, [doc])
+
+    def test_no_network(self, doc, monkeypatch):
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        with pytest.raises(InputError, match=r"encoder 'nobody/nothing': .*name and the network"):
+            make("nobody/nothing", [doc])
+
+    def test_an_encoder_with_a_decoder(self, doc, tmp_path):
+        transformers.T5Config(d_model=8, num_layers=1).save_pretrained(tmp_path)
+        with pytest.raises(InputError, match="t5 is not an encoder of text"):
+            make(str(tmp_path), [doc])
+
+    def test_weights_of_another_width_in_a_saved_model(self, bert, doc):
+        model = make(bert, [doc])
+        other = make(bert, [doc])
+        other.shims[0].cfg["config"] |= {"hidden_size": 24}
+        with pytest.raises(InputError, match="weights do not fit PretrainedEncoder"):
+            model.from_bytes(other.to_bytes())
+        assert model.predict([doc])[0].shape == (len(doc), 16)

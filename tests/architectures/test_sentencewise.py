@@ -7,9 +7,16 @@ import torch
 from spacy.tokens import Doc
 from spacy.util import registry
 from spacy.vocab import Vocab
+from thinc.api import Model
 
 from spacy_psa.architectures.crf import crf
-from spacy_psa.architectures.sentencewise import has_boundaries, listens, sentence_scores
+from spacy_psa.architectures.sentencewise import (
+    has_boundaries,
+    listeners,
+    listens,
+    sentence_scores,
+    upstream_name,
+)
 from spacy_psa.sentences import SplitDocs
 from tests.helpers.embedders import LISTENER
 from tests.helpers.layers import torch_modules
@@ -86,6 +93,25 @@ def test_chosen_sentences_over_a_listener_have_the_arrays_that_they_have_among_a
 def test_listening_models_are_told_from_others():
     assert listens(crf(registry.resolve({"model": LISTENER})["model"]))
     assert not listens(crf(tok2vec()))
+
+
+def test_a_listener_of_curated_transformers_gets_whole_docs(docs):
+    """It is a plain model, and computes zeros of docs that the transformer has not seen."""
+
+    def forward(model, docs, is_train):
+        seen.append([len(doc) for doc in docs])
+        return [model.ops.alloc2f(len(doc), 8) for doc in docs], lambda d_vectors: []
+
+    seen = []
+    attrs = {"_upstream_name": "transformer", "_TRANSFORMER_LISTENER": True}
+    listener = Model("last_transformer_layer_listener", forward, dims={"nO": 8}, attrs=attrs)
+    model = crf(listener)
+    model.set_dim("nO", 5)
+    model.initialize(X=docs)
+    assert listeners(model) == [listener] and upstream_name(listener) == "transformer"
+    seen.clear()
+    assert [len(array) for array in model.predict([joined(docs)])] == [len(doc) for doc in docs]
+    assert seen == [[sum(map(len, docs))]]
 
 
 @pytest.mark.parametrize("boundaries", [True, False])

@@ -14,7 +14,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 
 from spacy_psa.analysis.figures import colours, new_figure
-from spacy_psa.architectures.sentencewise import listeners
+from spacy_psa.architectures.sentencewise import listeners, upstream_name
 from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.modules.factored_transformer import FactoredTransformer
@@ -59,7 +59,7 @@ def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> Factored
         InputError: if there is no parser, or it has another encoder.
     """
     parser = parser or _first_parser(nlp)
-    above = {node.upstream_name for node in listeners(parser.model)}
+    above = {upstream_name(node) for node in listeners(parser.model)}
     shared = [pipe for name, pipe in nlp.pipeline if above & {name, "*"}]
     models = [parser.model, *(pipe.model for pipe in shared if isinstance(pipe, TrainablePipe))]
     nodes = (node for model in models for node in model.walk())

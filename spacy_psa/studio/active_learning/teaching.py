@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.util import fix_random_seed, minibatch, registry
 from thinc.api import Model
 
-from spacy_psa.architectures.sentencewise import listeners
+from spacy_psa.architectures.sentencewise import listeners, upstream_name
 from spacy_psa.corpora.marked_text import INCORRECT
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.ner import EntityStore
@@ -131,7 +131,7 @@ def _batches(
 def _trained(nlp: Language, name: str) -> list[str]:
     """Find the components that learn: the named one, and those that it listens to."""
     heard = {
-        other: {node.upstream_name for node in listeners(model)}
+        other: {upstream_name(node) for node in listeners(model)}
         for other, pipe in nlp.pipeline
         if isinstance(model := getattr(pipe, "model", None), Model)
     }
