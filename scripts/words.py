@@ -74,12 +74,12 @@ def lines_of_python(source: str) -> Lines:
 
 
 def lines_of_markdown(source: str) -> Lines:
-    """Yield the lines outside blocks of code, without inline code."""
+    """Yield the lines outside blocks of code, without inline code and comments on a line."""
     code = False
     for number, line in enumerate(source.splitlines(), start=1):
         fence = line.lstrip().startswith("```")
         code ^= fence
-        yield number, "" if code or fence else re.sub(r"`[^`]*`", "`code`", line.strip())
+        yield number, "" if code or fence else re.sub(r"`[^`]*`|<!--.*?-->", "`code`", line.strip())
 
 
 def lines_of_config(source: str) -> Lines:

@@ -1,6 +1,6 @@
 """Batches of sentences of different lengths, stored as one flat tensor without padding.
 
-Every module takes the token vectors of a batch as `x`, (N, d), one sentence after the other, and
+Every module gets the token vectors of a batch as `x`, (N, d), one sentence after the other, and
 `lengths`, (B,) int64 on the CPU. B is the number of sentences, each length is at least 1, and
 N = sum(lengths). Padding is neither stored nor computed. Code that needs a rectangular tensor
 (a recurrence on a GPU, an n × n attention matrix) pads inside and removes the padding again.
@@ -101,8 +101,8 @@ def with_boundaries(lengths: Tensor, device: torch.device | None = None) -> Tens
 def batches_by_size(sizes: list[int], budget: int) -> Iterator[list[int]]:
     """Group items of similar size into batches, the largest items first.
 
-    A batch holds as many items as fit the budget if each of them had the size of the first. One
-    item alone may exceed the budget. Empty items are left out.
+    A batch holds as many items as fit the budget if each of them had the size of the first. A
+    single item may exceed the budget. Empty items are left out.
 
     Args:
         sizes: the size of each item.

@@ -1,6 +1,6 @@
 """The encoders, Model[List[Floats2d], List[Floats2d]], for the slot `encode` of spacy.Tok2Vec.v2.
 
-Each takes its settings and defaults from its module in `spacy_psa.modules`. Some settings have
+Each has the settings and defaults of its module in `spacy_psa.modules`. Some settings have
 other names in a config of version 1: `feedforward` is the module's `ffn_dim`, and `kernels` and
 `size` are its `filters` and `kernel_size`. `training.dropout` does not change the dropout rates of
 encoders.

@@ -1,4 +1,4 @@
-"""Registered architectures that take their settings from a torch module."""
+"""Registered architectures that have the settings of a torch module."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ def encoder(
     """Make the architecture `NAME.v1` of an encoder: a function with the settings of its module.
 
     The function has the signature, defaults, checks and docstring of the module, so mistakes in a
-    config show before there are weights. It gives Model[List[Floats2d], List[Floats2d]]; see
-    `torch_layer`.
+    config show before there are weights. It returns Model[List[Floats2d], List[Floats2d]];
+    see `torch_layer`.
 
     Args:
         module: a torch module. Its first parameter is `input_width`, the others are settings with
@@ -41,7 +41,7 @@ def encoder(
         defaults: the defaults of the architecture that are not the module's.
         fixed: settings of the module that a config cannot change.
         input_width: for a module whose output is as wide as its input, the name under which a
-            config may give that width, which the layers above need before initialization.
+            config may set that width, which the layers above need before initialization.
         former_names: other names of settings in models saved by version 0.1; see `TorchShim`. The
             names in `renamed` are added.
 
@@ -65,16 +65,16 @@ def encoder(
         check_sizes(**{input_width: given})
         settings |= fixed or {}
         widths = [given or 1, given or 2]
-        found = {
+        outputs = {
             int(on_meta(module, input_width=width, **settings).output_width)  # type: ignore[arg-type]
             for width in (widths if input_width else widths[:1])
         }
-        if len(found) > 1:
+        if len(outputs) > 1:
             raise InputError(
                 f"the output is as wide as the input: set `{input_width}` to the width of `embed`"
             )
         layer = torch_layer(module.__name__, module, settings, former)
-        layer.set_dim("nO", found.pop())
+        layer.set_dim("nO", outputs.pop())
         return layer
 
     hidden = ("input_width", *(fixed or ()))
@@ -100,7 +100,7 @@ def architecture(
     Args:
         module: a torch module.
         build: called with a dict of the settings, by their names in the module and in `extra`;
-            gives the model.
+            returns the model.
         name: NAME.
         renamed: settings with another name in a config; see `encoder`.
         defaults: the defaults of the architecture that are not the module's.
@@ -146,7 +146,7 @@ def optional(name: str, kind: Any) -> Parameter:
 
 
 def setting(name: str, default: Any) -> Parameter:
-    """Make a setting with a default, which also gives its type."""
+    """Make a setting with a default, which also determines its type."""
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type(default))
 
 
@@ -154,7 +154,7 @@ def on_meta(module: Callable[..., nn.Module], **settings: Any) -> nn.Module:
     """Make a module without memory for its weights, and without a draw from a random generator.
 
     Raises:
-        InputError: if the module does not take the settings.
+        InputError: if the module does not accept the settings.
     """
     try:
         with torch.device("meta"), WithoutDraws():  # draws on meta would import torch._dynamo

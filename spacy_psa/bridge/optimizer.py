@@ -30,13 +30,13 @@ class TensorOptimizer(Optimizer):
     """A thinc optimizer that updates a whole torch module in one step.
 
     To spaCy it is a thinc optimizer: schedules, averages and the parameters of thinc layers work as
-    usual. The attribute `average_decay` gives the share of an average that stays in an update, by
-    the number of the update.
+    usual. The attribute `average_decay` computes the share of an average that stays in an update,
+    by the number of the update.
 
     Args:
-        make: gives a torch.optim.Optimizer for parameters. Its learning rate is set before each
+        make: makes a torch.optim.Optimizer for parameters. Its learning rate is set before each
             step.
-        learn_rate: a float, or a schedule that gives a rate for each update.
+        learn_rate: a float, or a schedule with a rate for each update.
         use_averages: whether to keep a moving average of the weights.
         **thinc_settings: further settings of thinc's optimizer, for the parameters of thinc
             layers.
@@ -61,7 +61,7 @@ class TensorOptimizer(Optimizer):
         **thinc_settings: Any,
     ):
         super().__init__(
-            learn_rate,  # type: ignore[arg-type]  # thinc takes any iterable
+            learn_rate,  # type: ignore[arg-type]  # thinc accepts any iterable
             grad_clip=0.0,
             L2=0.0,
             use_averages=use_averages,
@@ -91,8 +91,8 @@ class TensorOptimizer(Optimizer):
         """
         if not self.learn_rate >= 0:
             raise InputError(
-                f"the learning rate is {self.learn_rate}: correct the schedule, which must give 0 "
-                "or more"
+                f"the learning rate is {self.learn_rate}: correct the schedule, which must return "
+                "0 or more"
             )
         first = next(module.parameters(), None)
         if first is None:  # torch refuses to optimize nothing

@@ -127,7 +127,7 @@ def is_comment(line: str) -> bool:
 
 
 def _without_prefix(line: str, repairs: Counter[str]) -> str:
-    """Return a line that is outside of trees without what may stand before a tree.
+    """Return a line that is outside of trees without what may precede a tree.
 
     This is a number or score, a file with a number (wsj_0001.mrg:0), or anything before a tab.
     """
@@ -336,8 +336,8 @@ def read_trees(
 ) -> Iterator[tuple[int, Parsed]]:
     """Yield each tree with the number of the line where it begins, as a stream.
 
-    Comments and what stands before a tree on its first line, such as its number, are left out and
-    counted in `repairs`. Trees without words are left out and counted, too, unless `keep_empty` is
+    Comments and anything before a tree on its first line, such as its number, are left out and
+    counted in `repairs`. Trees without words are also left out and counted, unless `keep_empty` is
     set, see `TreeBuilder`. With `one_a_line`, each line must be one tree; otherwise a tree may have
     several. `name` is the name of the file, for errors.
 

@@ -62,7 +62,7 @@ def _records(whole: Any) -> list[Any]:
 
 
 def label_names(path: Path) -> list[str]:
-    """Find the names of numbered tags in a file, or in the description of a data set beside it.
+    """Find the names of numbered tags in a file, or in the description of a data set next to it.
 
     Returns:
         The names in their order, which include O; none if there are none.

@@ -63,12 +63,12 @@ class OwnLabels(NamedTuple):
             if not self.kept or label in self.kept
         ]
 
-    def check(self, found: Iterable[str]) -> None:
+    def check(self, labels: Iterable[str]) -> None:
         """Raise an InputError if a label to keep or to rename is not among those of the files."""
-        found = set(found)
+        labels = set(labels)
         wanted = {old for old, _ in self.renamed}
         wanted |= self.kept - {new for _, new in self.renamed}
-        absent = sorted(wanted - found)
+        absent = sorted(wanted - labels)
         if absent:
-            known = ", ".join(sorted(found)) or "none"
+            known = ", ".join(sorted(labels)) or "none"
             raise InputError(f"--label {absent[0]}: no entity has this label; there are: {known}")

@@ -94,8 +94,9 @@ def tags_to_spans(tags: Sequence[str], scheme: TagScheme) -> list[Span]:
 def loose_spans(tags: Sequence[str]) -> list[Span]:
     """Read the spans of any scheme, or of a mixture of schemes, where no tag is illegal.
 
-    A span begins at B-, S-, U-, after another label, and after E-, S-, L- and U-. Legal tags give
-    the spans of `tags_to_spans`. `TagForm` has made the tags, so they are O or have a prefix.
+    A span begins at B-, S-, U-, after another label, and after E-, S-, L- and U-. The spans of
+    legal tags are those of `tags_to_spans`. `TagForm` has made the tags, so they are O or have a
+    prefix.
     """
     plain: list[str] = []
     ended = False

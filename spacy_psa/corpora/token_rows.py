@@ -144,8 +144,8 @@ def read_conllu(path: Path, repairs: Counter[str], faults: list[str]) -> Iterato
                 yield sentence, number, cells
             elif cells[0].isdigit():
                 _, word, _, universal, tag, _, _, _, _, misc = cells
-                found = _MISC.search(misc)
-                ner = [found[1] if found and found[1] not in ("", "_") else "O"] if entities else []
+                match = _MISC.search(misc)
+                ner = [match[1] if match and match[1] not in ("", "_") else "O"] if entities else []
                 yield sentence, number, [word, universal if tag == "_" else tag, *ner]
 
     return _sentences(path, rows(), faults)
@@ -190,16 +190,16 @@ def read_webanno(path: Path, repairs: Counter[str], faults: list[str]) -> Iterat
 
 def _webanno_layers(path: Path) -> dict[str, tuple[str, int]]:
     """Find the kind and column of each feature in the head of a file; columns 0 to 2 are tokens."""
-    found: dict[str, tuple[str, int]] = {}
+    layers: dict[str, tuple[str, int]] = {}
     place = 3
     for _, text in islice(read_lines(path, Counter()), _LOOK):
         if text.startswith("#T_"):
             kind, _, rest = text[3:].partition("=")
             layer, *features = rest.split("|")
             for feature in features or [""]:
-                found[f"{layer}|{feature}"] = kind, place
+                layers[f"{layer}|{feature}"] = kind, place
                 place += 1
-    return found
+    return layers
 
 
 def _webanno_tag(
@@ -255,7 +255,7 @@ def read_tagged(
 ) -> Iterator[Sentence]:
     """Yield the tokens and tags of records of JSON.
 
-    Numbers are tags by their `names`, or by those in the file, or in `dataset_info.json` beside it.
+    Numbers are tags by their `names`, or by those in the file or in `dataset_info.json` next to it.
 
     Raises:
         InputError: if there are numbers without names.

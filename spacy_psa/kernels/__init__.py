@@ -12,7 +12,7 @@ import warnings
 
 @functools.cache
 def available() -> bool:
-    """Return whether compiled kernels can be used; if not, warn once and say why.
+    """Return whether compiled kernels can be used; if not, warn once with the reason.
 
     `SPACY_PSA_KERNELS=0` in the environment turns them off, without a warning.
     """
@@ -31,7 +31,7 @@ def available() -> bool:
 
 @functools.cache
 def available_on_gpu() -> bool:
-    """Return whether compiled kernels can be used on a GPU; spaCy needs CuPy there, too.
+    """Return whether compiled kernels can be used on a GPU; spaCy also needs CuPy there.
 
     `SPACY_PSA_KERNELS=0` in the environment turns them off.
     """

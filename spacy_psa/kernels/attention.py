@@ -59,7 +59,7 @@ def _forward(
     If kept is empty, no weights are kept.
     """
     width, rows = ea.shape[1], table.shape[1]
-    one = ea.dtype.type(1)
+    unit = ea.dtype.type(1)
     zero = ea.dtype.type(0)
     keep = len(kept) > 0
     scores = np.empty(2 * band + 1, ea.dtype)
@@ -79,7 +79,7 @@ def _forward(
                     continue
                 f = zero
                 for d in range(width):
-                    f += w[d] / (one + ea[i, d] * ec[j, d])
+                    f += w[d] / (unit + ea[i, d] * ec[j, d])
                 f += table[i, _row(i - j, rows, signed)] + distance[abs(i - j)]
                 scores[j - lo] = f
                 largest = max(largest, f)
@@ -119,7 +119,7 @@ def _backward(
 ) -> None:
     """Add up the gradients; da, dc and dw still lack the factors k² w, k² w and -k."""
     width, rows = ea.shape[1], dtable.shape[1]
-    one = ea.dtype.type(1)
+    unit = ea.dtype.type(1)
     zero = ea.dtype.type(0)
     row_w = np.zeros(width, ea.dtype)  # for one i: a float32 sum over all pairs would drift
     pair = 0
@@ -139,7 +139,7 @@ def _backward(
                 for d in range(width):
                     dx[j, d] += a * ds[i, d]
                 for d in range(width):
-                    r = one / (one + ea[i, d] * ec[j, d])
+                    r = unit / (unit + ea[i, d] * ec[j, d])
                     u = df * r
                     v = u - u * r
                     row_w[d] += u
@@ -175,9 +175,8 @@ def covers(a: Tensor, c: Tensor, activation: str) -> bool:
 class AdditiveAttention(torch.autograd.Function):
     """Additive attention as `attend` describes it, with gradients.
 
-    The arguments of `AdditiveAttention.apply` are the tensors of `attend`, the first row of each
-    sentence and the end (`offsets`), the k of the activation (`slope`), `signed`, `masked` and
-    `band`.
+    The arguments of `apply` are the tensors of `attend`, the first row of each sentence and the end
+    (`offsets`), the k of the activation (`slope`), `signed`, `masked` and `band`.
     """
 
     @staticmethod

@@ -14,13 +14,8 @@ def compiled(**options: Any) -> Callable[[Callable], Any]:
     """Make a decorator that compiles a function at its first call and caches the result on disk.
 
     The cache saves time and nothing else: where it cannot be read it is made again, and where it
-    cannot be written each process compiles for itself, with one warning.
-
-    Args:
-        options: settings of `numba.njit`, but `cache` and `nogil`.
-
-    Returns:
-        The decorator.
+    cannot be written each process compiles for itself, with one warning. `options` are settings of
+    `numba.njit`, but `cache` and `nogil`.
     """
 
     def decorate(function: Callable) -> Any:

@@ -1,4 +1,4 @@
-"""The parts of document memory that are no matrix products, compiled for annotation on the CPU.
+"""The parts of document memory other than matrix products, compiled for annotation on the CPU.
 
 Their twin is `DocumentMemory.forward` in `spacy_psa.modules.documents`.
 """

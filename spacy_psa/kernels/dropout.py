@@ -45,7 +45,7 @@ class Dropout(torch.autograd.Function):
     """Sets random elements of a float32 or float64 tensor on the CPU to 0, and scales the others.
 
     Arguments of `apply`: the tensor, the rate (from 0 to 1, less than 1), and the key, two integers
-    from 0 to 2³² - 1. The same key gives the same mask.
+    from 0 to 2³² - 1. The same key makes the same mask.
 
     Examples:
         >>> Dropout.apply(torch.ones(8), 0.5, (1, 2))

@@ -62,16 +62,16 @@ def _compile_exp(x: Any) -> Callable:
 
 @_compiled
 def _sigmoid(x: Array) -> None:
-    one = x.dtype.type(1)
+    unit = x.dtype.type(1)
     for d in range(len(x)):
-        x[d] = one / (one + _exp(-x[d]))
+        x[d] = unit / (unit + _exp(-x[d]))
 
 
 @_compiled
 def _tanh(x: Array) -> None:
-    one, two = x.dtype.type(1), x.dtype.type(2)
+    unit, two = x.dtype.type(1), x.dtype.type(2)
     for d in range(len(x)):
-        x[d] = one - two / (one + _exp(two * x[d]))
+        x[d] = unit - two / (unit + _exp(two * x[d]))
 
 
 @_compiled
@@ -161,23 +161,23 @@ def annotation_step(
 
 @_compiled
 def _through_cell(d_hidden: Array, o: Array, tanh: Array, d_cell: Array) -> None:
-    one = o.dtype.type(1)
+    unit = o.dtype.type(1)
     for d in range(len(d_cell)):
-        d_cell[d] += d_hidden[d] * o[d] * (one - tanh[d] * tanh[d])
+        d_cell[d] += d_hidden[d] * o[d] * (unit - tanh[d] * tanh[d])
 
 
 @_compiled
 def _through_sigmoid(gradient: Array, factor: Array, gate: Array, out: Array) -> None:
-    one = gate.dtype.type(1)
+    unit = gate.dtype.type(1)
     for d in range(len(out)):
-        out[d] = gradient[d] * factor[d] * gate[d] * (one - gate[d])
+        out[d] = gradient[d] * factor[d] * gate[d] * (unit - gate[d])
 
 
 @_compiled
 def _through_tanh(gradient: Array, factor: Array, gate: Array, out: Array) -> None:
-    one = gate.dtype.type(1)
+    unit = gate.dtype.type(1)
     for d in range(len(out)):
-        out[d] = gradient[d] * factor[d] * (one - gate[d] * gate[d])
+        out[d] = gradient[d] * factor[d] * (unit - gate[d] * gate[d])
 
 
 @_compiled

@@ -3,7 +3,7 @@
 CuPy, which spaCy needs on a GPU, compiles them at their first call and keeps the result on disk. A
 thread block works on a sentence, and each of its threads on a tag. So the time grows with the
 length of the longest sentence, and hardly with the number of sentences. In torch, each token of the
-longest sentence takes a dozen launches.
+longest sentence needs a dozen launches.
 
 The numbers of a chain are those of `kernels.pair_chain`: `flat`, (N, P) float32 or float64, holds
 the log potentials of the P legal pairs at the N tokens of B sentences.
@@ -153,17 +153,9 @@ class PairIndex(NamedTuple):
 
 
 def pair_index(previous: Tensor, begins: Tensor, device: torch.device) -> PairIndex:
-    """Make the index that the kernels need.
+    """Make the index that the kernels need, on a device.
 
-    Args:
-        previous: (P,) int64, as in `kernels.pair_chain`.
-        begins: (K + 1,) int64, as in `kernels.pair_chain`; K is at most `MOST_TAGS`.
-        device: where the index will be.
-
-    Examples:
-        >>> previous, begins = torch.tensor([0, 1, 0]), torch.tensor([0, 2, 3])
-        >>> pair_index(previous, begins, torch.device("cpu")).following
-        tensor([0, 2, 1])
+    `previous` and `begins` are as in `kernels.pair_chain`; K is at most `MOST_TAGS`.
     """
     order = torch.argsort(previous, stable=True)
     tags = torch.arange(len(begins))
@@ -173,12 +165,7 @@ def pair_index(previous: Tensor, begins: Tensor, device: torch.device) -> PairIn
 
 @cache
 def all_pairs(tags: int, device: torch.device) -> PairIndex:
-    """Make the index of a chain in which every tag may follow every tag.
-
-    Examples:
-        >>> all_pairs(2, torch.device("cpu")).begins
-        tensor([0, 2, 4])
-    """
+    """Make the index of a chain in which every tag may follow every tag."""
     previous = torch.arange(tags).repeat(tags)
     return pair_index(previous, torch.arange(0, tags * tags + 1, tags), device)
 

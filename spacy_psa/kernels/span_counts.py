@@ -1,7 +1,7 @@
 """How many spans sentences have, under linear chains over legal pairs; compiled for the CPU.
 
 See `pipeline.chain.span_counts` for left and right, and `kernels.pair_chain` for the pairs. All
-functions take
+functions have the arguments
 
 - `expected`, (N, P) float64: the probabilities of the P pairs of tags at the N tokens of a ragged
   batch. At the first token of a sentence, the first pair of a tag holds the probability of the tag;
@@ -41,7 +41,7 @@ def from_left(
         left (S, X), and the logarithms (B, X).
     """
     count = weights.shape[1]
-    found = np.empty((len(tokens), count), np.float64)
+    result = np.empty((len(tokens), count), np.float64)
     log_totals = np.empty((len(lengths), count), np.float64)
     left = np.empty_like(weights)
     before = np.empty_like(weights)
@@ -60,7 +60,7 @@ def from_left(
             _rescale(left, top, scale)
             while at < len(tokens) and tokens[at] == token:
                 for i in range(count):
-                    found[at, i] = left[tags[at], i] * math.exp(scale[i])
+                    result[at, i] = left[tags[at], i] * math.exp(scale[i])
                 at += 1
         last = expected[first + lengths[b] - 1]
         total = log_totals[b]
@@ -72,7 +72,7 @@ def from_left(
         for i in range(count):
             total[i] = math.log(total[i]) + scale[i]
         first += lengths[b]
-    return found, log_totals
+    return result, log_totals
 
 
 @compiled()
@@ -97,7 +97,7 @@ def from_right(
         right (S, X).
     """
     count = weights.shape[1]
-    found = np.empty((len(tokens), count), np.float64)
+    result = np.empty((len(tokens), count), np.float64)
     right = np.empty_like(weights)
     stops = np.empty_like(
         weights
@@ -136,10 +136,10 @@ def from_right(
                         right[q, i] = (stops[q, i] + stays[q, i]) / both if both > 0.0 else 0.0
                         stops[q, i] = stops[q, i] / stop[q] if stop[q] > 0.0 else 0.0
             while at < len(tokens) and tokens[at] == token:
-                found[at] = stops[tags[at]]
+                result[at] = stops[tags[at]]
                 at += 1
         end -= lengths[b]
-    return found
+    return result
 
 
 @compiled()

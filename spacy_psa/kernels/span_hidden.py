@@ -23,7 +23,7 @@ _compiled = compiled(error_model="numpy", fastmath={"contract"})
 # "reassoc" allows the compiler to turn sums into vector instructions. LLVM compiles a small
 # function for itself and inside its caller. Which of the two runs depends on whether the caller
 # comes from the cache, and with "reassoc" they may differ. So it is on only in the functions that
-# Python calls, and the sums are compiled inside these alone.
+# Python calls, and the sums are only compiled inside these.
 _summing = compiled(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 _inlined = njit(inline="always")
 
@@ -190,7 +190,7 @@ def _backward(
 class SpanHidden(torch.autograd.Function):
     """Computes relu(LayerNorm(F_j - F_i + c)) of every span, with gradients.
 
-    `SpanHidden.apply` takes fenceposts, bias, weight and shift as `span_hidden` does, then the
+    The arguments of `apply` are fenceposts, bias, weight and shift as in `span_hidden`, then the
     first fencepost of each sentence and the end (`offsets`), and `eps`.
     """
 
@@ -238,11 +238,6 @@ def span_hidden(
 
     The arguments and the result are those of its twin, `modules.span_scores.span_hidden`. All
     tensors must be on the CPU and have the same type, float32 or float64.
-
-    Examples:
-        >>> one, zero = torch.ones(3), torch.zeros(3)
-        >>> span_hidden(torch.randn(6, 3), torch.tensor([2, 2]), zero, one, zero, 1e-5).shape
-        torch.Size([6, 3])
     """
     offsets = np.concatenate([[0], np.cumsum(lengths.numpy() + 1)]).astype(np.int64)
     result: Tensor = SpanHidden.apply(fenceposts, bias, weight, shift, offsets, eps)

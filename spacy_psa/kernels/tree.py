@@ -1,10 +1,10 @@
 """CKY and inside-outside of labelled spans, compiled for the CPU.
 
-The twin is the recursion in a semiring in `structs.inside`. All functions take the cells of all
-sentences one after the other (see `structs.span_cells`), S in total, and `lengths`, (B,) int64, and
-compute in float64. `label`, (S,), holds one number for all labels of a cell but null: their maximum
-or their log sum. `null`, (S,), holds the score of the null label. So the cubic part works on one
-number for each span. Arrays are C-contiguous.
+The twin is the recursion in a semiring in `structs.inside`. Arguments have the cells of all
+sentences one after the other (see `structs.span_cells`), S in total; `lengths` are (B,) int64. All
+functions compute in float64. `label`, (S,), holds one number for all labels of a cell but null:
+their maximum or their log sum. `null`, (S,), holds the score of the null label. So the cubic part
+works on one number for each span. Arrays are C-contiguous.
 
 A left child of two tokens or more has a label; a right child has one or none. Charts of left
 children are indexed by [start, end], and charts of right children by [end, start], because the
@@ -27,14 +27,8 @@ Int64s = NDArray[np.int64]
 def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]:
     """Find the best score (B,) and the cells of all constituents of the best trees, in preorder.
 
-    Of equal scores, null comes before a label, and then the lowest split is taken. If no tree is
+    Of equal scores, null comes before a label, and then the lowest split comes first. If no tree is
     possible, the score is -inf and there are no cells.
-
-    Examples:
-        >>> label = np.array([-1.0, 0.0, 2.0])  # the cells (0, 1), (0, 2), (1, 2)
-        >>> scores, cells = cky(label, np.zeros(3), np.array([2]))
-        >>> scores.tolist(), cells.tolist()
-        ([2.0], [1, 2])
     """
     scores = np.empty(len(lengths), np.float64)
     cells = np.empty(2 * lengths.sum(), np.int64)
@@ -118,11 +112,6 @@ def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float6
     Returns:
         Two arrays (n + 1, n + 1), the first by [start, end], the second by [end, start]; the rest
         of them is -inf.
-
-    Examples:
-        >>> left, right = best_children(np.array([-1.0, 0.0, 2.0]), np.zeros(3), 2)
-        >>> float(left[0, 2]), float(right[2, 1])
-        (2.0, 2.0)
     """
     left = np.full((n + 1, n + 1), -np.inf)
     right = np.full((n + 1, n + 1), -np.inf)
@@ -132,12 +121,7 @@ def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float6
 
 @compiled()
 def log_partition(label: Float64s, null: Float64s, lengths: Int64s) -> Float64s:
-    """Compute the log partition of each sentence, (B,); it is -inf if no tree is possible.
-
-    Examples:
-        >>> log_partition(np.zeros(6), np.zeros(6), np.array([3])).round(4).tolist()  # log 24
-        [3.1781]
-    """
+    """Compute the log partition of each sentence, (B,); it is -inf if no tree is possible."""
     result = np.empty(len(lengths), np.float64)
     size = lengths.max() + 1 if len(lengths) else 0
     left, right, inner = np.empty((3, size, size), np.float64)

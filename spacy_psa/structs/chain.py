@@ -25,15 +25,15 @@ from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Semiring
 class LinearChain(StructuredDistribution[Tensor]):
     """A distribution over the tag sequences of each of B sentences of at most n tokens.
 
-    A value is the tags of a sentence, (length,) int64. Methods that take values also take one
-    tensor (B, n) for all sentences, and do not read it beyond the length of a sentence. See
+    A value is the tags of a sentence, (length,) int64. In place of a list of values, methods also
+    accept a tensor (B, n), which they do not read beyond the length of a sentence. See
     `StructuredDistribution` for what holds for all distributions. Here gradients also flow from
     `pairwise_marginals`. Of equally good sequences, `argmax` is the one with the lowest last tag,
     then with the lowest tag before it, and so on.
 
     On the CPU, the compiled `kernels.chain` does the work if it can, and on a GPU
-    `kernels.gpu_chain`. Otherwise the work is done by a scan in a semiring, which runs everywhere,
-    and which gives the gradients of `marginals` and `entropy`, and second derivatives.
+    `kernels.gpu_chain`. Otherwise a scan in a semiring does the work. It runs everywhere, also for
+    the gradients of `marginals` and `entropy`, and for second derivatives.
 
     Args:
         potentials: (B, n, K, K) float. `potentials[b, t, y_prev, y]` is the log potential of tag y
@@ -41,7 +41,7 @@ class LinearChain(StructuredDistribution[Tensor]):
             `potentials[b, 0, 0, y]` is the score of starting with y. -inf excludes a tag; NaN and
             +inf have no meaning. Places from `lengths[b]` on are never read.
         lengths: (B,) int64, the tokens of each sentence, each from 1 to n.
-        allowed: (B, n, K) bool, the tags that may stand at each place; by default all.
+        allowed: (B, n, K) bool, the tags that are possible at each place; by default all.
 
     Raises:
         ValueError: for shapes, types or lengths that do not fit.
@@ -139,15 +139,14 @@ class LinearChain(StructuredDistribution[Tensor]):
         return LinearChain(self.potentials[rows], self.lengths[rows])
 
     def split(self) -> list[LinearChain]:
-        """Give a chain for each sentence; `pair_chain.join` is the inverse."""
+        """Split the chain into one for each sentence; `pair_chain.join` is the inverse."""
         rows = zip(self.potentials, self.lengths.split(1), strict=True)
         return [LinearChain(row[None, : int(length)], length) for row, length in rows]
 
     def uniform(self) -> LinearChain:
-        """Give all possible sequences of each sentence the same probability.
+        """Make a chain in which all possible sequences of a sentence have the same probability.
 
-        Returns:
-            A chain over the same sequences, without gradients.
+        It has no gradients.
 
         Examples:
             >>> chain = LinearChain.from_emissions(torch.randn(1, 3, 2), torch.tensor([3]))
@@ -177,16 +176,13 @@ class LinearChain(StructuredDistribution[Tensor]):
         return LinearChain(self.potentials + scores[:, :, None], self.lengths)
 
     def expected_score(self, other: LinearChain) -> Tensor:
-        """Compute the mean score of a sequence if another chain draws it.
+        """Compute the mean score of a sequence if another chain over the same tags draws it.
 
         The score of a sequence is a sum over its pairs of tags, so the expected counts of the
-        pairs under the other chain are enough.
-
-        Args:
-            other: distributions of the same sentences over the same tags, which get no gradient.
+        pairs under the other chain are enough. The other chain gets no gradient.
 
         Returns:
-            (B,) float64; -inf if the other chain gives a probability to what this one excludes.
+            (B,) float64; -inf if this chain excludes a sequence that the other one does not.
 
         Examples:
             >>> one = LinearChain.from_emissions(torch.tensor([[[2.0, 4.0]]]), torch.tensor([1]))
@@ -223,8 +219,8 @@ class LinearChain(StructuredDistribution[Tensor]):
             tags: (P,) int64, the tag of each pair.
 
         Returns:
-            (B, n, P), of `pairwise_marginals`; impossible pairs have 0. A `PairChain` gives them
-            without gradients.
+            (B, n, P), of `pairwise_marginals`; impossible pairs have 0. Those of a `PairChain` have
+            no gradients.
         """
         return self.pairwise_marginals[:, :, previous, tags]
 
@@ -262,7 +258,7 @@ class LinearChain(StructuredDistribution[Tensor]):
         `constrained.log_partition - self.log_partition` is the log probability of the evidence.
 
         Args:
-            allowed: (B, n, K) bool, the tags that may stand at each place.
+            allowed: (B, n, K) bool, the tags that are possible at each place.
             transitions: (K, K) or (B, n, K, K) bool, the tags (columns) that may follow a tag
                 (rows). The first place is not read.
             start: (K,) bool, the tags that a sentence may start with.
@@ -437,8 +433,8 @@ class LinearChain(StructuredDistribution[Tensor]):
                     f"{self.lengths.tolist()}"
                 )
             rows = [torch.as_tensor(tags) for tags in values]
-            found = pad_sequence(rows, batch_first=True) if rows else self.lengths.view(0, 0)
-            values = torch.nn.functional.pad(found, (0, longest - found.shape[1]))
+            tags = pad_sequence(rows, batch_first=True) if rows else self.lengths.view(0, 0)
+            values = torch.nn.functional.pad(tags, (0, longest - tags.shape[1]))
         if values.shape != (batch, longest):
             shape = tuple(values.shape)
             raise ValueError(f"tags must be of shape ({batch}, {longest}), not {shape}")

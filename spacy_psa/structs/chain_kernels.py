@@ -12,12 +12,7 @@ from spacy_psa.ragged import pad, positions, unpad
 
 
 def log_partition(potentials: Tensor, lengths: Tensor) -> Tensor:
-    """Compute the log partition of each sentence, (B,) float64 in nats.
-
-    Examples:
-        >>> log_partition(torch.zeros(1, 3, 2, 2), torch.tensor([3]))  # log 8
-        tensor([2.0794], dtype=torch.float64)
-    """
+    """Compute the log partition of each sentence, (B,) float64 in nats."""
     if potentials.is_cuda:
         return gpu_chain.log_partition(*_flat(potentials, lengths))
     from spacy_psa.kernels import chain as kernel
@@ -27,13 +22,7 @@ def log_partition(potentials: Tensor, lengths: Tensor) -> Tensor:
 
 
 def forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the log partition (B,) and its gradient, the expected counts (B, n, K, K).
-
-    Examples:
-        >>> forward_backward(torch.zeros(1, 1, 2, 2), torch.tensor([1]))[1][0, 0]
-        tensor([[0.5000, 0.5000],
-                [0.0000, 0.0000]])
-    """
+    """Compute the log partition (B,) and its gradient, the expected counts (B, n, K, K)."""
     if potentials.is_cuda:
         log_z, counts = gpu_chain.forward_backward(*_flat(potentials, lengths))
         expected = torch.zeros_like(potentials)
@@ -48,12 +37,7 @@ def forward_backward(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
 
 
 def viterbi(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Find the best scores (B,) float64 and tags (B, n) int64.
-
-    Examples:
-        >>> viterbi(torch.zeros(1, 2, 2, 2), torch.tensor([2]))[1]
-        tensor([[0, 0]])
-    """
+    """Find the best scores (B,) float64 and tags (B, n) int64."""
     if potentials.is_cuda:
         scores, tags = gpu_chain.viterbi(*_flat(potentials, lengths))
         return scores, pad(tags, lengths)
@@ -65,7 +49,7 @@ def viterbi(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _flat(potentials: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, gpu_chain.PairIndex]:
-    """Give the kernels of a GPU all pairs of tags, sorted by tag: (N, K * K)."""
+    """Make the arguments of the kernels of a GPU: all pairs of tags, by tag, (N, K * K)."""
     rows = unpad(potentials.detach().transpose(2, 3).flatten(2), lengths)
     index = gpu_chain.all_pairs(potentials.shape[2], potentials.device)
     return rows.contiguous(), lengths, index

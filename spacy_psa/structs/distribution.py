@@ -18,8 +18,8 @@ class StructuredDistribution(ABC, Generic[Value]):
     """Base class of exact distributions over the structures of each of B sentences.
 
     A value is one structure of one sentence: its tags in a `LinearChain`, its tree in a `SpanTree`.
-    Methods that take or return values do so for each sentence, in order: one value, or a list of
-    values.
+    Arguments and results of methods have one value, or a list of values, for each sentence, in
+    order.
 
     Everything is exact. It is computed in float64 and returned in the type of the potentials. A
     sentence in which no structure is possible has the log partition -inf, marginals of 0 and the
@@ -63,21 +63,15 @@ class StructuredDistribution(ABC, Generic[Value]):
         """Sum the log potentials of one value for each sentence: (B,).
 
         Raises:
-            ValueError: if a value is no structure over the tokens of its sentence. The error names
-                the sentence.
+            ValueError: if a value is not a structure over the tokens of its sentence. The error
+                names the sentence.
         """
         return self._score(values).to(self.dtype)
 
     def log_prob(self, values: Any) -> Tensor:
         """Compute log p(value) of one value for each sentence: (B,) nats.
 
-        An excluded value has -inf, with the gradient 0.
-
-        Args:
-            values: one value for each sentence, as `score` takes them.
-
-        Raises:
-            ValueError: as `score`.
+        An excluded value has -inf, with the gradient 0. Errors are those of `score`.
         """
         score = self._score(values)
         log_prob = (score - self._log_z).masked_fill(score == -torch.inf, -torch.inf)
@@ -114,9 +108,6 @@ class StructuredDistribution(ABC, Generic[Value]):
     def kbest(self, k: int) -> list[list[tuple[float, Value]]]:
         """Find the k best distinct values of each sentence.
 
-        Args:
-            k: number of values, at least 1.
-
         Returns:
             For each sentence a list of (log probability, value), the best first. The list is
             shorter if fewer values are possible. The log probabilities are in nats, under the whole
@@ -144,15 +135,9 @@ class StructuredDistribution(ABC, Generic[Value]):
 
     @torch.no_grad()
     def sample(self, n: int = 1, generator: torch.Generator | None = None) -> list[list[Value]]:
-        """Draw independent values of each sentence.
+        """Draw n independent values of each sentence.
 
-        Args:
-            n: number of values, at least 1.
-            generator: source of randomness, on the device of the potentials; by default torch's
-                own.
-
-        Returns:
-            For each sentence a list of n values.
+        The generator must be on the device of the potentials; by default it is torch's own.
 
         Raises:
             ValueError: if n is below 1, and if no structure is possible. The error names the
@@ -204,13 +189,7 @@ class StructuredDistribution(ABC, Generic[Value]):
 
 @contextmanager
 def recording() -> Iterator[None]:
-    """Make a context in which gradients are recorded, even under `no_grad` and `inference_mode`.
-
-    Examples:
-        >>> with torch.no_grad(), recording():
-        ...     torch.is_grad_enabled()
-        True
-    """
+    """Make a context in which gradients are recorded, even under `no_grad` and `inference_mode`."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 

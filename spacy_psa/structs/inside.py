@@ -28,10 +28,8 @@ def total(
     more must have a label, so that each tree counts once.
 
     Args:
-        semiring: the semiring.
         labelled: (S, L - 1), the scores of all labels but null.
         null: (S,), the scores of the null label.
-        cells: the cells of the batch.
         size: the size of a value's first axis.
 
     Examples:
@@ -82,12 +80,7 @@ def _blocks(cells: Tensor) -> tuple[Tensor, ...]:
 
 @torch.no_grad()
 def reduce_labels(labelled: Tensor) -> Tensor:
-    """Compute log Σ exp over the labels of each cell: (S, L - 1) -> (S,) float64.
-
-    Examples:
-        >>> reduce_labels(torch.zeros(2, 4))  # log 4
-        tensor([1.3863, 1.3863], dtype=torch.float64)
-    """
+    """Compute log Σ exp over the labels of each cell: (S, L - 1) -> (S,) float64."""
     return torch.cat([rows.double().logsumexp(1) for rows in _blocks(labelled)])
 
 
@@ -95,14 +88,8 @@ def reduce_labels(labelled: Tensor) -> Tensor:
 def label_entropy(labelled: Tensor, label: Tensor) -> Tensor:
     """Compute the entropy of the choice among the labels of a constituent, (S,) float64 nats.
 
-    Args:
-        labelled: (S, L - 1), the scores of all labels but null.
-        label: (S,), the result of `reduce_labels`.
-
-    Examples:
-        >>> labelled = torch.zeros(2, 4)
-        >>> label_entropy(labelled, reduce_labels(labelled))  # log 4
-        tensor([1.3863, 1.3863], dtype=torch.float64)
+    `labelled` (S, L - 1) has the scores of all labels but null, `label` (S,) is the result of
+    `reduce_labels`.
     """
     shares = _label_shares(labelled, label)
     return torch.cat([torch.special.entr(share).sum(1) for share in shares])
@@ -110,17 +97,9 @@ def label_entropy(labelled: Tensor, label: Tensor) -> Tensor:
 
 @torch.no_grad()
 def spread_labels(labelled: Tensor, label: Tensor, weight: Tensor) -> Tensor:
-    """Share out a weight for each cell among its labels: (S, L - 1), in the type of `labelled`.
+    """Share out a weight (S,) for each cell among its labels: (S, L - 1), as in `label_entropy`.
 
-    Args:
-        labelled: (S, L - 1), the scores of all labels but null.
-        label: (S,), the result of `reduce_labels`.
-        weight: (S,), the weights.
-
-    Examples:
-        >>> labelled = torch.zeros(1, 2)
-        >>> spread_labels(labelled, reduce_labels(labelled), torch.tensor([0.5]))
-        tensor([[0.2500, 0.2500]])
+    The result has the type of `labelled`.
     """
     result = torch.empty_like(labelled)
     shares = _label_shares(labelled, label)
@@ -145,12 +124,7 @@ def inside_outside(label: Tensor, null: Tensor, lengths: Tensor) -> tuple[Tensor
 
 
 def to_numpy(scores: Tensor) -> NDArray[Any]:
-    """Copy scores to an array for the kernels; types of 16 bits become float32, which is exact.
-
-    Examples:
-        >>> to_numpy(torch.ones(2, dtype=torch.bfloat16))
-        array([1., 1.], dtype=float32)
-    """
+    """Copy scores to an array for the kernels; types of 16 bits become float32, which is exact."""
     scores = scores.detach().cpu()
     known = scores.dtype in (torch.float32, torch.float64)
     return (scores if known else scores.float()).contiguous().numpy()
@@ -159,7 +133,7 @@ def to_numpy(scores: Tensor) -> NDArray[Any]:
 class LogPartition(torch.autograd.Function):
     """Computes log Z (B,) float64 by the kernel, with gradients.
 
-    `LogPartition.apply` takes labelled (S, L - 1), null (S,) and the cells of the batch.
+    The arguments of `apply` are labelled (S, L - 1), null (S,) and the cells of the batch.
 
     Examples:
         >>> cells = SpanCells(torch.tensor([3]), batch=1, longest=3)

@@ -1,4 +1,4 @@
-"""A linear chain that holds the potentials of legal pairs of tags alone."""
+"""A linear chain that only holds the potentials of legal pairs of tags."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ class TagPairs:
 class PairChain(LinearChain):
     """A `LinearChain` whose other pairs of tags are impossible; it stores no numbers for them.
 
-    It gives the same answers as the chain with -inf at these pairs. In BIOES with 18 labels, 1,441
-    of 5,329 pairs are legal, so this chain is smaller and faster. What has no compiled kernel for
-    pairs (`kbest`, `sample`, `pairwise_marginals`, second derivatives) makes the whole `potentials`
-    first.
+    Its answers are those of the chain with -inf at these pairs. In BIOES with 18 labels, 1,441 of
+    5,329 pairs are legal, so this chain is smaller and faster. Where there is no compiled kernel
+    for pairs (`kbest`, `sample`, `pairwise_marginals`, second derivatives), the whole `potentials`
+    are made first.
 
     Args:
         flat: (N, P) float, the log potentials of the pairs at the tokens of a ragged batch of B
@@ -177,9 +177,9 @@ class PairChain(LinearChain):
     def marginals_of(self, previous: Tensor, tags: Tensor) -> Tensor:
         legal = self.pairs.places[previous, tags]
         by_pair = torch.nn.functional.pad(self.flat_marginals, (0, 1))  # of illegal pairs
-        found = by_pair[:, legal.to(self.device)]
-        found[self._first] = 0.0
-        return pad(found, self.lengths)
+        marginals = by_pair[:, legal.to(self.device)]
+        marginals[self._first] = 0.0
+        return pad(marginals, self.lengths)
 
     def constrain(
         self,
@@ -318,7 +318,7 @@ class _LogPartition(torch.autograd.Function):
 
 
 def _run(name: str, flat: Tensor, lengths: Tensor, pairs: TagPairs) -> Any:
-    """Run a kernel by its name; it gives a tensor or a tuple of tensors, without gradients."""
+    """Run a kernel by its name; it returns a tensor or a tuple of tensors, without gradients."""
     flat = flat.detach().contiguous()
     if flat.device.type == "cuda":
         return getattr(gpu_chain, name)(flat, lengths, pairs.on(flat.device))

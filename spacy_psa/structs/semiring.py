@@ -1,8 +1,8 @@
 """The meaning of "plus" and "times" in a dynamic programme over structures.
 
-One recursion gives the partition function, the best structure, the k best structures or the
+One recursion computes the partition function, the best structure, the k best structures or the
 entropy, depending on its semiring (Goodman 1999, "Semiring parsing"). The gradient of its total
-gives marginals or the structures themselves (Eisner 2016, "Inside-outside and forward-backward
+is the marginals or the structures themselves (Eisner 2016, "Inside-outside and forward-backward
 algorithms are just backprop").
 
 A semiring value is a tensor with one axis more than the log potentials that it stands for. This is
@@ -39,7 +39,7 @@ def logsumexp(x: Tensor, dim: int) -> Tensor:
 class Semiring(ABC):
     """Base class of semirings: plus and times over values of shape (m, ...).
 
-    m is 1 unless the semiring says otherwise.
+    m is 1 in most semirings.
 
     Examples:
         >>> semiring = Log()
@@ -76,7 +76,7 @@ class Log(Semiring):
 class Max(Semiring):
     """Keeps the best: the gradient of the total marks the best structure.
 
-    Of equal values, it takes the one with the lowest index.
+    Of equal values, it keeps the one with the lowest index.
 
     Examples:
         >>> Max().sum(torch.tensor([[1.0, 3.0, 2.0]]), -1)

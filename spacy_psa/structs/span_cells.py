@@ -98,20 +98,18 @@ class SpanCells:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Put one tree for each sentence into normal form.
 
-        Args:
-            trees: one tree for each sentence, see `normal_form`.
-            labels: number of labels, with the null label.
+        `labels` is the number of labels, with the null label.
 
         Returns:
             The sentence, the cell and the label of each node: three int64 tensors of the same size.
 
         Raises:
-            ValueError: for a tree that is no tree over the tokens of its sentence. The error names
+            ValueError: for a tree that is not one over the tokens of its sentence. The error names
                 the sentence.
         """
         if len(trees) != len(self._length):
             raise ValueError(
-                f"{len(trees)} tree(s) for {len(self._length)} sentence(s): give one for each"
+                f"{len(trees)} tree(s) for {len(self._length)} sentence(s): each needs one"
             )
         rows: list[tuple[int, int, int]] = []
         for b, tree in enumerate(trees):
@@ -144,8 +142,8 @@ def normal_form(tree: Iterable[Constituent], length: int, labels: int) -> Tree:
     """List the nodes of the one binary tree that stands for a tree, in preorder, with null nodes.
 
     A node with children c_1 ... c_k becomes (c_1 (c_2 (... c_k))). So null spans of two tokens or
-    more are right children only, and no other binary tree gives the same tree. Tokens that are no
-    constituents are null spans of length 1. There are 2n - 1 nodes.
+    more are right children only, and no other binary tree stands for the same tree. Tokens that are
+    not constituents are null spans of length 1. There are 2n - 1 nodes.
 
     Args:
         tree: the constituents, in any order.

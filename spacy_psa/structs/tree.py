@@ -104,7 +104,7 @@ class SpanTree(StructuredDistribution[Tree]):
     def _fill(self, labelled: Tensor, null: Tensor, cells: SpanCells) -> SpanTree:
         if not labelled.is_floating_point():
             raise ValueError(f"scores must be floating point, not {labelled.dtype}")
-        self.labelled = labelled  # (S, L - 1), as `from_spans` takes them
+        self.labelled = labelled  # (S, L - 1), as in `from_spans`
         self.null = null  # (S,)
         self.lengths = cells.lengths
         self._cells = cells
@@ -129,9 +129,9 @@ class SpanTree(StructuredDistribution[Tree]):
     def marginals(self) -> Tensor:
         """The probability p((i, j, l) in T) of each span and label, (B, n+1, n+1, L).
 
-        It is 0 at entries that are no span of the sentence. For l = 0 it is the probability of a
+        It is 0 at entries that are not a span of the sentence. For l = 0 it is the probability of a
         null span in the normal form, which is the gradient of the null score. The probability that
-        a span is no constituent is 1 minus the sum over the other labels.
+        a span is not a constituent is 1 minus the sum over the other labels.
         """
         labelled, null = self._expected
         side = self._cells.longest + 1
@@ -187,7 +187,7 @@ class SpanTree(StructuredDistribution[Tree]):
     def augment(self, trees: Sequence[Iterable[Constituent]]) -> SpanTree:
         """Add the cost Δ(T, T*) to the score of each tree T, where T* is the gold tree.
 
-        Δ is the number of spans with different labels in T and T*; a span that is no constituent
+        Δ is the number of spans with different labels in T and T*; a span that is not a constituent
         has null (see `hamming`). It is the Hamming loss of Kitaev2018. Δ is a sum over the
         constituents of T: |T*|, which is added to the whole sentence, and for each span of T, 1 if
         T* has no label there, 0 if it has another label, and -1 if it has the same label. The cost
@@ -198,7 +198,7 @@ class SpanTree(StructuredDistribution[Tree]):
             trees: T*, one tree for each sentence.
 
         Raises:
-            ValueError: for a tree that is no tree over the tokens of its sentence. The error names
+            ValueError: for a tree that is not one over the tokens of its sentence. The error names
                 the sentence.
 
         Examples:
@@ -231,8 +231,8 @@ class SpanTree(StructuredDistribution[Tree]):
             trees: T*, the gold tree of each sentence.
 
         Raises:
-            ValueError: if T* is not possible, or no tree over the tokens of its sentence. The error
-                names the sentences.
+            ValueError: if T* is not possible, or not a tree over the tokens of its sentence. The
+                error names the sentences.
 
         Examples:
             >>> trees = SpanTree(torch.zeros(1, 4, 4, 2), torch.tensor([3]))
@@ -389,8 +389,8 @@ class SpanTree(StructuredDistribution[Tree]):
         for b, n in enumerate(self.lengths.tolist()):
             own = self._cells.of(b)
             children = kernel.best_children(labelled[own].max(1), null[own], n)
-            found = Forest(labelled[own], null[own], n, *children).best(k)
-            for rank, (score, tree) in enumerate(found):
+            ranking = Forest(labelled[own], null[own], n, *children).best(k)
+            for rank, (score, tree) in enumerate(ranking):
                 ranked[rank, b], best[rank][b] = score, tree
         return ranked, best
 

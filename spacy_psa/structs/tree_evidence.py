@@ -22,20 +22,9 @@ def legal_labels(
     required: Sequence[Iterable[Span]] | None = None,
     forbidden: Sequence[Iterable[Span]] | None = None,
 ) -> Tensor:
-    """Tell which labels each span may have, as `SpanTree.constrain` describes it.
+    """Find the labels that each span may have: (S, labels) bool, the null label included.
 
-    Args:
-        cells: the cells of the batch.
-        labels: number of labels, with the null label.
-        allowed: see `SpanTree.constrain`.
-        required: likewise.
-        forbidden: likewise.
-
-    Returns:
-        (S, labels) bool.
-
-    Raises:
-        ValueError: as `SpanTree.constrain`.
+    The evidence and the errors are those of `SpanTree.constrain`.
 
     Examples:
         >>> cells = SpanCells(torch.tensor([2]), batch=1, longest=2)

@@ -3,7 +3,7 @@
     F1(T) = 2 Σ_{c in T} p(c) / (|T| + E|T*|)
 
 p(c) is the probability that the constituent c is in the true tree T*. This is the ratio of the
-expected numbers of right constituents and of all. Dinkelbach 1967 gives its maximum by CKY over
+expected numbers of right constituents and of all. Dinkelbach 1967 finds its maximum by CKY over
 2 p(c) - λ, where λ is the F1 of the best tree so far: each round finds a better tree, and the round
 that finds none has found the best.
 
@@ -107,7 +107,7 @@ def _choices(dist: SpanTree, parts: Tensor, size: Tensor) -> tuple[_Choices, Ten
 
 
 def _constituents(dist: SpanTree, trees: list[Tree], labels: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the sentence, the cell and the label, from 0, of each constituent."""
+    """Return the sentence, the cell and the label, from 0, of each constituent."""
     sentence, cells, label = dist._cells.nodes(trees, labels + 1)
     known = label > 0
     device = dist.labelled.device

@@ -25,17 +25,17 @@ class _Vertex:
     """The derivations of one kind of one span, as far as they are known.
 
     Attributes:
-        found: (score, choice, rank, rank) of each derivation, the best first. The choice is the
+        known: (score, choice, rank, rank) of each derivation, the best first. The choice is the
             split of an inner part, or the rank of the label.
         candidates: a heap of derivations with negative scores.
         pending: derivations that become candidates when the ranks below are known.
-        done: whether all derivations are in `found`.
+        done: whether all derivations are in `known`.
     """
 
-    __slots__ = ("candidates", "done", "found", "pending", "seen")
+    __slots__ = ("candidates", "done", "known", "pending", "seen")
 
     def __init__(self, candidates: list[tuple[float, int, int, int]]) -> None:
-        self.found: list[tuple[float, int, int, int]] = []
+        self.known: list[tuple[float, int, int, int]] = []
         self.candidates = candidates
         self.pending: list[tuple[int, int, int]] = []
         self.seen: set[tuple[int, int, int]] = set()
@@ -69,17 +69,17 @@ class Forest:
     def best(self, k: int) -> list[tuple[float, Tree]]:
         """Find the k best trees with their scores; fewer if fewer are possible."""
         root = (LEFT, 0, self.n)
-        found: list[tuple[float, Tree]] = []
-        while len(found) < k and self._ready(root, len(found)):
-            found.append((self._vertex(root).found[len(found)][0], self._tree(len(found))))
-        return found
+        trees: list[tuple[float, Tree]] = []
+        while len(trees) < k and self._ready(root, len(trees)):
+            trees.append((self._vertex(root).known[len(trees)][0], self._tree(len(trees))))
+        return trees
 
     def _ready(self, key: tuple[int, int, int], rank: int) -> bool:
         """List derivations of a vertex up to a rank; tell whether there is one of this rank."""
         vertex = self._vertex(key)
-        while len(vertex.found) <= rank and not vertex.done:
+        while len(vertex.known) <= rank and not vertex.done:
             self._extend(key)
-        return len(vertex.found) > rank
+        return len(vertex.known) > rank
 
     def _extend(self, key: tuple[int, int, int]) -> None:
         """Find the next derivation of a vertex. A stack stands for recursion."""
@@ -90,15 +90,15 @@ class Forest:
             if below is not None:
                 stack.append(below)
                 continue
-            for choice, one, other in vertex.pending:
-                score = self._score(stack[-1], choice, one, other)
+            for choice, left, right in vertex.pending:
+                score = self._score(stack[-1], choice, left, right)
                 if score > -np.inf:
-                    heappush(vertex.candidates, (-score, choice, one, other))
+                    heappush(vertex.candidates, (-score, choice, left, right))
             vertex.pending = []
             if vertex.candidates:
-                score, choice, one, other = heappop(vertex.candidates)
-                vertex.found.append((-score, choice, one, other))
-                vertex.pending = self._after(stack[-1], vertex, choice, one, other)
+                score, choice, left, right = heappop(vertex.candidates)
+                vertex.known.append((-score, choice, left, right))
+                vertex.pending = self._after(stack[-1], vertex, choice, left, right)
             else:
                 vertex.done = True
             stack.pop()
@@ -107,48 +107,48 @@ class Forest:
         self, key: tuple[int, int, int], vertex: _Vertex
     ) -> tuple[int, int, int] | None:
         """Find a vertex below whose next derivation a pending one needs."""
-        for choice, one, other in vertex.pending:
-            for below, rank in self._below(key, choice, one, other):
+        for choice, left, right in vertex.pending:
+            for below, rank in self._below(key, choice, left, right):
                 part = self._vertex(below)
-                if len(part.found) <= rank and not part.done:
+                if len(part.known) <= rank and not part.done:
                     return below
         return None
 
     def _below(
-        self, key: tuple[int, int, int], choice: int, one: int, other: int
+        self, key: tuple[int, int, int], choice: int, left: int, right: int
     ) -> list[tuple[tuple[int, int, int], int]]:
         """List the vertices of a derivation and its ranks in them."""
         kind, start, end = key
         if kind != INNER:
-            return [((INNER, start, end), other)] if end > start + 1 else []
-        return [((LEFT, start, choice), one), ((RIGHT, choice, end), other)]
+            return [((INNER, start, end), right)] if end > start + 1 else []
+        return [((LEFT, start, choice), left), ((RIGHT, choice, end), right)]
 
     def _after(
-        self, key: tuple[int, int, int], vertex: _Vertex, choice: int, one: int, other: int
+        self, key: tuple[int, int, int], vertex: _Vertex, choice: int, left: int, right: int
     ) -> list[tuple[int, int, int]]:
         """List the derivations that follow one, and have not followed another."""
-        found = []
-        for each in ((choice, one + 1, other), (choice, one, other + 1)):
+        after = []
+        for each in ((choice, left + 1, right), (choice, left, right + 1)):
             if each not in vertex.seen:
                 vertex.seen.add(each)
-                found.append(each)
-        return found
+                after.append(each)
+        return after
 
-    def _score(self, key: tuple[int, int, int], choice: int, one: int, other: int) -> float:
+    def _score(self, key: tuple[int, int, int], choice: int, left: int, right: int) -> float:
         kind, start, end = key
         total = 0.0
         if kind != INNER:
             scores, _ = self._labels(key)
-            if one >= len(scores):
+            if left >= len(scores):
                 return -np.inf
-            total = scores[one]
+            total = scores[left]
             if end == start + 1:
-                return total if other == 0 else -np.inf
-        for below, rank in self._below(key, choice, one, other):
-            found = self._vertex(below).found
-            if rank >= len(found):
+                return total if right == 0 else -np.inf
+        for below, rank in self._below(key, choice, left, right):
+            known = self._vertex(below).known
+            if rank >= len(known):
                 return -np.inf
-            total += found[rank][0]
+            total += known[rank][0]
         return float(total)
 
     def _vertex(self, key: tuple[int, int, int]) -> _Vertex:
@@ -193,10 +193,10 @@ class Forest:
             key, rank = stack.pop()
             kind, start, end = key
             self._ready(key, rank)
-            _, choice, one, other = self._vertex(key).found[rank]
+            _, choice, left, right = self._vertex(key).known[rank]
             if kind != INNER:
-                label = self._labels(key)[1][one]
+                label = self._labels(key)[1][left]
                 if label:
                     tree.append((start, end, label))
-            stack += reversed(self._below(key, choice, one, other))
+            stack += reversed(self._below(key, choice, left, right))
         return tree

@@ -457,7 +457,7 @@ OK = [(0, 3, 1)]
         ),
         (lambda: full().constrain(required=[[(0, 1, 3)], []]), "sentence 0: label 3"),
         (lambda: full().kbest(0), "k must be"),
-        (lambda: full().score([OK]), r"1 tree\(s\) for 2 sentence\(s\): give one for each"),
+        (lambda: full().score([OK]), r"1 tree\(s\) for 2 sentence\(s\): each needs one"),
         (lambda: full().score([OK, OK]), r"tree of sentence 1: \(0, 3\) is not a span of 2 tokens"),
         (lambda: full().log_prob([[], [(0, 2, 1)]]), "sentence 0: no constituent covers all 3"),
         (lambda: full().hinge([OK, [(0, 2, 3)]]), "sentence 1: label 3 of .* from 1 to 2"),

@@ -110,9 +110,9 @@ def lengths(
         row: [
             {"tokens": each.name, "sentences": each.sentences, **each.units._asdict()}
             | {"f1": each.units.f1 if each.units.gold else None}
-            for each in found
+            for each in parts
         ]
-        for row, found in bins.items()
+        for row, parts in bins.items()
     }
     record = {"score": score, "models": figures}
     return Analysis("lengths", record, draw_lengths(bins, score), [data])
