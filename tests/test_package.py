@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -155,3 +156,11 @@ def test_every_config_is_data_of_the_package():
     listed = {path.relative_to(ROOT) for path in (ROOT / "configs").glob("*/*.*")}
     listed = {path for path in listed if path.suffix != ".toml"}
     assert len(listed) > 30 and listed <= packed
+
+
+def test_actions_are_pinned_by_commit():
+    """A tag can be moved to other code, a commit cannot."""
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf8")
+    used = re.findall(r"uses: (\S+)", text)
+    assert used
+    assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []

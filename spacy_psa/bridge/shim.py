@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
+from zlib import crc32
 
+import safetensors.torch
 import torch
 from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
 from thinc.shims.shim import Shim
@@ -18,7 +20,10 @@ from spacy_psa.errors import InputError
 from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.int8 import quantize, quantize_like
 
-FORMAT = 3  # of the saved bytes; the first format has no number, and 3 has settings as JSON
+FORMAT = 4  # of the saved bytes; the first has no number, 3 has settings as JSON, 4 is safetensors
+
+ENTRY = "spacy-psa"
+"""The entry of the saved bytes that has all but the weights, as JSON."""
 
 
 class TorchShim(Shim):
@@ -176,19 +181,20 @@ class TorchShim(Shim):
             self._model.to("cpu" if device_type == "cpu" else f"cuda:{device_id}")
 
     def to_bytes(self) -> bytes:
-        """Save settings and weights."""
-        buffer = BytesIO()
-        # Plain and without shared strings, so that equal weights have equal bytes.
-        state = None if self._model is None else dict(self._model.state_dict())
+        """Save settings and weights, as a file of safetensors."""
+        state = {} if self._model is None else self._model.state_dict()
+        # Tensors must not share memory in a file of safetensors.
+        weights = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
         message = {
             "format": FORMAT,
             "make": self.make.__name__,
-            "arguments": json.dumps(self.cfg),  # torch reads long lists of numbers slowly
-            "state": state,
+            "arguments": self.cfg,
+            "initialized": self._model is not None,
             "int8": self.int8,
         }
-        torch.save(message, buffer)
-        return buffer.getvalue()
+        # One entry, since the order of several is not always the same.
+        text = json.dumps({**message, "sum": _check_sum(message, weights)})
+        return safetensors.torch.save(weights, {ENTRY: text})
 
     def from_bytes(self, data: bytes) -> "TorchShim":
         """Load settings and weights.
@@ -240,6 +246,28 @@ class TorchShim(Shim):
 
 
 def _read(data: bytes) -> dict[str, Any]:
+    """Read saved bytes, and check that they are not damaged."""
+    if data.startswith(b"PK"):
+        return _read_torch(data)
+    state = safetensors.torch.load(data)
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    message = json.loads(header["__metadata__"][ENTRY])
+    if message.pop("sum") != _check_sum(message, state):
+        raise ValueError("the weights do not match their check sum")
+    return {**message, "state": state if message["initialized"] else None}
+
+
+def _check_sum(message: dict[str, Any], weights: Mapping[str, Tensor]) -> int:
+    total = crc32(json.dumps(message).encode())
+    for name, tensor in sorted(weights.items()):
+        total = crc32(name.encode(), total)
+        total = crc32(tensor.contiguous().flatten().view(torch.uint8).numpy().data, total)
+    return total
+
+
+def _read_torch(data: bytes) -> dict[str, Any]:
+    """Read what format 3 and earlier ones saved."""
     with ZipFile(BytesIO(data)) as archive:  # torch does not check the sums
         if damaged := archive.testzip():
             raise ValueError(f"{damaged} does not match its check sum")

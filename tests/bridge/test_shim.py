@@ -1,15 +1,17 @@
 """What a torch module inside a thinc model saves, loads and refuses to load."""
 
+import json
 import pickle
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
 from spacy_psa.bridge.layers import torch_layer
-from spacy_psa.bridge.shim import FORMAT, TorchShim
+from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.errors import InputError
 from spacy_psa.modules.psa import PSABiLSTM
 from spacy_psa.training.optimizers import sgd
@@ -53,11 +55,12 @@ def test_settings_of_version_0_1_have_their_present_names(initialized):
     assert same(fresh.predict(X), model.predict(X)) == initialized
 
 
-def test_settings_of_format_2_are_read():
+@pytest.mark.parametrize(("form", "write"), [(2, dict), (3, json.dumps)])
+def test_what_torch_saved_in_former_formats_is_read(form, write):
     model, fresh, X = layer(), bare_layer(), arrays([3])
     settings, state = {**SMALL, "input_width": WIDTH}, module_of(model).state_dict()
-    message = {"format": 2, "make": "BiLSTM", "arguments": settings, "state": state, "int8": False}
-    fresh.shims[0].from_bytes(saved(message))
+    written = {"format": form, "make": "BiLSTM", "arguments": write(settings), "state": state}
+    fresh.shims[0].from_bytes(saved({**written, "int8": False}))
     assert fresh.shims[0].cfg == model.shims[0].cfg
     assert same(fresh.predict(X), model.predict(X))
 
@@ -123,10 +126,10 @@ def test_a_layer_without_weights_can_be_duplicated():
 
 
 def message(**changes) -> bytes:
-    """What a shim of `layer()` would save, changed; settings may also be a dict."""
+    """What format 3 saved of `layer()`, changed; settings may also be a dict."""
     shim = layer().shims[0]
     state = shim.module.state_dict()
-    content = {"format": FORMAT, "make": "BiLSTM", "arguments": shim.cfg, "state": state}
+    content = {"format": 3, "make": "BiLSTM", "arguments": shim.cfg, "state": state}
     return saved({**content, **changes})
 
 
@@ -135,7 +138,16 @@ def renamed() -> bytes:
     return message(state={f"old.{name}": value for name, value in state.items()})
 
 
+def present() -> bytes:
+    return layer().shims[0].to_bytes()
+
+
 WRONG = {
+    "present, cut short": lambda: (present()[:-200], "damaged"),
+    "present, a flipped byte in the settings": lambda: (flipped(present()), "damaged"),
+    "present, a flipped bit in the weights": lambda: (weights_flipped(present()), "check sum"),
+    "present, another setting": lambda: (present().replace(b"rue", b"ruf", 1), "damaged"),
+    "safetensors of others": lambda: (safetensors.torch.save({"a": torch.ones(2)}), "damaged"),
     "nothing": lambda: (b"", "damaged"),
     "noise": lambda: (b"\x93NUMPY" * 99, "damaged"),
     "cut short": lambda: (message()[:-200], "damaged"),
@@ -163,7 +175,7 @@ def weights_flipped(data: bytes) -> bytes:
 
 
 def flipped(data: bytes) -> bytes:
-    """Damage to the pickle that names the tensors, in the archive's first record."""
+    """Damage to what names the settings, in the first part of the bytes."""
     at = data.index(b"arguments")
     return data[:at] + b"\xff" + data[at + 1 :]
 

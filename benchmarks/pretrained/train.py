@@ -1,0 +1,59 @@
+"""Train recognisers over pretrained encoders, and record them.
+
+Run this in a folder where the project's `assets` and `convert` have made the corpus. The encoders
+are folders of Hugging Face in encoders/, such as encoders/all-mpnet-base-v2. The model of NAME and
+SEED is in training/pretrained/NAME-SEED, its record in
+benchmarks/pretrained/results/NAME-SEED.json. The same command continues an interrupted training.
+
+NAME is one of:
+
+- `frozen_mpnet`, `frozen_minilm`: configs/ner/frozen.cfg, with features of all-mpnet-base-v2 or
+  all-MiniLM-L6-v2
+- `frozen_mpnet_half`: `frozen_mpnet` with half of the units in the BiLSTM
+- `finetuned_mpnet`, `finetuned_minilm`: configs/ner/pretrained.cfg
+"""
+
+from pathlib import Path
+
+from benchmarks.script import script_parser
+from benchmarks.systems.train import run, train_and_record
+
+TOK2VEC = "components.ner.model.tok2vec.tok2vec."
+MPNET = ["paths.encoder=encoders/all-mpnet-base-v2"]
+MINILM = ["paths.encoder=encoders/all-MiniLM-L6-v2"]
+SIX_LAYERS = [f"{TOK2VEC}embed.*.encoder.layers=[[3,4,5,6],[1,2]]"]
+HALF = [f"{TOK2VEC}encode.hidden=100", f"{TOK2VEC}embed.*.characters.hidden=50"]
+CACHE = ["paths.cache=training/pretrained/cache"]
+
+RUNS: dict[str, tuple[str, list[str]]] = {
+    "frozen_mpnet": ("frozen", [*CACHE, *MPNET]),
+    "frozen_mpnet_half": ("frozen", [*CACHE, *MPNET, *HALF]),
+    "frozen_minilm": ("frozen", [*CACHE, *MINILM, *SIX_LAYERS]),
+    "finetuned_mpnet": ("pretrained", MPNET),
+    "finetuned_minilm": ("pretrained", MINILM),
+}
+"""The config of each name and the settings that differ from it."""
+
+
+def train(name: str, seed: int, corpus: str) -> None:
+    """Train, score on test data and write the record."""
+    result = f"{name}-{seed}" if corpus == "conll2003" else f"{corpus}-{name}-{seed}"
+    out = Path("training", "pretrained", result)
+    config, log = out / "config.cfg", out / "log.jsonl"
+    base, changes = RUNS[name]
+    parts = f"configs/ner/{base}.cfg", f"configs/corpora/{corpus}.cfg"
+    run("spacy_psa", "merge-config", *parts, config, *changes, "--log", log)
+    train_and_record("pretrained", result, out, corpus, seed)
+
+
+def main() -> None:
+    options = script_parser(globals())
+    options.add_argument("name", choices=RUNS, metavar="NAME", help=" or ".join(RUNS))
+    options.add_argument("--seed", type=int, default=1, help="seed of the training (1)")
+    options.add_argument("--corpus", default="conll2003", help="folder of corpus/ (conll2003)")
+    given = options.parse_args()
+    train(given.name, given.seed, given.corpus)
+
+
+if __name__ == "__main__":
+    main()
