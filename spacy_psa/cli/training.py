@@ -97,10 +97,10 @@ def distill(
 
     CONFIG.cfg is trained as `spacy-psa train` does, with the same overrides. The cross entropy of
     the two models' distributions over all analyses, which is exact, is added to the loss. TEACHER
-    has the component of the config (crf_ner, crf_chunker or crf_tagger) with the same scheme, such
-    as a pipeline that `spacy-psa ensemble` made of several seeds; its encoder may be another one.
-    The student learns its labels, and is as small and fast as its config: it does not hold the
-    teacher.
+    has the component of the config, such as a pipeline that `spacy-psa ensemble` made of several
+    seeds, with the same scheme; a parser with loss = "log_likelihood", as that of the config. Its
+    encoder may be another one. The student learns its labels, and is as small and fast as its
+    config: it does not hold the teacher.
 
     Text without annotation only has the teacher's part of the loss. Each step also needs the time
     of a prediction of the teacher; with --cache-gb, only in the first pass.

@@ -77,6 +77,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     # The batch of which the present examples are a part, where it is divided into several updates:
     # a mean loss is one over the whole batch.
     _whole: Sequence[Example] | None = None
+    _teacher: Any = None  # see `spacy_psa.pipeline.distillation`
+    _teacher_weight: float = 0.0
     _derived: ClassVar[tuple[str, ...]] = ()  # cached properties that follow from settings, labels
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -115,6 +117,11 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
 
     def _check_others(self, others: Iterable[Any]) -> None:
         """Warn if this component and another one of its pipeline write to the same place."""
+
+    @property
+    def ranks_only(self) -> bool:
+        """Whether scores only rank analyses, because no likelihood has trained them."""
+        return False
 
     # Labels
 
@@ -277,6 +284,18 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
         scores = self.model.predict(docs)
         check_scores(self.name, self.model, scores, docs)
         return scores
+
+    @abstractmethod
+    def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
+        """Score the sentences of each doc, without evidence, for a component that learns from it.
+
+        Returns:
+            For each doc, an array for each sentence; one without rows is not scored.
+        """
+
+    def _same_outputs(self, other: "StructuredPipe") -> bool:
+        """Whether the scores of another component are for the same labels."""
+        return isinstance(other, type(self)) and self.labels == other.labels
 
     def _require_weights(self) -> None:
         if not self.model.has_dim("nO"):

@@ -1,31 +1,36 @@
-"""Cross entropies of chains: the loss of a student that learns from a teacher."""
+"""Cross entropies of chains and trees: the loss of a student that learns from a teacher."""
+
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from spacy_psa.structs.chain import LinearChain
+from spacy_psa.structs.tree import SpanTree
+
+Distribution = TypeVar("Distribution", LinearChain, SpanTree)
 
 RARE = 1e-8
 """The probability below which a run of tags does not count."""
 EXCLUDED = -1e12  # stands for -inf, which has no gradient in a sum of logarithms
 
 
-def cross_entropy(teacher: LinearChain, student: LinearChain) -> Tensor:
-    """Compute the cross entropy of two chains over the same tags, exactly.
+def cross_entropy(teacher: Distribution, student: Distribution) -> Tensor:
+    """Compute the cross entropy of two chains over the same tags, or of trees, exactly.
 
-    It is the expected negative log probability of a sequence under the student, if the teacher
-    draws it: log Z of the student minus the expected score of a sequence. The gradient with respect
-    to the student's potentials is the difference of the two chains' expected counts.
+    It is the expected negative log probability of an analysis under the student, if the teacher
+    draws it: log Z of the student minus the expected score of an analysis. The gradient with
+    respect to the student's potentials is the difference of the two expected counts.
 
     Args:
         teacher: the distributions of B sentences, which get no gradient.
         student: distributions of the same sentences.
 
     Returns:
-        (B,) nats; infinite if the student excludes a sequence that the teacher does not.
+        (B,) nats; infinite if the student excludes an analysis that the teacher does not.
 
     Raises:
-        ValueError: if the two differ in their sentences or tags.
+        ValueError: if the two differ in their sentences, or in their tags or labels.
 
     Examples:
         >>> even = LinearChain.from_emissions(torch.zeros(1, 2, 2), torch.tensor([2]))
@@ -34,7 +39,7 @@ def cross_entropy(teacher: LinearChain, student: LinearChain) -> Tensor:
     """
     if teacher.shape != student.shape or not torch.equal(teacher.lengths, student.lengths):
         raise ValueError(
-            f"the teacher has sentences, tokens and tags {teacher.shape}, the student "
+            f"the teacher has sentences, tokens and labels {teacher.shape}, the student "
             f"{student.shape}: both must have the same"
         )
     return student.log_partition - student.expected_score(teacher).to(student.dtype)

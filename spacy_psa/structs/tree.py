@@ -118,7 +118,36 @@ class SpanTree(StructuredDistribution[Tree]):
     def _places(cells: SpanCells, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         return cells.sentence.to(device), cells.start.to(device), cells.end.to(device)
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The number of sentences B, the length n of the longest, and the number of labels L."""
+        return len(self.lengths), self._cells.longest, self.labelled.shape[1] + 1
+
     # ------------------------------------------------------------------ probabilities
+
+    def expected_score(self, other: SpanTree) -> Tensor:
+        """Compute the mean score of a tree if another distribution draws it.
+
+        The score of a tree is a sum over its spans, so the marginals of the other are enough.
+
+        Args:
+            other: distributions of the same sentences over the same labels, which get no gradient.
+
+        Returns:
+            (B,) float64; -inf if this one excludes a tree that the other does not.
+
+        Examples:
+            >>> one, other = (SpanTree.from_spans(torch.tensor([[x]]), torch.tensor([1]))
+            ...               for x in (2.0, 0.0))
+            >>> one.expected_score(other)  # with the label or without it
+            tensor([1.], dtype=torch.float64)
+        """
+        labelled, null = (counts.detach().double() for counts in other._expected)
+        # Not plain products, because excluded spans have the score -inf and the count 0.
+        scores = torch.where(labelled > 0, labelled * self.labelled, 0.0).sum(1)
+        scores = scores + torch.where(null > 0, null * self.null, 0.0)
+        start = scores.new_zeros(len(self.lengths))
+        return start.index_add(0, self._cells.sentence.to(scores.device), scores)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -10,8 +10,9 @@ from thinc.api import Config
 
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
 from spacy_psa.loading import load_pipeline
-from spacy_psa.pipeline.chain.distillation import Teacher, learn_from
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.distillation import Teacher, learn_from
 
 
 def distill(
@@ -34,7 +35,8 @@ def distill(
         teacher: the folder of a trained pipeline, such as `spacy-psa ensemble` writes, or the name
             of a package. Its component must have the labels and the scheme of the student.
         weight: share of the teacher in the loss, from 0 to 1; the rest is that of the annotation.
-        pipe: the name of the component in both pipelines; None if each has one `crf_*` component.
+        pipe: the name of the component in both pipelines; None if each has one `crf_*` component,
+            or no such component and one parser.
         also: a further callback, called before; such as `check_dev_labels.v1`.
         cache_gb: the gigabytes of the teacher's potentials that are kept on its device, so that it
             only scores a text in the first pass. A training that is killed and resumed
@@ -69,28 +71,35 @@ def distill(
 
 
 def labeler_name(nlp: Language, name: str | None, where: str) -> str:
-    """Find the name of a pipeline's component of a chain, among the active ones if there are any.
+    """Find the name of a pipeline's component, among the active ones if there are any.
 
     Args:
         nlp: the pipeline.
-        name: its name; None for the only one.
+        name: its name; None for the only `crf_*` component or, without any, for the only parser.
         where: where the pipeline is from, for errors.
 
     Raises:
         InputError: if there is no such component, or if there are several and `name` is None.
     """
-    active = [own for own, pipe in nlp.pipeline if isinstance(pipe, ChainLabeler)]
     # `source` disables a component while a pipeline is initialized.
-    names = active or [own for own, pipe in nlp.components if isinstance(pipe, ChainLabeler)]
-    shown = ", ".join(names) or "(none)"
-    if name is not None and name not in names:
-        raise InputError(f"{where}: has no crf_* component {name!r}; it has {shown}")
+    pipes = [nlp.pipeline, nlp.components]
+    known = [own for own, pipe in nlp.components if isinstance(pipe, StructuredPipe)]
+    if name is not None and name not in known:
+        shown = ", ".join(known) or "(none)"
+        raise InputError(f"{where}: has no component {name!r} of spacy-psa; it has {shown}")
+    choices = (
+        [own for own, pipe in each if isinstance(pipe, kind)]
+        for kind in (ChainLabeler, StructuredPipe)
+        for each in pipes
+    )
+    names = next(filter(None, choices), [])
     if not names:
         raise InputError(
-            f"{where}: has no crf_ner, crf_chunker or crf_tagger; this works for no others"
+            f"{where}: has no crf_ner, crf_chunker, crf_tagger or constituency_parser; this works "
+            "for no others"
         )
     if name is None and len(names) > 1:
-        raise InputError(f"{where}: has several crf_* components, {shown}: choose with --pipe")
+        raise InputError(f"{where}: has several components, {', '.join(names)}: choose with --pipe")
     return name or names[0]
 
 

@@ -17,8 +17,9 @@ from spacy_psa.corpora.own_corpus import read_own_file
 from spacy_psa.corpora.unlabelled import read_with_unlabelled
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
-from spacy_psa.pipeline.chain.distillation import Teacher, learn_labels
+from spacy_psa.pipeline.chain.distillation import learn_labels
 from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.distillation import Teacher
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.sentences import unannotated
 

@@ -1,4 +1,4 @@
-"""The cross entropy of two chains against all sequences."""
+"""The cross entropy of two chains against all sequences, and of two trees against all trees."""
 
 import itertools
 
@@ -9,6 +9,8 @@ import torch
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import coarse_cross_entropy, cross_entropy
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
+from spacy_psa.structs.tree import SpanTree
+from tests.helpers.span_trees import enumerate_trees, random_scores
 
 LENGTHS = torch.tensor([3, 1])
 PAIRS = TagPairs(numpy.array([[True, False, True], [True, True, True], [False, True, True]]))
@@ -183,3 +185,34 @@ def test_a_student_with_fewer_tags_is_an_error():
             LinearChain(torch.zeros(1, 1, 3, 3), torch.tensor([1])),
             LinearChain(torch.zeros(1, 1, 2, 2), torch.tensor([1])),
         )
+
+
+@pytest.mark.parametrize("excluded", [0.0, 0.1])
+def test_that_of_trees_is_the_sum_over_all_trees_and_so_is_its_gradient(path, excluded):
+    lengths = torch.tensor([3, 1, 2])
+    told, said = (random_scores(lengths, 3, seed=seed) for seed in (1, 2))
+    if excluded:
+        told[0, 1, 3] = -torch.inf
+        told[0, 1, 3, 2] = 0.5
+        said[0, 0, 2, 1] = told[0, 0, 2, 1] = -torch.inf
+    teacher, scores = SpanTree(told, lengths), said.requires_grad_()
+    student = SpanTree(scores, lengths)
+    got, expected = cross_entropy(teacher, student), []
+    for row, n in enumerate(lengths.tolist()):
+        log_z, loss = float(teacher.log_partition[row]), torch.tensor(0.0, dtype=torch.float64)
+        one = SpanTree(scores[row : row + 1, : n + 1, : n + 1], lengths[row : row + 1])
+        for tree, score in enumerate_trees(told[row], n):
+            loss = loss - numpy.exp(score - log_z) * one.log_prob([tree])[0]
+        expected.append(loss)
+    torch.testing.assert_close(got, torch.stack(expected))
+    gradients = [torch.autograd.grad(x.sum(), scores)[0] for x in (got, torch.stack(expected))]
+    torch.testing.assert_close(*(torch.nan_to_num(gradient) for gradient in gradients))
+    assert gradients[0].nan_to_num().any()
+
+
+def test_trees_of_other_sentences_or_labels_are_an_error():
+    one = SpanTree.from_spans(torch.zeros(3, 2), torch.tensor([2]))
+    for other in (torch.zeros(3, 1), torch.zeros(2, 2)):
+        lengths = torch.tensor([2] if len(other) == 3 else [1, 1])
+        with pytest.raises(ValueError, match="both must have the same"):
+            cross_entropy(one, SpanTree.from_spans(other, lengths))

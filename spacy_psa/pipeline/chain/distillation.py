@@ -1,153 +1,19 @@
-"""Distillation and rehearsal: learning from other distributions (Hinton et al. 2015)."""
+"""Rehearsal, and new labels for a trained component: learning to repeat earlier predictions."""
 
-from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import set_dropout_rate, xp2torch
-from thinc.types import Floats2d
 from torch import Tensor
 
-from spacy_psa.architectures.documents import sees_documents
 from spacy_psa.architectures.sentencewise import listeners
 from spacy_psa.bridge.layers import differentiate, join_rows
-from spacy_psa.errors import InputError, check_amounts, check_rates, naming
-from spacy_psa.pipeline.chain.chain_analyses import Known
+from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.sentences import sentence_bounds
-from spacy_psa.structs.chain import LinearChain
+from spacy_psa.pipeline.distillation import Teacher
 from spacy_psa.structs.cross_entropy import coarse_cross_entropy, cross_entropy
-
-Potentials = list[Floats2d]
-"""An array for each sentence of a doc."""
-ATTRIBUTES: list[int | str] = ["ORTH", "NORM", "SPACY", "SENT_START", "TAG", "POS", "MORPH"]
-ATTRIBUTES += ["LEMMA", "DEP", "HEAD", "ENT_IOB", "ENT_TYPE", "ENT_KB_ID"]
-"""Everything that a model may read of a token. Docs that agree in it have the same potentials."""
-
-
-class Teacher:
-    """The distributions of a trained component for docs of another pipeline.
-
-    Args:
-        nlp: the pipeline of the component. The components before it annotate the docs first, so a
-            teacher may listen to a shared tok2vec or transformer.
-        name: the name of the component.
-        cache_gb: the gigabytes of potentials that are kept on the model's device, so that a doc
-            which comes again is not scored again. Sentences that name their document are not kept
-            if the teacher sees whole documents.
-
-    Raises:
-        InputError: if the pipeline has no such component of a chain, or `cache_gb` is below 0.
-    """
-
-    def __init__(self, nlp: Language, name: str, cache_gb: float = 0.0):
-        pipes = dict(nlp.pipeline)
-        pipe: Any = pipes.get(name)
-        if not isinstance(pipe, StructuredPipe) or not hasattr(pipe, "log_likelihood"):
-            raise InputError(
-                f"the teacher has no component {name!r} of a chain; choose a crf_* one"
-            )
-        self.pipe = pipe
-        self.vocab = nlp.vocab
-        self.before: list[Any] = [
-            pipes[other] for other in nlp.pipe_names[: nlp.pipe_names.index(name)]
-        ]
-        models = [each.model for each in (*self.before, pipe) if getattr(each, "model", None)]
-        self.sees_documents = any(map(sees_documents, models))
-        self.cache = PotentialsCache(cache_gb)
-
-    def distribution(self, docs: Iterable[Doc]) -> LinearChain:
-        """Return the distribution over the legal tag sequences, at the teacher's temperature.
-
-        Args:
-            docs: docs of any vocabulary; they stay as they are.
-
-        Returns:
-            A chain with one row for each sentence of the docs that has tokens.
-        """
-        filled = [doc for doc in docs if len(doc)]
-        by_doc = self.cache.potentials(filled, self._potentials, self._depends_on_itself)
-        scores = [array for arrays in by_doc for array in arrays if len(array)]
-        chain: LinearChain = self.pipe._given(scores, [Known()] * len(scores))
-        return chain
-
-    def _potentials(self, docs: list[Doc]) -> list[Potentials]:
-        own = [self._copied(doc) for doc in docs]
-        for pipe in self.before:
-            whole = hasattr(pipe, "pipe")  # a function has none
-            own = list(pipe.pipe(own, batch_size=len(own))) if whole else [*map(pipe, own)]
-        scores = iter(self.pipe._scores(own))
-        return [[next(scores) for _ in sentence_bounds(doc)] for doc in own]
-
-    def _copied(self, doc: Doc) -> Doc:
-        """Copy a doc into the vocabulary of the teacher, whose word vectors its model reads."""
-        copy = Doc(self.vocab).from_bytes(doc.to_bytes(exclude=["user_data"]))
-        for key in ("document", "part"):  # the document that the doc belongs to
-            if key in doc.user_data:
-                copy.user_data[key] = doc.user_data[key]
-        return copy
-
-    def _depends_on_itself(self, doc: Doc) -> bool:
-        """Whether the potentials of a doc do not depend on the docs around it."""
-        return not self.sees_documents or "document" not in doc.user_data
-
-
-def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> None:
-    """Let a component learn from a teacher in its updates, in addition to the annotation.
-
-    The loss of a sentence is then (1 - weight) times the negative log likelihood of its annotation,
-    plus weight times the cross entropy of the two components' distributions over analyses, which is
-    exact; see `spacy_psa.structs.cross_entropy`. A sentence without annotation has only the second
-    part.
-
-    Args:
-        student: the `ChainLabeler` that learns.
-        teacher: the teacher, which is not saved with the component; None for no teacher.
-        weight: the weight of the teacher, from 0 to 1.
-
-    Raises:
-        InputError: if the weight is not from 0 to 1, or the teacher has other tags.
-
-    Examples:
-        >>> import spacy
-        >>> from spacy.training import Example
-        >>> def make(hidden):
-        ...     nlp = spacy.blank("en")
-        ...     ner = nlp.add_pipe(
-        ...         "crf_ner", config={"model": {"tok2vec": {"encode": {"hidden": hidden}}}}
-        ...     )
-        ...     _ = ner.add_label("PER")
-        ...     return nlp, ner, nlp.initialize()
-        >>> teacher, _, _ = make(hidden=40)
-        >>> nlp, ner, optimizer = make(hidden=20)
-        >>> learn_from(ner, Teacher(teacher, "crf_ner"), weight=1.0)
-        >>> doc = nlp.make_doc("Ada met Bob")  # without annotation
-        >>> nlp.update([Example(doc, doc.copy())], sgd=optimizer)["crf_ner"] > 0
-        True
-    """
-    with naming(student.name):
-        check_rates(weight=weight)
-    if teacher is not None and teacher.pipe.tags != student.tags:
-        raise InputError(f"{student.name}: {_difference(student, teacher.pipe)}")
-    student._teacher, student._teacher_weight = teacher, weight
-
-
-def _difference(student: Any, teacher: Any) -> str:
-    if teacher.labels == student.labels:
-        return (
-            f"the teacher has the tags {', '.join(teacher.tags)}, the student "
-            f"{', '.join(student.tags)}: set the scheme of the teacher"
-        )
-    return (
-        f"the teacher has the labels {', '.join(teacher.labels)}, the student "
-        f"{', '.join(student.labels)}: set [initialize.components.{student.name}.labels] to "
-        "the teacher's, in its order"
-    )
 
 
 def rehearse(pipe: Any, examples: Iterable[Example], drop: float) -> float:
@@ -231,60 +97,9 @@ def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop:
         allowed[..., old:] &= ~outside[..., None]
         before = allowed[..., :old].clone()
         before[..., 0] |= allowed[..., old:].any(-1)
-        taught = teacher.distribution(docs).constrain(before)
+        taught = pipe._taught(teacher, docs).constrain(before)
         return coarse_cross_entropy(taught, chain, chain.constrain(allowed)).mean()
 
     value, gradients = differentiate(pipe.model, scores, loss)
     backprop(gradients)
     return value
-
-
-class PotentialsCache:
-    """Keeps the potentials of docs, for a teacher that sees the same docs in each pass.
-
-    Docs that no longer fit are computed each time, and so are docs that may not be kept.
-
-    Args:
-        gigabytes: the size of the cache; 0 keeps nothing.
-
-    Raises:
-        InputError: if the size is below 0.
-    """
-
-    def __init__(self, gigabytes: float):
-        check_amounts(cache_gb=gigabytes)
-        self._left = gigabytes * 1e9
-        self._kept: dict[bytes, Potentials] = {}
-
-    def potentials(
-        self,
-        docs: Sequence[Doc],
-        compute: Callable[[list[Doc]], list[Potentials]],
-        may_keep: Callable[[Doc], bool] = lambda doc: True,
-    ) -> list[Potentials]:
-        """Return the potentials of docs, and compute only those that are not kept.
-
-        Args:
-            docs: the docs.
-            compute: computes the potentials of docs; they are kept on their device.
-            may_keep: whether the potentials of a doc depend only on this doc.
-        """
-        keys = [_key(doc) if self._left and may_keep(doc) else None for doc in docs]
-        known = [None if key is None else self._kept.get(key) for key in keys]
-        new = [i for i, potentials in enumerate(known) if potentials is None]
-        if new:
-            for i, potentials in zip(new, compute([docs[i] for i in new]), strict=True):
-                known[i] = potentials
-                self._keep(keys[i], potentials)
-        return [potentials for potentials in known if potentials is not None]
-
-    def _keep(self, key: bytes | None, potentials: Potentials) -> None:
-        size = sum(array.nbytes for array in potentials)
-        if key is not None and key not in self._kept and size <= self._left:
-            # Copies: an array may be a part of a larger one, which would stay in memory.
-            self._kept[key] = [array.copy() for array in potentials]
-            self._left -= size
-
-
-def _key(doc: Doc) -> bytes:
-    return blake2b(doc.to_array(ATTRIBUTES).tobytes(), digest_size=16).digest()

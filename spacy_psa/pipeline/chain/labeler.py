@@ -100,8 +100,6 @@ class ChainLabeler(StructuredPipe):
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("scheme", "_outputs", "_rules", "_pairs")
-    _teacher: Any = None  # see `spacy_psa.pipeline.chain.distillation`
-    _teacher_weight: float = 0.0
     _rehearsal_model: Model | None = None  # the copy that nlp.resume_training keeps
 
     def __init__(
@@ -478,7 +476,8 @@ class ChainLabeler(StructuredPipe):
                 share = self._label_smoothing * known.to(losses)
                 losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), share)
             if self._teacher is not None:
-                taught = self._teacher.distribution(eg.predicted for eg in examples)
+                docs = [eg.predicted for eg in examples if len(eg.predicted)]
+                taught = self._taught(self._teacher, docs)
                 if not torch.equal(taught.lengths, lengths):
                     raise InputError(
                         f"{self.name}: the teacher splits a text into other sentences than the "
@@ -492,6 +491,19 @@ class ChainLabeler(StructuredPipe):
             return total / (sentence_count(self._whole) if self._whole else len(lengths))
 
         return differentiate(self.model, scores, loss)
+
+    def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
+        scores = iter(self._scores(docs))
+        return [[next(scores) for _ in sentence_bounds(doc)] for doc in docs]
+
+    def _same_outputs(self, other: StructuredPipe) -> bool:
+        return isinstance(other, ChainLabeler) and self.tags == other.tags
+
+    def _taught(self, teacher: Any, docs: list[Doc]) -> LinearChain:
+        """Return the distributions of a teacher over the sentences of docs that have tokens."""
+        arrays = [array for own in teacher.potentials(docs) for array in own if len(array)]
+        chain: LinearChain = teacher.pipe._given(arrays, [Known()] * len(arrays))
+        return chain
 
     def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
         """Compute the log probability of the annotation of examples, without costs of training.

@@ -9,15 +9,16 @@ import torch
 from numpy.typing import NDArray
 from spacy.tokens import Doc
 from spacy.training import Example
-from thinc.api import Model
+from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacy_psa.bridge.layers import differentiate
+from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.parser.chart import span_count, span_tree
 from spacy_psa.pipeline.parser.constituents import KEY, Sentence, gold_trees, named, word_sentences
+from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.span_cells import Tree
 
 UNKNOWN = -1  # the number for a token without a known tag
@@ -40,11 +41,16 @@ class Gold(NamedTuple):
     """
     whole: "Gold | None" = None
     """The annotation of the whole batch, if these sentences are a part of it."""
+    taught: Sequence[Floats2d] = ()
+    """A teacher's scores of each sentence, without rows if it does not parse it.
+
+    There are no arrays if there is no teacher.
+    """
 
     @property
-    def trees_known(self) -> int:
+    def learned(self) -> int:
         """The number of sentences of the batch that the parser learns from."""
-        return sum(tree is not None for tree in (self.whole or self).trees)
+        return sum(size > 0 for size in (self.whole or self).sizes)
 
     @property
     def tags_known(self) -> int:
@@ -65,6 +71,7 @@ def read_gold(
     max_length: int,
     name: str,
     key: str = KEY,
+    without_trees: bool = False,
 ) -> Gold:
     """Read the gold trees of a batch, and its gold tags if the parser predicts tags.
 
@@ -78,6 +85,7 @@ def read_gold(
         max_length: the largest number of tokens of a sentence.
         name: the name of the component, for messages.
         key: the span group of the trees.
+        without_trees: whether the parser also learns from sentences without trees, by a teacher.
 
     Raises:
         InputError: if a label or a tag is not known, or as `gold_trees` does.
@@ -98,7 +106,8 @@ def read_gold(
             tree = [(start, end, number[label]) for start, end, label in nodes or ()]
             gold.sentences.append(sentence)
             gold.trees.append(tree or None)
-            gold.sizes.append(span_count(sentence) if tree else 0)
+            learned = tree or (without_trees and not too_long(sentence, max_length))
+            gold.sizes.append(span_count(sentence) if learned else 0)
         if tags:
             gold.tags.extend(_tags(eg, sentences, tag_number, name))
         if without and key in eg.reference.spans:
@@ -129,6 +138,22 @@ def _tags(
                 numbers[i - sentence.start] = number[tags[i]]
         by_sentence.append(numbers)
     return by_sentence
+
+
+def with_teacher(gold: Gold, taught: Sequence[Floats2d], name: str) -> Gold:
+    """Add a teacher's scores of the sentences, in their order; see `Gold.taught`.
+
+    Raises:
+        InputError: if the teacher has other sentences. It begins with the name of the component.
+    """
+    lengths = [sentence.end - sentence.start for sentence in gold.sentences]
+    sizes = [n * (n + 1) // 2 for n in lengths]
+    if len(sizes) != len(taught) or any(len(a) not in (0, n) for a, n in zip(taught, sizes)):
+        raise InputError(
+            f"{name}: the teacher splits a text into other sentences than the student: leave the "
+            "component that sets them out of the teacher's pipeline"
+        )
+    return gold._replace(taught=taught)
 
 
 def _unseen(name: str, doc: Doc, kind: str, what: str) -> InputError:
@@ -169,12 +194,14 @@ def parser_loss(
     *,
     margin: bool,
     tag_weight: float,
+    teacher_weight: float = 0.0,
 ) -> tuple[float, list[Floats2d]]:
     """Compute the share of some sentences in the loss of a batch, and its gradient.
 
     The loss of a tree is the hinge loss with Hamming cost (Kitaev2018 section 2.1) or the negative
-    log likelihood of the tree CRF, a mean over sentences. That of tags is the negative log
-    probability, a mean over tokens.
+    log likelihood of the tree CRF, a mean over sentences; with a teacher, it is weighed against the
+    cross entropy with the teacher's distribution. That of tags is the negative log probability, a
+    mean over tokens.
 
     Args:
         model: the model of the parser.
@@ -183,16 +210,25 @@ def parser_loss(
         scores: the scores of the spans of each sentence, then those of its tags.
         margin: whether the loss of a tree is the hinge loss.
         tag_weight: weight of the tags' loss.
+        teacher_weight: share of the teacher, if there is one, in the loss of a tree.
 
     Returns:
         The share, and its gradient with respect to each array of `scores`.
     """
 
     def of_trees(flat: Tensor) -> Tensor:
-        dist = span_tree(flat, [gold.sentences[i] for i in batch])
-        trees = [gold.trees[i] or [] for i in batch]
+        sentences = [gold.sentences[i] for i in batch]
+        dist = span_tree(flat, sentences)
+        trees = [gold.trees[i] or [(0, len(s.words), 1)] for i, s in zip(batch, sentences)]
         losses = dist.hinge(trees) if margin else -dist.log_prob(trees)
-        return losses.sum() / gold.trees_known
+        if gold.taught:
+            arrays, empty = [gold.taught[i] for i in batch], model.ops.xp.zeros_like
+            taught = [a if len(a) else empty(own) for a, own in zip(arrays, scores)]
+            teacher = span_tree(xp2torch(join_rows(model.ops.xp, taught)), sentences)
+            known = torch.tensor([gold.trees[i] is not None for i in batch]).to(losses)
+            share = torch.tensor([teacher_weight * (len(a) > 0) for a in arrays]).to(losses)
+            losses = (1 - share) * known * losses + share * cross_entropy(teacher, dist)
+        return losses.sum() / gold.learned
 
     def of_tags(flat: Tensor) -> Tensor:
         right = torch.from_numpy(numpy.concatenate([gold.tags[i] for i in batch])).to(flat.device)

@@ -60,6 +60,7 @@ from spacy_psa.pipeline.parser.gold import (
     parser_loss,
     read_gold,
     warn_of_length,
+    with_teacher,
 )
 from spacy_psa.pipeline.parser.plan import Plan, SeenQuotes, doc_of_words, seen_docs
 from spacy_psa.pipeline.parser.sentence_tree import in_order
@@ -219,7 +220,6 @@ class ConstituencyParser(StructuredPipe):
 
     @property
     def ranks_only(self) -> bool:
-        """Whether the scores only rank trees, because no likelihood has trained them."""
         return self._loss == "max_margin"
 
     def _check_others(self, others: Iterable[Any]) -> None:
@@ -472,6 +472,19 @@ class ConstituencyParser(StructuredPipe):
             spans, tags = arrays[: len(batch)], arrays[len(batch) :]
             yield batch, self._of_plan(spans, batch, plan), spans, tags
 
+    def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
+        plan = self._plan(docs)
+        none = cast(Floats2d, numpy.zeros((0, len(self.labels)), dtype="float32"))
+        arrays = [none] * len(plan.sentences)
+        scores = sentence_scores(self.model, plan.seen)
+        for batch in batches_by_size(plan.sizes, self.batch_spans):
+            for i, array in zip(batch, scores(batch)):
+                arrays[i] = array
+        by_doc: list[list[Floats2d]] = [[] for _ in docs]
+        for owner, array in zip(plan.owners, arrays):
+            by_doc[owner].append(array)
+        return by_doc
+
     def _of_plan(self, arrays: list[Floats2d], batch: list[int], plan: Plan) -> SpanTree:
         sentences = [plan.sentences[i] for i in batch]
         return self._distribution_of(arrays, sentences, [plan.known[i] for i in batch])
@@ -587,6 +600,9 @@ class ConstituencyParser(StructuredPipe):
     ) -> tuple[float, list[Floats2d]]:
         """Compute the mean loss of the sentences with trees and of their tags, and its gradient.
 
+        With a teacher, the cross entropy with its distribution is added, also for sentences without
+        trees; see `distillation.learn_from`.
+
         Args:
             examples: predicted docs with their references.
             scores: the output of the model for the predicted docs.
@@ -611,13 +627,26 @@ class ConstituencyParser(StructuredPipe):
         self, batch: list[int], gold: Gold, scores: list[Floats2d]
     ) -> tuple[float, list[Floats2d]]:
         return parser_loss(
-            self.model, batch, gold, scores, margin=self.ranks_only, tag_weight=self._tag_weight
+            self.model,
+            batch,
+            gold,
+            scores,
+            margin=self.ranks_only,
+            tag_weight=self._tag_weight,
+            teacher_weight=self._teacher_weight,
         )
 
     def _gold(self, examples: list[Example]) -> Gold:
         settings = self.labels, self.tags, self.max_length, self.name, self.spans_key
-        whole = read_gold(list(self._whole), *settings) if self._whole else None
-        return read_gold(examples, *settings)._replace(whole=whole)
+        teacher = self._teacher
+        gold = read_gold(examples, *settings, without_trees=teacher is not None)
+        if self._whole:
+            whole = read_gold(self._whole, *settings, without_trees=teacher is not None)
+            gold = gold._replace(whole=whole)
+        if teacher is None:
+            return gold
+        scores = teacher.potentials(eg.predicted for eg in examples)
+        return with_teacher(gold, [array for own in scores for array in own], self.name)
 
     def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
         """Score predicted docs by the component's scorer, which gets `spans_key`.

@@ -7,7 +7,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.chain.distillation import Teacher, learn_from
+from spacy_psa.pipeline.distillation import Teacher, learn_from
 from tests.helpers.pipelines import (
     MARKED,
     TEXTS,
@@ -26,6 +26,11 @@ def made(model=None, seed=1, **settings):
     train(nlp, steps=0)
     randomize(nlp.get_pipe("ner"), seed)
     return nlp
+
+
+def told_by(teacher, docs):
+    """The distributions of a teacher."""
+    return teacher.pipe._taught(teacher, docs)
 
 
 def without_annotation(nlp, texts=TEXTS):
@@ -108,7 +113,7 @@ def test_a_teacher_reads_its_own_vectors_and_what_stands_before_it():
         teacher.vocab.set_vector(word, numpy.ones(8, dtype="float32"))
     doc = made(seed=2).make_doc("Ada left . He left .")
     teacher.add_pipe("sentencizer", first=True)
-    told = Teacher(teacher, "ner").distribution([doc])
+    told = told_by(Teacher(teacher, "ner"), [doc])
     own = teacher.make_doc(doc.text)
     teacher.get_pipe("sentencizer")(own)
     expected = teacher.get_pipe("ner").distribution([own])
@@ -134,10 +139,10 @@ def test_a_teacher_with_a_cache_scores_each_doc_once_and_says_the_same(potential
     calls = counted(teacher)
     docs = [nlp.make_doc(text) for text in [*TEXTS, "Ada left. He left."]]
     batches = [docs, docs[1:][::-1], [docs[2], nlp.make_doc("Eve went"), docs[0]]]
-    found = [teacher.distribution(batch) for batch in batches]
+    found = [told_by(teacher, batch) for batch in batches]
     assert calls == [len(docs), 1]
     for chain, batch in zip(found, batches):
-        expected = plain.distribution(batch)
+        expected = told_by(plain, batch)
         assert chain.lengths.tolist() == expected.lengths.tolist()
         torch.testing.assert_close(chain.marginals, expected.marginals)
 
@@ -151,15 +156,15 @@ def test_docs_of_other_sentences_and_docs_that_do_not_fit_are_scored_again():
     )
     teacher = Teacher(nlp, "ner", cache_gb=0.01)
     calls = counted(teacher)
-    assert teacher.distribution([one]).lengths.tolist() == [4]
-    assert teacher.distribution([two]).lengths.tolist() == [2, 2]
-    assert teacher.distribution([one]).lengths.tolist() == [4]
+    assert told_by(teacher, [one]).lengths.tolist() == [4]
+    assert told_by(teacher, [two]).lengths.tolist() == [2, 2]
+    assert told_by(teacher, [one]).lengths.tolist() == [4]
     assert calls == [1, 1]
     (array,) = nlp.get_pipe("ner").model.predict([one])
     small = Teacher(nlp, "ner", cache_gb=1.5 * array.nbytes / 1e9)
     calls = counted(small)
     for doc in (one, two, one, two):
-        small.distribution([doc])
+        told_by(small, [doc])
     assert calls == [1, 1, 1]  # the first doc fits
 
 
@@ -178,9 +183,9 @@ def test_sentences_that_name_their_document_are_not_kept_by_a_teacher_that_sees_
         docs = [nlp.make_doc(text) for text in ("Ada left", "Bob met Ada")]
         for doc in docs:
             doc.user_data["document"] = "one"
-        alone = teacher.distribution(docs[:1]).marginals
-        together = teacher.distribution(docs).marginals[0, :2]
-        teacher.distribution(docs[:1])
+        alone = told_by(teacher, docs[:1]).marginals
+        together = told_by(teacher, docs).marginals[0, :2]
+        told_by(teacher, docs[:1])
         assert calls == expected
         assert torch.allclose(alone[0], together, atol=1e-6) is not sees
 
@@ -190,7 +195,7 @@ def test_other_sentences_other_labels_and_wrong_weights_are_errors():
     ner = nlp.get_pipe("ner")
     with pytest.raises(InputError, match=r"weight is 1\.5: it must be a number from 0 to 1"):
         learn_from(ner, Teacher(teacher, "ner"), weight=1.5)
-    with pytest.raises(InputError, match="no component 'x' of a chain"):
+    with pytest.raises(InputError, match="no component 'x' of spacy-psa"):
         Teacher(teacher, "x")
     with pytest.raises(InputError, match=r"cache_gb is -1: it must be 0 or more"):
         Teacher(teacher, "ner", cache_gb=-1)
