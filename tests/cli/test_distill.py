@@ -87,7 +87,7 @@ def test_what_cannot_be_distilled_is_one_error(teacher, config, tmp_path):
     assert_one_error(distill(tmp_path / "none", config, *out), "none: no pipeline to open")
     assert_one_error(distill(teacher, config, *out, "--weight", 2), "--weight 2: choose a number")
     assert_one_error(distill(teacher, config, *out, "--cache-gb", -1), "cache_gb is -1")
-    assert_one_error(distill(teacher, config, *out, "--pipe", "x"), "has no component 'x' of spacy-psa")
+    assert_one_error(distill(teacher, config, *out, "--pipe", "x"), "has no component 'x' of")
     assert_one_error(
         distill(teacher, config, *out, "--unlabelled", tmp_path / "none.txt"), "none.txt: there is"
     )
@@ -97,7 +97,7 @@ def test_what_cannot_be_distilled_is_one_error(teacher, config, tmp_path):
     )
     spacy.blank("en").to_disk(tmp_path / "blank")
     assert_one_error(
-        distill(tmp_path / "blank", config, *out), "has no crf_ner, crf_chunker or crf_tagger"
+        distill(tmp_path / "blank", config, *out), "has no crf_ner, crf_chunker, crf_tagger"
     )
     (tmp_path / "empty.txt").write_text("\n")
     assert_one_error(

@@ -19,11 +19,11 @@ ALL = sorted(
 PARSERS = [name for name in ALL if name.startswith("parser/")]
 TAGGERS = [name for name in ALL if name not in PARSERS]
 # They take their vectors from elsewhere than a table of words.
-CONTEXTUAL = {"ner/transformer_crf", "ner/tok2vec_crf", "parser/transformer"}
+CONTEXTUAL = {"ner/transformer_crf", "ner/tok2vec_crf"}
 
 
 # They need the extra `transformers`.
-PRETRAINED = {"ner/transformer_crf", "parser/transformer"}
+PRETRAINED = {"ner/transformer_crf"}
 
 
 @pytest.fixture(scope="module")
