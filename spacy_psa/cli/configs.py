@@ -28,10 +28,12 @@ def init_config(
     ] = "accuracy",
     base: Annotated[
         str | None,
-        typer.Option(
-            help="Pretrained transformer: bert, or a name on the Hugging Face Hub or a folder."
-        ),
+        typer.Option(help="Pretrained encoder: a name on the Hugging Face Hub, or a folder."),
     ] = None,
+    frozen: Annotated[
+        bool,
+        typer.Option("--frozen", help="Only train the layers above the encoder of --base."),
+    ] = False,
     lang: Lang = "en",
     sentencizer: Annotated[
         bool,
@@ -46,7 +48,8 @@ def init_config(
     training data. OUT.cfg is ready for training, and the command to train it is printed. If the
     training data for entities has fewer than 75,000 words, a config for small data is used for each
     --optimize. If fewer than a tenth of the words are in entities, missed entities cost more in
-    training.
+    training. With --base, the encoder is fine-tuned, or stays as it is with --frozen. If its
+    tokenizer ignores capitals, the model also reads the shape and the characters of words.
 
     \b
     Example:
@@ -55,7 +58,7 @@ def init_config(
     """
     from spacy_psa.training.recipes import make_config, write_config
 
-    config, line = make_config(task, train, dev, vectors, optimize, base, lang, sentencizer)
+    config, line = make_config(task, train, dev, vectors, optimize, base, lang, sentencizer, frozen)
     write_config(config, output, line)
     typer.echo(f"{output}: {line}")
     typer.echo(f"Next: spacy-psa train {output} --output training")

@@ -1,7 +1,7 @@
 """Configs for a task, an aim and a corpus: which one to choose, and the steps of its training."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +20,7 @@ from spacy_psa.loading import vocab_with_vectors
 from spacy_psa.training.layers import batch_unit, fit_epochs, layered, set_log, with_settings
 
 Task = Literal["ner", "chunker", "tagger", "parser"]
-Aim = Literal["accuracy", "efficiency", "memory", "base"]
+Aim = Literal["accuracy", "efficiency", "memory", "base", "frozen"]
 CONFIGS = Path(__file__).parents[1] / "configs"
 """The configs; in the repository a link to `configs/`, in an installed package a copy."""
 
@@ -46,19 +46,25 @@ RECIPES: dict[tuple[Task, Aim], Recipe] = {
     ("ner", "accuracy"): Recipe("ner/best.cfg"),
     ("ner", "efficiency"): Recipe("ner/bilstm_crf.cfg"),
     ("ner", "memory"): Recipe("ner/bilstm_crf.cfg", _half("ner")),
-    ("ner", "base"): Recipe("ner/transformer_crf.cfg"),
+    ("ner", "base"): Recipe("ner/pretrained.cfg"),
+    ("ner", "frozen"): Recipe("ner/frozen.cfg"),
     ("chunker", "accuracy"): Recipe("chunker/best.cfg"),
     ("chunker", "efficiency"): Recipe("chunker/bilstm_crf.cfg"),
     ("chunker", "memory"): Recipe("chunker/bilstm_crf.cfg", _half("chunker")),
+    ("chunker", "base"): Recipe("chunker/pretrained.cfg"),
+    ("chunker", "frozen"): Recipe("chunker/frozen.cfg"),
     ("tagger", "accuracy"): Recipe("tagger/best.cfg"),
     ("tagger", "efficiency"): Recipe("tagger/bilstm_crf.cfg"),
     ("tagger", "memory"): Recipe("tagger/bilstm_crf.cfg", _half("tagger")),
+    ("tagger", "base"): Recipe("tagger/pretrained.cfg"),
+    ("tagger", "frozen"): Recipe("tagger/frozen.cfg"),
     ("parser", "accuracy"): Recipe("parser/best.cfg"),
     ("parser", "efficiency"): Recipe("parser/small.cfg", evaluations=2),
     ("parser", "memory"): Recipe("parser/sample.cfg"),
-    ("parser", "base"): Recipe("parser/transformer.cfg", evaluations=4),
+    ("parser", "base"): Recipe("parser/pretrained.cfg"),
+    ("parser", "frozen"): Recipe("parser/frozen.cfg"),
 }
-"""A config for each task and aim; `base` is a pretrained transformer."""
+"""A config for each task and aim; `base` and `frozen` are over a pretrained encoder."""
 
 LEAST = 100
 """The fewest updates that count as one pass; a smaller corpus is passed over several times."""
@@ -75,25 +81,21 @@ MISSED = {"components.ner.recall_cost": 3.0}
 """Settings that are then added to a config of `SMALL`, so that missed entities cost more."""
 
 
-def choose(
-    task: Task, aim: Aim, words: int, vectors: bool, in_entities: float = 1.0
-) -> Recipe | None:
+def choose(task: Task, aim: Aim, words: int, vectors: bool, in_entities: float = 1.0) -> Recipe:
     """Choose a config.
 
     Args:
         task: the annotation to learn.
-        aim: the most important property, or "base" for a pretrained transformer.
+        aim: the most important property, or "base" or "frozen" for a pretrained encoder.
         words: the words of the training data.
         vectors: whether there are word vectors.
         in_entities: the share of these words that is in entities.
-
-    Returns:
-        The config, or None if there is none for this task and aim.
     """
-    small = SMALL.get((task, vectors)) if words < FEW_WORDS and aim != "base" else None
+    few = words < FEW_WORDS and aim not in ("base", "frozen")
+    small = SMALL.get((task, vectors)) if few else None
     if small and in_entities < RARE:
         small = small._replace(changes=small.changes | MISSED)
-    return small or RECIPES.get((task, aim))
+    return small or RECIPES[task, aim]
 
 
 def make_config(
@@ -105,6 +107,7 @@ def make_config(
     base: str | None = None,
     lang: str = "en",
     sentencizer: bool = False,
+    frozen: bool = False,
 ) -> tuple[Config, str]:
     """Make a config that is counted for a corpus; the arguments are those of `init config`.
 
@@ -114,22 +117,22 @@ def make_config(
     Raises:
         InputError: if there is no such config, or the corpus does not fit it.
     """
+    if frozen and base is None:
+        raise InputError("--frozen is for a pretrained encoder: name it with --base")
     nlp = blank(lang)
     for path in (train, dev):
         _check(nlp, task, path)
     words, share = _count_words(nlp, train)
-    aim = optimize if base is None else "base"
+    aim = optimize if base is None else "frozen" if frozen else "base"
     recipe = choose(task, aim, words, vectors is not None, share)
-    if recipe is None:
-        raise InputError(
-            f"--base {base}: there is no config of a {task} over a transformer; leave it out"
-        )
     config = _read(recipe)
     config["paths"].update(train=str(train), dev=str(dev), vectors=vectors)
     config["nlp"]["lang"] = lang
     if base is not None:
-        config["bert"]["name"] = {"bert": "bert-base-cased"}.get(base, base)
-    elif vectors is not None:
+        base = {"bert": "bert-base-cased"}.get(base, base)
+        config["paths"]["encoder"] = base
+        _use_encoder(config, base)
+    if vectors is not None:
         _use_vectors(config, vectors, recipe)
     if sentencizer:
         config["nlp"]["pipeline"].insert(0, "sentencizer")
@@ -243,6 +246,36 @@ def _set_width(section: dict[str, Any], width: int) -> int:
     if reads:
         section["width"] = width
     return bool(reads) + sum(_set_width(s, width) for s in section.values() if isinstance(s, dict))
+
+
+def _use_encoder(config: dict[str, Any], name: str) -> None:
+    """Adapt the embedders of a config to an encoder: its layers, and what its tokenizer reads."""
+    from tokenizers import Tokenizer
+    from transformers import AutoConfig
+
+    from spacy_psa.modules.pretrained_files import read_pretrained
+
+    files = read_pretrained(name)
+    tokenizer = Tokenizer.from_str(files.tokenizer)
+    reads_capitals = tokenizer.encode("Ada").ids != tokenizer.encode("ada").ids
+    depth = AutoConfig.for_model(**files.config).num_hidden_layers
+    for embed in _concatenated(config["components"]):
+        encoder = embed["encoder"]
+        if encoder["frozen"]:  # the upper layers, and those below them
+            groups = [range(max(1, top - 3), top + 1) for top in (depth, depth - 4)]
+            encoder["layers"] = [list(group) for group in groups if group]
+        elif reads_capitals:
+            for other in [other for other in embed if other != "encoder"]:
+                del embed[other]
+
+
+def _concatenated(section: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the blocks of a config whose embedders are concatenated and have an encoder."""
+    for key, value in section.items():
+        if isinstance(value, dict):
+            if key == "*" and "encoder" in value:
+                yield value
+            yield from _concatenated(value)
 
 
 def _check(nlp: Language, task: str, path: Path) -> None:

@@ -11,6 +11,7 @@ from thinc.api import Config
 from spacy_psa.training import recipes
 from spacy_psa.training.recipes import CONFIGS, LEAST, RECIPES, count_steps
 from tests.helpers.commands import assert_one_error, command
+from tests.helpers.encoders import write_encoder
 from tests.helpers.paths import SAMPLE
 
 run = command("init", "config")
@@ -26,12 +27,21 @@ def files(tmp_path_factory):
     return ["--train", folder / "train.spacy", "--dev", folder / "dev.spacy"]
 
 
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return write_encoder(tmp_path_factory.mktemp("encoder"))
+
+
 @pytest.mark.parametrize("few", [0, recipes.FEW_WORDS])
 @pytest.mark.parametrize(("task", "aim"), RECIPES)
-def test_each_choice_gives_a_config_that_is_whole(files, tmp_path, monkeypatch, task, aim, few):
+def test_each_choice_gives_a_config_that_is_whole(
+    files, tmp_path, monkeypatch, request, task, aim, few
+):
     monkeypatch.setattr(recipes, "FEW_WORDS", few)
     chosen = recipes.choose(task, aim, words=1, vectors=False)
-    choice = ["--base", "bert"] if aim == "base" else ["--optimize", aim]
+    choice = ["--optimize", aim]
+    if aim in ("base", "frozen"):
+        choice = ["--base", request.getfixturevalue("encoder"), *["--frozen"] * (aim == "frozen")]
     out = tmp_path / "new" / "config.cfg"
     result = run(out, *files, "--task", task, *choice)
     assert result.exit_code == 0, result.output
@@ -115,9 +125,9 @@ def test_missed_entities_are_dearer_where_entities_are_rare(tmp_path, tags, cost
     assert ("recall_cost = 3.0" in result.stdout) == bool(cost)
 
 
-def test_a_transformer_and_other_tasks_have_one_config_for_any_size():
+def test_an_encoder_and_other_tasks_have_one_config_for_any_size():
     for task, aim in RECIPES:
-        if task != "ner" or aim == "base":
+        if task != "ner" or aim in ("base", "frozen"):
             assert recipes.choose(task, aim, 1, False) is RECIPES[task, aim]
 
 
@@ -128,6 +138,24 @@ def test_it_trains_as_it_is(files, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert spacy.load("training/model-best").pipe_names == ["sentencizer", "ner"]
     assert "ENTS_F" in result.stdout and "SENTS_F" not in result.stdout
+
+
+@pytest.mark.parametrize("task", ["ner", "tagger", "chunker", "parser"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_config_fits_the_layers_and_the_tokenizer_of_an_encoder(files, tmp_path, task, lower):
+    folder = write_encoder(tmp_path / "encoder", lower=lower, layers=6)
+    out = tmp_path / "config.cfg"
+    for frozen in (False, True):
+        result = run(out, *files, "--task", task, "--base", folder, *["--frozen"] * frozen)
+        assert result.exit_code == 0, result.output
+        config = load_config(out).interpolate()
+        text = str(config["components"])
+        assert config["paths"]["encoder"] == str(folder)
+        # The frozen configs read word vectors as well.
+        assert ("WordShape" in text) == (lower and not frozen)
+        assert ("CharBiLSTM" in text) == (lower or frozen)
+        assert ("[[3, 4, 5, 6], [1, 2]]" in text) == frozen
+        assert str(folder) in text
 
 
 def write_vectors(path):
@@ -152,7 +180,9 @@ def test_vectors_are_read_in_their_width(files, tmp_path, aim):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--task", "tagger", "--base", "bert"], "there is no config of a tagger over a transf"),
+        (["--frozen"], "--frozen is for a pretrained encoder"),
+        (["--base", "no/such/encoder"], "encoder 'no/such/encoder': its config cannot be read"),
+        (["--base", "{encoder}", "--vectors", "{vectors}"], "ner/pretrained.cfg reads none"),
         (
             ["--task", "parser", "--optimize", "efficiency", "--vectors", "{vectors}"],
             "parser/small.cfg reads none",
@@ -162,9 +192,10 @@ def test_vectors_are_read_in_their_width(files, tmp_path, aim):
         (["--train", "none.spacy"], "none.spacy: cannot be read"),
     ],
 )
-def test_what_does_not_fit_is_one_error(files, tmp_path, options, reason):
+def test_what_does_not_fit_is_one_error(files, tmp_path, encoder, options, reason):
     write_vectors(tmp_path / "vectors")
-    given = [option.replace("{vectors}", str(tmp_path / "vectors")) for option in options]
+    paths = {"{vectors}": str(tmp_path / "vectors"), "{encoder}": str(encoder)}
+    given = [paths.get(option, option) for option in options]
     assert_one_error(run(tmp_path / "config.cfg", *files, *given), reason)
     assert not (tmp_path / "config.cfg").exists()
 

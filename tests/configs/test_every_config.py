@@ -13,13 +13,13 @@ from tests.helpers.paths import CONFIGS
 # The files for `spacy-psa merge-config` are parts of configs.
 ALL = sorted(
     f"{path.parent.name}/{path.stem}"
-    for task in ("ner", "tagger", "chunker", "parser")
+    for task in ("ner", "tagger", "chunker", "parser", "shared")
     for path in CONFIGS.glob(f"{task}/*.cfg")
 )
 PARSERS = [name for name in ALL if name.startswith("parser/")]
 TAGGERS = [name for name in ALL if name not in PARSERS]
-# They take their vectors from elsewhere than a table of words.
-CONTEXTUAL = {"ner/transformer_crf", "ner/tok2vec_crf"}
+# They listen to a component. The numbers are those of the components.
+CONTEXTUAL = {"ner/transformer_crf": 2, "ner/tok2vec_crf": 2, "shared/pretrained": 5}
 
 
 # They need the extra `transformers`.
@@ -49,8 +49,9 @@ def full(complete):
 def test_spacy_builds_the_pipeline_and_a_training_whose_rate_hears_its_scores(name, complete):
     config = complete(name).interpolate()
     nlp = load_model_from_config(config, auto_fill=True, validate=True)
-    assert nlp.pipe_names[-1] == name.partition("/")[0]
-    assert len(nlp.pipe_names) == 1 + (name in CONTEXTUAL)
+    task = name.partition("/")[0]
+    assert nlp.pipe_names[-1] == {"shared": "parser"}.get(task, task)
+    assert len(nlp.pipe_names) == CONTEXTUAL.get(name, 1)
     section = nlp.config.interpolate()["training"]
     training = registry.resolve(section, schema=ConfigSchemaTraining)
     assert callable(training["batcher"])
@@ -82,7 +83,7 @@ def test_filling_adds_only_what_does_nothing_to_the_training(name, complete, ful
     assert [key for key, value in added.items() if value not in inert] == []
 
 
-@pytest.mark.parametrize("name", sorted(CONTEXTUAL))
+@pytest.mark.parametrize("name", [n for n in ALL if n in CONTEXTUAL or "pretrained" in n])
 def test_the_optimizer_has_no_variables(name):
     """Outside of `spacy train`, spaCy creates it without filling them in."""
     assert "${" not in str(read(name)["training"]["optimizer"])
