@@ -1,0 +1,1 @@
+"""A label that is taught to a trained model, which keeps its other labels."""
