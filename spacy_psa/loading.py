@@ -94,7 +94,6 @@ def find_pipe(
     """Find the component of a kind.
 
     Args:
-        nlp: the pipeline.
         name: the name of the component; None if the pipeline has only one.
         kind: the class of the component.
         what: the factories of this kind in words, for errors.

@@ -109,7 +109,6 @@ def unannotated(
     """Copy the words and spaces of a doc, and its sentence boundaries if it has some.
 
     Args:
-        doc: the doc.
         vocab: the vocabulary of the copy; by default that of the doc.
         sentences: whether sentence boundaries are copied.
         document: whether `name_of_document` is copied.

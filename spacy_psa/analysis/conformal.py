@@ -134,8 +134,6 @@ def cover(
     """Find the threshold on the documents of "dev", and store it in the component.
 
     Args:
-        nlp: the pipeline.
-        pipe: the component.
         paths: the gold documents of "dev" and, to report on, "test".
         level: the promised probability.
 

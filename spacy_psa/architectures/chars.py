@@ -266,7 +266,6 @@ def _embedder(
     """Make the architecture of a module of characters.
 
     Args:
-        module: the module.
         renamed: settings with another name in a config; see `encoder` in `bridge.architecture`.
         embed: computes the vectors of words; without a cache, the forward function.
         meet: assigns rows to the characters of docs.

@@ -105,7 +105,6 @@ def score_legal_pairs(model: Model, legal: NDArray[numpy.bool_]) -> None:
     Models that have weights, and other models, stay as they are.
 
     Args:
-        model: the model of a component.
         legal: (K, K) bool, the tags (columns) that may follow a tag (rows).
     """
     for node in model.walk():

@@ -148,7 +148,6 @@ def distinct_words(docs: Iterable[Doc], attribute: str = "ORTH") -> tuple[list[s
     """Find the distinct words of docs, of which there is at least one.
 
     Args:
-        docs: the docs.
         attribute: the attribute of the token to read; "ORTH" is the word.
 
     Returns:
@@ -171,9 +170,6 @@ def by_distinct_word(
     """Embed each distinct word of docs once; the forward function of an embedder.
 
     Args:
-        model: the node of the embedder.
-        docs: the docs.
-        is_train: whether the model is in training.
         embed: computes the vectors of words.
         attribute: the attribute of the token to read instead of the word.
         cache: remembers the vectors in annotation.
@@ -194,11 +190,9 @@ def hand_out(
     """Copy vectors to the tokens that have them, doc by doc.
 
     Args:
-        model: the node of the embedder.
         vectors: (M, nO) the vectors.
         embed_backprop: a callback for the gradient of the vectors.
         index: (N,) the vector of each token.
-        sizes: (B,) the number of tokens of each doc.
     """
     xp = model.ops.xp
     index = xp.asarray(index)

@@ -258,10 +258,8 @@ class RareWords:
         numpy's generator, which spaCy seeds.
 
         Args:
-            docs: the B docs.
             forms: (M,) the normal forms of their distinct words.
             index: (N,) the word of each token.
-            sizes: (B,) the number of tokens of each doc.
         """
         self.count(docs, forms, index, sizes)
         chances = 1.0 / (1.0 + numpy.array([self.counts[form] for form in forms]))

@@ -25,7 +25,6 @@ def add_tags(model: Model, legal: NDArray[numpy.bool_]) -> None:
     learned.
 
     Args:
-        model: the model of a component.
         legal: (K, K) bool, the tags (columns) that may follow a tag (rows), new ones included.
     """
     pairs = TagPairs(legal)

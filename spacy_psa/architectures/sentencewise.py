@@ -56,7 +56,6 @@ def uncertainty(docs: list[Doc], x: Tensor, architecture: str) -> Tensor:
     """Ask the head above how uncertain it is of each token: (N,), 0 to 1.
 
     Args:
-        docs: the docs as they came.
         x: (N, d) the vectors of their tokens.
         architecture: the name of the architecture that asks, for the error.
 

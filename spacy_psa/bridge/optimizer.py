@@ -84,7 +84,6 @@ class TensorOptimizer(Optimizer):
         Args:
             key: a number for the module. Averages are kept by (key, name of the parameter), as
                 thinc keeps its own.
-            module: the module.
 
         Raises:
             InputError: if the present learning rate is below 0, or no number.

@@ -104,7 +104,6 @@ def resolve_schemes(
     This reads the file up to three times.
 
     Args:
-        path: the file.
         columns: its columns.
         scheme: that of the entities; the scheme of chunks is always detected.
         label: the type of entities whose tags have none, such as B and I.

@@ -205,7 +205,6 @@ def download(url: str, path: Path, *, size: int | None = None, checksum: str | N
 
     Args:
         url: the address, http or https.
-        path: the file.
         size: its size in bytes; None if unknown.
         checksum: its MD5 in hexadecimal; None if unknown.
 

@@ -95,7 +95,6 @@ def own_files(folder: Path, names: Sequence[str] = ()) -> tuple[list[OwnFile], l
     """Find the files of a corpus in a folder and the folders in it; hidden ones are left out.
 
     Args:
-        folder: the folder.
         names: the names of tags that are numbers, in their order.
 
     Returns:

@@ -102,7 +102,6 @@ def deal(documents: Sequence[object], folds: int, seed: int) -> list[int]:
         documents: the document of each sentence. If there are fewer documents than folds, the
             sentences are dealt one by one.
         folds: the number of folds, at least 2.
-        seed: the seed.
 
     Returns:
         The fold of each sentence, from 0. No fold is empty.

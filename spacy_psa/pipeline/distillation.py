@@ -169,7 +169,6 @@ class PotentialsCache:
         """Return the potentials of docs, and compute only those that are not kept.
 
         Args:
-            docs: the docs.
             compute: computes the potentials of docs; they are kept on their device.
             may_keep: whether the potentials of a doc depend only on this doc.
         """

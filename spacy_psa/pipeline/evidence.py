@@ -96,7 +96,6 @@ def read_evidence(
 
     Args:
         name: the name of the component, for errors.
-        doc: the doc.
         labels: the labels that the component knows.
         require: spans that the analysis has; without label, a span may have any.
         forbid: spans that it does not have; without label, a span is forbidden with all labels.
@@ -209,7 +208,6 @@ def check_consistent(
 
     Args:
         name: the name of the component, for the error.
-        doc: the doc.
         evidence: the evidence.
         bounds: the sentences of the doc.
         clash: why two spans, in order, cannot both be in an analysis; None if they can.

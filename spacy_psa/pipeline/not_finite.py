@@ -17,10 +17,8 @@ def check_scores(name: str, model: Model, scores: list[Floats2d], docs: Iterable
     """Check that no score of a component's model is NaN or infinite; -inf excludes a label.
 
     Args:
-        name: the name of the component.
         model: its model.
         scores: the output of the model for the docs.
-        docs: the docs.
 
     Raises:
         InputError: if a score is NaN or infinite. The error names the weights, or else the word

@@ -25,8 +25,6 @@ def with_upstream(
     """Annotate copies of examples by the components before one.
 
     Args:
-        nlp: the pipeline.
-        name: the name of the component.
         examples: the examples; they stay as they are.
         without: names of components that are left out.
     """
@@ -42,9 +40,6 @@ def annotation_read(model: Model) -> list[str]:
 
     These are the attributes of `TagEmbed.v1` and spaCy's embedders: TAG, POS, MORPH, LEMMA, DEP and
     so on.
-
-    Args:
-        model: the model of a component.
     """
     read: set[str] = set()
     for node in model.walk():
@@ -59,7 +54,6 @@ def check_upstream(name: str, model: Model, docs: Iterable[Doc]) -> None:
     Args:
         name: the name of the component, for the error.
         model: its model.
-        docs: the docs.
 
     Raises:
         InputError: if a doc has none.

@@ -31,7 +31,6 @@ def note(
 
     Args:
         name: the name of the component, or of the span group that it writes.
-        doc: the doc.
         items: the predicted spans, or the tokens with predicted tags.
         scores: the probability of each item, if the component wrote them.
 
@@ -122,7 +121,6 @@ def follow_tokens(doc: Doc, key: str, *, cut: bool = False) -> SpanGroup:
     they are left out.
 
     Args:
-        doc: the doc.
         key: the span group.
         cut: whether white space at the ends of a span is cut off; a span of white space only is
             left out then.

@@ -52,7 +52,6 @@ def measure(
     """Evaluate a pipeline on a test set and collect the provenance; the module lists the keys.
 
     Args:
-        nlp: the pipeline.
         model: the path that `nlp` was loaded from.
         test: a `.spacy` file, or a folder of them.
         data: further files or folders to compute checksums of.

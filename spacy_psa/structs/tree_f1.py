@@ -30,7 +30,6 @@ def best_expected_f1(dist: SpanTree, parts: Tensor) -> tuple[list[Tree], Tensor]
     """Find the tree of each sentence with the best expected F1, and this F1.
 
     Args:
-        dist: the distribution over trees.
         parts: (L - 1, P), 1 where a label of the chart has a constituent, else 0: a label of the
             chart may be a unary chain of several constituents, or none.
 

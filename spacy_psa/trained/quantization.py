@@ -36,7 +36,6 @@ def quantize(
 
     Args:
         model: the folder or package of the pipeline.
-        output: the folder to write.
         data: gold documents to compare both pipelines on.
         overwrite: whether to replace a pipeline at `output`.
 

@@ -74,7 +74,6 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
     """Find the name of a pipeline's component, among the active ones if there are any.
 
     Args:
-        nlp: the pipeline.
         name: its name; None for the only `crf_*` component or, without any, for the only parser.
         where: where the pipeline is from, for errors.
 
@@ -115,7 +114,6 @@ def add_teacher(
     """Write a teacher and its labels into the config of a student; see `distill`.
 
     Args:
-        settings: the config.
         teacher, weight, pipe, cache_gb: as in `distill`.
         output: the folder of the training, which must not be that of the teacher.
         unlabelled: text without annotation to learn from, a .txt or .spacy file or a folder.

@@ -73,7 +73,6 @@ def teach_label(
         model: the folder or package of the pipeline.
         label: the new label.
         examples: a file in a format of `init corpus`, in which the new label is annotated.
-        output: the folder to write.
         texts: text without annotation, a .txt or .spacy file; None for only the examples.
         pipe: the name of the component; None if there is only one.
         updates: the number of updates; 0 for ten passes over the examples, and at least 300.

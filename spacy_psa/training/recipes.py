@@ -193,7 +193,6 @@ def count_steps(training: dict[str, Any], evaluations: int, batches: int) -> str
     Args:
         training: the section, which is changed.
         evaluations: the number of its evaluations in a pass.
-        batches: the number of batches in a pass over the corpus.
 
     Returns:
         The numbers, for the user.

@@ -52,7 +52,6 @@ def encoder(nlp: Language, parser: ConstituencyParser | None = None) -> Factored
     """Find the trained FactoredTransformer.v1 of a parser, or of the component it listens to.
 
     Args:
-        nlp: the pipeline.
         parser: the parser; None for the first one of the pipeline.
 
     Raises:

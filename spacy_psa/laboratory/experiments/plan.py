@@ -75,7 +75,6 @@ def read_toml(path: Path, kind: str, examples: str) -> dict[str, Any]:
     """Read a TOML file.
 
     Args:
-        path: the file.
         kind: the kind of file, for errors, such as "search space".
         examples: the folder with some that are right, for errors.
 

@@ -26,7 +26,6 @@ def read_words(path: Path, words: int) -> Sentences:
     """Read the words of the docs of a `.spacy` file, again from the start if they are too few.
 
     Args:
-        path: the file.
         words: the number of words.
 
     Returns:

@@ -74,7 +74,6 @@ def profile_annotation(nlp: Language, sentences: Sentences, repeats: int) -> Pro
     """Profile the annotation of words, as `Annotation` does it.
 
     Args:
-        nlp: the pipeline.
         sentences: the words of each doc.
         repeats: the number of runs that count, after a first one that does not.
     """

@@ -59,7 +59,6 @@ def best_expected_f1(chain: LinearChain, scheme: SpanScheme) -> list[list[tuple[
     Args:
         chain: the distribution over legal tag sequences of the doc's sentences, given the
             evidence, in double precision.
-        scheme: the meaning of the tags.
 
     Returns:
         The spans of each sentence in order, as (start, end, index of the label).

@@ -288,7 +288,6 @@ class ChainLabeler(StructuredPipe):
         sentence does not pad many short ones. Sentences without tokens are left out.
 
         Args:
-            docs: the docs.
             read: called with each batch; returns an answer for each of its sentences.
 
         Returns:

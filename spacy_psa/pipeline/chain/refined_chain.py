@@ -77,7 +77,6 @@ def without_spans(chain: LinearChain, scheme: SpanScheme, wrong: list[Spans]) ->
 
     Args:
         chain: a distribution over the K tags of B sentences, given everything else that is known.
-        scheme: the meaning of the tags.
         wrong: for each sentence, spans (start, end, label), which may overlap and share ends.
 
     Raises:
@@ -119,7 +118,6 @@ def _rename(there: Tensor, scheme: SpanScheme, start: int, label: str, name: str
 
     Args:
         there: (n, K', K') bool, the transitions of a sentence that are possible; changed in place.
-        scheme: the meaning of the tags.
         start: the token.
         label: the label.
         name: the name.
@@ -138,7 +136,6 @@ def _forbid(there: Tensor, scheme: SpanScheme, start: int, end: int, name: str) 
 
     Args:
         there: (n, K', K') bool, the transitions of a sentence that are possible; changed in place.
-        scheme: the meaning of the tags.
         start: the first token of the span.
         end: the token after its last one.
         name: its label; if it has several tokens, one that only spans with this start have.

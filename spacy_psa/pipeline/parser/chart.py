@@ -246,7 +246,6 @@ def chart_constituents(
     The posterior of a constituent is the sum over all chains over its words that hold its label.
 
     Args:
-        tree: the tree.
         labels: the labels of the chart; `labels[i]` has the number i + 1 in the tree.
         sentence: the sentence.
         shares: the `label_shares` of the tree; None for no posteriors.

@@ -59,7 +59,6 @@ def word_sentences(doc: Doc, bounds: Bounds | None = None) -> list[Sentence]:
     """Find the sentences of a doc and their words; some sentences may have no words.
 
     Args:
-        doc: the doc.
         bounds: the `sentence_bounds` of the doc, if they are known.
     """
     words = numpy.flatnonzero(numpy.diff(letters_before(doc)))
@@ -178,7 +177,6 @@ def nested(
     """Collect the constituents of each sentence in preorder.
 
     Args:
-        doc: the doc.
         constituents: the constituents, of a unary chain the outermost first.
         letters: the `letters_before` of the doc.
         bounds: its sentences.
@@ -227,7 +225,6 @@ def chains_of(doc: Doc, bounds: Bounds, constituents: Iterable[Span], remedy: st
     The root of a treebank's trees over a whole sentence is left out.
 
     Args:
-        doc: the doc.
         bounds: its sentences.
         constituents: the constituents, of a unary chain the outermost first; they may have no
             label.

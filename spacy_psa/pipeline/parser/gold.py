@@ -172,7 +172,6 @@ def warn_of_length(name: str, doc: Doc, sentence: Sentence, max_length: int, fat
     """Warn that a sentence is too long.
 
     Args:
-        name: the name of the component.
         doc: the doc of the sentence.
         sentence: the sentence.
         max_length: the largest number of tokens of a sentence.

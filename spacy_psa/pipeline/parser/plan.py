@@ -77,7 +77,6 @@ def seen_docs(docs: Iterable[Doc], quotes: SeenQuotes) -> list[Doc]:
     """Make the docs that the encoder sees, with its quotation marks; other docs stay the same.
 
     Args:
-        docs: the docs.
         quotes: "as_they_are", or "treebank" to write `` and '' for those of text.
 
     Examples:

@@ -250,7 +250,6 @@ def open_store(path: Path, *, reading: bool = False) -> Iterator[AnnotationStore
     """Open a file of decisions; it is made if it does not exist.
 
     Args:
-        path: the file.
         reading: whether it is only read. Then it must exist, and a server may have it open.
 
     Raises:

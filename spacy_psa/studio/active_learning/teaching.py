@@ -61,7 +61,6 @@ def teach(
     not worse on the development data than those before; else nothing changes.
 
     Args:
-        nlp: the pipeline.
         name: the component, a `crf_ner` or `crf_chunker`. A tok2vec or transformer that
             it listens to learns with it.
         decided: docs with missing and wrong spans, as `reference_doc` makes them.

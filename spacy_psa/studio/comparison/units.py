@@ -111,7 +111,6 @@ def find_component(
 
     Args:
         model: the name of the pipeline, for errors.
-        nlp: the pipeline.
         name: the name of the component; by default the first of this package, or else the first of
             spaCy's. If `kind` is given, the component of this name need not be there.
         kind: the kind of its units; None for any.
