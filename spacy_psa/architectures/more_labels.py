@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from spacy_psa.architectures.chart import SPAN_SCORES, SPANS_AND_TAGS
 from spacy_psa.architectures.crf import find_heads
+from spacy_psa.architectures.span_scorer import SPAN_SCORER
 from spacy_psa.bridge.layers import shim_of
 from spacy_psa.structs.pair_chain import TagPairs
 
@@ -63,23 +64,23 @@ def copy_tag_0(model: Model, first: int) -> None:
 
 
 def add_span_labels(model: Model, count: int) -> None:
-    """Append labels to those that a trained chart parser scores.
+    """Append labels to those that a trained model scores over spans.
 
     The scores of the other labels stay as they are. The new labels are improbable until they are
     learned: the null label, that of no constituent, has the score 0.
 
     Args:
-        model: the model of a component, as `chart_parser` makes it.
+        model: the model of a component, as `chart_parser` or `span_scorer` makes it.
         count: the number of labels, new ones included.
 
     Raises:
-        ValueError: if the model has no head of `ChartParser.v1`.
+        ValueError: if the model has no head of `ChartParser.v1` or `SpanScorer.v1`.
     """
-    heads = [node for node in model.walk() if node.name == SPAN_SCORES]
+    heads = [node for node in model.walk() if node.name in (SPAN_SCORES, SPAN_SCORER)]
     if not heads:
         raise ValueError(
-            "only the head of spacy-psa.ChartParser.v1 can get labels after its initialization: "
-            "initialize the model again"
+            "only the heads of spacy-psa.ChartParser.v1 and spacy-psa.SpanScorer.v1 can get labels "
+            "after their initialization: initialize the model again"
         )
     for head in heads:
         _widen(head, count, {})

@@ -4,7 +4,9 @@ The twin is the recursion in a semiring in `structs.inside`. Arguments have the 
 sentences one after the other (see `structs.span_cells`), S in total; `lengths` are (B,) int64. All
 functions compute in float64. `label`, (S,), holds one number for all labels of a cell but null:
 their maximum or their log sum. `null`, (S,), holds the score of the null label. So the cubic part
-works on one number for each span. Arrays are C-contiguous.
+works on one number for each span. Arrays are C-contiguous. Spans of more than
+`width` tokens have no label: only those that end their sentence are computed, and the work grows
+with n · width².
 
 A left child of two tokens or more has a label; a right child has one or none. Charts of left
 children are indexed by [start, end], and charts of right children by [end, start], because the
@@ -21,10 +23,13 @@ from spacy_psa.kernels.compiled import compiled
 Floats = NDArray[np.float32] | NDArray[np.float64]
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
+NO_LIMIT = 2**40
 
 
 @compiled()
-def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]:
+def cky(
+    label: Floats, null: Floats, lengths: Int64s, width: int = NO_LIMIT
+) -> tuple[Float64s, Int64s]:
     """Find the best score (B,) and the cells of all constituents of the best trees, in preorder.
 
     Of equal scores, null comes before a label, and then the lowest split comes first. If no tree is
@@ -40,7 +45,7 @@ def cky(label: Floats, null: Floats, lengths: Int64s) -> tuple[Float64s, Int64s]
     first = count = 0
     for b in range(len(lengths)):
         n = lengths[b]
-        inner = _fill(label, null, first, n, left, right, split)
+        inner = _fill(label, null, first, n, width, left, right, split)
         scores[b] = label[first + n - 1] + inner
         if scores[b] > -np.inf:
             depth = _push(stack, 0, 0, n, 1)
@@ -65,6 +70,7 @@ def _fill(
     null: Floats,
     first: int,
     n: int,
+    width: int,
     left: Float64s,
     right: Float64s,
     split: NDArray[np.int32],
@@ -76,6 +82,7 @@ def _fill(
         null: the score of each cell without one.
         first: the first cell of the sentence.
         n: its number of tokens.
+        width: the most tokens of a span with a label.
         left: (> n, > n), filled with the scores of spans as left children, by [start, end].
         right: (> n, > n), filled with those of spans as right children, by [end, start].
         split: (> n, > n), filled with the lowest best split of each span of several tokens.
@@ -87,6 +94,8 @@ def _fill(
     for start in range(n - 1, -1, -1):
         row = first + _row(start, n)
         for end in range(start + 1, n + 1):
+            if end - start > width and end < n:
+                continue
             with_label, best = label[row + end], max(label[row + end], null[row + end])
             inner = 0.0
             if end == start + 1:
@@ -94,7 +103,7 @@ def _fill(
             else:
                 inner = -np.inf
                 at = start + 1
-                for middle in range(start + 1, end):
+                for middle in range(start + 1, min(end, start + width + 1)):
                     score = left[start, middle] + right[end, middle]
                     if score > inner:
                         inner = score
@@ -106,7 +115,9 @@ def _fill(
 
 
 @compiled()
-def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float64s]:
+def best_children(
+    label: Floats, null: Floats, n: int, width: int = NO_LIMIT
+) -> tuple[Float64s, Float64s]:
     """Find the best score of each span of one sentence of n tokens as a left and a right child.
 
     Returns:
@@ -115,12 +126,14 @@ def best_children(label: Floats, null: Floats, n: int) -> tuple[Float64s, Float6
     """
     left = np.full((n + 1, n + 1), -np.inf)
     right = np.full((n + 1, n + 1), -np.inf)
-    _fill(label, null, 0, n, left, right, np.empty((n + 1, n + 1), np.int32))
+    _fill(label, null, 0, n, width, left, right, np.empty((n + 1, n + 1), np.int32))
     return left, right
 
 
 @compiled()
-def log_partition(label: Float64s, null: Float64s, lengths: Int64s) -> Float64s:
+def log_partition(
+    label: Float64s, null: Float64s, lengths: Int64s, width: int = NO_LIMIT
+) -> Float64s:
     """Compute the log partition of each sentence, (B,); it is -inf if no tree is possible."""
     result = np.empty(len(lengths), np.float64)
     size = lengths.max() + 1 if len(lengths) else 0
@@ -129,14 +142,14 @@ def log_partition(label: Float64s, null: Float64s, lengths: Int64s) -> Float64s:
     for b in range(len(lengths)):
         n = lengths[b]
         last = first + n * (n + 1) // 2
-        result[b] = _inside(label[first:last], null[first:last], n, left, right, inner)
+        result[b] = _inside(label[first:last], null[first:last], n, width, left, right, inner)
         first = last
     return result
 
 
 @compiled()
 def inside_outside(
-    label: Float64s, null: Float64s, lengths: Int64s
+    label: Float64s, null: Float64s, lengths: Int64s, width: int = NO_LIMIT
 ) -> tuple[Float64s, Float64s, Float64s, Float64s]:
     """Compute log partitions, the probabilities of labels and of null, and entropies.
 
@@ -158,7 +171,7 @@ def inside_outside(
     for b in range(len(lengths)):
         n = lengths[b]
         last = first + n * (n + 1) // 2
-        result[b] = _inside(label[first:last], null[first:last], n, left, right, inner)
+        result[b] = _inside(label[first:last], null[first:last], n, width, left, right, inner)
         if result[b] > -np.inf:
             as_left[: n + 1, : n + 1] = 0.0
             as_right[: n + 1, : n + 1] = 0.0
@@ -181,7 +194,7 @@ def inside_outside(
                     node = sure + free
                     if end == start + 1 or node == 0.0:
                         continue
-                    for middle in range(start + 1, end):
+                    for middle in range(start + 1, min(end, start + width + 1)):
                         log_share = left[start, middle] + right[end, middle] - inner[start, end]
                         part = node * math.exp(log_share)
                         if part > 0.0:
@@ -193,7 +206,7 @@ def inside_outside(
 
 
 @compiled()
-def _inside(label, null, n, left, right, inner):  # type: ignore[no-untyped-def]
+def _inside(label, null, n, width, left, right, inner):  # type: ignore[no-untyped-def]
     """Fill the charts of one sentence with the log sums of all parts; return its log partition.
 
     inner[start, end] is the sum over the splits, without the label of the span.
@@ -201,6 +214,8 @@ def _inside(label, null, n, left, right, inner):  # type: ignore[no-untyped-def]
     for start in range(n - 1, -1, -1):
         row = _row(start, n)
         for end in range(start + 1, n + 1):
+            if end - start > width and end < n:
+                continue
             with_label = label[row + end]
             either = _logaddexp(with_label, null[row + end])
             total = 0.0
@@ -208,10 +223,11 @@ def _inside(label, null, n, left, right, inner):  # type: ignore[no-untyped-def]
                 with_label = either
             else:
                 top = -np.inf
-                for middle in range(start + 1, end):
+                stop = min(end, start + width + 1)
+                for middle in range(start + 1, stop):
                     top = max(top, left[start, middle] + right[end, middle])
                 if top > -np.inf:
-                    for middle in range(start + 1, end):
+                    for middle in range(start + 1, stop):
                         total += math.exp(left[start, middle] + right[end, middle] - top)
                     total = top + math.log(total)
                 else:

@@ -54,3 +54,9 @@ layers = 2
 feedforward = 512
 boundaries = true
 """
+
+SPANS = CHAIN.replace(
+    '@architectures = "spacy-psa.CRF.v1"\npotentials = "label_pair"',
+    '@architectures = "spacy-psa.SpanScorer.v1"',
+)
+"""Scores of spans over the same encoder."""

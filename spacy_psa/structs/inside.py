@@ -115,11 +115,12 @@ def _label_shares(labelled: Tensor, label: Tensor) -> Iterator[Tensor]:
         yield (rows.double() - sums[:, None]).exp_()
 
 
-def inside_outside(label: Tensor, null: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+def inside_outside(label: Tensor, null: Tensor, cells: SpanCells) -> tuple[Tensor, ...]:
     """Call `kernels.tree.inside_outside` with tensors on any device."""
     from spacy_psa.kernels import tree as kernel
 
-    results = kernel.inside_outside(to_numpy(label), to_numpy(null.double()), lengths.numpy())
+    scores = to_numpy(label), to_numpy(null.double())
+    results = kernel.inside_outside(*scores, cells.lengths.numpy(), cells.width)
     return tuple(torch.from_numpy(result).to(label.device) for result in results)
 
 
@@ -144,7 +145,7 @@ class LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, labelled: Tensor, null: Tensor, cells: SpanCells) -> Tensor:
         label = reduce_labels(labelled)
-        log_z, with_label, without, _ = inside_outside(label, null, cells.lengths)
+        log_z, with_label, without, _ = inside_outside(label, null, cells)
         ctx.save_for_backward(labelled, null, label, with_label, without)
         ctx.cells = cells
         return log_z

@@ -12,6 +12,7 @@ start < end: n(n+1)/2 for a sentence of n tokens. The place of a span in this li
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ class SpanCells:
         lengths: (B,) int64, the tokens of each sentence, each from 1 to `longest`.
         batch: B, the number of sentences.
         longest: the largest length that is allowed.
+        width: the most tokens of a span with a label; None for no limit.
 
     Attributes:
         sentence: (S,) int64 on the CPU, the sentence of each cell.
@@ -38,6 +40,7 @@ class SpanCells:
         end: (S,) int64 on the CPU, the last fencepost of each cell.
         lengths: (B,) int64 on the CPU.
         longest: the largest length that is allowed.
+        width: the most tokens of a span with a label.
 
     Raises:
         ValueError: for lengths of another shape, type or range.
@@ -50,7 +53,7 @@ class SpanCells:
         2
     """
 
-    def __init__(self, lengths: Tensor, batch: int, longest: int) -> None:
+    def __init__(self, lengths: Tensor, batch: int, longest: int, width: int | None = None) -> None:
         lengths = lengths.to("cpu")
         if lengths.shape != (batch,) or lengths.dtype != torch.int64:
             raise ValueError(f"lengths must be int64 of shape ({batch},)")
@@ -58,6 +61,7 @@ class SpanCells:
             raise ValueError(f"lengths must be from 1 to {longest}, not {lengths.tolist()}")
         self.lengths = lengths
         self.longest = longest
+        self.width = longest if width is None else min(width, longest)
         sentence_of_row, start_of_row = positions(lengths)
         row, place = positions(lengths[sentence_of_row] - start_of_row)
         self.sentence = sentence_of_row[row]
@@ -69,6 +73,18 @@ class SpanCells:
 
     def __len__(self) -> int:
         return len(self.sentence)
+
+    @cached_property
+    def band(self) -> Tensor:
+        """The cells of at most `width` tokens, (S,) int64."""
+        return (self.end - self.start <= self.width).nonzero()[:, 0]
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The place of each cell in `band`, int64; -1 if it is not there."""
+        rows = torch.full((len(self),), -1)
+        rows[self.band] = torch.arange(len(self.band))
+        return rows
 
     @property
     def roots(self) -> Tensor:

@@ -371,14 +371,14 @@ class SpanTree(StructuredDistribution[Tree]):
         from spacy_psa.kernels import tree as kernel
 
         label, null = to_numpy(reduce_labels(self.labelled)), to_numpy(self.null.double())
-        log_z = kernel.log_partition(label, null, self.lengths.numpy())
+        log_z = kernel.log_partition(label, null, self.lengths.numpy(), self._cells.width)
         return torch.from_numpy(log_z).to(self.labelled.device)
 
     @cached_property
     def _inside_outside(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The log sums of the labels, p(a label) and p(null), all (S,), and the entropy (B,)."""
         label = reduce_labels(self.labelled)
-        _, with_label, without, entropy = inside_outside(label, self.null, self.lengths)
+        _, with_label, without, entropy = inside_outside(label, self.null, self._cells)
         return label, with_label, without, entropy
 
     @cached_property
@@ -399,7 +399,8 @@ class SpanTree(StructuredDistribution[Tree]):
         from spacy_psa.kernels import tree as kernel
 
         top, label = self.labelled.detach().max(1)
-        best, at = kernel.cky(to_numpy(top), to_numpy(self.null), self.lengths.numpy())
+        scores = to_numpy(top), to_numpy(self.null)
+        best, at = kernel.cky(*scores, self.lengths.numpy(), self._cells.width)
         cells = torch.from_numpy(at)
         labels = label.cpu()[cells] + 1
         trees = self._cells.trees(self._cells.sentence[cells], cells, labels, len(best))
@@ -417,7 +418,7 @@ class SpanTree(StructuredDistribution[Tree]):
         best: list[list[Tree]] = [[[] for _ in range(batch)] for _ in range(k)]
         for b, n in enumerate(self.lengths.tolist()):
             own = self._cells.of(b)
-            children = kernel.best_children(labelled[own].max(1), null[own], n)
+            children = kernel.best_children(labelled[own].max(1), null[own], n, self._cells.width)
             ranking = Forest(labelled[own], null[own], n, *children).best(k)
             for rank, (score, tree) in enumerate(ranking):
                 ranked[rank, b], best[rank][b] = score, tree

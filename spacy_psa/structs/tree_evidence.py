@@ -38,22 +38,23 @@ def legal_labels(
     if allowed is not None:
         check_masks(allowed=(allowed, (batch, side, side, labels)))
         legal &= allowed.cpu()[cells.sentence, cells.start, cells.end]
-    for b, start, end, chosen in _evidence("required", required, batch, labels):
+    for b, start, end, chosen in evidence_on("required", required, batch, labels):
         own = cells.of(b)
-        legal[own] &= ~_crossing(cells, own, start, end)[:, None]
+        legal[own] &= ~spans_crossing(cells, own, start, end)[:, None]
         legal[cells.at(b, start, end)] &= chosen
-    for b, start, end, chosen in _evidence("forbidden", forbidden, batch, labels):
+    for b, start, end, chosen in evidence_on("forbidden", forbidden, batch, labels):
         legal[cells.at(b, start, end)] &= ~chosen
     return legal
 
 
-def _crossing(cells: SpanCells, own: slice, start: int, end: int) -> Tensor:
+def spans_crossing(cells: SpanCells, own: slice, start: int, end: int) -> Tensor:
+    """Tell which of the cells `own` of a sentence cross a span, (cells,) bool."""
     starts, ends = cells.start[own], cells.end[own]
     crossing = (starts < start) & (start < ends) & (ends < end)
     return crossing | ((start < starts) & (starts < end) & (end < ends))
 
 
-def _evidence(
+def evidence_on(
     name: str, spans: Sequence[Iterable[Span]] | None, batch: int, labels: int
 ) -> Iterator[tuple[int, int, int, Tensor]]:
     """Yield sentence, start and end of each span of evidence, and its labels as (labels,) bool."""

@@ -32,6 +32,9 @@ def task_model(head: str = "transition") -> dict[str, Any]:
     tok2vec = {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
     if head == "softmax":
         return {"@architectures": "spacy-psa.Softmax.v1", "tok2vec": tok2vec}
+    if head == "spans":
+        scorer = {"@architectures": "spacy-psa.SpanScorer.v1", "hidden": 12, "dropout": 0.0}
+        return {**scorer, "tok2vec": tok2vec}
     return {"@architectures": "spacy-psa.CRF.v1", "potentials": head, "tok2vec": tok2vec}
 
 

@@ -16,12 +16,14 @@ from spacy.util import fix_random_seed
 from spacy_psa.pipeline.analyses import best_sums
 from tests.helpers.analyses import Truth, enumerate_doc, tag_path
 from tests.helpers.chains import enumerate_sequences
+from tests.helpers.nested import nested_sets
 from tests.helpers.parsers import make_parser
 from tests.helpers.pipelines import parameters, randomize, small_model, spans_of
 from tests.helpers.span_trees import enumerate_trees
+from tests.helpers.tasks import task_model
 from tests.helpers.trees import flat, parse_tree
 
-KINDS = ["crf_tagger", "crf_chunker", "constituency_parser"]
+KINDS = ["crf_tagger", "crf_chunker", "crf_spans", "constituency_parser"]
 WORDS = ["Ada", "met", "Evans"]
 
 
@@ -30,7 +32,8 @@ def made(kind):
         nlp, labels = make_parser(loss="log_likelihood"), ("S", "NP", "S NP")
     else:
         nlp, labels = spacy.blank("en"), ("A", "B")
-        nlp.add_pipe(kind, config={"model": small_model()})
+        model = task_model("spans") if kind == "crf_spans" else small_model()
+        nlp.add_pipe(kind, config={"model": model})
     pipe = nlp.get_pipe(nlp.pipe_names[0])
     for label in labels:
         pipe.add_label(label)
@@ -46,11 +49,17 @@ def enumerated(pipe, doc):
     """The analyses as sets of (start, end, label), and what each adds to which marginals."""
     n = len(doc)
     (scores,) = pipe.model.predict([doc])
-    if hasattr(pipe, "store"):
+    if hasattr(pipe, "longest"):
+        places = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
+        sets = nested_sets(n, len(pipe.labels))
+        paths = [[(places.index((i, j)), k - 1) for i, j, k in own] for own in sets]
+        weights = [sum(float(scores[place]) for place in path) for path in paths]
+        values = [frozenset((i, j, pipe.labels[k - 1]) for i, j, k in own) for own in sets]
+    elif hasattr(pipe, "store"):
         truth = enumerate_doc(pipe, doc)
         paths = [list(enumerate(tag_path(spans, n, pipe.tags))) for spans in truth.values]
         return Truth([frozenset(spans) for spans in truth.values], truth.probabilities), paths
-    if hasattr(pipe, "parse"):
+    elif hasattr(pipe, "parse"):
         places = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
         dense = torch.zeros(n + 1, n + 1, len(pipe.labels) + 1)
         for (i, j), row in zip(places, scores):
@@ -115,7 +124,7 @@ def test_all_answers_are_those_of_enumeration(asked):
     check(pipe, analyses, truth)
     marginals = numpy.zeros_like(analyses.marginals)
     for path, probability in zip(paths, truth.probabilities):
-        rows, columns = numpy.array(path).T
+        rows, columns = numpy.array(path, dtype=int).reshape(-1, 2).T
         marginals[rows, columns] += probability
     numpy.testing.assert_allclose(analyses.marginals, marginals, atol=1e-4)
     assert len(analyses.kbest(10**5)) == len(truth.values)

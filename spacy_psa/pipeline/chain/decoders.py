@@ -17,7 +17,7 @@ from spacy_psa.structs.pair_chain import join
 
 Decode = Literal["viterbi", "mbr", "threshold"]
 Infer = Callable[[list[Doc], Callable[[Any], Iterable[Any]]], list[list[tuple[int, Any]]]]
-"""Calls a function with batches that have a `chain`; see `ChainLabeler._infer`."""
+"""Calls a function with batches that have a `dist`; see `ChainLabeler._infer`."""
 MBR_DOCS = 256  # docs with potentials in memory at a time
 
 
@@ -52,7 +52,7 @@ class SpanDecoder(ABC):
         return [_joined(parts) for parts in infer(docs, partial(self._read_batch, scheme))]
 
     def _read_batch(self, scheme: SpanScheme, batch: Any) -> list[SpanPrediction]:
-        chain = batch.chain
+        chain = batch.dist
         if not isinstance(chain, RefinedChain):
             return self.read(chain, scheme)
         return [
@@ -186,7 +186,7 @@ def _rows(scheme: SpanScheme, batch: Any) -> list[_Row]:
     Raises:
         ValueError: if a sentence has no analysis.
     """
-    chain = batch.chain
+    chain = batch.dist
     _ = chain.argmax  # raises if no analysis is possible
     rows = chain.split()
     if isinstance(chain, RefinedChain):

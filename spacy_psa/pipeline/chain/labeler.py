@@ -3,26 +3,24 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import count, islice
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from itertools import islice
+from typing import Any, ClassVar
 
 import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Model, xp2torch
+from thinc.api import Model
 from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.crf import find_heads, score_legal_pairs
 from spacy_psa.architectures.more_labels import add_tags
-from spacy_psa.architectures.sentencewise import listens, sentence_scores
-from spacy_psa.bridge.layers import differentiate, join_rows
-from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
-from spacy_psa.pipeline.analyses import DocAnalyses
+from spacy_psa.architectures.sentencewise import listens
+from spacy_psa.bridge.layers import differentiate
+from spacy_psa.errors import InputError, check_rates, check_sizes, naming
 from spacy_psa.pipeline.chain.chain_analyses import (
     ChainBatch,
     ChainSentence,
@@ -35,45 +33,22 @@ from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
-from spacy_psa.pipeline.component import StructuredPipe, sentence_count
-from spacy_psa.pipeline.coverage import (
-    CALIBRATED,
-    Calibrated,
-    Coverage,
-    checked_counts,
-    checked_coverage,
-    checked_temperature,
-)
-from spacy_psa.pipeline.evidence import Evidence
-from spacy_psa.pipeline.not_finite import check_scores
-from spacy_psa.pipeline.upstream import check_upstream
+from spacy_psa.pipeline.coverage import Calibrated, checked_counts
+from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
 from spacy_psa.ragged import batches_by_size, mask, pad, unpad
-from spacy_psa.sentences import Bounds, SplitDocs, sentence_bounds
+from spacy_psa.sentences import Bounds, sentence_bounds
 from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import cross_entropy
 from spacy_psa.structs.pair_chain import PairChain, TagPairs
 
 Tags = NDArray[numpy.int64]
 Allowed = NDArray[numpy.bool_]
-Answer = TypeVar("Answer")
-Reduction = Literal["mean", "sum"]
 POTENTIALS = 32_000_000  # numbers (K * K for each token) that a batch has at most in prediction
 MOST_PAIRS = 1_500_000  # pairs of tags with a weight vector each; these need gigabytes
 NO_TAGS: Tags = numpy.zeros(0, dtype="int64")
 
 
-class Batch(NamedTuple):
-    """Sentences that go through the model together."""
-
-    numbers: list[int]
-    """Their numbers among the sentences of all docs."""
-    scores: list[Floats2d]
-    known: list[Known]
-    chain: LinearChain
-    """The distributions over their legal analyses, given what is known."""
-
-
-class ChainLabeler(StructuredPipe):
+class ChainLabeler(SentenceLabeler):
     """Base class of the components that label the tokens of a sentence by a linear chain.
 
     A subclass has the meaning of the tags (`scheme`), reads gold tags (`_gold_tags`) and the
@@ -86,8 +61,6 @@ class ChainLabeler(StructuredPipe):
             potentials, those of the legal pairs of tags, or K log probabilities. The default is
             PSA-BiLSTM-CRF.
         name: the name of the component in the pipeline.
-        reduction: whether an update follows the "mean" or the "sum" of its sentences' negative
-            log likelihoods (Wei2020 Eq. 3 has the sum).
         label_smoothing: the share of the loss that is the cross entropy with the uniform
             distribution over the legal analyses, from 0 to 1 (Szegedy et al. 2016 section 7, for
             analyses in the place of classes); 0 for none.
@@ -108,18 +81,15 @@ class ChainLabeler(StructuredPipe):
         model: Model,
         name: str,
         *,
-        reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
         batch_tokens: int = 4000,
         **settings: Any,
     ):
         super().__init__(vocab, model, name, **settings)
         with naming(name):
-            check_choice("reduction", reduction, Reduction)
             check_rates(label_smoothing=label_smoothing)
             check_sizes(batch_tokens=batch_tokens)
         self.batch_tokens = batch_tokens
-        self._reduction = reduction
         self._label_smoothing = label_smoothing
         if self.confidence:
             register()
@@ -139,47 +109,8 @@ class ChainLabeler(StructuredPipe):
     def _outputs(self) -> int:
         return len(self.tags)
 
-    # Settings that are found after training
-
-    @property
-    def temperature(self) -> float:
-        """The number that the log potentials are divided by before inference (Guo et al. 2017).
-
-        A value above 1 makes the model less sure, a value below 1 makes it surer, and 1 leaves it
-        as it was trained. The best analysis stays the same. Training does not use the temperature.
-        Another temperature removes what was calibrated for other probabilities.
-
-        Raises:
-            InputError: if it is set to something that is not a number from 0.01 to 100.
-        """
-        return float(self.cfg.get("temperature", 1.0))
-
-    @temperature.setter
-    def temperature(self, value: float) -> None:
-        checked = checked_temperature(self.name, value)
-        if checked != self.temperature:
-            for name in CALIBRATED:
-                self.cfg.pop(name, None)
-        self.cfg["temperature"] = checked
-
-    coverage = Calibrated(checked_coverage)
-    """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`."""
     counts = Calibrated(checked_counts)
     """The corrections of counts by label; None before `spacy-psa calibrate --counts`."""
-
-    def _promised(self) -> Coverage:
-        if self.coverage is None:
-            raise InputError(
-                f"{self.name}: it has no coverage yet: run `spacy-psa calibrate MODEL DEV.spacy "
-                "--coverage 0.9`"
-            )
-        return self.coverage
-
-    def _check_loaded(self) -> None:
-        super()._check_loaded()
-        checked_temperature(self.name, self.temperature)
-        for name in CALIBRATED:
-            getattr(self, name)  # checks it
 
     # The model
 
@@ -238,132 +169,19 @@ class ChainLabeler(StructuredPipe):
 
     # From docs to distributions
 
-    def distribution(self, docs: Iterable[Doc]) -> LinearChain:
-        """Return the distribution over the legal tag sequences of the docs' sentences.
+    def _answers(self, batch: Batch) -> list[ChainSentence]:
+        answers = ChainBatch(self, exact(batch.dist))
+        return [ChainSentence(answers, row, each) for row, each in enumerate(batch.scores)]
 
-        The annotation that is already on the docs is evidence.
-
-        Args:
-            docs: the docs.
-
-        Returns:
-            A chain with one row for each sentence that has tokens.
-
-        Raises:
-            InputError: if the model listens to a component that has not seen a doc.
-            ValueError: if the docs have no token, or the component has no weights.
-        """
-        split = SplitDocs(docs)
-        if not any(split.sizes):
-            raise ValueError(
-                f"{self.name}: there are no tokens to make a distribution over: "
-                "use docs with tokens"
-            )
-        check_upstream(self.name, self.model, split.docs)
-        known = self._known(split)
-        scores = self._scores(split.docs if listens(self.model) else split.sentences)
-        filled = [i for i, array in enumerate(scores) if len(array)]
-        return self._given([scores[i] for i in filled], [known[i] for i in filled])
-
-    def analyses(self, docs: Iterable[Doc]) -> list[DocAnalyses]:
-        docs = list(docs)
-
-        def read(batch: Batch) -> list[ChainSentence]:
-            answers = ChainBatch(self, exact(batch.chain))
-            return [ChainSentence(answers, row, each) for row, each in enumerate(batch.scores)]
-
-        analyses = []
-        for doc, parts in zip(docs, self._infer(docs, read)):
-            sentences = [sentence.at(start) for start, sentence in parts]
-            evidence = self._evidence(doc, [(s.start, s.end) for s in sentences])
-            analyses.append(DocAnalyses(self, doc, sentences, evidence))
-        return analyses
-
-    def _infer(
-        self, docs: Iterable[Doc], read: Callable[[Batch], Iterable[Answer]]
-    ) -> list[list[tuple[int, Answer]]]:
-        """Read an answer for each sentence of some docs from its distribution.
-
-        Sentences go through the model in order of length, `batch_tokens` at a time, so that a long
-        sentence does not pad many short ones. Sentences without tokens are left out.
-
-        Args:
-            read: called with each batch; returns an answer for each of its sentences.
-
-        Returns:
-            For each doc, the first token of each sentence and the answer for it.
-
-        Raises:
-            InputError: if no legal analysis of a sentence agrees with the evidence, or the model
-                listens to a component that has not seen a doc.
-        """
-        split = SplitDocs(docs)
-        answers: dict[int, Answer] = {}
-        for batch in self._batches(split):
-            try:
-                answers.update(zip(batch.numbers, read(batch), strict=True))
-            except ValueError as error:
-                impossible = self._impossible(batch, split)
-                if impossible is None:
-                    raise
-                raise impossible from error
-        numbers = count()
-        return [
-            [(start, answers[i]) for (start, _), i in zip(bounds, numbers) if i in answers]
-            for bounds in split.bounds
-        ]
-
-    def _batches(self, split: SplitDocs) -> Iterator[Batch]:
-        self._require_weights()
-        whole = None
-        if listens(self.model):
-            check_upstream(self.name, self.model, split.docs)
-        if not any(split.sizes):  # a transformer cannot run on docs without tokens
-            return
-        known = self._known(split)
-        if listens(self.model):
-            # Layers that must get whole docs are computed once, for all of them.
-            whole = sentence_scores(self.model, split)
+    def _divided(self, sizes: list[int], known: list[Known]) -> Iterator[list[int]]:
         most = max(len(each.forbidden) for each in known)
         # Sentences with forbidden spans have more tags, so they are in batches of their own.
         for tags, refined in ((self._outputs, False), (self._outputs + 4 * most, True)):
-            sizes = [s * (bool(each.forbidden) == refined) for s, each in zip(split.sizes, known)]
-            budget = min(self.batch_tokens, POTENTIALS // max(1, tags**2))
-            for batch in batches_by_size(sizes, budget):
-                own = [known[i] for i in batch]
-                if whole is None:
-                    arrays = self._scores(split.sentences.chosen(batch))
-                else:
-                    arrays = whole(batch)
-                    check_scores(self.name, self.model, arrays, split.docs)
-                yield Batch(batch, arrays, own, self._given(arrays, own))
-
-    def _known(self, split: SplitDocs) -> list[Known]:
-        """Read what the docs tell of each sentence."""
-        known = []
-        for doc, bounds in zip(split.docs, split.bounds):
-            known += self._translated(doc, self._evidence(doc, bounds), bounds)
-        return known
-
-    def _impossible(self, batch: Batch, split: SplitDocs) -> InputError | None:
-        """Name the first sentence of a batch without a legal analysis; None if there is none.
-
-        Only then the sentences are needed as docs, which take longer to make than to find.
-        """
-        rows = (batch.chain.log_partition == -torch.inf).nonzero()[:, 0].tolist()
-        if not rows:
-            return None
-        sentence = split.sentences[batch.numbers[rows[0]]]
-        return InputError(
-            f"{self.name}: no legal analysis of the sentence {sentence.text!r} "
-            "agrees with the annotation on its doc: correct it, or set overwrite = true"
-        )
+            own = [s * (bool(each.forbidden) == refined) for s, each in zip(sizes, known)]
+            yield from batches_by_size(own, min(self.batch_tokens, POTENTIALS // max(1, tags**2)))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> LinearChain:
-        """Make the distributions of sentences from their scores and what is known of them."""
-        flat = xp2torch(join_rows(self.model.ops.xp, list(scores)))
-        if self.temperature != 1.0:
-            flat = flat / self.temperature
+        flat = self._tempered(scores)
         lengths = torch.tensor([len(array) for array in scores])
         chain = self._chain(flat, lengths, legal=True)
         if any(each.allowed is not None for each in known):
@@ -405,12 +223,6 @@ class ChainLabeler(StructuredPipe):
     @cached_property
     def _pairs(self) -> TagPairs:
         return TagPairs(self.scheme.legal().transitions)
-
-    # Evidence
-
-    @abstractmethod
-    def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
-        """Translate the evidence on a doc into what is known of each sentence."""
 
     # Answers; see `ChainSentence`
 
@@ -484,10 +296,7 @@ class ChainLabeler(StructuredPipe):
                     )
                 weight = self._teacher_weight
                 losses = (1 - weight) * losses + weight * cross_entropy(taught, chain)
-            total = losses.sum()
-            if self._reduction == "sum":
-                return total
-            return total / (sentence_count(self._whole) if self._whole else len(lengths))
+            return self._reduced(losses)
 
         return differentiate(self.model, scores, loss)
 
@@ -505,19 +314,6 @@ class ChainLabeler(StructuredPipe):
         return chain
 
     def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
-        """Compute the log probability of the annotation of examples, without costs of training.
-
-        Args:
-            flat: (N, K), (N, K * K) or (N, P) the scores of the tokens of all sentences.
-            lengths: (B,) the number of tokens of each sentence that has tokens.
-            examples: the examples that the sentences are from.
-
-        Returns:
-            (B,) nats.
-
-        Raises:
-            InputError: if the component does not know a gold label.
-        """
         chain = self._chain(flat, lengths, legal=True)
         return self._log_prob_of_gold(chain, self._padded_gold(examples, chain), examples)
 
@@ -554,9 +350,6 @@ class ChainLabeler(StructuredPipe):
         if sgd not in (None, False):
             self.finish_update(sgd)
         return losses
-
-    def _loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
-        return 1.0 if self._reduction == "sum" else super()._loss_share(part, whole)
 
     def _padded_gold(self, examples: Iterable[Example], chain: LinearChain) -> Tensor:
         """Read the gold tags of the sentences of a chain: (B, n), MISSING without annotation."""

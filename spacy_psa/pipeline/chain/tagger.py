@@ -140,7 +140,7 @@ class CRFTagger(ChainLabeler):
         """
         read = _tags_and_probabilities if self.confidence else _best_tags
         predictions = []
-        for parts in self._infer(docs, lambda batch: read(batch.chain)):
+        for parts in self._infer(docs, lambda batch: read(batch.dist)):
             tags = numpy.concatenate([NO_TAGS, *(part.tags for _, part in parts)])
             values: list[Any] = [numpy.zeros(0), *(part.probabilities for _, part in parts)]
             probabilities = numpy.concatenate(values) if self.confidence else None

@@ -1,0 +1,143 @@
+"""The spans of a sentence that a model scores, and what is known of them."""
+
+from collections.abc import Sequence
+from math import isqrt
+from typing import NamedTuple
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from spacy.tokens import Doc
+from torch import Tensor
+
+from spacy_psa.pipeline.evidence import OUTSIDE, Evidence, Node
+from spacy_psa.sentences import Bounds
+
+JOIN = " + "
+"""Between the labels of one span that are joined to a single label."""
+Place = tuple[int, int, list[int]]
+"""The fenceposts of a span, and the numbers of labels, from 1."""
+Places = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
+
+
+class Known(NamedTuple):
+    """What is known of the spans of a sentence, over its tokens."""
+
+    required: list[Place] = []  # noqa: RUF012
+    """Spans that must be there, with one of their labels."""
+    forbidden: list[Place] = []  # noqa: RUF012
+    """Spans that must not be there with any of their labels."""
+    allowed: NDArray[numpy.bool_] | None = None
+    """(spans, L) or (spans, 1), the labels that each span may have; None for all."""
+
+
+def parts_of(label: str) -> list[str]:
+    """Separate the labels of one span that are joined."""
+    return label.split(JOIN)
+
+
+def simple_labels(labels: Sequence[str]) -> list[str]:
+    """List the labels that spans have, without joined ones, sorted."""
+    return sorted({part for label in labels for part in parts_of(label)})
+
+
+def holding(label: str, labels: Sequence[str]) -> list[int]:
+    """List the numbers of the labels that are, or hold, a label; of all labels for an empty one."""
+    return [i for i, each in enumerate(labels, 1) if not label or label in parts_of(each)]
+
+
+def label_parts(labels: Sequence[str]) -> Tensor:
+    """Find the labels that each label stands for: (L, P) float64, 0 or 1.
+
+    Examples:
+        >>> label_parts(["LOC", "LOC + ORG"])
+        tensor([[1., 0.],
+                [1., 1.]], dtype=torch.float64)
+    """
+    names = simple_labels(labels)
+    rows = [[float(name in parts_of(label)) for name in names] for label in labels]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def places(tokens: int, longest: int | None) -> Places:
+    """List the first token of each span of a sentence, and the token after its last one.
+
+    Examples:
+        >>> [ends.tolist() for ends in places(3, 2)]
+        [[0, 0, 1, 1, 2], [1, 2, 2, 3, 3]]
+    """
+    start, end = numpy.triu_indices(tokens)
+    if longest is not None and tokens > longest:
+        near = end - start < longest
+        start, end = start[near], end[near]
+    return start, end + 1
+
+
+def token_count(spans: int, longest: int | None) -> int:
+    """Find the number of tokens of a sentence that has so many spans; see `places`.
+
+    Examples:
+        >>> token_count(5, 2), token_count(6, None)
+        (3, 3)
+    """
+    if longest is not None and spans > longest * (longest + 1) // 2:
+        return (spans + longest * (longest - 1) // 2) // longest
+    return (isqrt(8 * spans + 1) - 1) // 2
+
+
+def known_of(
+    doc: Doc,
+    evidence: Evidence,
+    kept: Sequence[Node],
+    bounds: Bounds,
+    labels: Sequence[str],
+    longest: int | None,
+) -> list[Known]:
+    """Translate the evidence on a doc, for each sentence.
+
+    Spans that begin or end with white space are not possible, unless they are required.
+
+    Args:
+        doc: the doc.
+        evidence: the evidence.
+        kept: spans of the doc that no predicted span may cross.
+        bounds: the sentences of the doc.
+        labels: the labels of the distribution.
+        longest: the most tokens of a span; None for no limit.
+    """
+    space = doc.to_array("IS_SPACE").astype(bool)
+    if evidence.is_empty and not kept and not space.any():
+        return [Known()] * len(bounds)
+    known = []
+    for first, last in bounds:
+        own = evidence.within(first, last)
+        # A required span over the bounds of a sentence is not one of its spans.
+        required = [
+            (s, e, holding(label, labels))
+            for s, e, label in own.required
+            if (first + s, first + e, label) in evidence.required
+        ]
+        forbidden = [(s, e, holding(label, labels)) for s, e, label in own.forbidden]
+        near = [(s - first, e - first) for s, e, _ in kept if s < last and first < e]
+        if not near and not own.allowed and not space[first:last].any():
+            known.append(Known(required, forbidden))
+            continue
+        start, end = places(last - first, longest)
+        edges = space[first:last]
+        legal = ~(edges[start] | edges[end - 1])
+        for s, e, _ in required:
+            legal |= (start == s) & (end == e)
+        for s, e in near:
+            legal &= ~((start < s) & (s < end) & (end < e) | (s < start) & (start < e) & (e < end))
+        allowed = legal[:, None]
+        for token, may in own.allowed.items():
+            right = [all(part in may for part in parts_of(label)) for label in labels]
+            over = (start <= token) & (token < end)
+            allowed = allowed & (~over[:, None] | numpy.array(right))
+        known.append(Known(required, forbidden, allowed))
+    return known
+
+
+def outside_is_possible(evidence: Evidence) -> bool:
+    """Whether each token that has labels allowed may also be in no span."""
+    return all(OUTSIDE in may for may in evidence.allowed.values())

@@ -1,0 +1,526 @@
+"""`crf_spans`: nested, labelled spans by a tree CRF with latent nodes (Fu2021)."""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+from thinc.api import Model
+from thinc.types import Floats2d
+from torch import Tensor
+
+from spacy_psa.architectures.more_labels import add_span_labels
+from spacy_psa.architectures.span_scorer import longest_span
+from spacy_psa.bridge.layers import differentiate
+from spacy_psa.errors import InputError, check_choice, check_rates, check_sizes, naming
+from spacy_psa.modules.span_scorer import span_counts
+from spacy_psa.pipeline.chain.extensions import register
+from spacy_psa.pipeline.default_models import SPANS
+from spacy_psa.pipeline.evidence import (
+    NOTHING,
+    Asked,
+    Evidence,
+    Labels,
+    Node,
+    check_consistent,
+    check_groups,
+    cross,
+)
+from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
+from spacy_psa.pipeline.nested.answers import NestedBatch, NestedSentence
+from spacy_psa.pipeline.nested.decoding import (
+    Decode,
+    Prediction,
+    above,
+    best_f1,
+    joined,
+    most_probable,
+)
+from spacy_psa.pipeline.nested.gold import NestedStore, Unfit, fit
+from spacy_psa.pipeline.nested.places import (
+    Known,
+    holding,
+    known_of,
+    outside_is_possible,
+    parts_of,
+    places,
+    simple_labels,
+    token_count,
+)
+from spacy_psa.pipeline.settings import Setting, component_factory
+from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
+from spacy_psa.ragged import batches_by_size
+from spacy_psa.sentences import Bounds, sentence_bounds
+from spacy_psa.structs.nested_spans import NestedSpans
+from spacy_psa.structs.span_cells import Tree
+
+Unfitting = Literal["refuse", "drop"]
+SeveralLabels = Literal["join", "refuse"]
+SCORES = 5_000_000  # scores (L for each span) that a batch has at most in prediction
+
+
+class NestedSpanLabeler(SentenceLabeler):
+    """Finds nested, labelled spans and writes them to `doc.spans[spans_key]`, as `crf_spans`.
+
+    Two spans of an analysis are nested or apart. Its probability is that of a tree CRF whose other
+    nodes are latent (Fu2021), see `spacy_psa.structs.nested_spans`. A doc without sentence
+    boundaries is one sentence. Several labels of one span are learned as one joined label
+    ("PER + ORG" in `labels`), and predicted as several spans.
+
+    Spans that are on a doc before the component runs are evidence: the component keeps them and
+    predicts the best analysis that agrees with them. It also keeps spans whose labels it does not
+    know; predicted spans do not cross them. Its own earlier predictions are not evidence. A
+    predicted span begins and ends with a word.
+
+    In training, a reference doc without the key `spans_key` has no annotation to learn from.
+
+    With `confidence`, or `decode = "mbr"` or "threshold", `doc.spans[spans_key].attrs["scores"]`
+    has the probability of each span given the doc, which `span._.confidence` reads.
+
+    Scores: `spans_<spans_key>_p`, `_r`, `_f` and `_per_type`, as those of spaCy's `spancat`.
+
+    Args:
+        vocab: the vocabulary of the pipeline.
+        model: Model[List[Doc], List[Floats2d]] with an array (spans, L) for each sentence, as
+            `spacy-psa.SpanScorer.v1` makes it. Its setting `longest` is the most tokens of a span.
+        name: the name of the component in the pipeline.
+        spans_key: the span group of the spans, in docs to annotate and in training data.
+        unfitting: "refuse" raises an error that counts the gold spans that no analysis can have,
+            because they cross another span or the bounds of a sentence; "drop" leaves them out of
+            training, with a warning that counts them. Gold spans that are longer than the model
+            allows are always left out so.
+        several_labels: "join" learns several labels of one span as one joined label; "refuse"
+            treats all but the first as `unfitting` says.
+        decode: "mbr" predicts the spans with the highest expected F1 over the doc (minimum Bayes
+            risk), "viterbi" the most probable analysis, "threshold" all spans whose probability is
+            at least `threshold`, also those that cross.
+        threshold: a probability from 0 to 1, for `decode = "threshold"`.
+        missing_spans_key: the key of `reference.spans` with stretches of text whose annotation may
+            be incomplete: training sums over all spans that touch them. None for none.
+        incorrect_spans_key: the key of `reference.spans` with spans that are known to be wrong;
+            training lowers the probability of the analyses that have one of them. None for none.
+        batch_spans: number of spans that go through the model together in prediction, of those
+            that have at most `longest` tokens. With many labels there are fewer.
+
+    Raises:
+        InputError: if a setting has a value that is not possible.
+
+    Examples:
+        >>> import spacy
+        >>> from spacy.tokens import Span
+        >>> from spacy.training import Example
+        >>> nlp = spacy.blank("en")
+        >>> spans = nlp.add_pipe(
+        ...     "crf_spans", config={"model": {"tok2vec": {"encode": {"hidden": 20}}}}
+        ... )
+        >>> reference = nlp.make_doc("University of Oslo")
+        >>> gold = [Span(reference, 0, 3, "ORG"), Span(reference, 2, 3, "LOC")]
+        >>> reference.spans["sc"] = gold
+        >>> example = Example(nlp.make_doc("University of Oslo"), reference)
+        >>> optimizer = nlp.initialize(lambda: [example])
+        >>> optimizer.learn_rate = 0.03
+        >>> for _ in range(40):
+        ...     losses = nlp.update([example], sgd=optimizer)
+        >>> doc = nlp("University of Oslo")
+        >>> [(span.text, span.label_) for span in doc.spans["sc"]]
+        [('University of Oslo', 'ORG'), ('Oslo', 'LOC')]
+        >>> (analyses,) = spans.analyses([nlp.make_doc("University of Oslo")])
+        >>> analyses.given(forbid=[(2, 3)]).best
+        [University of Oslo]
+    """
+
+    decode = Setting(
+        lambda name, value: check_choice(name, value, Decode),
+        'The way to choose spans: "mbr", "viterbi" or "threshold".',
+    )
+    threshold = Setting(
+        lambda name, value: check_rates(**{name: value}),
+        'The least probability of a span, for `decode = "threshold"`.',
+    )
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "spans",
+        *,
+        spans_key: str = "sc",
+        unfitting: Unfitting = "refuse",
+        several_labels: SeveralLabels = "join",
+        decode: Decode = "mbr",
+        threshold: float = 0.5,
+        missing_spans_key: str | None = None,
+        incorrect_spans_key: str | None = None,
+        batch_spans: int = 100_000,
+        **settings: Any,
+    ):
+        super().__init__(vocab, model, name, **settings)
+        self.decode = decode
+        self.threshold = threshold
+        with naming(name):
+            check_choice("unfitting", unfitting, Unfitting)
+            check_choice("several_labels", several_labels, SeveralLabels)
+            check_sizes(batch_spans=batch_spans)
+            check_groups(self.required_spans_key, self.forbidden_spans_key, written=spans_key)
+        self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
+        self.batch_spans = batch_spans
+        self.longest = longest_span(name, model)
+        self._unfitting = unfitting
+        self._several_labels = several_labels
+        self._warned = False
+        register()
+
+    @property
+    def spans_key(self) -> str:
+        """The span group of the spans."""
+        return self.store.spans_key
+
+    def _check_others(self, others: Iterable[Any]) -> None:
+        for other in others:
+            if getattr(other, "spans_key", None) == self.spans_key:
+                warnings.warn(
+                    f"{self.name}: it replaces the spans of {other.name} in "
+                    f'doc.spans["{self.spans_key}"]: each component needs its own spans_key',
+                    stacklevel=2,
+                )
+
+    # Labels
+
+    @property
+    def _outputs(self) -> int:
+        return len(self.labels)
+
+    @property
+    def _span_labels(self) -> Sequence[str]:
+        return simple_labels(self.labels)
+
+    @property
+    def _token_labels(self) -> Sequence[str]:
+        return (*self._span_labels, "O")
+
+    def _find_labels(self, examples: Iterable[Example]) -> list[str]:
+        labels: set[str] = set()
+        every: list[Unfit] = []
+        for example in examples:
+            fitting, unfit = self._fitting(example, sentence_bounds(example.predicted))
+            every += unfit
+            labels |= {label for own in fitting for *_, label in own}
+            wrong = example.reference.spans.get(self.store.incorrect_spans_key or "") or ()
+            labels |= {span.label_ for span in wrong}
+        self._judge(every)
+        return sorted(labels)
+
+    def _widen_model(self) -> None:
+        add_span_labels(self.model, self._outputs)
+
+    # From docs to distributions
+
+    def _answers(self, batch: Batch) -> list[NestedSentence]:
+        dist = batch.dist.double()
+        dist._check_possible(dist._log_z)
+        answers = NestedBatch(self, dist)
+        return [NestedSentence(answers, row, each) for row, each in enumerate(batch.scores)]
+
+    def _divided(self, sizes: list[int], known: list[Any]) -> Iterator[list[int]]:
+        counts = span_counts(torch.tensor(sizes), self.longest).tolist()
+        return batches_by_size(counts, min(self.batch_spans, SCORES // len(self.labels)))
+
+    def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> NestedSpans:
+        flat = self._tempered(scores)
+        lengths = self._lengths(map(len, scores))
+        dist = NestedSpans(flat, lengths, self.longest)
+        if not any(each.required or each.forbidden or each.allowed is not None for each in known):
+            return dist
+        allowed = None
+        if any(each.allowed is not None for each in known):
+            allowed = torch.ones(flat.shape, dtype=torch.bool)
+            for rows, each in zip(allowed.split(list(map(len, scores))), known, strict=True):
+                if each.allowed is not None:
+                    rows &= torch.from_numpy(each.allowed)
+        return dist.constrain(
+            allowed,
+            required=[each.required for each in known],
+            forbidden=[each.forbidden for each in known],
+        )
+
+    def _lengths(self, spans: Iterable[int]) -> Tensor:
+        return torch.tensor([token_count(count, self.longest) for count in spans])
+
+    # Inference
+
+    def predict(self, docs: Iterable[Doc]) -> list[Prediction]:
+        """Predict the spans of each doc, by the settings `decode` and `confidence`.
+
+        Raises:
+            InputError: if no analysis of a sentence agrees with the evidence.
+        """
+        docs = list(docs)
+        if self.decode == "mbr":
+            return best_f1(docs, self._infer, self.labels)
+        if self.decode == "threshold":
+            return self._above(docs, self.threshold)
+        read = partial(most_probable, labels=self.labels, scores=self.confidence)
+        return list(map(joined, self._infer(docs, read)))
+
+    def _above(self, docs: Iterable[Doc], least: float) -> list[Prediction]:
+        read = partial(above, labels=self.labels, least=least)
+        return list(map(joined, self._infer(docs, read)))
+
+    def prediction_sets(self, docs: Iterable[Doc]) -> list[list[tuple[Span, float]]]:
+        """Find sets of spans that hold the true ones with the probability of `coverage`.
+
+        See `SpanLabeler.prediction_sets`.
+
+        Args:
+            docs: the docs, which stay as they are. The evidence on them counts.
+
+        Returns:
+            For each doc, the spans with their probabilities, in order. They may cross.
+
+        Raises:
+            InputError: if the component has no coverage.
+        """
+        docs = list(docs)
+        return [
+            [(Span(doc, *node), p) for node, p in zip(found.spans, found.scores or ())]
+            for doc, found in zip(docs, self._above(docs, self._promised().least))
+        ]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[Prediction]) -> None:
+        """Write the predictions of `predict`, and the evidence, to the docs."""
+        for doc, predicted in zip(docs, scores, strict=True):
+            held = self._held(doc)
+            kept = {(span.start, span.end, span.label_) for span in held}
+            values = predicted.scores or [0.0] * len(predicted.spans)
+            own = [
+                (Span(doc, *node), value)
+                for node, value in zip(predicted.spans, values)
+                if node not in kept
+            ]
+            scored = predicted.scores is not None or (self.confidence and not predicted.spans)
+            note(
+                self.spans_key,
+                doc,
+                [span for span, _ in own],
+                [value for _, value in own] if scored else None,
+            )
+            both = [*own, *((span, 1.0) for span in held)]  # evidence is certain
+            both.sort(key=lambda pair: preorder(pair[0]))
+            written = [value for _, value in both] if scored else None
+            self.store.write(doc, [span for span, _ in both], written)
+
+    def _joined(self, doc: Doc, parts: list[list[Any]]) -> list[Any]:
+        return [Span(doc, *node) for part in parts for node in part]
+
+    # Evidence
+
+    def _held(self, doc: Doc) -> list[Span]:
+        """Read the spans on a doc that no component has predicted."""
+        if self.overwrite or self.spans_key not in doc.spans:
+            return []
+        group = spans_now(doc, self.spans_key)
+        return [span for span in group if not is_noted(self.spans_key, span)]
+
+    def _on_doc(self, doc: Doc, bounds: Bounds) -> Evidence:
+        held = self._held(doc)
+        if not held:
+            return NOTHING
+        every = Evidence([(span.start, span.end, span.label_) for span in held])
+        check_consistent(self.name, doc, every, [], cross, "remove one, or set overwrite = true")
+        known = set(self._span_labels)
+        inside = [(s.start, s.end, s.label_) for s in held if s.label_ in known]
+        return Evidence([s for s in inside if any(a <= s[0] and s[1] <= b for a, b in bounds)])
+
+    def _read_evidence(
+        self,
+        doc: Doc,
+        require: Iterable[Asked] = (),
+        forbid: Iterable[Asked] = (),
+        allow: Labels | None = None,
+    ) -> Evidence:
+        """Read what a user knows; `allow` names the labels of all spans over a token."""
+        evidence = super()._read_evidence(doc, require, forbid, allow)
+        if not outside_is_possible(evidence):
+            raise InputError(
+                f"{self.name}: allow must name 'O' as well: it tells which labels the spans over a "
+                "token may have, not that there is one; require the span for that"
+            )
+        return evidence
+
+    def _check_evidence(
+        self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
+    ) -> None:
+        check_consistent(self.name, doc, evidence, bounds, cross, remedy)
+        for start, end, label in evidence.required:
+            if self.longest is not None and end - start > self.longest:
+                raise InputError(
+                    f"{self.name}: {doc[start:end].text[:100]!r} ({label}) is required, but has "
+                    f"more than {self.longest} tokens, the longest span of the model: {remedy}"
+                )
+
+    def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
+        kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
+        return known_of(doc, evidence, kept, bounds, self.labels, self.longest)
+
+    # Training
+
+    def get_loss(
+        self, examples: Iterable[Example], scores: list[Floats2d]
+    ) -> tuple[float, list[Floats2d]]:
+        """Compute the negative log likelihood of the gold spans (Fu2021), and its gradient.
+
+        Args:
+            examples: predicted docs with their references.
+            scores: the output of the model for the predicted docs.
+
+        Returns:
+            The loss, and its gradient with respect to each array of `scores`.
+
+        Raises:
+            InputError: if the component does not know a gold label, or as `unfitting` says.
+        """
+        examples = list(examples)
+        lengths = self._lengths(len(array) for array in scores if len(array))
+
+        def loss(flat: Tensor) -> Tensor:
+            return self._reduced(-self._log_prob_of_gold(flat, lengths, examples))
+
+        return differentiate(self.model, scores, loss)
+
+    def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+        return self._log_prob_of_gold(flat, self._lengths(lengths.tolist()), examples)
+
+    def _log_prob_of_gold(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+        """Compute the log probability of the gold spans of the sentences, (B,)."""
+        dist = NestedSpans(flat, lengths, self.longest)
+        gold, masks, unfit = [], [], []
+        for example in examples:
+            bounds = [each for each in sentence_bounds(example.predicted) if each[0] < each[1]]
+            own, out = self._fitting(example, bounds)
+            unfit += out
+            gold += [[(s, e, self._number(label)) for s, e, label in each] for each in own]
+            masks += self._masks(example, bounds, own)
+        self._judge(unfit)
+        if all(mask is None for mask in masks):
+            return dist.log_prob(gold)
+        return self._partly(dist, gold, masks) - dist.log_partition
+
+    def _partly(
+        self, dist: NestedSpans, gold: list[Tree], masks: list[NDArray[numpy.bool_] | None]
+    ) -> Tensor:
+        """Compute the log partition over the sets that agree with what is known, (B,)."""
+        sizes = span_counts(dist.lengths, self.longest).tolist()
+        allowed = torch.zeros(sum(sizes), len(self.labels), dtype=torch.bool)
+        required = []
+        for rows, own, mask in zip(allowed.split(sizes), gold, masks, strict=True):
+            numbers = [(s, e, [k]) for s, e, k in own]
+            if mask is not None:
+                numbers = [(s, e, holding(self.labels[k - 1], self.labels)) for s, e, k in own]
+                rows |= torch.from_numpy(mask)
+            start, end = places(token_count(len(rows), self.longest), self.longest)
+            for s, e, held in numbers:
+                ((row,),) = numpy.nonzero((start == s) & (end == e))
+                rows[row, [k - 1 for k in held]] = True
+            required.append(numbers)
+        return dist.constrain(allowed, required=required).log_partition
+
+    def _masks(
+        self, example: Example, bounds: Bounds, gold: list[list[Node]]
+    ) -> list[NDArray[numpy.bool_] | None]:
+        """Find the labels that spans may have besides the gold ones; None for no label.
+
+        Raises:
+            InputError: if a wrong span is also a gold span, or if its label is not known.
+        """
+        missing = self.store.gold(self.name, example)[1]
+        wrong = self.store.group(example, self.store.incorrect_spans_key)
+        masks: list[NDArray[numpy.bool_] | None] = []
+        for first, last in bounds:
+            if not missing[first:last].any():
+                masks.append(None)
+                continue
+            start, end = places(last - first, self.longest)
+            before = numpy.concatenate([[0], numpy.cumsum(missing[first:last])])
+            touches = before[end] > before[start]
+            mask = numpy.repeat(touches[:, None], len(self.labels), 1)
+            for span in wrong:
+                here = (start == span.start - first) & (end == span.end - first)
+                mask[here] &= [span.label_ not in parts_of(label) for label in self.labels]
+            masks.append(mask)
+        for span in wrong:
+            self._number(span.label_)
+            for (first, _), own in zip(bounds, gold, strict=True):
+                if (span.start - first, span.end - first, span.label_) in own:
+                    raise InputError(
+                        f"{self.name}: {span.text!r} ({span.label_}) is a gold span of the "
+                        f"reference {example.reference.text[:100]!r} and also a wrong span in its "
+                        f'spans["{self.store.incorrect_spans_key}"]: remove one of the two'
+                    )
+        return masks
+
+    def _number(self, label: str) -> int:
+        if label not in self.labels:
+            raise InputError(
+                f"{self.name}: the training data has the label {label!r}, which is not among "
+                f"the labels {', '.join(self.labels)}: initialize with all labels"
+            )
+        return self.labels.index(label) + 1
+
+    def _fitting(self, example: Example, bounds: Bounds) -> tuple[list[list[Node]], list[Unfit]]:
+        spans, _ = self.store.gold(self.name, example)
+        return fit(example.predicted, spans, bounds, self.longest, self._several_labels == "join")
+
+    def _judge(self, unfit: list[Unfit]) -> None:
+        """Refuse gold spans that no analysis can have, or warn that they are left out.
+
+        Raises:
+            InputError: if there are some, and `unfitting` is "refuse".
+        """
+        refused = [each for each in unfit if not each.limit and self._unfitting == "refuse"]
+        counts = Counter(each.why for each in refused or unfit)
+        what = "; ".join(f"{count} {why}" for why, count in counts.items())
+        if refused:
+            raise InputError(
+                f"{self.name}: no analysis has all gold spans: {what}, such as {refused[0].text}: "
+                'correct them, or set unfitting = "drop" to leave them out of training'
+            )
+        if unfit and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"{self.name}: gold spans are left out of training: {what}, such as "
+                f"{unfit[0].text}",
+                stacklevel=3,
+            )
+
+    # Evaluation
+
+    def score(self, examples: Iterable[Example], **settings: Any) -> dict[str, Any]:
+        """Score predicted docs by the component's scorer, which gets `spans_key`.
+
+        Args:
+            examples: predicted docs with their references.
+            settings: passed to the scorer.
+        """
+        return super().score(examples, spans_key=self.spans_key, **settings)
+
+
+make_crf_spans = component_factory(
+    "crf_spans",
+    NestedSpanLabeler,
+    model=SPANS,
+    scorer="spacy.spancat_scorer.v1",
+    assigns=["doc.spans"],
+    score_weights={
+        "spans_sc_f": 1.0,
+        "spans_sc_p": 0.0,
+        "spans_sc_r": 0.0,
+        "spans_sc_per_type": None,
+    },
+)

@@ -1,0 +1,134 @@
+"""The nested spans with the best expected F1: minimum Bayes risk decoding (Goodman 1996).
+
+    F1(S) = 2 Σ_{c in S} p(c) / (|S| + E|S*|), F1({}) = p(S* = {})
+
+p(c) is the probability that the span c is in the true set S*. This is the ratio of the expected
+numbers of right spans and of all, over the sentences of a document. Dinkelbach 1967 gives its
+maximum by CKY over 2 p(c) - λ, where λ is the F1 of the best set so far.
+
+A label of the distribution may stand for several labels of one span. Of those that stand for
+equally many, the one with the most expected right spans is the best whatever λ is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from spacy_psa.structs.nested_spans import NestedSpans
+from spacy_psa.structs.span_cells import Tree
+
+
+class Choices(NamedTuple):
+    """What is left of the distribution of a sentence, to find its part of the best sets."""
+
+    dist: NestedSpans
+    """The sets that are possible; its scores, (S, K), are the expected right spans of each choice,
+    -inf where it is not legal."""
+    label: Tensor
+    """(S, K) int64, the label of each choice, from 1."""
+    size: Tensor
+    """(K,) float64, the spans that each choice stands for."""
+    gold: float
+    """E|S*|."""
+    empty: float
+    """log p(S* = {})."""
+    chances: Tensor | None
+    """(S, P) float64, the probability of each of the P labels over each span; None if each label
+    stands for itself: then the score of a choice is its probability."""
+
+
+@torch.no_grad()
+def choices(dist: NestedSpans, parts: Tensor) -> list[Choices]:
+    """Reduce the distributions of sentences to the choices that a best set may have.
+
+    Args:
+        dist: the distributions of B sentences.
+        parts: (L, P), 1 where a label of `dist` stands for one of P labels, else 0.
+
+    Returns:
+        The choices of each sentence.
+
+    Raises:
+        ValueError: if no set is possible. The error names the sentences.
+    """
+    dist._check_possible(dist._log_z)
+    parts = parts.to(dist.labelled.device, torch.float64)
+    marginals = dist.marginals.double()
+    sizes, group = parts.sum(1).unique(return_inverse=True)
+    alone = sizes.tolist() == [1.0]
+    chances = marginals if alone else marginals @ parts
+    right = chances if alone else chances @ parts.T
+    illegal = dist.labelled.isneginf()
+    gold = right.new_zeros(len(dist.lengths))
+    gold.index_add_(0, dist.sentence.to(gold.device), marginals @ parts.sum(1))
+    columns, labels = [], []
+    for k in range(len(sizes)):
+        members = (group == k).nonzero()[:, 0]
+        own = right[:, members].masked_fill(illegal[:, members], -torch.inf)
+        best = own.max(1)
+        columns.append(best.values)
+        labels.append(members[best.indices] + 1)
+    by_sentence = dist.with_scores(torch.stack(columns, 1)).split()
+    counts = [len(each.labelled) for each in by_sentence]
+    label = torch.stack(labels, 1).cpu().split(counts)
+    kept = [None] * len(counts) if alone else chances.split(counts)
+    empty = dist.log_prob([[] for _ in dist.lengths]).tolist()
+    found = zip(by_sentence, label, gold.tolist(), empty, kept, strict=True)
+    return [Choices(own, numbers, sizes, *rest) for own, numbers, *rest in found]
+
+
+@torch.no_grad()
+def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
+    """Find the sets of the sentences of each document with the best expected F1.
+
+    Args:
+        docs: the choices of the sentences of each document.
+
+    Examples:
+        >>> dist = NestedSpans(torch.tensor([[0.1], [0.0], [-3.0]]), torch.tensor([2]))
+        >>> best_expected_f1([choices(dist, torch.ones(1, 1))])
+        [[[(0, 2, 1), (0, 1, 1)]]]
+    """
+    flat = [each for own in docs for each in own]
+    if not flat:
+        return [[] for _ in docs]
+    dist = NestedSpans.join([each.dist for each in flat])
+    device = dist.labelled.device
+    size = flat[0].size.to(device)
+    label = torch.cat([each.label for each in flat]).numpy()
+    doc = torch.tensor([d for d, own in enumerate(docs) for _ in own])
+    gold = torch.zeros(len(docs), dtype=torch.float64)
+    gold.index_add_(0, doc, torch.tensor([each.gold for each in flat], dtype=torch.float64))
+    of_row = doc[dist.sentence].to(device)
+    f1 = torch.full((len(docs),), -1.0, dtype=torch.float64)
+    threshold = torch.ones_like(f1)
+    best: list[Tree] = [[] for _ in flat]
+    while True:
+        scores = 2 * dist.labelled - threshold.to(device)[of_row, None] * size
+        found = dist.with_scores(scores).argmax
+        nodes = torch.tensor(
+            [(b, dist.row(b, s, e), k - 1) for b, own in enumerate(found) for s, e, k in own],
+            dtype=torch.int64,
+        ).view(-1, 3)
+        owner, rows, choice = doc[nodes[:, 0]], nodes[:, 1], nodes[:, 2]
+        right = torch.zeros_like(f1).index_add(0, owner, dist.labelled[rows, choice].cpu())
+        sizes = torch.zeros_like(f1).index_add(0, owner, size.cpu()[choice])
+        reached = 2 * right / (sizes + gold).clamp(min=1e-300)
+        gain = reached > f1 + 1e-12
+        if not gain.any():
+            break
+        for b, own in enumerate(found):
+            if gain[doc[b]]:
+                best[b] = [(s, e, int(label[dist.row(b, s, e), k - 1])) for s, e, k in own]
+        f1 = torch.where(gain, reached, f1)
+        threshold = f1
+    empty = torch.zeros_like(f1)
+    empty.index_add_(0, doc, torch.tensor([each.empty for each in flat], dtype=torch.float64))
+    for b in (empty.exp() > f1)[doc].nonzero()[:, 0].tolist():
+        best[b] = []
+    sets = iter(best)
+    return [[next(sets) for _ in own] for own in docs]

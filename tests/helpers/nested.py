@@ -1,0 +1,23 @@
+"""All sets of nested spans of short sentences, one by one."""
+
+import itertools
+
+
+def spans_of(n: int, longest: int | None) -> list[tuple[int, int]]:
+    every = itertools.combinations(range(n + 1), 2)
+    return [(i, j) for i, j in every if longest is None or j - i <= longest]
+
+
+def cross(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]
+
+
+def nested_sets(
+    n: int, labels: int, longest: int | None = None
+) -> list[list[tuple[int, int, int]]]:
+    """Every set of nested spans, each in preorder."""
+    sets: list[list[tuple[int, int, int]]] = [[]]
+    for i, j in spans_of(n, longest):
+        free = [own for own in sets if not any(cross((i, j), span) for span in own)]
+        sets += [[*own, (i, j, label)] for own in free for label in range(1, labels + 1)]
+    return [sorted(own, key=lambda s: (s[0], -s[1])) for own in sets]

@@ -1,0 +1,414 @@
+"""`crf_spans`: what it learns, predicts, keeps and refuses."""
+
+import itertools
+import math
+import pickle
+import warnings
+
+import numpy
+import pytest
+import spacy
+import torch
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.util import fix_random_seed
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.coverage import Coverage
+from tests.helpers.nested import nested_sets
+from tests.helpers.pipelines import parameters, randomize
+from tests.helpers.tasks import task_model
+
+SENTENCES = [
+    ("University of Oslo", [(0, 3, "ORG"), (2, 3, "LOC")]),
+    ("the Bank of England head office", [(0, 6, "ORG"), (0, 4, "ORG"), (3, 4, "LOC")]),
+    ("Ada left", [(0, 1, "PER")]),
+    ("nobody came", []),
+]
+
+
+def make(**settings):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("crf_spans", config={"model": task_model("spans"), **settings})
+    return nlp
+
+
+def example(nlp, text, spans, *, key="sc", starts=None, **groups):
+    words = text.split()
+    reference = Doc(nlp.vocab, words=words, sent_starts=starts)
+    for name, nodes in {key: spans, **groups}.items():
+        reference.spans[name] = [Span(reference, *node) for node in nodes]
+    return Example(Doc(nlp.vocab, words=words, sent_starts=starts), reference)
+
+
+def train(nlp, examples, steps=40):
+    fix_random_seed(0)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    for _ in range(steps):
+        losses = nlp.update(examples, sgd=optimizer)
+    return losses["crf_spans"]
+
+
+def nodes(doc, key="sc"):
+    return [(span.start, span.end, span.label_) for span in doc.spans[key]]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    nlp = make()
+    train(nlp, [example(nlp, *each) for each in SENTENCES])
+    return nlp
+
+
+@pytest.fixture
+def unsure():
+    """A component whose weights are random, so that no analysis is certain."""
+    nlp = make()
+    for label in ("A", "B"):
+        nlp.get_pipe("crf_spans").add_label(label)
+    fix_random_seed(1)
+    nlp.initialize()
+    pipe = nlp.get_pipe("crf_spans")
+    randomize(pipe)
+    for parameter in parameters(pipe):
+        parameter.data.mul_(0.4)
+    return nlp
+
+
+# Learning
+
+
+def test_nested_spans_are_learnt_by_heart(trained):
+    examples = [example(trained, *each) for each in SENTENCES]
+    scores = trained.evaluate(examples)
+    assert scores["spans_sc_f"] == 1.0
+    assert set(scores["spans_sc_per_type"]) == {"LOC", "ORG", "PER"}
+    for text, gold in SENTENCES:
+        assert nodes(trained(text)) == gold
+
+
+def test_the_loss_is_minus_the_log_probability_of_the_gold_spans(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    eg = example(unsure, "a b c", [(0, 3, "A"), (1, 3, "B")])
+    loss, (gradient,) = pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
+    (analyses,) = pipe.analyses([eg.predicted])
+    known = {
+        tuple(nodes_of): p
+        for p, nodes_of in (
+            (p, [(s.start, s.end, s.label_) for s in own]) for p, own in analyses.kbest(10**4)
+        )
+    }
+    assert loss == pytest.approx(-known[(0, 3, "A"), (1, 3, "B")], abs=1e-4)
+    expected = analyses.marginals.copy()
+    expected[2, 0] -= 1
+    expected[4, 1] -= 1
+    numpy.testing.assert_allclose(gradient, expected, atol=1e-5)
+
+
+def test_spans_that_touch_missing_annotation_are_summed_out(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    eg = example(unsure, "a b c", [(0, 1, "A")], missing=[(2, 3)], wrong=[(1, 3, "A"), (2, 3, "B")])
+    pipe.store.missing_spans_key, pipe.store.incorrect_spans_key = "missing", "wrong"
+    loss, _ = pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
+    (analyses,) = pipe.analyses([eg.predicted])
+    total = 0.0
+    for log_prob, own in analyses.kbest(10**4):
+        spans = {(s.start, s.end, s.label_) for s in own}
+        agrees = (0, 1, "A") in spans and all(end == 3 for _, end, _ in spans - {(0, 1, "A")})
+        total += math.exp(log_prob) * (agrees and not spans & {(1, 3, "A"), (2, 3, "B")})
+    assert loss == pytest.approx(-math.log(total), abs=1e-4)
+
+
+def test_docs_without_the_span_group_are_not_learned_from(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    eg = example(unsure, "a b c", [], key="other")
+    loss, (gradient,) = pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
+    assert loss == pytest.approx(0, abs=1e-6)
+    numpy.testing.assert_allclose(gradient, 0, atol=1e-6)
+
+
+def test_a_wrong_span_that_is_gold_as_well_is_refused(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    pipe.store.incorrect_spans_key = "wrong"
+    eg = example(unsure, "a b c", [(0, 2, "A")], wrong=[(0, 2, "A")])
+    with pytest.raises(InputError, match=r"'a b' \(A\) is a gold span .* and also a wrong span"):
+        pipe.get_loss([eg], pipe.model.predict([eg.predicted]))
+
+
+# Gold spans that no analysis has
+
+CROSSING = [(0, 2, "A"), (1, 3, "B"), (2, 3, "A")]
+
+
+@pytest.mark.parametrize(
+    ("spans", "starts", "settings", "message"),
+    [
+        (CROSSING, None, {}, r"2 cross another span, such as 'b c' \(B\)"),
+        ([(0, 3, "A")], [1, 0, 1], {}, "2 go over the bounds of a sentence, such as 'a b c'"),
+        ([(0, 1, "A"), (0, 1, "B")], None, {"several_labels": "refuse"}, "2 have a second label"),
+    ],
+)
+def test_gold_spans_that_do_not_fit_are_refused_by_name_or_dropped(
+    spans, starts, settings, message
+):
+    nlp = make(**settings)
+    examples = [example(nlp, "a b c", spans, starts=starts) for _ in range(2)]
+    with pytest.raises(InputError, match=f'{message}.* or set unfitting = "drop"'):
+        nlp.initialize(lambda: examples)
+    nlp = make(unfitting="drop", **settings)
+    examples = [example(nlp, "a b c", spans, starts=starts) for _ in range(2)]
+    examples.append(example(nlp, "a", [(0, 1, "A")]))
+    with pytest.warns(UserWarning, match=message.replace("span, such", "span, such")):
+        train(nlp, examples, steps=1)
+
+
+def test_with_labels_from_a_file_the_update_refuses(unsure):
+    eg = example(unsure, "a b c", CROSSING)
+    with pytest.raises(InputError, match="1 cross another span"):
+        unsure.update([eg])
+
+
+def test_spans_longer_than_the_model_allows_are_left_out_with_a_count():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("crf_spans", config={"model": {**task_model("spans"), "longest": 2}})
+    eg = example(nlp, "a b c", [(0, 3, "A"), (1, 3, "B")])
+    with pytest.warns(UserWarning, match="1 have more than 2 tokens, such as 'a b c'"):
+        train(nlp, [eg])
+    assert nodes(nlp("a b c")) == [(1, 3, "B")]
+    (analyses,) = nlp.get_pipe("crf_spans").analyses([nlp.make_doc("a b c")])
+    assert analyses.posterior([(0, 3, "B"), (1, 3, "B")])[0] == 0.0
+    with pytest.raises(InputError, match="more than 2 tokens, the longest span of the model"):
+        analyses.given(require=[(0, 3, "B")])
+
+
+def test_several_labels_of_one_span_are_learnt_as_one_and_predicted_as_several():
+    nlp = make()
+    gold = [(0, 2, "A"), (0, 2, "B"), (1, 2, "A")]
+    train(nlp, [example(nlp, "a b", gold), example(nlp, "b c", [(0, 1, "A")])])
+    pipe = nlp.get_pipe("crf_spans")
+    assert pipe.labels == ("A", "A + B")
+    for decode in ("mbr", "viterbi", "threshold"):
+        pipe.decode = decode
+        assert nodes(nlp("a b")) == gold
+    pipe.confidence, pipe.decode = True, "viterbi"
+    doc = nlp("a b")
+    assert doc.spans["sc"].attrs["scores"] == pytest.approx(pipe.posterior(doc.spans["sc"]))
+
+
+def test_a_label_that_looks_joined_is_refused():
+    nlp = make()
+    with pytest.raises(InputError, match=r"' \+ ' in its label"):
+        nlp.initialize(lambda: [example(nlp, "a b", [(0, 1, "A + B")])])
+
+
+def test_flat_spans_are_a_special_case():
+    nlp = make()
+    flat = [("Ada met Bob", [(0, 1, "PER"), (2, 3, "PER")]), ("Bob left", [(0, 1, "PER")])]
+    examples = [example(nlp, *each) for each in flat]
+    train(nlp, examples)
+    assert nlp.evaluate(examples)["spans_sc_f"] == 1.0
+
+
+# Decoding
+
+
+def test_mbr_has_the_best_expected_f1_over_the_doc(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    doc = Doc(unsure.vocab, words=["a", "b", "c", "d"], sent_starts=[1, 0, 1, 0])
+    (analyses,) = pipe.analyses([doc])
+    every = [
+        [(s + at, e + at, pipe.labels[k - 1]) for s, e, k in own]
+        for at in (0, 2)
+        for own in nested_sets(2, 2)
+    ]
+    half = len(every) // 2
+    spans = sorted({span for own in every for span in own})
+    chance = dict(zip(spans, analyses.posterior(spans)))
+    gold = sum(chance.values())
+
+    def f1(own):
+        return 2 * sum(chance[span] for span in own) / (len(own) + gold)
+
+    best = max(f1([*a, *b]) for a, b in itertools.product(every[:half], every[half:]))
+    (predicted,) = pipe.predict([doc])
+    assert f1(predicted.spans) == pytest.approx(best)
+    assert predicted.scores == pytest.approx([chance[span] for span in predicted.spans], abs=1e-5)
+
+
+def test_the_threshold_takes_all_spans_that_are_likely_also_crossing_ones(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    pipe.decode, pipe.threshold = "threshold", 0.02
+    doc = unsure("a b c")
+    spans = [(i, j, x) for i in range(3) for j in range(i + 1, 4) for x in "AB"]
+    (analyses,) = pipe.analyses([unsure.make_doc("a b c")])
+    likely = [s for s, p in zip(spans, analyses.posterior(spans)) if p >= 0.02]
+    assert set(nodes(doc)) == set(likely)
+    assert {(0, 2), (1, 3)} <= {span[:2] for span in likely}
+    found = analyses.sentences[0].above(0.02)
+    assert {span[:3] for span in found} == set(likely)
+
+
+@pytest.mark.parametrize("decode", ["viterbi", "mbr", "threshold"])
+def test_confidences_are_posteriors(trained, decode):
+    pipe = trained.get_pipe("crf_spans")
+    pipe.decode, pipe.confidence = decode, True
+    doc = trained("University of Oslo")
+    expected = pipe.posterior(doc.spans["sc"])
+    pipe.decode, pipe.confidence = "mbr", False
+    assert doc.spans["sc"].attrs["scores"] == pytest.approx(expected, abs=1e-5)
+    assert [span._.confidence for span in doc.spans["sc"]] == pytest.approx(
+        list(expected), abs=1e-5
+    )
+
+
+def test_the_temperature_makes_it_less_sure_and_keeps_the_best(trained):
+    pipe = trained.get_pipe("crf_spans")
+    doc = trained.make_doc("University of Oslo")
+    before = pipe.analyses([doc])[0]
+    pipe.temperature = 2.0
+    after = pipe.analyses([doc])[0]
+    pipe.temperature = 1.0
+    assert after.entropy > before.entropy
+    assert list(map(str, after.best)) == list(map(str, before.best))
+
+
+def test_prediction_sets_have_all_spans_that_are_likely_enough(trained):
+    pipe = trained.get_pipe("crf_spans")
+    with pytest.raises(InputError, match="has no coverage yet"):
+        pipe.prediction_sets([trained.make_doc("Ada left")])
+    pipe.coverage = Coverage(0.9, 0.001, 10)
+    (found,) = pipe.prediction_sets([trained.make_doc("Ada left")])
+    pipe.coverage = None
+    assert ("Ada", "PER") in {(span.text, span.label_) for span, _ in found}
+    assert all(p >= 0.001 for _, p in found)
+
+
+# Evidence
+
+
+def test_spans_on_a_doc_are_kept_and_predictions_do_not_cross_them(trained):
+    doc = trained.make_doc("University of Oslo")
+    doc.spans["sc"] = [Span(doc, 1, 3, "PER"), Span(doc, 0, 2, "NEW")][:1]
+    assert (1, 3, "PER") in nodes(trained(doc))
+    doc = trained.make_doc("University of Oslo")
+    doc.spans["sc"] = [Span(doc, 1, 3, "NEW")]
+    assert set(nodes(trained(doc))) == {(0, 3, "ORG"), (1, 3, "NEW"), (2, 3, "LOC")}
+    doc = trained.make_doc("University of Oslo")
+    doc.spans["sc"] = [Span(doc, 1, 2, "NEW"), Span(doc, 0, 2, "NEW")]
+    first = nodes(trained(doc))
+    assert first == nodes(trained(doc))  # its own predictions are no evidence
+    trained.get_pipe("crf_spans").overwrite = True
+    assert nodes(trained(doc)) == SENTENCES[0][1]
+    trained.get_pipe("crf_spans").overwrite = False
+
+
+def test_evidence_that_crosses_is_refused(trained):
+    doc = trained.make_doc("University of Oslo")
+    doc.spans["sc"] = [Span(doc, 0, 2, "ORG"), Span(doc, 1, 3, "ORG")]
+    with pytest.raises(InputError, match="cross and are both required"):
+        trained(doc)
+
+
+def test_groups_of_required_and_forbidden_spans_are_evidence(trained):
+    pipe = trained.get_pipe("crf_spans")
+    pipe.required_spans_key, pipe.forbidden_spans_key = "yes", "no"
+    doc = trained.make_doc("University of Oslo")
+    doc.spans["yes"] = [Span(doc, 0, 2, "PER")]
+    doc.spans["no"] = [Span(doc, 2, 3)]
+    found = trained(doc)
+    pipe.required_spans_key = pipe.forbidden_spans_key = None
+    assert (0, 2, "PER") in nodes(found)
+    assert not any(span[:2] == (2, 3) for span in nodes(found))
+
+
+def test_allow_names_the_labels_of_the_spans_over_a_token(trained):
+    (analyses,) = trained.get_pipe("crf_spans").analyses([trained.make_doc("University of Oslo")])
+    best = analyses.given(allow={2: ["ORG", "O"]}).best
+    assert [(span.text, span.label_) for span in best] == [("University of Oslo", "ORG")]
+    assert analyses.given(allow={0: "O", 1: "O", 2: "O"}).best == []
+    with pytest.raises(InputError, match="allow must name 'O' as well"):
+        analyses.given(allow={2: "ORG"})
+    with pytest.raises(InputError, match="'XYZ'"):
+        analyses.given(require=[(0, 1, "XYZ")])
+
+
+def test_a_predicted_span_begins_and_ends_with_a_word(unsure):
+    pipe = unsure.get_pipe("crf_spans")
+    pipe.decode, pipe.threshold = "threshold", 0.0
+    doc = pipe(Doc(unsure.vocab, words=["\n", "a", " ", "b", "\n"]))
+    likely = {s[:2] for s, p in zip(nodes(doc), doc.spans["sc"].attrs["scores"]) if p}
+    assert likely == {(1, 2), (1, 4), (3, 4)}
+
+
+# Doors of spaCy
+
+
+def test_a_saved_component_predicts_the_same(trained, tmp_path):
+    trained.to_disk(tmp_path)
+    others = [
+        spacy.load(tmp_path),
+        make().from_bytes(trained.to_bytes()),
+        pickle.loads(pickle.dumps(trained)),
+    ]
+    for other, (text, gold) in itertools.product(others, SENTENCES):
+        assert nodes(other(text)) == gold
+
+
+def test_processes_give_what_one_process_gives(trained):
+    texts = [text for text, _ in SENTENCES] * 3
+    found = [nodes(doc) for doc in trained.pipe(texts, n_process=2, batch_size=4)]
+    assert found == [nodes(trained(text)) for text in texts]
+
+
+def test_a_label_can_be_added_to_a_trained_component(trained):
+    nlp = make().from_bytes(trained.to_bytes())
+    before = nlp.get_pipe("crf_spans").marginals(nlp.make_doc("University of Oslo"))
+    assert nlp.get_pipe("crf_spans").add_label("NEW") == 1
+    after = nlp.get_pipe("crf_spans").marginals(nlp.make_doc("University of Oslo"))
+    assert after.shape[1] == before.shape[1] + 1
+    assert nodes(nlp("University of Oslo")) == SENTENCES[0][1]
+
+
+def test_a_model_without_scores_of_spans_is_refused():
+    with pytest.raises(InputError, match=r"does not score spans: use spacy-psa.SpanScorer.v1"):
+        spacy.blank("en").add_pipe("crf_spans", config={"model": task_model()})
+
+
+def test_two_components_that_write_to_one_group_are_warned_of():
+    nlp = make()
+    with pytest.warns(UserWarning, match="it replaces the spans of crf_spans"):
+        nlp.add_pipe("crf_spans", name="more", config={"model": task_model("spans")})
+
+
+def test_a_doc_without_tokens_and_one_of_a_single_token(trained):
+    assert nodes(trained("")) == []
+    assert nodes(trained("Ada")) in ([], [(0, 1, "PER")])
+    assert trained.get_pipe("crf_spans").analyses([trained.make_doc("")])[0].best == []
+
+
+def test_a_sentence_of_1000_tokens_and_200_labels():
+    nlp = make(batch_spans=1000)
+    pipe = nlp.get_pipe("crf_spans")
+    for i in range(200):
+        pipe.add_label(f"L{i}")
+    fix_random_seed(0)
+    optimizer = nlp.initialize()
+    words = ["a", "b", "c", "d"] * 250
+    doc = Doc(nlp.vocab, words=words)
+    reference = doc.copy()
+    reference.spans["sc"] = [Span(reference, i, i + 3, f"L{i % 200}") for i in range(0, 990, 5)]
+    losses = nlp.update([Example(doc, reference)], sgd=optimizer)
+    assert math.isfinite(losses["crf_spans"])
+    (analyses,) = pipe.analyses([doc])
+    assert analyses.marginals.shape == (30 * 1000 - 435, 200)
+    assert math.isfinite(analyses.entropy)
+    pipe(doc)
+
+
+def test_nothing_warns_in_a_usual_training(tmp_path):
+    nlp = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        train(nlp, [example(nlp, *each) for each in SENTENCES], steps=2)
+        torch.manual_seed(0)
