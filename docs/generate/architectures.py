@@ -85,6 +85,7 @@ ENTRIES = {
     "Softmax": Entry("model", "a log probability for each tag and token", "Wei2020, Table 9"),
     "Ensemble": Entry("model", "the mean of the log potentials of its models"),
     "ChartParser": Entry("model", "a score for each label and span", "Kitaev2018, section 2.3"),
+    "SpanScorer": Entry("model", "a score for each label and span", "Yu et al. 2020, Eq. 1"),
 }
 
 TITLES = {

@@ -54,6 +54,14 @@ ENTRIES = {
         'With `decode = "threshold"`: these spans instead of the chunks.',
         f"The spans of `doc.spans[spans_key]`, unless `overwrite = true`; {GROUPS}.",
     ),
+    "crf_spans": Entry(
+        "`doc.spans[spans_key]` of the training data; docs without this key are skipped, and the "
+        "loss sums over spans that touch `doc.spans[missing_spans_key]`. "
+        "`doc.spans[incorrect_spans_key]`: wrong spans.",
+        '`doc.spans[spans_key]`, with `attrs["scores"]` if `confidence = true` or `decode` is '
+        '"mbr" or "threshold".',
+        f"The spans of `doc.spans[spans_key]`, unless `overwrite = true`; {GROUPS}.",
+    ),
     "constituency_parser": Entry(
         '`doc.spans["constituents"]` of the training data, one sentence per doc (see '
         "[`spacy-psa.TreeCorpus.v1`](training.md#treecorpus)); `token.tag_` for a tag head.",
@@ -99,6 +107,10 @@ SCORE_MEANINGS = {
     "chunks_p": "their precision",
     "chunks_r": "their recall",
     "chunks_per_type": "the three by label",
+    "spans_sc_f": "F1 of spans: same offsets and same label",
+    "spans_sc_p": "their precision",
+    "spans_sc_r": "their recall",
+    "spans_sc_per_type": "the three by label",
     "tree_f": "PARSEVAL F1 of labelled constituents, as EVALB with COLLINS.prm",
     "tree_p": "their precision",
     "tree_r": "their recall",

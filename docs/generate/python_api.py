@@ -6,7 +6,7 @@ from docs.generate.markdown import NOTE, embedded
 SECTIONS = [
     (
         "Every component",
-        "All four components have these methods, in addition to those of spaCy's `TrainablePipe`. "
+        "All components have these methods, in addition to those of spaCy's `TrainablePipe`. "
         "All answers are exact.",
         {
             "pipeline.component.StructuredPipe": "analyses kbest marginals entropy posterior labels"
@@ -27,6 +27,11 @@ SECTIONS = [
         },
     ),
     (
+        "Nested spans",
+        "`crf_spans` also has this.",
+        {"pipeline.nested.spans.NestedSpanLabeler": "prediction_sets"},
+    ),
+    (
         "The parser",
         "`constituency_parser` also has these.",
         {
@@ -44,6 +49,7 @@ SECTIONS = [
             " argmax max constrain",
             "structs.tree.SpanTree": "from_spans marginals span_marginals entropy argmax max"
             " augment hinge constrain",
+            "structs.nested_spans.NestedSpans": "marginals entropy max constrain",
         },
     ),
     (

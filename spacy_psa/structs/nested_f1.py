@@ -3,8 +3,8 @@
     F1(S) = 2 Σ_{c in S} p(c) / (|S| + E|S*|), F1({}) = p(S* = {})
 
 p(c) is the probability that the span c is in the true set S*. This is the ratio of the expected
-numbers of right spans and of all, over the sentences of a document. Dinkelbach 1967 gives its
-maximum by CKY over 2 p(c) - λ, where λ is the F1 of the best set so far.
+numbers of right spans and of all, over the sentences of a document. The algorithm of
+Dinkelbach 1967 has its maximum by CKY over 2 p(c) - λ, where λ is the F1 of the best set so far.
 
 A label of the distribution may stand for several labels of one span. Of those that stand for
 equally many, the one with the most expected right spans is the best whatever λ is.
@@ -23,7 +23,7 @@ from spacy_psa.structs.span_cells import Tree
 
 
 class Choices(NamedTuple):
-    """What is left of the distribution of a sentence, to find its part of the best sets."""
+    """The rest of the distribution of a sentence that its part of the best sets depends on."""
 
     dist: NestedSpans
     """The sets that are possible; its scores, (S, K), are the expected right spans of each choice,
@@ -77,8 +77,8 @@ def choices(dist: NestedSpans, parts: Tensor) -> list[Choices]:
     label = torch.stack(labels, 1).cpu().split(counts)
     kept = [None] * len(counts) if alone else chances.split(counts)
     empty = dist.log_prob([[] for _ in dist.lengths]).tolist()
-    found = zip(by_sentence, label, gold.tolist(), empty, kept, strict=True)
-    return [Choices(own, numbers, sizes, *rest) for own, numbers, *rest in found]
+    selected = zip(by_sentence, label, gold.tolist(), empty, kept, strict=True)
+    return [Choices(own, numbers, sizes, *rest) for own, numbers, *rest in selected]
 
 
 @torch.no_grad()
@@ -109,9 +109,9 @@ def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
     best: list[Tree] = [[] for _ in flat]
     while True:
         scores = 2 * dist.labelled - threshold.to(device)[of_row, None] * size
-        found = dist.with_scores(scores).argmax
+        selected = dist.with_scores(scores).argmax
         nodes = torch.tensor(
-            [(b, dist.row(b, s, e), k - 1) for b, own in enumerate(found) for s, e, k in own],
+            [(b, dist.row(b, s, e), k - 1) for b, own in enumerate(selected) for s, e, k in own],
             dtype=torch.int64,
         ).view(-1, 3)
         owner, rows, choice = doc[nodes[:, 0]], nodes[:, 1], nodes[:, 2]
@@ -121,7 +121,7 @@ def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
         gain = reached > f1 + 1e-12
         if not gain.any():
             break
-        for b, own in enumerate(found):
+        for b, own in enumerate(selected):
             if gain[doc[b]]:
                 best[b] = [(s, e, int(label[dist.row(b, s, e), k - 1])) for s, e, k in own]
         f1 = torch.where(gain, reached, f1)

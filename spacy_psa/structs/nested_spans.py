@@ -70,7 +70,7 @@ class NestedSpans(StructuredDistribution[Tree]):
     def _fill(self, labelled: Tensor, null: Tensor, cells: SpanCells) -> NestedSpans:
         self.labelled = labelled
         # (C,) float64 over all cells: 0, or -inf where a span must have a label. At the cell of a
-        # whole sentence, it is the score of a sentence that is no span itself.
+        # whole sentence, it is the score of a sentence that is not a span itself.
         self._null = null
         self._cells = cells
         self.lengths = cells.lengths

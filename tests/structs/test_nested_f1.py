@@ -26,9 +26,9 @@ def test_no_sets_have_a_better_expected_f1(path, seed, parts, excluded):
     scores = random_spans(lengths, 2, seed=seed, excluded=excluded)
     dist = NestedSpans(scores, torch.tensor(lengths))
     first, second, third = choices(dist, parts)
-    found = best_expected_f1([[first, second], [], [third]])
+    result = best_expected_f1([[first, second], [], [third]])
     every = [sets for _, sets in enumerated(scores, lengths, 2, None)]
-    for numbers, own in (((0, 1), found[0]), ((2,), found[2])):
+    for numbers, own in (((0, 1), result[0]), ((2,), result[2])):
         chance: dict = {}
         for b in numbers:
             log_z = math.log(sum(math.exp(score) for score, _ in every[b]))
@@ -47,7 +47,7 @@ def test_no_sets_have_a_better_expected_f1(path, seed, parts, excluded):
 
         options = itertools.product(*([some for _, some in every[b]] for b in numbers))
         assert f1(own) == pytest.approx(max(map(f1, options)))
-    assert found[1] == []
+    assert result[1] == []
 
 
 def test_what_is_required_stays():

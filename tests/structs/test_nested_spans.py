@@ -68,8 +68,8 @@ def test_score_and_log_prob_of_every_set(path):
     dist = NestedSpans(scores, torch.tensor([3, 4]), 3)
     known = [{str(own): s for s, own in every} for _, every in enumerated(scores, [3, 4], 2, 3)]
     for first, second in zip(nested_sets(3, 2), itertools.cycle(nested_sets(4, 2))):
-        found = dist.log_prob([first, second]) + dist.log_partition
-        for own, some, value in zip((first, second), known, found.tolist()):
+        result = dist.log_prob([first, second]) + dist.log_partition
+        for own, some, value in zip((first, second), known, result.tolist()):
             assert value == pytest.approx(some.get(str(own), -INF))
 
 
@@ -103,7 +103,7 @@ def test_evidence_keeps_the_sets_that_agree(path, longest):
     forbidden = [[(1, 2, 1), (0, 1)], [(0, 1, 1)], []]
     dist = NestedSpans(scores, LENGTHS, longest)
     given = dist.constrain(required=required, forbidden=forbidden)
-    found = given.kbest(9)
+    result = given.kbest(9)
     for b, (_, every) in enumerate(enumerated(scores, lengths, 2, longest)):
         agree = [
             (score, own)
@@ -113,7 +113,7 @@ def test_evidence_keeps_the_sets_that_agree(path, longest):
         ]
         log_z = math.log(sum(math.exp(score) for score, _ in agree))
         assert given.log_partition[b].item() == pytest.approx(log_z)
-        assert [own for _, own in found[b]] == [own for _, own in agree[:9]]
+        assert [own for _, own in result[b]] == [own for _, own in agree[:9]]
 
 
 def test_the_likelihood_is_the_partition_over_consistent_trees(path):
@@ -143,8 +143,8 @@ def test_samples_have_their_probabilities(path):
 
 def test_cross_entropy_with_itself_is_the_entropy(path):
     dist = NestedSpans(random_spans([4, 1, 3], 2), LENGTHS)
-    found = dist.log_partition - dist.expected_score(dist)
-    torch.testing.assert_close(found, dist.entropy)
+    result = dist.log_partition - dist.expected_score(dist)
+    torch.testing.assert_close(result, dist.entropy)
 
 
 def test_an_impossible_sentence_does_not_touch_the_others(path):

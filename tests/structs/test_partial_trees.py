@@ -79,7 +79,7 @@ def test_the_likelihood_and_its_gradient_are_those_of_the_partial_tree_crf(path,
 
 
 def test_without_a_normal_form_sets_count_as_often_as_they_can_be_binarised(scores):
-    """What Fu2021 sums: so its best binary tree need not be its best set of spans."""
+    """Fu2021 sums these, so the best binary tree is not always the best set of spans."""
     potentials = dense(scores.detach())[:3, :3]
     everything = torch.ones(3, 3, LABELS + 1, dtype=torch.bool)
     total = inside(potentials, everything, once=False)

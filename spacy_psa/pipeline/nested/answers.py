@@ -111,11 +111,11 @@ class NestedSentence:
         names = simple_labels(labels)
         chances = self.marginals @ label_parts(labels).numpy()
         starts, ends = places(self.end - self.start, self.answers.pipe.longest)
-        found = [
+        result = [
             (self.start + int(starts[i]), self.start + int(ends[i]), names[k], float(chances[i, k]))
             for i, k in numpy.argwhere(chances >= least).tolist()
         ]
-        return sorted(found, key=lambda span: (span[0], -span[1], span[2]))
+        return sorted(result, key=lambda span: (span[0], -span[1], span[2]))
 
     def given(self, doc: Any, evidence: Evidence) -> NestedSentence:
         pipe = self.answers.pipe

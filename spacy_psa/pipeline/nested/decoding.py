@@ -82,14 +82,14 @@ def above(batch: Batch, labels: Sequence[str], least: float) -> list[Prediction]
     chances = (dist.marginals.double() @ label_parts(labels).to(dist.labelled.device)).cpu()
     names = simple_labels(labels)
     cells = dist._cells
-    found: list[list[tuple[Node, float]]] = [[] for _ in dist.lengths]
+    result: list[list[tuple[Node, float]]] = [[] for _ in dist.lengths]
     for row, column in (chances >= least).nonzero().tolist():
         cell = int(cells.band[row])
         node = (int(cells.start[cell]), int(cells.end[cell]), names[column])
-        found[int(cells.sentence[cell])].append((node, float(chances[row, column])))
-    for own in found:
+        result[int(cells.sentence[cell])].append((node, float(chances[row, column])))
+    for own in result:
         own.sort(key=lambda pair: (pair[0][0], -pair[0][1], pair[0][2]))
-    return [Prediction([node for node, _ in own], [p for _, p in own]) for own in found]
+    return [Prediction([node for node, _ in own], [p for _, p in own]) for own in result]
 
 
 def _chances(rows: Sequence[int], own: Tree, labels: Sequence[str], chances: Tensor) -> list[float]:

@@ -64,7 +64,7 @@ class NestedStore:
         """Read the gold spans of a reference doc; None if it has no such annotation.
 
         Raises:
-            InputError: if a span has no token, or if its label cannot be told from joined ones.
+            InputError: if a span has no token, or if its label looks like a joined one.
         """
         if self.spans_key not in doc.spans:
             return None
@@ -88,7 +88,7 @@ class Unfit(NamedTuple):
     """A gold span that no analysis has."""
 
     why: str
-    """What it does, for a message."""
+    """The reason, as the predicate of a message."""
     text: str
     limit: bool
     """Whether it is only too long for the model."""

@@ -21,7 +21,7 @@ Places = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
 
 
 class Known(NamedTuple):
-    """What is known of the spans of a sentence, over its tokens."""
+    """The evidence on the spans of a sentence, over its tokens."""
 
     required: list[Place] = []  # noqa: RUF012
     """Spans that must be there, with one of their labels."""
@@ -85,7 +85,7 @@ def token_count(spans: int, longest: int | None) -> int:
     return (isqrt(8 * spans + 1) - 1) // 2
 
 
-def known_of(
+def translate(
     doc: Doc,
     evidence: Evidence,
     kept: Sequence[Node],

@@ -47,7 +47,7 @@ from spacy_psa.pipeline.nested.gold import NestedStore, Unfit, fit
 from spacy_psa.pipeline.nested.places import (
     Known,
     holding,
-    known_of,
+    translate,
     outside_is_possible,
     parts_of,
     places,
@@ -97,7 +97,7 @@ class NestedSpanLabeler(SentenceLabeler):
             training, with a warning that counts them. Gold spans that are longer than the model
             allows are always left out so.
         several_labels: "join" learns several labels of one span as one joined label; "refuse"
-            treats all but the first as `unfitting` says.
+            applies `unfitting` to all but the first.
         decode: "mbr" predicts the spans with the highest expected F1 over the doc (minimum Bayes
             risk), "viterbi" the most probable analysis, "threshold" all spans whose probability is
             at least `threshold`, also those that cross.
@@ -289,8 +289,8 @@ class NestedSpanLabeler(SentenceLabeler):
         """
         docs = list(docs)
         return [
-            [(Span(doc, *node), p) for node, p in zip(found.spans, found.scores or ())]
-            for doc, found in zip(docs, self._above(docs, self._promised().least))
+            [(Span(doc, *node), p) for node, p in zip(result.spans, result.scores or ())]
+            for doc, result in zip(docs, self._above(docs, self._promised().least))
         ]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Prediction]) -> None:
@@ -367,7 +367,7 @@ class NestedSpanLabeler(SentenceLabeler):
 
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
-        return known_of(doc, evidence, kept, bounds, self.labels, self.longest)
+        return translate(doc, evidence, kept, bounds, self.labels, self.longest)
 
     # Training
 
@@ -384,7 +384,7 @@ class NestedSpanLabeler(SentenceLabeler):
             The loss, and its gradient with respect to each array of `scores`.
 
         Raises:
-            InputError: if the component does not know a gold label, or as `unfitting` says.
+            InputError: if the component does not know a gold label, or if gold spans do not fit and `unfitting` is "refuse".
         """
         examples = list(examples)
         lengths = self._lengths(len(array) for array in scores if len(array))

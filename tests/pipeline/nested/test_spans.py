@@ -1,4 +1,4 @@
-"""`crf_spans`: what it learns, predicts, keeps and refuses."""
+"""`crf_spans`: learning, prediction, evidence and bad input."""
 
 import itertools
 import math
@@ -245,8 +245,8 @@ def test_the_threshold_takes_all_spans_that_are_likely_also_crossing_ones(unsure
     likely = [s for s, p in zip(spans, analyses.posterior(spans)) if p >= 0.02]
     assert set(nodes(doc)) == set(likely)
     assert {(0, 2), (1, 3)} <= {span[:2] for span in likely}
-    found = analyses.sentences[0].above(0.02)
-    assert {span[:3] for span in found} == set(likely)
+    result = analyses.sentences[0].above(0.02)
+    assert {span[:3] for span in result} == set(likely)
 
 
 @pytest.mark.parametrize("decode", ["viterbi", "mbr", "threshold"])
@@ -278,10 +278,10 @@ def test_prediction_sets_have_all_spans_that_are_likely_enough(trained):
     with pytest.raises(InputError, match="has no coverage yet"):
         pipe.prediction_sets([trained.make_doc("Ada left")])
     pipe.coverage = Coverage(0.9, 0.001, 10)
-    (found,) = pipe.prediction_sets([trained.make_doc("Ada left")])
+    (result,) = pipe.prediction_sets([trained.make_doc("Ada left")])
     pipe.coverage = None
-    assert ("Ada", "PER") in {(span.text, span.label_) for span, _ in found}
-    assert all(p >= 0.001 for _, p in found)
+    assert ("Ada", "PER") in {(span.text, span.label_) for span, _ in result}
+    assert all(p >= 0.001 for _, p in result)
 
 
 # Evidence
@@ -297,7 +297,7 @@ def test_spans_on_a_doc_are_kept_and_predictions_do_not_cross_them(trained):
     doc = trained.make_doc("University of Oslo")
     doc.spans["sc"] = [Span(doc, 1, 2, "NEW"), Span(doc, 0, 2, "NEW")]
     first = nodes(trained(doc))
-    assert first == nodes(trained(doc))  # its own predictions are no evidence
+    assert first == nodes(trained(doc))  # its own predictions are not evidence
     trained.get_pipe("crf_spans").overwrite = True
     assert nodes(trained(doc)) == SENTENCES[0][1]
     trained.get_pipe("crf_spans").overwrite = False
@@ -316,10 +316,10 @@ def test_groups_of_required_and_forbidden_spans_are_evidence(trained):
     doc = trained.make_doc("University of Oslo")
     doc.spans["yes"] = [Span(doc, 0, 2, "PER")]
     doc.spans["no"] = [Span(doc, 2, 3)]
-    found = trained(doc)
+    result = trained(doc)
     pipe.required_spans_key = pipe.forbidden_spans_key = None
-    assert (0, 2, "PER") in nodes(found)
-    assert not any(span[:2] == (2, 3) for span in nodes(found))
+    assert (0, 2, "PER") in nodes(result)
+    assert not any(span[:2] == (2, 3) for span in nodes(result))
 
 
 def test_allow_names_the_labels_of_the_spans_over_a_token(trained):
@@ -357,8 +357,8 @@ def test_a_saved_component_predicts_the_same(trained, tmp_path):
 
 def test_processes_give_what_one_process_gives(trained):
     texts = [text for text, _ in SENTENCES] * 3
-    found = [nodes(doc) for doc in trained.pipe(texts, n_process=2, batch_size=4)]
-    assert found == [nodes(trained(text)) for text in texts]
+    result = [nodes(doc) for doc in trained.pipe(texts, n_process=2, batch_size=4)]
+    assert result == [nodes(trained(text)) for text in texts]
 
 
 def test_a_label_can_be_added_to_a_trained_component(trained):
