@@ -47,12 +47,12 @@ from spacy_psa.pipeline.nested.gold import NestedStore, Unfit, fit
 from spacy_psa.pipeline.nested.places import (
     Known,
     holding,
-    translate,
     outside_is_possible,
     parts_of,
     places,
     simple_labels,
     token_count,
+    translate,
 )
 from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
@@ -384,7 +384,8 @@ class NestedSpanLabeler(SentenceLabeler):
             The loss, and its gradient with respect to each array of `scores`.
 
         Raises:
-            InputError: if the component does not know a gold label, or if gold spans do not fit and `unfitting` is "refuse".
+            InputError: if the component does not know a gold label, or if gold spans do not fit and
+                `unfitting` is "refuse".
         """
         examples = list(examples)
         lengths = self._lengths(len(array) for array in scores if len(array))
