@@ -10,6 +10,7 @@ import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
@@ -33,6 +34,7 @@ from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
+from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.coverage import Calibrated, checked_counts
 from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
 from spacy_psa.ragged import batches_by_size, mask, pad, unpad
