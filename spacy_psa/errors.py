@@ -45,15 +45,7 @@ class SettingError(InputError):
 
 
 def check_choice(setting: str, value: Any, choices: Any) -> None:
-    """Raise SettingError unless a value is one of the choices of a `Literal` type.
-
-    Examples:
-        >>> from typing import Literal
-        >>> check_choice("pool", "mean", Literal["final", "max"])
-        Traceback (most recent call last):
-            ...
-        spacy_psa.errors.SettingError: pool is 'mean': it must be one of ('final', 'max')
-    """
+    """Raise SettingError unless a value is one of the choices of a `Literal` type."""
     if value not in get_args(choices):
         raise SettingError(setting, value, f"it must be one of {get_args(choices)}")
 
@@ -62,13 +54,6 @@ def check_sizes(*, least: int = 1, **sizes: int | None) -> None:
     """Raise SettingError unless each size is a whole number of at least `least`.
 
     None means that a size is not set, which is allowed.
-
-    Examples:
-        >>> check_sizes(hidden=100, project=None)
-        >>> check_sizes(hidden=0)
-        Traceback (most recent call last):
-            ...
-        spacy_psa.errors.SettingError: hidden is 0: it must be 1 or more
     """
     for setting, size in sizes.items():
         if size is None:
@@ -83,12 +68,6 @@ def check_rates(*, below_one: bool = False, **rates: float) -> None:
     """Raise SettingError unless each rate, such as a dropout rate, is from 0 to 1.
 
     With `below_one`, a rate of 1 is an error as well, because the rest is divided by 1 - rate.
-
-    Examples:
-        >>> check_rates(dropout=1.5)
-        Traceback (most recent call last):
-            ...
-        spacy_psa.errors.SettingError: dropout is 1.5: it must be a number from 0 to 1
     """
     for setting, rate in rates.items():
         if not _is_number(rate) or not 0 <= rate <= 1 or (below_one and rate == 1):
@@ -97,14 +76,7 @@ def check_rates(*, below_one: bool = False, **rates: float) -> None:
 
 
 def check_amounts(advice: str = "it must be 0 or more", **amounts: float) -> None:
-    """Raise SettingError unless each amount, such as a weight, is a finite number of at least 0.
-
-    Examples:
-        >>> check_amounts("set it to 0 for no limit, or to more", max_grad_norm=-1.0)
-        Traceback (most recent call last):
-            ...
-        spacy_psa.errors.SettingError: max_grad_norm is -1.0: set it to 0 for no limit, or to more
-    """
+    """Raise SettingError unless each amount, such as a weight, is a finite number of at least 0."""
     for setting, amount in amounts.items():
         if not _is_number(amount) or not 0 <= amount < inf:
             raise SettingError(setting, amount, advice)
@@ -116,14 +88,7 @@ def _is_number(value: Any) -> bool:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put a name, of an architecture or a component, before the SettingErrors raised inside.
-
-    Examples:
-        >>> with naming("BiLSTM.v1"):
-        ...     check_sizes(hidden=0)
-        Traceback (most recent call last):
-        spacy_psa.errors.InputError: BiLSTM.v1: hidden is 0: it must be 1 or more
-    """
+    """Put a name, of an architecture or a component, before the SettingErrors raised inside."""
     try:
         yield
     except SettingError as error:

@@ -143,15 +143,6 @@ def clip_gradients(models: Iterable[Model], max_norm: float) -> float:
 
     Returns:
         The norm before; 0 if there are no gradients.
-
-    Examples:
-        >>> import numpy
-        >>> model = Model("one", lambda *_: None, params={"w": numpy.zeros(2, dtype="f")})
-        >>> model.set_grad("w", numpy.array([3.0, 4.0], dtype="f"))
-        >>> clip_gradients([model], 1.0)
-        5.0
-        >>> model.get_grad("w")
-        array([0.6, 0.8], dtype=float32)
     """
     gradients = []
     for node in chain.from_iterable(model.walk() for model in models):

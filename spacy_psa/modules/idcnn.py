@@ -145,12 +145,6 @@ def neighbours(lengths: Tensor, kernel_size: int, dilation: int) -> Tensor:
     Returns:
         (N, kernel_size) int64, the rows of these tokens in order. N stands for a place outside of
         the sentence.
-
-    Examples:
-        >>> neighbours(torch.tensor([2, 1]), kernel_size=3, dilation=1)
-        tensor([[3, 0, 1],
-                [0, 1, 3],
-                [3, 2, 3]])
     """
     sentence, place = positions(lengths)
     reach = kernel_size // 2 * dilation

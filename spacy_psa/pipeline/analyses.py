@@ -254,11 +254,6 @@ def best_sums(
         Pairs of a sum and the places of its numbers in their lists, highest sum first; of equal
         sums, the one with the earlier places is first. There are fewer than k if there are fewer
         sums.
-
-    Examples:
-        >>> sums = best_sums([numpy.array([0.0, -1.0]), numpy.array([0.0, -3.0])], k=3)
-        >>> [(total, places.tolist()) for total, places in sums]
-        [(0.0, [0, 0]), (-1.0, [1, 0]), (-3.0, [0, 1])]
     """
     sums, places = numpy.zeros(1), numpy.zeros((1, 0), dtype="int64")
     for values in lists:

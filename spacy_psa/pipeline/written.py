@@ -33,14 +33,6 @@ def note(
         name: the name of the component, or of the span group that it writes.
         items: the predicted spans, or the tokens with predicted tags.
         scores: the probability of each item, if the component wrote them.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> ada, bob = Span(doc, 0, 1, "PER"), Span(doc, 2, 3, "PER")
-        >>> note("ner", doc, [ada], [0.9])
-        >>> is_noted("ner", ada), is_noted("ner", bob), noted_score("ner", ada)
-        (True, False, 0.9)
     """
     notes: Any = doc.user_data
     for key in list(_keys(name, doc)):
@@ -127,15 +119,6 @@ def follow_tokens(doc: Doc, key: str, *, cut: bool = False) -> SpanGroup:
 
     Returns:
         The new span group.
-
-    Examples:
-        >>> import spacy
-        >>> doc = spacy.blank("en")("Ada met Bob")
-        >>> doc.spans["trees"] = [Span(doc, 0, 3, "S"), Span(doc, 2, 3, "NP")]
-        >>> with doc.retokenize() as retokenizer:
-        ...     retokenizer.merge(doc[0:2])
-        >>> [(span.start, span.end) for span in follow_tokens(doc, "trees")]
-        [(0, 2), (1, 2)]
     """
     group = doc.spans[key]
     # A span at tokens that are gone cannot be made, so its characters are read packed.

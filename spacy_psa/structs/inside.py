@@ -31,11 +31,6 @@ def total(
         labelled: (S, L - 1), the scores of all labels but null.
         null: (S,), the scores of the null label.
         size: the size of a value's first axis.
-
-    Examples:
-        >>> cells = SpanCells(torch.tensor([3]), batch=1, longest=3)
-        >>> total(Log(), torch.zeros(6, 1), torch.zeros(6), cells)  # log of the 24 trees
-        tensor([[3.1781]], dtype=torch.float64)
     """
 
     def fit(values: Tensor) -> Tensor:

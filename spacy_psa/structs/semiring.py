@@ -23,10 +23,6 @@ def logsumexp(x: Tensor, dim: int) -> Tensor:
     """Compute log(sum(exp(x))) over `dim`; it is -inf, with gradient 0, if every entry is -inf.
 
     `torch.logsumexp` has the same values, but its first and second derivatives may be NaN.
-
-    Examples:
-        >>> logsumexp(torch.tensor([[0.0, 0.0], [-torch.inf, -torch.inf]]), dim=1)
-        tensor([0.6931,   -inf])
     """
     top = x.detach().amax(dim, keepdim=True)
     nothing = top == -torch.inf

@@ -206,10 +206,6 @@ def hamming(tree: Iterable[Constituent], gold: Iterable[Constituent]) -> int:
 
     A span that is not in a tree has the null label. So a wrong label, a superfluous constituent
     and a missing constituent count 1 each.
-
-    Examples:
-        >>> hamming([(0, 3, 1), (0, 2, 1)], [(0, 3, 2), (1, 3, 1)])
-        3
     """
     ours = {(start, end): label for start, end, label in tree}
     theirs = {(start, end): label for start, end, label in gold}

@@ -43,14 +43,6 @@ def heaviest_set(
     Returns:
         The sum, and the places of the spans in the arguments, without order. If there is no such
         set, minus infinity and no span.
-
-    Examples:
-        >>> starts, ends = numpy.array([0, 0, 2]), numpy.array([3, 1, 4])
-        >>> heaviest_set(1, numpy.array([9.0, 5.0, 3.0]), starts, ends)
-        (9.0, [0])
-        >>> value, spans = heaviest_set(2, numpy.array([9.0, 5.0, 3.0]), starts, ends)
-        >>> value, sorted(spans)
-        (8.0, [1, 2])
     """
     alone, groups = _groups(weights, starts, ends)
     concave, others = list[_Group](), list[_Group]()

@@ -86,12 +86,6 @@ def label_parts(labels: Sequence[str]) -> Tensor:
 
     A second NP of one label is another constituent than its first one, as PARSEVAL counts: a label
     with three of them and one with one have one in common.
-
-    Examples:
-        >>> label_parts(["TOP", "S", "NP NP S"])  # TOP is not a constituent
-        tensor([[0., 0., 0.],
-                [0., 0., 1.],
-                [1., 1., 1.]], dtype=torch.float64)
     """
     chains = [[] if label == FLAT else label.split(JOIN) for label in labels]
     parts = [{(name, i) for name in chain for i in range(chain.count(name))} for chain in chains]
