@@ -3,8 +3,8 @@
 Run this in a folder where the project's `assets` and `convert` have made corpus/gum. The record
 benchmarks/spans/results/corpus.json has:
 
-- `parts`: {part: `documents`, `sentences`, `words`, `spans`, `depths` {depth: spans} and `too_long`,
-  the share of spans of more than 12 tokens}
+- `parts`: {part: `documents`, `sentences`, `words`, `spans`, `depths` {depth: spans}, `too_long`},
+  where the last is the share of spans of more than 12 tokens
 - `chunks`: those that `spacy_psa.corpora.chunks` makes of the trees of OntoNotes, against those of
   CoNLL-2000, in the sentences that both have: `sentences`, and `found`, `gold` and `both` chunks
 - `heads`: {with or without `functions` of labels: {relation: share of words}} whose head by the
