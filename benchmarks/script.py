@@ -28,8 +28,24 @@ def script_parser(script: dict[str, Any], *arguments: str) -> ArgumentParser:
     return parser
 
 
+BOTH_MODES = {
+    "savefig.transparent": True,
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), "#768390"
+    ),
+    "grid.color": "#768390",
+}
+"""Settings of matplotlib for a picture that can be read on white and on black."""
+
+
 def picture_path(script: dict[str, Any], default: str) -> Path:
-    """The file that the command line of a script names, or else a file in docs/pictures."""
+    """The file that the command line of a script names, or else a file in docs/pictures.
+
+    It is drawn for light and dark pages.
+    """
+    import matplotlib
+
+    matplotlib.rcParams.update(BOTH_MODES)
     options = script_parser(script)
     options.add_argument("target", nargs="?", type=Path, default=PICTURES / default)
     target: Path = options.parse_args().target

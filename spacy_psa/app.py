@@ -28,6 +28,14 @@ from spacy_psa.studio.cli import commands as studio
 COMMANDS = [*library.COMMANDS, *studio.COMMANDS, *laboratory.COMMANDS]
 WITHOUT_TORCH = ["init", "corpus"], ["debug", "data"], ["convert"]
 """The commands that only read and write data."""
+_ITS = "pipelines of this package work with it"
+OF_SPACY = {
+    "evaluate": "`spacy-psa report` has more figures, with intervals",
+    "apply": "`spacy-psa annotate` reads and writes more formats",
+    "find-threshold": "the setting decode = 'threshold' chooses by probability",
+    **dict.fromkeys(("project", "assemble", "pretrain", "download", "info", "validate"), _ITS),
+}
+"""Commands of spaCy that users look for here, and the way to the same end."""
 SIGNALS = "SIGTERM", "SIGHUP"  # Windows has no SIGHUP
 
 
@@ -45,6 +53,14 @@ class Commands(TyperGroup):
         except InputError as error:
             typer.echo(f"error: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(2) from error
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; the name of a command of spaCy is an error that names the one to use."""
+        if args and args[0] in OF_SPACY and args[0] not in self.commands:
+            raise InputError(
+                f"{args[0]} is a command of spaCy: python -m spacy {args[0]}; {OF_SPACY[args[0]]}"
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group; Typer itself has groups in Rich's boxes only."""

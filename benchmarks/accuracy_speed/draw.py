@@ -14,7 +14,7 @@ from benchmarks.lookup import Lookup
 from benchmarks.script import lighten, picture_path
 from spacy_psa.corpora.atomic import atomic_path
 
-OURS, SPACY = "#2563a8", "#c2571a"
+OURS, SPACY = "#3a7fc8", "#c2571a"
 # Titles that are not to the right of their points: shift in points, and alignment.
 PLACES = {
     "psa_arxiv": (0, 14, "center"),
@@ -57,7 +57,7 @@ def draw(target: Path) -> None:
         lighten(axes)
     upper.spines["bottom"].set_visible(False)
     upper.tick_params(bottom=False)
-    cut = {"marker": [(-1, -0.6), (1, 0.6)], "markersize": 9, "color": "black", "clip_on": False}
+    cut = {"marker": [(-1, -0.6), (1, 0.6)], "markersize": 9, "color": "#768390", "clip_on": False}
     upper.plot([0], [0], transform=upper.transAxes, **cut)
     lower.plot([0], [1], transform=lower.transAxes, **cut)
     low, high = min(rates.values()) / 1.15, max(rates.values()) * 2.1

@@ -44,7 +44,7 @@ def draw(target: Path) -> None:
     )
     for system, (suffix, style) in SYSTEMS.items():
         score = 100 * mean(f"{whole}:{system}:test:ents_f")
-        axes.axhline(score, label=title + suffix, linestyle=style, color="#4a5568", linewidth=1)
+        axes.axhline(score, label=title + suffix, linestyle=style, color="#768390", linewidth=1)
     axes.set_xlabel("decisions of an annotator")
     axes.set_ylabel("F1 on the test set of CoNLL-2003")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

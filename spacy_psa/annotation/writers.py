@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.format_by_name import format_of
+from spacy_psa.corpora.marked_text import NESTED
 from spacy_psa.corpora.tag_schemes import spans_to_tags
 from spacy_psa.errors import InputError
 
@@ -323,7 +324,9 @@ class HtmlWriter(Writer):
 
 
 def entity_view(doc: "Doc", key: str) -> str:
-    """Draw a document as displaCy does, as HTML: its entities, and the trees of a span group.
+    """Draw a document as displaCy does, as HTML: entities, nested spans, and the trees of a group.
+
+    Nested spans are those of `doc.spans["sc"]`.
 
     Raises:
         InputError: if it has trees and svgling is not installed, or if a tree is too deep to draw.
@@ -332,7 +335,17 @@ def entity_view(doc: "Doc", key: str) -> str:
         {"start": ent.start_char, "end": ent.end_char, "label": html.escape(ent.label_)}
         for ent in doc.ents
     ]
-    return drawn_entities(doc, shown) + _drawn_trees(doc, key)
+    nested = [(span, html.escape(span.label_), None) for span in _nested(doc)]
+    flat = drawn_entities(doc, shown) if shown or not nested else ""
+    return flat + (drawn_spans(doc, nested) if nested else "") + _drawn_trees(doc, key)
+
+
+def _nested(doc: "Doc") -> "Iterable[Span]":
+    if NESTED not in doc.spans:
+        return []
+    from spacy_psa.pipeline.written import spans_now
+
+    return spans_now(doc, NESTED)
 
 
 def _drawn_trees(doc: "Doc", key: str) -> str:
@@ -367,6 +380,28 @@ def drawn_entities(doc: "Doc", entities: list[dict[str, Any]]) -> str:
             optionally params, the parameters of displaCy's template.
     """
     return _renderer().render([{"text": doc.text, "ents": entities, **_for_displacy(doc)}])
+
+
+def drawn_spans(doc: "Doc", spans: "Iterable[tuple[Span, str, str | None]]") -> str:
+    """Draw spans that may overlap as displaCy does, as lines below the text, as HTML.
+
+    Args:
+        doc: the document.
+        spans: each with its label (as HTML) and its colour; None for displaCy's.
+    """
+    from spacy.displacy.render import SpanRenderer
+
+    renderer, shown = SpanRenderer(), []
+    for span, text, colour in spans:
+        label = text.replace(" ", NO_BREAK)
+        if colour is not None:
+            renderer.colors[label.upper()] = colour  # it reads colours from nowhere else
+        shown.append(
+            {"start_token": span.start, "end_token": span.end, "label": label}
+            | {"start": span.start_char, "end": span.end_char}
+        )
+    tokens = [token.text for token in doc]
+    return renderer.render([{"tokens": tokens, "spans": shown, **_for_displacy(doc)}])
 
 
 def _for_displacy(doc: "Doc") -> dict[str, Any]:
@@ -410,19 +445,18 @@ class ConfidenceView:
     """Draws the spans of a component as displaCy does, with labels such as "PER 0.97"."""
 
     def __init__(self, pipe: "SpanLabeler") -> None:
-        from spacy.displacy.render import SpanRenderer
-
         self.key = pipe.name
         self.colours = {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(pipe.labels)}
-        self.span_renderer = SpanRenderer() if pipe.decode == "threshold" else None
+        self.overlapping = pipe.decode == "threshold"
 
     def __call__(self, doc: "Doc") -> str:
         from spacy_psa.pipeline.written import spans_now
 
         group = spans_now(doc, self.key)
         scored = list(zip(group, group.attrs["scores"], strict=True))
-        if self.span_renderer is not None:
-            return self._overlapping(doc, scored)
+        if self.overlapping:
+            labelled = ((span, _label(span, score), self._colour(span)) for span, score in scored)
+            return drawn_spans(doc, labelled)
         shown = [
             {
                 "start": span.start_char,
@@ -433,21 +467,6 @@ class ConfidenceView:
             for span, score in scored
         ]
         return drawn_entities(doc, shown)
-
-    def _overlapping(self, doc: "Doc", scored: "list[tuple[Span, float]]") -> str:
-        assert self.span_renderer is not None
-        shown = []
-        for span, score in scored:
-            label = _label(span, score).replace(" ", NO_BREAK)
-            # This renderer reads colours from nowhere else.
-            self.span_renderer.colors[label.upper()] = self._colour(span)
-            shown.append(
-                {"start_token": span.start, "end_token": span.end, "label": label}
-                | {"start": span.start_char, "end": span.end_char}
-            )
-        tokens = [token.text for token in doc]
-        parsed = {"tokens": tokens, "spans": shown, **_for_displacy(doc)}
-        return self.span_renderer.render([parsed])
 
     def _colour(self, span: "Span") -> str:
         return self.colours.get(span.label_, "#ddd")  # an entity set before may have another label

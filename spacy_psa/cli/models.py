@@ -1,4 +1,4 @@
-"""Commands on trained pipelines: `ensemble`, `quantize`, `describe` and `push`."""
+"""Commands on trained pipelines: `ensemble`, `quantize`, `describe`, `package` and `push`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,23 @@ import typer
 
 from spacy_psa.cli.console import print_table, tell
 from spacy_psa.cli.options import Model, Pipe
+
+Report = Annotated[
+    Path | None, typer.Option(help="JSON of `spacy-psa report`, with the scores to show.")
+]
+Data = Annotated[str, typer.Option(help="Name of the training data.")]
+DataLicense = Annotated[str, typer.Option(help="Licence of the training data.")]
+License = Annotated[str, typer.Option("--license", help="Licence of the model.")]
+Author = Annotated[str, typer.Option(help="Author of the model.")]
+Url = Annotated[str, typer.Option(help="Address with more about the model.")]
+Text = Annotated[
+    str, typer.Option(help="Description of the model; default: its components' annotation.")
+]
+Measured = Annotated[
+    list[Path] | None,
+    typer.Option(help="JSON of `spacy-psa calibrate --json`, for the card; may be repeated."),
+]
+Use = Annotated[str, typer.Option(help="Purpose of the model, for the card.")]
 
 
 def ensemble(
@@ -77,27 +94,19 @@ def quantize(
 def describe(
     model: Model,
     output: Annotated[Path, typer.Argument(metavar="META.json", help="File to write.")],
-    report: Annotated[
-        Path | None, typer.Option(help="JSON of `spacy-psa report`, with the scores to show.")
-    ] = None,
-    data: Annotated[str, typer.Option(help="Name of the training data.")] = "",
-    data_license: Annotated[str, typer.Option(help="Licence of the training data.")] = "",
-    license_: Annotated[str, typer.Option("--license", help="Licence of the model.")] = "",
-    author: Annotated[str, typer.Option(help="Author of the model.")] = "",
-    url: Annotated[str, typer.Option(help="Address with more about the model.")] = "",
-    description: Annotated[
-        str,
-        typer.Option(help="Description of the model; default: its components' annotation."),
-    ] = "",
+    report: Report = None,
+    data: Data = "",
+    data_license: DataLicense = "",
+    license_: License = "",
+    author: Author = "",
+    url: Url = "",
+    description: Text = "",
     card: Annotated[
         Path | None,
         typer.Option(help="Card to write as Markdown, such as MODEL/README.md."),
     ] = None,
-    calibration: Annotated[
-        list[Path] | None,
-        typer.Option(help="JSON of `spacy-psa calibrate --json`, for the card; may be repeated."),
-    ] = None,
-    intended_use: Annotated[str, typer.Option(help="Purpose of the model, for the card.")] = "",
+    calibration: Measured = None,
+    intended_use: Use = "",
 ) -> None:
     """Write the meta data of a model, and its card.
 
@@ -122,6 +131,42 @@ def describe(
     if missing:
         tell([], [f"{model}: no {' and no '.join(missing)} in the card"])
     typer.echo(f"Written: {output}{f', {card}' if card else ''}")
+
+
+def package(
+    model: Model,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the wheel.")],
+    name: Annotated[str, typer.Option(help="Name of the package, such as letters.")] = "",
+    version: Annotated[str, typer.Option(help="Version of the package.")] = "",
+    report: Report = None,
+    data: Data = "",
+    data_license: DataLicense = "",
+    license_: License = "",
+    author: Author = "",
+    url: Url = "",
+    description: Text = "",
+    calibration: Measured = None,
+    intended_use: Use = "",
+) -> None:
+    """Build a wheel of a model, with its card, for pip.
+
+    The meta data and the card are those of `spacy-psa describe`, with the same options. The wheel
+    is built without a network, and MODEL does not change.
+
+    \b
+    Example:
+      spacy-psa package training/model-best packages --name letters --license MIT
+      pip install packages/en_letters-0.0.0-py3-none-any.whl
+    """
+    from spacy_psa.trained.publication import Description
+    from spacy_psa.trained.publication import package as build
+
+    names = data, data_license, license_, author, url
+    about = Description(report, calibration or [], *names, description, intended_use)
+    wheel, missing = build(model, output, about, name, version)
+    if missing:
+        tell([], [f"{model}: no {' and no '.join(missing)} in the card"])
+    typer.echo(f"Written: {wheel}")
 
 
 def push(

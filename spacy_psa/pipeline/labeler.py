@@ -28,7 +28,7 @@ from spacy_psa.pipeline.coverage import (
 from spacy_psa.pipeline.evidence import Evidence
 from spacy_psa.pipeline.not_finite import check_scores
 from spacy_psa.pipeline.upstream import check_upstream
-from spacy_psa.sentences import Bounds, SplitDocs
+from spacy_psa.sentences import Bounds, SplitDocs, sentence_bounds
 
 Answer = TypeVar("Answer")
 Reduction = Literal["mean", "sum"]
@@ -247,9 +247,21 @@ class SentenceLabeler(StructuredPipe):
         flat = xp2torch(join_rows(self.model.ops.xp, list(scores)))
         return flat if self.temperature == 1.0 else flat / self.temperature
 
+    def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
+        scores = iter(self._scores(docs))
+        return [[next(scores) for _ in sentence_bounds(doc)] for doc in docs]
+
+    def _taught(self, teacher: Any, docs: Iterable[Doc]) -> Any:
+        """Return the distributions of a teacher over the sentences of docs that have tokens."""
+        arrays = [array for own in teacher.potentials(docs) for array in own if len(array)]
+        return teacher.pipe._given(arrays, [])
+
     @abstractmethod
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Any]) -> Any:
-        """Make the distributions of sentences from their scores and what is known of them."""
+        """Make the distributions of sentences from their scores and what is known of them.
+
+        Nothing is known if `known` is empty.
+        """
 
     # Evidence
 

@@ -1,15 +1,23 @@
 """Meta data and cards of trained pipelines, and their way to the Hugging Face Hub."""
 
 import json
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import srsly
+from spacy.cli.package import package as package_folder
 from spacy.language import Language
 
-from spacy_psa.corpora.atomic import write_json, write_text
+from spacy_psa.child_processes import child_environment
+from spacy_psa.corpora.atomic import unwritable_as_input_error, write_json, write_text
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
 from spacy_psa.scoring.report import OVERALL, PER_TYPE, markdown_table, overall, per_type, plain
@@ -27,6 +35,9 @@ USE = (
     "probabilities fit less: measure it on some of your own documents first."
 )
 REPORT = "report of `spacy-psa report`"
+_BUILD = (
+    "import sys; from setuptools.build_meta import build_wheel; print(build_wheel(sys.argv[1]))"
+)
 CALIBRATION = "record of `spacy-psa calibrate`"
 
 
@@ -77,6 +88,55 @@ def describe(model: str, output: Path, about: Description, card: Path | None = N
         factories = [nlp.get_pipe_meta(name).factory for name in nlp.pipe_names]
         write_text(card, model_card(meta, factories, result, measured, about.intended_use))
     return [key for key in ("license", "author") if not meta.get(key)]
+
+
+def package(
+    model: str, output: Path, about: Description, name: str = "", version: str = ""
+) -> tuple[Path, list[str]]:
+    """Build a wheel of a model with its meta data and its card, without a network.
+
+    Args:
+        model: the folder of the pipeline, which does not change.
+        output: the folder for the wheel.
+        about: the parts of the card.
+        name, version: of the package; by default those of the pipeline.
+
+    Returns:
+        The wheel, and the names of missing meta data.
+
+    Raises:
+        InputError: as `describe`, or if spaCy does not accept the name or version.
+    """
+    if not Path(model).is_dir():
+        raise InputError(f"{model}: is not a folder; use the folder of a pipeline")
+    with tempfile.TemporaryDirectory() as folder, unwritable_as_input_error(output):
+        copy, made, meta = (Path(folder) / part for part in ("copy", "made", "meta.json"))
+        shutil.copytree(model, copy)
+        missing = describe(model, meta, about, copy / "README.md")
+        made.mkdir()
+        printed = StringIO()
+        try:
+            with redirect_stdout(printed), redirect_stderr(printed):
+                package_folder(
+                    copy, made, meta, name=name or None, version=version or None,
+                    create_sdist=False, silent=False,
+                )  # fmt: skip
+        except SystemExit as error:
+            why = " ".join(printed.getvalue().split())
+            raise InputError(f"{model}: spaCy does not package it: {why}") from error
+        (source,) = made.iterdir()
+        output.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [sys.executable, "-c", _BUILD, str(output.absolute())],
+            cwd=source,
+            env=child_environment(),
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            raise InputError(f"{model}: the wheel cannot be built ({lines[-1]})")
+    return output / done.stdout.split()[-1], missing
 
 
 def _description(nlp: Language, data: str) -> str:

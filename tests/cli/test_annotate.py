@@ -346,6 +346,19 @@ def test_conll_and_html_have_the_span_groups_of_the_components(tmp_path):
     assert "<svg" in out.read_text()
 
 
+def test_html_draws_nested_spans_below_the_text(tmp_path):
+    doc = spacy.blank("en")("Mayor of New York left.")
+    doc.spans["sc"] = [Span(doc, 0, 4, "PER<1>"), Span(doc, 2, 4, "GPE")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "in.spacy")
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    out = tmp_path / "out.html"
+    result = run(tmp_path / "blank", tmp_path / "in.spacy", out, "--keep")
+    assert result.exit_code == 0, result.output
+    page = out.read_text()
+    assert page.count("PER&lt;1&gt;") == page.count("GPE") == 1
+    assert page.count("Mayor") == 1  # entities, of which there are none, are not drawn as well
+
+
 def test_html_shows_entities_and_escapes_text(model, tmp_path):
     (tmp_path / "in.txt").write_text("London <b> & co\nnothing\n")
     out = tmp_path / "out.html"

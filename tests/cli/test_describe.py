@@ -1,4 +1,5 @@
 import json
+import zipfile
 
 import pytest
 import spacy
@@ -89,3 +90,27 @@ def test_a_report_that_is_none_is_one_error(tmp_path):
         other = run(tmp_path / "model", tmp_path / "m.json", "--calibration", tmp_path / name)
         assert_one_error(other, f"{name}: is not a record of `spacy-psa calibrate`")
     assert not (tmp_path / "m.json").exists()
+
+
+def test_a_model_becomes_a_wheel_with_its_card(trained_path, tmp_path):
+    before = {path: path.read_bytes() for path in trained_path.rglob("*") if path.is_file()}
+    arguments = [trained_path, tmp_path / "out", "--name", "letters", "--version", "1.2.0"]
+    given = ["--license", "MIT", "--author", "Ada", "--data", "made-up sentences"]
+    result = command("package")(*arguments, *given)
+    assert result.exit_code == 0, result.output
+    (wheel,) = (tmp_path / "out").iterdir()
+    assert wheel.name == "en_letters-1.2.0-py3-none-any.whl" and str(wheel) in result.stdout
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    folder = tmp_path / "site" / "en_letters" / "en_letters-1.2.0"
+    assert "made-up sentences" in (folder / "README.md").read_text()
+    assert spacy.load(folder).meta["name"] == "letters"
+    assert json.loads((tmp_path / "site/en_letters/meta.json").read_text())["license"] == "MIT"
+    assert before == {path: path.read_bytes() for path in before}
+    result = command("package")(trained_path, tmp_path / "no", "--name", "1 2")
+    assert_one_error(result, "spaCy does not package it", "not a valid module name")
+
+
+@pytest.mark.parametrize("name", ["evaluate", "apply", "project"])
+def test_commands_of_spacy_lead_to_those_of_this_package(name):
+    assert_one_error(command(name)("model"), f"python -m spacy {name}")

@@ -17,8 +17,12 @@ PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != GENERA
 SCENARIOS = [TUTORIAL, *([path] for path in PAGES if path not in TUTORIAL)]
 
 
+README = DOCS.parent / "README.md"
+SCENARIOS.append([README])
+
+
 def _name(scenario: list[Path]) -> str:
-    return str(scenario[0].relative_to(DOCS).with_suffix(""))
+    return str(scenario[0].relative_to(DOCS.parent).with_suffix(""))
 
 
 def _play(scenario: list[Path], stand_ins: Any, folder: Path, slow: bool) -> None:
@@ -48,6 +52,8 @@ def _do(block: Block, variables: dict[str, Any], slow: bool) -> None:
         path.write_text(block.text, encoding="utf8")
         if block.language == "python":
             compile(block.text, block.place, "exec")
+        for line in logical_lines(block.text) if block.language == "bash" else ():
+            check(line)
     elif block.language == "bash":
         for line in logical_lines(block.text):
             (run if _runs(block, slow) else check)(line)

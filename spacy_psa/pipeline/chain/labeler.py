@@ -10,7 +10,6 @@ import numpy
 import torch
 from numpy.typing import NDArray
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Model
@@ -302,18 +301,8 @@ class ChainLabeler(SentenceLabeler):
 
         return differentiate(self.model, scores, loss)
 
-    def _potentials(self, docs: list[Doc]) -> list[list[Floats2d]]:
-        scores = iter(self._scores(docs))
-        return [[next(scores) for _ in sentence_bounds(doc)] for doc in docs]
-
     def _same_outputs(self, other: StructuredPipe) -> bool:
         return isinstance(other, ChainLabeler) and self.tags == other.tags
-
-    def _taught(self, teacher: Any, docs: list[Doc]) -> LinearChain:
-        """Return the distributions of a teacher over the sentences of docs that have tokens."""
-        arrays = [array for own in teacher.potentials(docs) for array in own if len(array)]
-        chain: LinearChain = teacher.pipe._given(arrays, [Known()] * len(arrays))
-        return chain
 
     def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
         chain = self._chain(flat, lengths, legal=True)

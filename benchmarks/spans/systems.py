@@ -1,0 +1,80 @@
+"""The systems of this experiment as training configs.
+
+All have the inputs, the optimizer and the learning rates of configs/spans/best.cfg, and differ in
+what finds the spans:
+
+- `tree`: that config, with its memory of the document
+- `sentences`: `crf_spans` without the memory, as the next two
+- `ngram`: spaCy's `spancat`, which decides about each span of 1 to 12 tokens
+- `finder`: spaCy's `spancat`, which decides about the spans that spaCy's `span_finder` suggests
+"""
+
+from pathlib import Path
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Config
+
+BASE = Path("configs/spans/best.cfg")
+KEY = "sc"
+LONGEST = 12
+"""The most tokens of the spans that `ngram` decides about."""
+SYSTEMS = ("tree", "sentences", "ngram", "finder")
+
+
+def config_of(system: str, corpus: Path, train: Path, seed: int) -> Config:
+    """Make the config of a system, with the vectors of a corpus and a file of training data."""
+    config = Config().from_disk(BASE, interpolate=False)
+    paths = {"train": train, "dev": corpus / "dev.spacy", "vectors": corpus / "vectors"}
+    config["paths"].update({name: str(path) for name, path in paths.items()})
+    config["system"]["seed"] = seed
+    if system == "tree":
+        return config
+    ours = config["components"]["spans"]["model"]
+    ours["tok2vec"] = encoder = ours["tok2vec"]["tok2vec"]  # without the memory
+    for part in ("train", "dev"):
+        config["corpora"][part] = {"@readers": "spacy.Corpus.v1", "path": f"${{paths.{part}}}"}
+    if system != "sentences":
+        config["components"] = {"spancat": spancat(encoder, system)}
+        if system == "finder":
+            share(config, encoder)
+        config["nlp"]["pipeline"] = list(config["components"])
+    return config
+
+
+def spancat(encoder: dict[str, Any], system: str) -> dict[str, Any]:
+    """The settings of spaCy's `spancat`, which are its own apart from the encoder."""
+    suggester = {
+        "ngram": {"@misc": "spacy.ngram_range_suggester.v1", "min_size": 1, "max_size": LONGEST},
+        "finder": {"@misc": "spacy.preset_spans_suggester.v1", "spans_key": KEY},
+    }
+    model = {
+        "@architectures": "spacy.SpanCategorizer.v1",
+        "tok2vec": encoder,
+        "reducer": {"@layers": "spacy.mean_max_reducer.v1", "hidden_size": 128},
+        "scorer": {"@layers": "spacy.LinearLogistic.v1", "nO": None, "nI": None},
+    }
+    return {
+        "factory": "spancat", "spans_key": KEY, "threshold": 0.5,
+        "suggester": suggester[system], "model": model,
+    }  # fmt: skip
+
+
+def share(config: Config, encoder: dict[str, Any]) -> None:
+    """Let a `span_finder` and the `spancat` after it share the encoder."""
+    model = registry.resolve(Config({"encoder": encoder}).interpolate())["encoder"]
+    width = model.get_dim("nO")
+    listener = {"@architectures": "spacy.Tok2VecListener.v1", "width": width, "upstream": "*"}
+    categorizer = config["components"]["spancat"]
+    categorizer["model"]["tok2vec"] = listener
+    finder = {
+        "factory": "span_finder", "spans_key": KEY, "threshold": 0.5, "max_length": 30,
+        "model": {
+            "@architectures": "spacy.SpanFinder.v1",
+            "tok2vec": listener,
+            "scorer": {"@layers": "spacy.LinearLogistic.v1", "nO": 2, "nI": None},
+        },
+    }  # fmt: skip
+    encoded = {"factory": "tok2vec", "model": encoder}
+    config["components"] = {"tok2vec": encoded, "span_finder": finder, "spancat": categorizer}
+    config["training"]["annotating_components"] = ["tok2vec", "span_finder"]
