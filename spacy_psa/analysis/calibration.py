@@ -15,10 +15,12 @@ from spacy_psa.analysis.figures import check_matplotlib, new_figure, save_figure
 from spacy_psa.analysis.temperature import Likelihood, fit_temperature
 from spacy_psa.corpora.atomic import atomic_folder, atomic_path, check_free, write_json
 from spacy_psa.errors import InputError
-from spacy_psa.loading import confident_pipe, find_pipe, load_pipeline
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.loading import find_pipe, load_pipeline
+from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import CALIBRATED, COLDEST, HOTTEST
+from spacy_psa.pipeline.labeler import SentenceLabeler
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.calibration import Bin, calibration_error, judge, reliability, summary
 from spacy_psa.scoring.provenance import provenance
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from spacy_psa.pipeline.chain.decoders import Decode
 
 CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
+
+
+SpanKind = SpanLabeler | NestedSpanLabeler
 
 
 class State(NamedTuple):
@@ -86,8 +91,10 @@ def calibrate(
     if figure is not None:
         check_matplotlib()
     nlp = open_stored(model, output, gpu_id)
-    writes = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker").confidence
-    component = confident_pipe(nlp, pipe)
+    kinds = (SpanLabeler, NestedSpanLabeler)
+    component = find_pipe(nlp, pipe, kinds, "crf_ner, crf_chunker or crf_spans")
+    writes, component.confidence = component.confidence, True
+    register()
     data = {name: _read(nlp, component, path) for name, path in paths.items()}
     likelihoods = {
         name: Likelihood(component, with_upstream(nlp, component.name, examples))
@@ -123,7 +130,7 @@ def calibrate_coverage(
     pipe: str | None = None,
     json_path: Path | None = None,
     gpu_id: int = -1,
-) -> tuple[ChainLabeler, dict[str, dict[str, Any]]]:
+) -> tuple[SentenceLabeler, dict[str, dict[str, Any]]]:
     """Find and store the threshold of sets that hold the truth with a probability of `level`.
 
     The other arguments are those of `calibrate`.
@@ -135,8 +142,8 @@ def calibrate_coverage(
         InputError: as `calibrate` and `cover`.
     """
     nlp = open_stored(model, output, gpu_id)
-    kinds = "crf_ner, crf_chunker or crf_tagger"
-    component: ChainLabeler = find_pipe(nlp, pipe, ChainLabeler, kinds)
+    kinds = "crf_ner, crf_chunker, crf_spans or crf_tagger"
+    component: SentenceLabeler = find_pipe(nlp, pipe, SentenceLabeler, kinds)
     parts = cover(nlp, component, paths, level)
     if json_path is not None:
         assert component.coverage is not None
@@ -159,7 +166,7 @@ def open_stored(model: str, output: Path | None, gpu_id: int) -> Language:
     return load_pipeline(model, gpu_id)
 
 
-def _read(nlp: Language, component: SpanLabeler, path: Path) -> list[Example]:
+def _read(nlp: Language, component: SpanKind, path: Path) -> list[Example]:
     examples = read_examples(nlp, path)
     if not _gold(component, examples):
         raise InputError(
@@ -168,25 +175,27 @@ def _read(nlp: Language, component: SpanLabeler, path: Path) -> list[Example]:
     return examples
 
 
-def _gold(component: SpanLabeler, examples: list[Example]) -> int:
+def _gold(component: SpanKind, examples: list[Example]) -> int:
     name, store = component.name, component.store
     return sum(len(store.reference(name, example.reference) or ()) for example in examples)
 
 
 def _measure(
-    nlp: Language, component: SpanLabeler, examples: list[Example], bins: int
+    nlp: Language, component: SpanKind, examples: list[Example], bins: int
 ) -> tuple[dict[str, float | None], list[Bin]]:
     """Predict, and compute the scores of the confidences."""
     docs = nlp.pipe(eg.predicted.copy() for eg in examples)
     predicted = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
-    judged = judge(predicted, component.name, getattr(component, "spans_key", None))
+    nested = isinstance(component, NestedSpanLabeler)
+    key = component.spans_key if nested else component.name
+    judged = judge(predicted, key, key if nested else getattr(component, "spans_key", None))
     return {"f1": judged.f1, **summary(judged, bins)}, reliability(judged, bins)
 
 
 def _record(
     nlp: Language,
     model: str,
-    component: SpanLabeler,
+    component: SpanKind,
     paths: Mapping[str, Path],
     data: dict[str, list[Example]],
     states: list[State],
@@ -217,13 +226,13 @@ def _record(
     }
 
 
-def made_by(nlp: Language, component: ChainLabeler, paths: Mapping[str, Path]) -> dict[str, Any]:
+def made_by(nlp: Language, component: SentenceLabeler, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return the provenance of a calibration."""
     origin = provenance([*paths.values(), nlp.path / component.name / "model"])
     return {"checksums": origin.pop("data"), **origin}
 
 
-def store_settings(nlp: Language, component: ChainLabeler, output: Path | None) -> None:
+def store_settings(nlp: Language, component: SentenceLabeler, output: Path | None) -> None:
     """Store the settings of the component, the only part that differs from the loaded pipeline.
 
     In place, one file is replaced. A new folder is a copy, which appears complete or not at all.

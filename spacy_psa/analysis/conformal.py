@@ -25,9 +25,10 @@ from spacy.util import minibatch
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.analyses import DocAnalyses
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.pipeline.labeler import SentenceLabeler
+from spacy_psa.pipeline.nested.spans import NestedSpanLabeler
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_numbers
@@ -81,7 +82,7 @@ def observed_coverage(documents: Iterable[Sequence[float]], least: float) -> flo
     return float(numpy.mean(shares)) if shares else None
 
 
-def truth_probabilities(pipe: ChainLabeler, examples: Sequence[Example]) -> list[list[float]]:
+def truth_probabilities(pipe: SentenceLabeler, examples: Sequence[Example]) -> list[list[float]]:
     """Compute how probable a component finds the truth: each gold span, or each gold tag.
 
     The docs of the examples have the annotation of the components before this one.
@@ -91,7 +92,7 @@ def truth_probabilities(pipe: ChainLabeler, examples: Sequence[Example]) -> list
         other may belong to one document, see `spacy_psa.sentences.same_document`. The probability
         of a gold span that meets no tokens, crosses a sentence or has an unknown label is 0.
     """
-    probabilities = _of_spans if isinstance(pipe, SpanLabeler) else _of_tags
+    probabilities = _of_spans if isinstance(pipe, (SpanLabeler, NestedSpanLabeler)) else _of_tags
     documents: list[list[float]] = []
     numbers = document_numbers(example.reference for example in examples)
     for number, values in zip(numbers, probabilities(pipe, examples), strict=True):
@@ -101,15 +102,17 @@ def truth_probabilities(pipe: ChainLabeler, examples: Sequence[Example]) -> list
     return documents
 
 
-def _of_spans(pipe: SpanLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
+def _of_spans(
+    pipe: SpanLabeler | NestedSpanLabeler, examples: Sequence[Example]
+) -> Iterable[list[float]]:
     for example, analyses in _analysed(pipe, examples):
         gold = pipe.store.gold(pipe.name, example)[0]
-        known = [span for span in gold if span[2] in pipe.labels]
+        known = [span for span in gold if span[2] in pipe._span_labels]
         every = pipe.store.reference(pipe.name, example.reference) or []
         yield analyses.posterior(known) + [0.0] * (len(every) - len(known))
 
 
-def _of_tags(pipe: ChainLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
+def _of_tags(pipe: SentenceLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
     columns = {tag: i for i, tag in enumerate(pipe.tags)}
     for example, analyses in _analysed(pipe, examples):
         names = example.get_aligned("TAG", as_string=True)
@@ -121,7 +124,7 @@ def _of_tags(pipe: ChainLabeler, examples: Sequence[Example]) -> Iterable[list[f
 
 
 def _analysed(
-    pipe: ChainLabeler, examples: Sequence[Example]
+    pipe: SentenceLabeler, examples: Sequence[Example]
 ) -> Iterator[tuple[Example, DocAnalyses]]:
     for batch in minibatch(examples, size=BATCH):
         analyses = pipe.analyses(example.predicted for example in batch)
@@ -129,7 +132,7 @@ def _analysed(
 
 
 def cover(
-    nlp: Language, pipe: ChainLabeler, paths: Mapping[str, Path], level: float
+    nlp: Language, pipe: SentenceLabeler, paths: Mapping[str, Path], level: float
 ) -> dict[str, dict[str, Any]]:
     """Find the threshold on the documents of "dev", and store it in the component.
 
@@ -182,7 +185,7 @@ def _as_saved(least: float) -> float:
 
 def _set_size(pipe: Any, examples: Sequence[Example]) -> float | None:
     sets = pipe.prediction_sets(example.predicted for example in examples)
-    if isinstance(pipe, SpanLabeler):
+    if isinstance(pipe, (SpanLabeler, NestedSpanLabeler)):
         gold = sum(len(pipe.store.reference(pipe.name, eg.reference) or ()) for eg in examples)
         return sum(map(len, sets)) / gold if gold else None
     sizes = [len(tags) for doc in sets for tags in doc]

@@ -22,10 +22,11 @@ from spacy.training import Example
 from thinc.api import xp2torch
 from thinc.types import Floats2d
 
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.labeler import SentenceLabeler
 from spacy_psa.ragged import batches_by_size
 
 LOWEST, HIGHEST = 0.05, 20.0
+TOKENS = 4000  # that are scored together
 PRECISION = 1e-4  # of T, relative to T
 
 
@@ -33,7 +34,7 @@ class Likelihood:
     """The negative log likelihood of gold analyses as a function of the temperature.
 
     The model computes the potentials once, and they are kept in memory: K² float32 numbers a token
-    for K tags.
+    for K tags, or L numbers for each span and L labels.
 
     Args:
         pipe: a trained component. Its own temperature is not used.
@@ -44,12 +45,12 @@ class Likelihood:
         InputError: if the component does not know a gold label, when the likelihood is computed.
     """
 
-    def __init__(self, pipe: ChainLabeler, examples: Iterable[Example]):
+    def __init__(self, pipe: SentenceLabeler, examples: Iterable[Example]):
         filled = [example for example in examples if len(example.predicted)]
         sizes = [len(example.predicted) for example in filled]
         self.pipe = pipe
         self.batches: list[tuple[list[Example], list[Floats2d]]] = []
-        for places in batches_by_size(sizes, pipe.batch_tokens):
+        for places in batches_by_size(sizes, getattr(pipe, "batch_tokens", TOKENS)):
             batch = [filled[i] for i in places]
             self.batches.append((batch, pipe.model.predict([eg.predicted for eg in batch])))
         self.sentences = sum(len(array) > 0 for _, arrays in self.batches for array in arrays)

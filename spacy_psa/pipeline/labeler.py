@@ -22,6 +22,7 @@ from spacy_psa.pipeline.coverage import (
     CALIBRATED,
     Calibrated,
     Coverage,
+    checked_counts,
     checked_coverage,
     checked_temperature,
 )
@@ -101,6 +102,8 @@ class SentenceLabeler(StructuredPipe):
 
     coverage = Calibrated(checked_coverage)
     """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`."""
+    counts = Calibrated(checked_counts)
+    """The corrections of counts by label; None before `spacy-psa calibrate --counts`."""
 
     def _promised(self) -> Coverage:
         if self.coverage is None:
@@ -114,7 +117,7 @@ class SentenceLabeler(StructuredPipe):
         super()._check_loaded()
         checked_temperature(self.name, self.temperature)
         for name in CALIBRATED:
-            getattr(self, name, None)  # checks it
+            getattr(self, name)  # checks it
 
     # From docs to distributions
 
@@ -276,6 +279,22 @@ class SentenceLabeler(StructuredPipe):
         if self._reduction == "sum":
             return losses.sum()
         return losses.sum() / (sentence_count(self._whole) if self._whole else len(losses))
+
+    def _with_teacher(self, losses: Tensor, dist: Any, examples: Iterable[Example]) -> Tensor:
+        """Mix the losses of sentences with the cross entropy with the teacher's distributions.
+
+        Raises:
+            InputError: if the teacher splits a text into other sentences.
+        """
+        docs = [eg.predicted for eg in examples if len(eg.predicted)]
+        taught = self._taught(self._teacher, docs)
+        if not torch.equal(taught.lengths, dist.lengths):
+            raise InputError(
+                f"{self.name}: the teacher splits a text into other sentences than the student: "
+                "leave the component that sets them out of the teacher's pipeline"
+            )
+        distance = dist.log_partition - dist.expected_score(taught).to(dist.dtype)
+        return (1 - self._teacher_weight) * losses + self._teacher_weight * distance
 
     def _loss_share(self, part: Sequence[Example], whole: Sequence[Example]) -> float:
         return 1.0 if self._reduction == "sum" else super()._loss_share(part, whole)

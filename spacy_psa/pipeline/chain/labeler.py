@@ -34,7 +34,6 @@ from spacy_psa.pipeline.chain.refined_chain import without_spans
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.coverage import Calibrated, checked_counts
 from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
 from spacy_psa.ragged import batches_by_size, mask, pad, unpad
 from spacy_psa.sentences import Bounds, sentence_bounds
@@ -109,9 +108,6 @@ class ChainLabeler(SentenceLabeler):
     @cached_property
     def _outputs(self) -> int:
         return len(self.tags)
-
-    counts = Calibrated(checked_counts)
-    """The corrections of counts by label; None before `spacy-psa calibrate --counts`."""
 
     # The model
 
@@ -288,15 +284,7 @@ class ChainLabeler(SentenceLabeler):
                 share = self._label_smoothing * known.to(losses)
                 losses = torch.lerp(losses, cross_entropy(chain.uniform(), chain), share)
             if self._teacher is not None:
-                docs = [eg.predicted for eg in examples if len(eg.predicted)]
-                taught = self._taught(self._teacher, docs)
-                if not torch.equal(taught.lengths, lengths):
-                    raise InputError(
-                        f"{self.name}: the teacher splits a text into other sentences than the "
-                        "student: leave the component that sets them out of the teacher's pipeline"
-                    )
-                weight = self._teacher_weight
-                losses = (1 - weight) * losses + weight * cross_entropy(taught, chain)
+                losses = self._with_teacher(losses, chain, examples)
             return self._reduced(losses)
 
         return differentiate(self.model, scores, loss)

@@ -391,16 +391,20 @@ class NestedSpanLabeler(SentenceLabeler):
         lengths = self._lengths(len(array) for array in scores if len(array))
 
         def loss(flat: Tensor) -> Tensor:
-            return self._reduced(-self._log_prob_of_gold(flat, lengths, examples))
+            dist = NestedSpans(flat, lengths, self.longest)
+            losses = -self._log_prob_of_gold(dist, examples)
+            if self._teacher is not None:
+                losses = self._with_teacher(losses, dist, examples)
+            return self._reduced(losses)
 
         return differentiate(self.model, scores, loss)
 
     def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
-        return self._log_prob_of_gold(flat, self._lengths(lengths.tolist()), examples)
+        dist = NestedSpans(flat, self._lengths(lengths.tolist()), self.longest)
+        return self._log_prob_of_gold(dist, examples)
 
-    def _log_prob_of_gold(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
+    def _log_prob_of_gold(self, dist: NestedSpans, examples: list[Example]) -> Tensor:
         """Compute the log probability of the gold spans of the sentences, (B,)."""
-        dist = NestedSpans(flat, lengths, self.longest)
         gold, masks, unfit = [], [], []
         for example in examples:
             bounds = [each for each in sentence_bounds(example.predicted) if each[0] < each[1]]

@@ -3,19 +3,22 @@
 import itertools
 import math
 import pickle
-import warnings
 
 import numpy
 import pytest
 import spacy
-import torch
-from spacy.tokens import Doc, Span
+import srsly
+from spacy.cli.train import train as train_by_config
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 from spacy.util import fix_random_seed
 
+from spacy_psa.analysis.calibration import calibrate, calibrate_coverage
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.pipeline.distillation import Teacher, learn_from
 from tests.helpers.nested import nested_sets
+from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import parameters, randomize
 from tests.helpers.tasks import task_model
 
@@ -406,9 +409,65 @@ def test_a_sentence_of_1000_tokens_and_200_labels():
     pipe(doc)
 
 
-def test_nothing_warns_in_a_usual_training(tmp_path):
+def test_a_component_learns_from_a_teacher(trained):
     nlp = make()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        train(nlp, [example(nlp, *each) for each in SENTENCES], steps=2)
-        torch.manual_seed(0)
+    texts = [example(nlp, text, [], key="other") for text, _ in SENTENCES]  # not annotated
+    examples = [example(nlp, *each) for each in SENTENCES]
+    fix_random_seed(0)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.02
+    learn_from(nlp.get_pipe("crf_spans"), Teacher(trained, "crf_spans"), weight=1.0)
+    for _ in range(40):
+        nlp.update(texts, sgd=optimizer)
+    assert nlp.evaluate(examples)["spans_sc_f"] == 1.0
+
+
+# From a config
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with `docs.spacy`, and `model-best`, trained on them by configs/spans/bilstm.cfg."""
+    path = tmp_path_factory.mktemp("spans")
+    nlp = spacy.blank("en")
+    docs = [example(nlp, *each).reference for each in SENTENCES * 5]
+    DocBin(docs=docs).to_disk(path / "docs.spacy")
+    tok2vec = "components.spans.model.tok2vec"
+    overrides = {
+        "paths.train": str(path / "docs.spacy"),
+        "paths.dev": str(path / "docs.spacy"),
+        f"{tok2vec}.embed.*.words.width": 8,
+        f"{tok2vec}.embed.*.characters.hidden": 4,
+        f"{tok2vec}.encode.hidden": 12,
+        f"{tok2vec}.encode.input_dropout": 0.0,
+        f"{tok2vec}.encode.output_dropout": 0.0,
+        "components.spans.model.hidden": 12,
+        "training.max_steps": 60,
+        "training.eval_frequency": 60,
+        "training.optimizer.learn_rate.initial_rate": 0.02,
+        "training.optimizer.learn_rate.warmup_steps": 1,
+        "training.optimizer.learn_rate.total_steps": 100,
+    }
+    train_by_config(CONFIGS / "spans" / "bilstm.cfg", path, overrides=overrides)
+    return path
+
+
+def test_spacy_train_learns(folder):
+    performance = srsly.read_json(folder / "model-best" / "meta.json")["performance"]
+    assert performance["spans_sc_f"] == 1.0
+    nlp = spacy.load(folder / "model-best")
+    assert nodes(nlp(SENTENCES[0][0])) == SENTENCES[0][1]
+
+
+def test_calibrate_fits_the_temperature_and_the_coverage(folder, tmp_path):
+    gold = {"dev": folder / "docs.spacy"}
+    states, _ = calibrate(str(folder / "model-best"), gold, output=tmp_path / "calibrated")
+    assert [state.figures["f1"] for state in states] == [1.0, 1.0]
+    assert states[1].figures["nll"] <= states[0].figures["nll"]
+    model = str(tmp_path / "calibrated")
+    component, figures = calibrate_coverage(model, gold, 0.8)
+    assert component.coverage.level == 0.8 and figures["dev"]["coverage"] >= 0.8
+    nlp = spacy.load(model)
+    assert nlp.get_pipe("spans").temperature == states[1].temperature != 1.0
+    (spans,) = nlp.get_pipe("spans").prediction_sets([nlp.make_doc(SENTENCES[0][0])])
+    assert spans
