@@ -36,6 +36,10 @@ GROUPS = ("spacy_architectures", "thinc_optimizers", "thinc_schedules")
 WITHOUT_EXAMPLE = {
     "spacy_psa.modules.char_encoder.CharacterEncoder": "an abstract base class",
     "spacy_psa.modules.documents.DocumentAttention": "a base class",
+    "spacy-psa.Pretrained.v1": "it needs the folder of an encoder",
+    "spacy_psa.modules.pretrained.PretrainedEncoder": "it needs the folder of an encoder",
+    "spacy_psa.modules.pretrained_files.PretrainedFiles": "the result of a function",
+    "spacy_psa.modules.windows.Windows": "the result of a function",
 }
 
 

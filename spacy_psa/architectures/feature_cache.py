@@ -19,16 +19,17 @@ from warnings import warn
 from zlib import crc32
 
 import numpy
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from spacy_psa.bridge.encoder_weights import weights_hash
 from spacy_psa.bridge.shim import TorchShim
 from spacy_psa.corpora.atomic import unwritable_as_input_error
 from spacy_psa.errors import check_amounts
 
 Rows = NDArray[numpy.float16]
 VERSION = 1  # of the computation of features
+SETTINGS = ("config", "tokenizer", "layers", "window", "context", "pooling")  # that count
 CHECK = 4  # bytes of the check sum, at the end of a file
 GB = 10**9
 
@@ -66,13 +67,11 @@ class FeatureCache:
         """Hash an encoder: its weights and settings, and the precision in use."""
         module: Any = shim.module
         if self._key is None or self._key[0] is not module:
-            settings = {**shim.cfg, "group": 0, "precision": module.used_precision}
-            settings |= {"int8": shim.int8, "version": VERSION}
-            digest = blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16)
-            for name, tensor in sorted(module.state_dict().items()):
-                digest.update(name.encode())
-                digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
-            self._key = (module, digest.hexdigest())
+            settings: dict[str, Any] = {name: shim.cfg[name] for name in SETTINGS}
+            settings |= {"precision": module.used_precision, "int8": shim.int8, "version": VERSION}
+            settings["weights"] = weights_hash(module.state_dict())
+            text = json.dumps(settings, sort_keys=True).encode()
+            self._key = (module, blake2b(text, digest_size=16).hexdigest())
         return self._key[1]
 
     def load(self, encoder: str, words: Sequence[str], width: int) -> Rows | None:

@@ -10,6 +10,7 @@ from thinc.types import Floats2d
 from torch import Tensor, nn
 
 from spacy_psa.bridge.shim import TorchShim
+from spacy_psa.errors import InputError
 
 FORMER_NAMES = {"width": "input_width"}
 
@@ -115,6 +116,7 @@ def _forward(
         width = model.get_dim("nO") if model.has_dim("nO") else 0
         empty = [model.ops.alloc2f(0, width) for _ in X]
         return empty, lambda dY: [model.ops.alloc2f(*x.shape) for x in X]
+    _check_width(model, filled[0])
     rows = filled[0] if len(filled) == 1 and not is_train else join_rows(xp, filled)
     device = shim.device
     flat = xp2torch(rows, requires_grad=is_train, device=device)
@@ -134,6 +136,16 @@ def _forward(
         return xp.split(torch2xp(d_flat), ends)
 
     return xp.split(torch2xp(output.detach()), out_ends), backprop
+
+
+def _check_width(model: Model, x: Floats2d) -> None:
+    """Raise InputError if vectors have another width than the weights are for."""
+    if model.has_dim("nI") and model.get_dim("nI") != x.shape[1]:
+        raise InputError(
+            f"{model.name}: the vectors below it have width {x.shape[1]}, but it was made for "
+            f"{model.get_dim('nI')}: set `width` of the listener to {x.shape[1]}, or use the "
+            "component before it that the model was trained with"
+        )
 
 
 def _init_encoder(model: Model, X: Any = None, Y: Any = None) -> None:

@@ -15,6 +15,7 @@ from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
 from thinc.shims.shim import Shim
 from torch import Tensor, nn
 
+from spacy_psa.bridge.encoder_weights import put_together, take_apart
 from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.initialization import WithoutDraws
@@ -182,16 +183,21 @@ class TorchShim(Shim):
 
     def to_bytes(self) -> bytes:
         """Save settings and weights, as a file of safetensors."""
-        state = {} if self._model is None else self._model.state_dict()
+        state: dict[str, Any] = {}
+        apart = None
+        if self._model is not None:
+            state, apart = take_apart(self._model, self._model.state_dict())
         # Tensors must not share memory in a file of safetensors.
         weights = {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
-        message = {
+        message: dict[str, Any] = {
             "format": FORMAT,
             "make": self.make.__name__,
             "arguments": self.cfg,
             "initialized": self._model is not None,
             "int8": self.int8,
         }
+        if apart is not None:
+            message["apart"] = apart
         # One entry, since the order of several is not always the same.
         text = json.dumps({**message, "sum": _check_sum(message, weights)})
         return safetensors.torch.save(weights, {ENTRY: text})
@@ -229,6 +235,7 @@ class TorchShim(Shim):
             settings = {self.former_names.get(key, key): settings[key] for key in settings}
         module = None
         if state is not None:
+            state = put_together(self._model, state, message.get("apart"))
             try:
                 with WithoutDraws():
                     module = self.make(**settings)

@@ -21,6 +21,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
+from spacy_psa.bridge.encoder_weights import encoder_weights_in
 from spacy_psa.bridge.optimizer import clip_gradients
 from spacy_psa.errors import InputError, check_amounts, naming
 from spacy_psa.pipeline.analyses import DocAnalyses, Ranked
@@ -494,7 +495,8 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the component to a folder, with the settings that were changed on it."""
         self._note_changes()
-        super().to_disk(path, exclude=tuple(exclude))
+        with encoder_weights_in(Path(path)):
+            super().to_disk(path, exclude=tuple(exclude))
 
     def from_bytes(self: Self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> Self:
         """Load what `to_bytes` saved; if that fails, the component stays as it was.
@@ -517,7 +519,7 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
             raise FileNotFoundError(
                 f"Component '{self.name}' cannot be loaded: there is no folder {path}"
             )
-        with self._all_or_nothing():
+        with self._all_or_nothing(), encoder_weights_in(Path(path)):
             super().from_disk(path, exclude=tuple(exclude))
         return self
 

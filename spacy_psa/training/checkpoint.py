@@ -13,6 +13,7 @@ from spacy.language import Language
 from thinc.api import Model, Optimizer, get_current_ops, xp2torch
 from torch import nn
 
+from spacy_psa.bridge.encoder_weights import without_frozen_encoders
 from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.corpora.atomic import atomic_path, sync
 from spacy_psa.errors import InputError
@@ -145,10 +146,12 @@ def set_random_states(states: dict[str, Any]) -> None:
 def training_state(nlp: Language, optimizer: Optimizer) -> dict[str, Any]:
     """The weights of a pipeline, the state of its optimizer and of all random generators.
 
-    Word vectors are left out, since training does not change them.
+    Word vectors and frozen encoders are left out, since training does not change them.
     """
+    with without_frozen_encoders():
+        pipeline = nlp.to_bytes(exclude=["vectors"])
     return {
-        "pipeline": nlp.to_bytes(exclude=["vectors"]),
+        "pipeline": pipeline,
         "extra": {name: attr.state_dict() for name, attr in _stateful_attributes(nlp)},
         "optimizer": optimizer_state(nlp, optimizer),
         "random": get_random_states(),

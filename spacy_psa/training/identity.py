@@ -76,7 +76,8 @@ def _files(block: dict[str, Any]) -> Iterator[tuple[str, Path]]:
             elif key in PIPELINES and (folder := _pipeline(value)):
                 yield value, folder
     name = block.get("name")
-    is_transformer = str(block.get("@architectures")).startswith("spacy-transformers.")
+    kind = str(block.get("@architectures"))
+    is_transformer = kind.startswith(("spacy-transformers.", "spacy-psa.Pretrained."))
     if is_transformer and isinstance(name, str) and Path(name).is_dir():
         yield name, Path(name)
 
