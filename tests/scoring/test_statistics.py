@@ -10,6 +10,7 @@ from spacy_psa.scoring.statistics import (
     f1,
     mean_f1,
     paired_interval,
+    probability_better,
     seed_p_value,
     sentence_p_value,
 )
@@ -57,6 +58,21 @@ def test_paired_resamples_take_the_same_sentences_for_both():
     table = random_table(3)
     assert paired_interval(table, table, 500) == (0.0, 0.0)
     assert paired_interval(table, table[[2, 0, 1]], 500) == pytest.approx((0.0, 0.0))
+
+
+def test_the_probability_is_that_of_all_draws_of_sentences_and_seeds():
+    one = numpy.add(random_table(6, seeds=2, sentences=3), [0.0, 1.0, 1.0])
+    other = numpy.add(random_table(7, seeds=2, sentences=3), [0.0, 1.0, 1.0])
+    wins = []
+    for places in product(range(3), repeat=3):
+        first, second = (f1(table[:, list(places)].sum(1)) for table in (one, other))
+        for i, j, k, n in product(range(2), repeat=4):
+            gap = first[[i, j]].mean() - second[[k, n]].mean()
+            wins.append((numpy.sign(round(gap, 9)) + 1) / 2)
+    assert 0.05 < numpy.mean(wins) < 0.95
+    assert probability_better(one, other, 40_000) == pytest.approx(numpy.mean(wins), abs=0.01)
+    assert probability_better(other, one, 40_000) == pytest.approx(1 - numpy.mean(wins), abs=0.01)
+    assert probability_better(one[:1], one[:1]) == 0.5
 
 
 def test_the_p_value_over_sentences_is_that_of_all_exchanges():

@@ -1,0 +1,1 @@
+"""Document memory: the other occurrences of a word in its document."""
