@@ -52,6 +52,10 @@ def serve(
             help="File of decisions (SQLite): adds the view Annotate; it is made if there is none."
         ),
     ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(help="Probable errors, from `find-errors`: adds the view Review."),
+    ] = None,
     texts: Annotated[
         Path | None,
         typer.Option(help="Texts to annotate: one on each line (.txt), JSON lines or .spacy."),
@@ -145,5 +149,7 @@ def serve(
         allowed=tuple(name.lower() for name in allow_host or ()),
         root_path=f"/{root_path.strip('/')}".rstrip("/"),
     )
-    plan = ServerPlan(models or [], settings, host, port, gold, about, component, train, gpu_id)
+    plan = ServerPlan(
+        models or [], settings, host, port, gold, about, review, component, train, gpu_id
+    )
     run(plan, typer.echo, partial(typer.echo, err=True))

@@ -21,6 +21,7 @@ from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.compare import compare_view
 from spacy_psa.studio.server.guard import LOOPBACK, Settings
 from spacy_psa.studio.server.models import ServedModel
+from spacy_psa.studio.server.review import review_view
 
 GRACE = 5
 """Seconds that requests have to end after a signal."""
@@ -41,6 +42,8 @@ class ServerPlan:
     """The gold documents of the view Compare."""
     annotate: AnnotatePlan | None = None
     """The settings of the view Annotate."""
+    review: Path | None = None
+    """The probable errors of the view Review."""
     component: str | None = None
     train: Path | None = None
     gpu_id: int = -1
@@ -93,6 +96,8 @@ def serve(plan: ServerPlan, tell: Callable[[str], None], warn: Callable[[str], N
         views = []
         if plan.gold:
             views.append(compare_view(served, plan.gold, plan.component, plan.train))
+        if plan.review:
+            views.append(review_view(plan.review))
         if about and store:
             work = about.work(store, served[0], first)
             if first and (notice := about.notice(first)):

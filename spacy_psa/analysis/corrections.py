@@ -1,0 +1,157 @@
+"""Probable errors of an annotation as JSON lines, the decisions about them, and corrected docs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spacy.tokens import Doc, Span, SpanGroup
+
+from spacy_psa.analysis.label_errors import Suspect
+from spacy_psa.corpora.atomic import write_text
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.sentences import name_of_document
+
+CONTEXT = 25
+"""Tokens before and after a place that a row shows."""
+KEYS = ("number", "doc", "layer", "kind", "chance", "annotated", "proposed", "first", "words")
+Row = dict[str, Any]
+
+
+def layer_of(pipe: Any) -> str:
+    """Return "ents", "tags", or the span group that a component writes."""
+    if isinstance(pipe, CRFTagger):
+        return "tags"
+    key = pipe.store.spans_key if isinstance(pipe, SpanLabeler) else pipe.spans_key
+    return key or "ents"
+
+
+def make_rows(suspects: Iterable[Suspect], layer: str, docs: Sequence[Doc]) -> list[Row]:
+    """Describe suspects, in their order.
+
+    The keys are `number` (from 1), `doc` (from 0), `document` (its name), `layer`, `kind`,
+    `chance`, `score`, `p_annotated`, `p_proposed`, `annotated` and `proposed` (start, end and label
+    over tokens), and `words` around the place, from the token `first` on.
+    """
+    rows = []
+    for number, each in enumerate(suspects, 1):
+        doc = docs[each.doc]
+        first = max(0, each.start - CONTEXT)
+        rows.append(
+            {
+                "number": number,
+                "doc": each.doc,
+                "document": name_of_document(doc),
+                "layer": layer,
+                "kind": each.kind,
+                "chance": round(each.chance, 4),
+                "score": round(each.score, 6),
+                "p_annotated": each.p_annotated,
+                "p_proposed": each.p_proposed,
+                "annotated": each.annotated,
+                "proposed": each.proposed,
+                "first": first,
+                "words": [token.text_with_ws for token in doc[first : each.end + CONTEXT]],
+            }
+        )
+    return rows
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Write rows as JSON lines; the file appears complete or not at all."""
+    write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+
+
+def read_lines_of(path: Path, keys: Iterable[str]) -> list[Row]:
+    """Read JSON lines whose objects have some keys.
+
+    Raises:
+        InputError: if the file cannot be read, or a line is not such an object.
+    """
+    rows = []
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); check the path") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or any(key not in row for key in keys):
+            raise InputError(
+                f"{path}:{number}: not a line of `spacy-psa find-errors`; "
+                "use the file that it wrote"
+            )
+        rows.append(row)
+    return rows
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read the rows that `write_rows` wrote.
+
+    Raises:
+        InputError: as `read_lines_of`.
+    """
+    return read_lines_of(path, KEYS)
+
+
+def decisions_path(path: Path) -> Path:
+    """Return the log of the decisions about a file of rows."""
+    return path.with_name(f"{path.stem}.decisions.jsonl")
+
+
+def read_decisions(path: Path) -> dict[int, bool]:
+    """Read whether each decided row is accepted; the last decision about a row counts.
+
+    Raises:
+        InputError: if the log cannot be read.
+    """
+    log = decisions_path(path)
+    decided: dict[int, bool] = {}
+    for row in read_lines_of(log, ("number", "accept")) if log.exists() else ():
+        if row["accept"] is None:  # undone
+            decided.pop(row["number"], None)
+        else:
+            decided[row["number"]] = row["accept"]
+    return decided
+
+
+def correct(docs: Sequence[Doc], rows: Iterable[Row]) -> None:
+    """Replace the annotation of docs by the corrections of rows.
+
+    Raises:
+        InputError: if a doc does not have the annotation that a row corrects.
+    """
+    for row in rows:
+        place, layer = f"row {row['number']}", row["layer"]
+        if row["doc"] >= len(docs):
+            raise InputError(f"{place}: there is no document {row['doc']}; use the same corpus")
+        doc = docs[row["doc"]]
+        gone, new = ({(*span,) for span in row[key]} for key in ("annotated", "proposed"))
+        if layer == "tags":
+            there = {(s, e, doc[s].tag_) for s, e, _ in gone if e <= len(doc)}
+            kept: list[Span] = []
+        else:
+            spans = list(doc.ents if layer == "ents" else doc.spans.get(layer) or ())
+            there = {(span.start, span.end, span.label_) for span in spans}
+            kept = [span for span in spans if (span.start, span.end, span.label_) not in gone]
+        if not gone <= there or any(end > len(doc) for _, end, _ in new):
+            raise InputError(
+                f"{place}: document {row['doc']} does not have the annotation that this row "
+                "corrects; use the corpus in which the errors were found"
+            )
+        if layer == "tags":
+            for start, _, label in new:
+                doc[start].tag_ = label
+            continue
+        kept += [Span(doc, *span) for span in sorted(new)]
+        kept.sort(key=lambda span: (span.start, -span.end))
+        if layer == "ents":
+            taken = {token.i for span in kept for token in span}
+            missing = [doc[t.i : t.i + 1] for t in doc if not t.ent_iob and t.i not in taken]
+            doc.set_ents(kept, missing=missing)
+        else:
+            doc.spans[layer] = SpanGroup(doc, name=layer, spans=kept)

@@ -1,0 +1,319 @@
+"""Annotation that is probably wrong, by the exact distribution over all annotations of a doc.
+
+For entities and chunks, each annotated span g is compared with what the model would have in its
+place, given the rest of the annotation R: log odds = log P(best other | R) - log P(g | R). A span
+that the annotation lacks has P(s | R) against P(no span there | R). For tags, the two are the tag
+of a token and the most probable other one. For trees, R is empty, and the other is the best tree.
+
+A model that has learned from the same annotation agrees with it, so use one that has not.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spacy_psa.errors import InputError
+from spacy_psa.pipeline.analyses import DocAnalyses
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.pipeline.chain.tagger import CRFTagger
+from spacy_psa.pipeline.evidence import OUTSIDE, Node, cross
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
+from spacy_psa.pipeline.upstream import with_upstream
+from spacy_psa.sentences import document_batches, name_of_document, unannotated
+
+Kind = Literal["missed", "invented", "bounds", "type"]
+LEAST = 0.05
+"""The least probability that an annotation is wrong, for it to be a suspect."""
+CANDIDATES = 5
+"""The best analyses of a sentence in which missed spans are looked for."""
+MISSED, AGREEMENT = 0.4, 0.5
+"""The weights of a missed span and of the agreement with the document, in a score.
+
+Chosen on CleanCoNLL's development set, see benchmarks/find_errors, as are the next two numbers."""
+SLOPE, BIAS = 1.0, -1.3
+"""From the sum of these to the log odds that the annotation is wrong."""
+
+
+class Suspect(NamedTuple):
+    """A place where the annotation is probably wrong, and its best correction."""
+
+    doc: int
+    """The number of the doc, from 0."""
+    kind: Kind
+    annotated: list[Node]
+    """The spans of the annotation that would go, as (start, end, label) over the tokens."""
+    proposed: list[Node]
+    """The spans that would replace them."""
+    p_annotated: float
+    """The probability of the annotation in this place."""
+    p_proposed: float
+    """The probability of the correction."""
+    as_annotated: int = 0
+    """How often the document annotates the same words so in other places."""
+    as_proposed: int = 0
+    """How often the document annotates the same words as the correction does."""
+
+    @property
+    def start(self) -> int:
+        """The first token of the place."""
+        return min(start for start, _, _ in [*self.annotated, *self.proposed])
+
+    @property
+    def end(self) -> int:
+        """The token after its last one."""
+        return max(end for _, end, _ in [*self.annotated, *self.proposed])
+
+    @property
+    def log_odds(self) -> float:
+        """The log odds of the correction against the annotation, in nats."""
+        return math.log(self.p_proposed + 1e-9) - math.log(self.p_annotated + 1e-9)
+
+    @property
+    def score(self) -> float:
+        """How much speaks for the correction: the expected gain and the document.
+
+        The expected gain of right places is P(correction) - P(annotation). Annotators forget spans
+        more often than they invent them, and they are consistent within a document.
+        """
+        agreement = math.log1p(self.as_proposed) - math.log1p(self.as_annotated)
+        gain = self.p_proposed - self.p_annotated
+        return gain + AGREEMENT * agreement + MISSED * (self.kind == "missed")
+
+    @property
+    def chance(self) -> float:
+        """The estimated probability that the annotation is wrong, from 0 to 1."""
+        return 1 / (1 + math.exp(-SLOPE * self.score - BIAS))
+
+
+class Found(NamedTuple):
+    """Suspects in the order of the corpus, and the docs that could not be asked about."""
+
+    suspects: list[Suspect]
+    failed: list[tuple[int, str]]
+    """The number of a doc, and the reason."""
+    bare: int
+    """The number of docs without annotation."""
+
+
+def find_suspects(
+    nlp: Language,
+    name: str,
+    docs: Sequence[Doc],
+    numbers: Iterable[int] | None = None,
+    every_label: bool = True,
+    watch: Callable[[Iterator[Doc]], Iterable[Doc]] = lambda docs: docs,
+) -> Found:
+    """Find annotation that is probably wrong.
+
+    Args:
+        nlp: a pipeline that has not learned from the docs.
+        name: the `crf_ner`, `crf_chunker`, `crf_tagger` or `constituency_parser` to ask.
+        docs: annotated docs; they stay as they are.
+        numbers: the numbers of the docs in their corpus; from 0 by default.
+        every_label: whether the component must know all labels of the annotation; otherwise docs
+            with others fail.
+        watch: follows the docs.
+
+    Raises:
+        InputError: if the component does not know a label, or no doc has annotation.
+    """
+    pipe: Any = nlp.get_pipe(name)
+    of_kind: Callable[..., list[Suspect]] = _constituents
+    if isinstance(pipe, ChainLabeler):
+        of_kind = _spans if isinstance(pipe, SpanLabeler) else _tags
+    if every_label:
+        _check_labels(pipe, docs)
+    places = iter(range(len(docs)) if numbers is None else numbers)
+    suspects: list[Suspect] = []
+    failed: list[tuple[int, str]] = []
+    bare = 0
+    for batch in document_batches(watch(iter(docs)), nlp.batch_size):
+        examples = [Example(unannotated(doc, nlp.vocab, document=True), doc) for doc in batch]
+        examples = with_upstream(nlp, name, examples)
+        for example, analyses in zip(examples, _analyses(pipe, examples)):
+            number, gold = next(places), annotation(pipe, example.reference)
+            try:
+                if gold is None:
+                    bare += 1
+                elif isinstance(analyses, InputError):
+                    raise analyses
+                else:
+                    suspects += of_kind(pipe, number, analyses, gold, example)
+            except InputError as error:
+                failed.append((number, str(error)))
+    if bare == len(docs):
+        raise InputError(
+            f"{name}: no document has annotation of this kind; use annotated documents"
+        )
+    return Found(suspects, failed, bare)
+
+
+def ranked(suspects: Iterable[Suspect], pipe: Any, docs: Sequence[Doc]) -> list[Suspect]:
+    """Sort suspects by their score, highest first, after a look at the rest of their documents.
+
+    Args:
+        suspects: the suspects of a corpus.
+        pipe: the component.
+        docs: all docs of the corpus. Docs of one document name it, see `name_of_document`.
+    """
+    names = [str(name_of_document(doc) or i) for i, doc in enumerate(docs)]
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for name, doc in zip(names, docs):
+        for start, end, label in annotation(pipe, doc) or ():
+            seen[name, doc[start:end].text.lower(), label] += 1
+
+    def most(doc: int, spans: list[Node], own: int) -> int:
+        texts = [(docs[doc][start:end].text.lower(), label) for start, end, label in spans]
+        return max((seen[(names[doc], *each)] - own for each in texts), default=0)
+
+    counted = [
+        each._replace(
+            as_annotated=most(each.doc, each.annotated, 1),
+            as_proposed=most(each.doc, each.proposed, 0),
+        )
+        for each in suspects
+    ]
+    return sorted(counted, key=lambda each: (-each.score, each.doc, each.start))
+
+
+def annotation(pipe: Any, doc: Doc) -> list[Node] | None:
+    """Read the annotation of a component's kind as spans; None if the doc has none.
+
+    The tag of a token is a span of one token.
+    """
+    if isinstance(pipe, CRFTagger):
+        tags = [(token.i, token.i + 1, token.tag_) for token in doc if token.tag_]
+        return [each for each in tags if not pipe._is_negative(each[2])] or None
+    if isinstance(pipe, SpanLabeler):
+        spans = pipe.store.reference(pipe.name, doc)
+    else:
+        spans = list(doc.spans[pipe.spans_key]) if pipe.spans_key in doc.spans else None
+    return None if spans is None else [(s.start, s.end, s.label_) for s in spans]
+
+
+def _analyses(pipe: Any, examples: list[Example]) -> list[DocAnalyses | InputError]:
+    """Analyse docs together, or one by one if that fails."""
+    try:
+        return list(pipe.analyses([example.predicted for example in examples]))
+    except InputError:
+        each: list[DocAnalyses | InputError] = []
+        for example in examples:
+            try:
+                each += pipe.analyses([example.predicted])
+            except InputError as error:
+                each.append(error)
+        return each
+
+
+def _check_labels(pipe: Any, docs: Iterable[Doc]) -> None:
+    known = set(pipe._span_labels)
+    for doc in docs:
+        unknown = {label for _, _, label in annotation(pipe, doc) or ()} - known
+        if unknown:
+            raise InputError(
+                f"{pipe.name}: the annotation has the label {min(unknown)!r}, which the model does "
+                f"not know (it knows {', '.join(pipe._span_labels)}); use a model of these labels"
+            )
+
+
+def _spans(
+    pipe: SpanLabeler, number: int, analyses: DocAnalyses, gold: list[Node], example: Example
+) -> list[Suspect]:
+    """Ask about each annotated span, given those that do not touch it, and about missed ones."""
+    suspects = []
+    for span, probability in zip(gold, analyses.posterior(gold)):
+        if probability <= 1 - LEAST:
+            suspects.append(_instead(number, analyses, gold, span))
+    rest = analyses.given(require=gold)
+    _, missing = pipe.store.gold(pipe.name, example)
+    for span in _candidates(rest):
+        (probability,) = rest.posterior([span])
+        if probability >= LEAST and span not in gold and not missing[slice(*span[:2])].any():
+            none = rest.given(allow=dict.fromkeys(range(*span[:2]), OUTSIDE))
+            outside = math.exp(none.log_evidence - rest.log_evidence)
+            suspects.append(Suspect(number, "missed", [], [span], outside, probability))
+    return _apart(suspects)
+
+
+def _instead(number: int, analyses: DocAnalyses, gold: list[Node], span: Node) -> Suspect:
+    """Find the best correction of an annotated span."""
+    start, end, _ = span
+    rest = [each for each in gold if each[1] < start or each[0] > end]
+    near = [each for each in gold if each not in rest]
+    known = analyses.given(require=rest)
+    (sentence,) = (s for s in known.given(forbid=[span]).sentences if s.start <= start < s.end)
+    best = sentence.kbest(1)[0][1]
+    new = [each for each in best if each not in gold and _meet(each, span)]
+    gone = [each for each in near if each == span or any(_meet(each, other) for other in new)]
+    tokens = {i for s, e, _ in gone for i in range(s, e)}
+    tokens -= {i for s, e, _ in new for i in range(s, e)}
+    other = known.given(require=new, allow=dict.fromkeys(sorted(tokens), OUTSIDE), forbid=[span])
+    as_it_is = known.given(require=gone)
+    kind: Kind = "bounds" if new else "invented"
+    if [each[:2] for each in new] == [each[:2] for each in gone]:
+        kind = "type"
+    p_gone, p_new = (math.exp(a.log_evidence - known.log_evidence) for a in (as_it_is, other))
+    return Suspect(number, kind, gone, new, p_gone, p_new)
+
+
+def _candidates(analyses: DocAnalyses) -> list[Node]:
+    """List the spans of the best analyses."""
+    best = [part for s in analyses.sentences for _, part in s.kbest(CANDIDATES)]
+    return list(dict.fromkeys(span for spans in best for span in spans))
+
+
+def _tags(
+    pipe: CRFTagger, number: int, analyses: DocAnalyses, gold: list[Node], _: Example
+) -> list[Suspect]:
+    marginals, suspects = analyses.marginals.copy(), []
+    for start, end, label in gold:
+        row = marginals[start]
+        at = pipe.labels.index(label)
+        probability, row[at] = float(row[at]), -1.0
+        if probability <= 1 - LEAST:
+            best = int(row.argmax())
+            other = (start, end, pipe.labels[best])
+            node = (start, end, label)
+            suspects.append(Suspect(number, "type", [node], [other], probability, float(row[best])))
+    return suspects
+
+
+def _constituents(
+    pipe: ConstituencyParser, number: int, analyses: DocAnalyses, gold: list[Node], _: Example
+) -> list[Suspect]:
+    """Compare a tree with the best one: each of its other constituents, and what it replaces."""
+    sentences: Any = analyses.sentences
+    best = [node for s in sentences for _, tree in s.scored(1) for node in tree]
+    p_of = dict(zip(gold, analyses.posterior(gold))) | {node[:3]: node.confidence for node in best}
+    new = [node[:3] for node in best if node[:3] not in gold]
+    gone = [node for node in gold if node not in {node[:3] for node in best}]
+    suspects = []
+    for node in sorted(new, key=lambda node: -p_of[node]):
+        same = [each for each in gone if each[:2] == node[:2]]
+        crossed = [each for each in gone if cross(*sorted((each, node)))]
+        replaced = same[:1] or crossed
+        gone = [each for each in gone if each not in replaced]
+        kind: Kind = "type" if same else "bounds" if crossed else "missed"
+        before = min(p_of[each] for each in replaced) if replaced else 1 - p_of[node]
+        suspects.append(Suspect(number, kind, replaced, [node], before, p_of[node]))
+    suspects += [Suspect(number, "invented", [g], [], p_of[g], 1 - p_of[g]) for g in gone]
+    return [each for each in suspects if each.p_annotated <= 1 - LEAST]
+
+
+def _meet(first: Node, second: Node) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
+
+
+def _apart(suspects: list[Suspect]) -> list[Suspect]:
+    """Keep the best of suspects whose places overlap."""
+    kept: list[Suspect] = []
+    for each in sorted(suspects, key=lambda each: -each.score):
+        if all(each.end <= other.start or other.end <= each.start for other in kept):
+            kept.append(each)
+    return kept

@@ -1,0 +1,154 @@
+"""Damaged annotation is found with its correction; probabilities are those of enumeration."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+from thinc.api import Adam
+
+from spacy_psa.analysis.corrections import correct, layer_of, make_rows
+from spacy_psa.analysis.label_errors import (
+    AGREEMENT,
+    MISSED,
+    annotation,
+    find_suspects,
+    ranked,
+)
+from spacy_psa.errors import InputError
+from tests.helpers.analyses import enumerate_doc
+from tests.helpers.parsers import make_parser, train_parser, tree_examples
+from tests.helpers.pipelines import entities, make_examples, make_nlp, random_nlp, spans_of, train
+from tests.helpers.tasks import make_task_nlp, train_tasks
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A recogniser that knows the examples by heart."""
+    nlp = make_nlp()
+    train(nlp, steps=40, optimizer=Adam(0.02))
+    return nlp
+
+
+@pytest.fixture
+def docs(trained):
+    return [example.reference for example in make_examples(trained)]
+
+
+def put(doc, *ents):
+    doc.set_ents([Span(doc, *each) for each in ents])
+
+
+@pytest.mark.parametrize(
+    ("number", "damaged", "kind"),
+    [
+        (0, [(0, 2, "PER"), (3, 5, "PER")], "missed"),
+        (3, [(0, 1, "PER")], "invented"),
+        (1, [(1, 3, "ORG"), (7, 8, "LOC")], "bounds"),
+        (2, [(0, 1, "PER"), (3, 4, "PER"), (4, 6, "PER")], "bounds"),
+        (4, [(0, 1, "ORG"), (1, 2, "LOC"), (3, 4, "LOC")], "type"),
+    ],
+)
+def test_damage_is_found_and_corrected(trained, docs, number, damaged, kind):
+    before = entities(docs[number])
+    put(docs[number], *damaged)
+    pipe = trained.get_pipe("ner")
+    result = find_suspects(trained, "ner", docs)
+    first, *_ = suspects = ranked(result.suspects, pipe, docs)
+    assert (first.doc, first.kind) == (number, kind)
+    assert first.p_proposed > first.p_annotated and first.chance > 0.3
+    assert not result.failed and not result.bare
+    correct(docs, make_rows(suspects[:1], layer_of(pipe), docs))
+    if kind != "bounds" or number == 1:
+        assert entities(docs[number]) == before
+
+
+@pytest.mark.parametrize("gold", [[(0, 2, "PER")], [(1, 2, "LOC")], []])
+def test_probabilities_are_those_of_enumeration(gold):
+    nlp = random_nlp()
+    doc = Doc(nlp.vocab, words=["Ada", "met", "Bob"])
+    put(doc, *gold)
+    truth = enumerate_doc(nlp.get_pipe("ner"), Doc(nlp.vocab, words=["Ada", "met", "Bob"]))
+    suspects = find_suspects(nlp, "ner", [doc]).suspects
+    assert suspects
+    for each in suspects:
+        place = {i for s, e, _ in [*each.annotated, *each.proposed] for i in range(s, e)}
+        known = truth
+        if each.kind == "missed":  # given all of the annotation
+            known = truth.where(lambda spans: set(gold) <= set(spans))
+
+        def share(chosen, known=known, place=place):
+            outside = place - {i for s, e, _ in chosen for i in range(s, e)}
+            return known.share(
+                lambda spans: (
+                    set(chosen) <= set(spans)
+                    and not outside.intersection(*[range(s, e) for s, e, _ in spans] or [()])
+                    and not any(set(range(s, e)) & outside for s, e, _ in spans)
+                )
+            )
+
+        assert each.p_proposed == pytest.approx(share(each.proposed), abs=1e-5)
+        assert each.p_annotated == pytest.approx(share(each.annotated), abs=1e-5)
+
+
+def test_the_score_counts_gain_kind_and_agreement(trained, docs):
+    put(docs[4], (1, 2, "LOC"), (3, 4, "LOC"))  # Leeds is missed, and annotated in document 1
+    for doc in docs:
+        doc.user_data["document"] = 1
+    pipe = trained.get_pipe("ner")
+    first = ranked(find_suspects(trained, "ner", docs).suspects, pipe, docs)[0]
+    assert (first.kind, first.as_annotated, first.as_proposed) == ("missed", 0, 1)
+    gain = first.p_proposed - first.p_annotated
+    assert first.score == pytest.approx(gain + MISSED + AGREEMENT * 0.693147, abs=1e-4)
+
+
+def test_tokens_without_annotation_are_no_errors(trained, docs):
+    docs[0].set_ents([Span(docs[0], 0, 2, "PER")], missing=[docs[0][2:]])
+    assert not [s for s in find_suspects(trained, "ner", docs).suspects if s.doc == 0]
+    correct(docs, [])
+    assert docs[0][3].ent_iob == 0
+
+
+@pytest.mark.parametrize("factory", ["crf_chunker", "crf_tagger"])
+def test_chunks_and_tags_are_asked_about(factory):
+    nlp = make_task_nlp(factory)
+    docs = [example.reference for example in train_tasks(nlp)]
+    pipe = nlp.get_pipe(factory)
+    before = annotation(pipe, docs[1])
+    if factory == "crf_tagger":
+        docs[1][0].tag_ = "DT"
+    else:
+        docs[1].spans["chunks"] = [Span(docs[1], 0, 1, "PP"), Span(docs[1], 1, 2, "VP")]
+    first = ranked(find_suspects(nlp, factory, docs).suspects, pipe, docs)[0]
+    assert (first.doc, first.kind, first.proposed) == (1, "type", before[:1])
+    correct(docs, make_rows([first], layer_of(pipe), docs))
+    assert annotation(pipe, docs[1]) == before
+
+
+def test_trees_are_compared_with_the_best():
+    nlp = make_parser(loss="log_likelihood")
+    train_parser(nlp, steps=40)
+    pipe = nlp.get_pipe("parser")
+    docs = [example.reference for example in tree_examples(nlp)]
+    assert not [s for s in find_suspects(nlp, "parser", docs).suspects if s.score > 0.5]
+    group = docs[0].spans["constituents"]
+    before = sorted(spans_of(group))
+    taken = max(group, key=lambda span: span.start)
+    gone = (taken.start, taken.end, taken.label_)
+    docs[0].spans["constituents"] = [s for s in group if (s.start, s.end, s.label_) != gone]
+    first = ranked(find_suspects(nlp, "parser", docs).suspects, pipe, docs)[0]
+    assert (first.doc, first.kind, first.proposed) == (0, "missed", [gone])
+    correct(docs, make_rows([first], layer_of(pipe), docs))
+    assert sorted(spans_of(docs[0].spans["constituents"])) == before
+
+
+def test_what_cannot_be_asked_about_is_an_error(trained, docs):
+    put(docs[0], (0, 2, "VESSEL"))
+    with pytest.raises(InputError, match="label 'VESSEL', which the model does not know"):
+        find_suspects(trained, "ner", docs)
+    result = find_suspects(trained, "ner", docs, every_label=False)
+    assert [number for number, _ in result.failed] == [0]
+    bare = [Doc(spacy.blank("en").vocab, words=["Ada"])]
+    with pytest.raises(InputError, match="no document has annotation"):
+        find_suspects(trained, "ner", bare)
+    row = {"number": 1, "doc": 1, "layer": "ents", "annotated": [[0, 1, "ORG"]], "proposed": []}
+    with pytest.raises(InputError, match="row 1: document 1 does not have the annotation"):
+        correct(docs, [row])

@@ -1,0 +1,111 @@
+"""`spacy-psa find-errors` and `correct`: from a damaged corpus to a corrected one."""
+
+import json
+
+import pytest
+import spacy
+from spacy.tokens import Span
+from spacy.util import load_config
+
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from tests.helpers.commands import assert_one_error, command
+from tests.helpers.paths import CONFIGS
+from tests.helpers.pipelines import entities, make_examples, make_nlp, small_encoder, small_model
+
+find_errors, correct = command("find-errors"), command("correct")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    nlp = make_nlp()
+    optimizer = nlp.initialize(lambda: make_examples(nlp))
+    optimizer.learn_rate = 0.02
+    for _ in range(30):
+        nlp.update(make_examples(nlp), sgd=optimizer)
+    path = tmp_path_factory.mktemp("models") / "model"
+    nlp.to_disk(path)
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    docs = [example.reference for example in make_examples(spacy.blank("en"))]
+    write_docbin(docs, tmp_path / "dev.spacy")
+    for i, doc in enumerate(docs):
+        doc.user_data["document"] = i // 2
+    docs[0].set_ents([Span(docs[0], 0, 2, "ORG"), *list(docs[0].ents)[1:]])
+    write_docbin(docs, tmp_path / "train.spacy")
+    return tmp_path
+
+
+@pytest.fixture
+def config(corpus):
+    settings = load_config(CONFIGS / "ner" / "bilstm_crf.cfg")
+    settings["components"]["ner"]["model"] = small_model(encoder=small_encoder("BiLSTM"))
+    settings["paths"].update(train=str(corpus / "train.spacy"), dev=str(corpus / "dev.spacy"))
+    settings["training"].update(max_steps=2, max_epochs=0, eval_frequency=1)
+    settings["initialize"]["vectors"] = None
+    settings.to_disk(corpus / "config.cfg")
+    return corpus / "config.cfg"
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_errors_are_found_decided_and_corrected(model, corpus):
+    source, errors, target = corpus / "train.spacy", corpus / "e.jsonl", corpus / "out.spacy"
+    result = find_errors(source, "--model", model, "-o", errors)
+    assert result.exit_code == 0, result.output
+    assert "Ada Lovelace (ORG)" in result.stdout and "Ada Lovelace (PER)" in result.stdout
+    first, *others = rows_of(errors)
+    assert (first["doc"], first["kind"], first["layer"]) == (0, "type", "ents")
+    assert "".join(first["words"]).startswith("Ada Lovelace met")
+    assert_one_error(correct(source, errors, target), "no decision yet")
+    decisions = [{"number": row["number"], "accept": False} for row in [first, *others]]
+    decisions += [{"number": 1, "accept": None}, {"number": 1, "accept": True}]
+    lines = "".join(f"{json.dumps(each)}\n" for each in decisions)
+    (corpus / "e.decisions.jsonl").write_text(lines)
+    assert "1 corrections" in correct(source, errors, target).stdout
+    vocab = spacy.blank("en").vocab
+    corrected, expected = (read_docbin(path, vocab) for path in (target, corpus / "dev.spacy"))
+    assert [entities(doc) for doc in corrected] == [entities(doc) for doc in expected]
+    assert rows_of(corpus / "out.log.jsonl") == [first]
+    (corpus / "e.decisions.jsonl").unlink()
+    above = correct(source, errors, target, "--above", first["chance"])
+    assert "corrections" in above.stdout
+    assert_one_error(correct(target, errors, corpus / "twice.spacy", "--above", 0), "row 1")
+
+
+def test_folds_are_judged_by_the_others_and_not_trained_twice(config, corpus):
+    arguments = corpus / "train.spacy", "--config", config, "--folds", 2, "--jobs", 2
+    output = "-o", corpus / "errors.jsonl"
+    result = find_errors(*arguments, *output)
+    assert result.exit_code == 0, result.output
+    folder = corpus / "errors-folds"
+    logs = [(folder / name / "output.txt").read_text() for name in ("fold-1", "fold-2")]
+    learned = [len(read_docbin(folder / f"fold-{i}" / "train.spacy", spacy.blank("en").vocab))
+               for i in (1, 2)]  # fmt: skip
+    assert sum(learned) == 8 and 0 not in learned
+    before = (corpus / "errors.jsonl").read_bytes()
+    assert find_errors(*arguments, *output).exit_code == 0
+    assert (corpus / "errors.jsonl").read_bytes() == before
+    for name, log in zip(("fold-1", "fold-2"), logs):
+        again = (folder / name / "output.txt").read_text().removeprefix(log)
+        assert "is finished" in again
+
+
+def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):
+    source = corpus / "train.spacy"
+    assert_one_error(find_errors(source), "use --model PIPELINE or --config")
+    assert_one_error(find_errors(source, "--model", model, "--paths.dev", "x"), "--paths.dev")
+    few = find_errors(source, "--config", config, "--folds", 5)
+    assert_one_error(few, "4 document(s) are too few for 5 folds")
+    settings = load_config(config)
+    settings["corpora"]["dev"]["path"] = None
+    settings.to_disk(config)
+    assert_one_error(find_errors(source, "--config", config, "--folds", 2), "dev")
+    (corpus / "bad.jsonl").write_text("{}\n")
+    bad = correct(source, corpus / "bad.jsonl", corpus / "out.spacy", "--above", 0.5)
+    assert_one_error(bad, "bad.jsonl:1: not a line")
+    assert not (corpus / "out.spacy").exists()
