@@ -18,6 +18,7 @@ from spacy_psa.corpora.unlabelled import read_with_unlabelled
 from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.distillation import learn_labels
+from spacy_psa.pipeline.chain.labeler import POTENTIALS
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.distillation import Teacher
 from spacy_psa.pipeline.upstream import with_upstream
@@ -149,7 +150,11 @@ def _learn(
 ) -> None:
     optimizer, rate = peak_rate(nlp)
     drop = nlp.config.interpolate()["training"]["dropout"]
-    streams = stream(known, EXAMPLE_WORDS, random), stream(others, TEXT_WORDS, random)
+    most = POTENTIALS // (3 * len(pipe.tags) ** 2)  # with very many tags, batches are smaller
+    streams = (
+        stream(known, min(EXAMPLE_WORDS, most), random),
+        stream(others, min(TEXT_WORDS, 2 * most), random),
+    )
     for step in range(updates):
         optimizer.learn_rate = rate * (1 - step / updates)
         batch = [example for examples in streams for example in next(examples, ())]
