@@ -94,7 +94,7 @@ def test_links_lead_somewhere(site: Path, documents: dict[Path, Document]) -> No
                 target = target / "index.html"
             known = documents[target].anchors if target in documents else {""}
             fragment = unquote(parts.fragment)
-            picture = target.suffix == ".svg"
+            picture = target.suffix in (".svg", ".png")
             if not target.is_file() or not (picture or fragment in known):
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert count > 500
