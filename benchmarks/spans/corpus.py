@@ -85,8 +85,8 @@ def compare_heads(source: Path, labels: Labels) -> dict[str, float]:
     right: Counter[str] = Counter()
     total: Counter[str] = Counter()
     for document, own in trees.items():
-        found = [find_heads(tree, universal).words for tree in own]
-        heads = [0 if head == i else head + 1 for words in found for i, head in enumerate(words)]
+        of_trees = [find_heads(tree, universal).words for tree in own]
+        heads = [0 if head == i else head + 1 for words in of_trees for i, head in enumerate(words)]
         for head, row in zip(heads, rows[document], strict=True):
             relation = row[7].partition(":")[0]
             for kind in {"all", relation} if relation != "punct" else ():

@@ -32,14 +32,14 @@ DEEPEST = 4
 
 def depths(spans: Iterable[Span]) -> dict[Span, int]:
     """The depth of each span among others, from 1; of two with equal bounds, one is the outer."""
-    found: dict[Span, int] = {}
+    levels: dict[Span, int] = {}
     above: list[Span] = []
     for span in sorted(set(spans), key=lambda span: (span[0], -span[1], span[2])):
         above = [each for each in above if each[1] > span[0]]
         inside = sum(each[1] >= span[1] for each in above)
-        found[span] = min(inside + 1, DEEPEST)
+        levels[span] = min(inside + 1, DEEPEST)
         above.append(span)
-    return found
+    return levels
 
 
 class Counts:

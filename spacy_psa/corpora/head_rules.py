@@ -127,8 +127,8 @@ def universal(parent: str, children: Sequence[str]) -> int:
                 return i
     own = label[:1]
     for kind in KINDS.get(own, (own, "V", "N")):
-        if found := [i for i in places if names[i].removeprefix("WH").startswith(kind)]:
-            places = found
+        if of_kind := [i for i in places if names[i].removeprefix("WH").startswith(kind)]:
+            places = of_kind
             break
     places = _first_conjunct(names, places)
     if own == "N":
