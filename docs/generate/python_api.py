@@ -19,8 +19,11 @@ SECTIONS = [
         "`crf_ner`, `crf_chunker` and `crf_tagger` also have these.",
         {
             "pipeline.chain.labeler.ChainLabeler": "tags scheme distribution temperature coverage"
-            " counts rehearse",
+            " recall counts rehearse",
             "pipeline.chain.spans.SpanLabeler": "prediction_sets",
+            "pipeline.chain.redaction.shown_spans": "",
+            "pipeline.chain.redaction.redact": "",
+            "pipeline.chain.redaction.Redaction": "moved",
             "pipeline.chain.mention_counts.count_mentions": "",
             "pipeline.chain.mention_counts.TextCounts": "add distinct intervals",
             "pipeline.chain.tagger.CRFTagger": "prediction_sets",

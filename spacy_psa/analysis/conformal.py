@@ -13,6 +13,7 @@ Wasserman (2019), "Least ambiguous set-valued classifiers with bounded error lev
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,15 @@ def truth_probabilities(pipe: SentenceLabeler, examples: Sequence[Example]) -> l
         other may belong to one document, see `spacy_psa.sentences.same_document`. The probability
         of a gold span that meets no tokens, crosses a sentence or has an unknown label is 0.
     """
-    probabilities = _of_spans if isinstance(pipe, (SpanLabeler, NestedSpanLabeler)) else _of_tags
-    documents: list[list[float]] = []
+    return [[p for _, p in items] for items in labelled_probabilities(pipe, examples)]
+
+
+def labelled_probabilities(
+    pipe: SentenceLabeler, examples: Sequence[Example]
+) -> list[list[tuple[str, float]]]:
+    """Return the results of `truth_probabilities`, each with the gold label."""
+    probabilities = _of_spans if isinstance(pipe, SpanLabeler | NestedSpanLabeler) else _of_tags
+    documents: list[list[tuple[str, float]]] = []
     numbers = document_numbers(example.reference for example in examples)
     for number, values in zip(numbers, probabilities(pipe, examples), strict=True):
         if number == len(documents):
@@ -102,22 +110,28 @@ def truth_probabilities(pipe: SentenceLabeler, examples: Sequence[Example]) -> l
     return documents
 
 
-def _of_spans(
-    pipe: SpanLabeler | NestedSpanLabeler, examples: Sequence[Example]
-) -> Iterable[list[float]]:
+Labelled = Iterable[list[tuple[str, float]]]
+
+
+def _of_spans(pipe: SpanLabeler | NestedSpanLabeler, examples: Sequence[Example]) -> Labelled:
     for example, analyses in _analysed(pipe, examples):
         gold = pipe.store.gold(pipe.name, example)[0]
         known = [span for span in gold if span[2] in pipe._span_labels]
         every = pipe.store.reference(pipe.name, example.reference) or []
-        yield analyses.posterior(known) + [0.0] * (len(every) - len(known))
+        lost = Counter(span.label_ for span in every)
+        lost.subtract(label for _, _, label in known)
+        yield [
+            *((label, p) for (_, _, label), p in zip(known, analyses.posterior(known))),
+            *((label, 0.0) for label in lost.elements()),
+        ]
 
 
-def _of_tags(pipe: SentenceLabeler, examples: Sequence[Example]) -> Iterable[list[float]]:
+def _of_tags(pipe: SentenceLabeler, examples: Sequence[Example]) -> Labelled:
     columns = {tag: i for i, tag in enumerate(pipe.tags)}
     for example, analyses in _analysed(pipe, examples):
         names = example.get_aligned("TAG", as_string=True)
         yield [
-            float(row[columns[name]]) if name in columns else 0.0
+            (name, float(row[columns[name]]) if name in columns else 0.0)
             for row, name in zip(analyses.marginals, names, strict=True)
             if name
         ]
@@ -160,7 +174,7 @@ def cover(
                 f"{path}: there is no gold annotation for {pipe.name}; use annotated documents"
             )
     try:
-        least = _as_saved(least_probability(truths["dev"], level))
+        least = as_saved(least_probability(truths["dev"], level))
     except InputError as error:
         raise InputError(f"{paths['dev']}: {error}") from error
     pipe.coverage = Coverage(level, least, len(truths["dev"]))
@@ -176,7 +190,7 @@ def cover(
     }
 
 
-def _as_saved(least: float) -> float:
+def as_saved(least: float) -> float:
     """Round to a number that saved settings, with 9 decimals, keep; less only adds to sets."""
     billionths = math.floor(least * 1e9)
     read = [srsly.json_loads(srsly.json_dumps(n / 1e9)) for n in (billionths, billionths - 1)]

@@ -35,7 +35,7 @@ from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_numbers
 
 BATCH = 64  # docs with probabilities in memory at a time
-DRAWS = 1000
+DRAWS = 200
 SIZE = 20
 """The documents of a drawn corpus."""
 KINDS = ("mentions", "distinct")

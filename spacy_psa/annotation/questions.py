@@ -1,13 +1,15 @@
 """Questions about the documents of a run of annotation, in addition to their annotation."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spacy_psa.annotation.annotator import Ask
 from spacy_psa.annotation.input import Record
+from spacy_psa.annotation.rows import ANNOTATION, json_line
 from spacy_psa.annotation.run import Watch
-from spacy_psa.corpora.atomic import write_json
+from spacy_psa.corpora.atomic import write_json, write_text
 from spacy_psa.loading import find_pipe
 
 if TYPE_CHECKING:
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
     from spacy_psa.pipeline.chain.mention_counts import TextCounts
+
+
+REDACTION = "redaction"
+"""The key of doc.user_data for the result."""
+AROUND = 60
+"""The characters of context that a person sees."""
 
 
 class Question(Protocol):
@@ -82,6 +90,105 @@ class Counting:
                 "The intervals are not calibrated and too narrow: run `spacy-psa calibrate MODEL "
                 "DEV.spacy --counts`"
             )
+
+
+class Redacting:
+    """Replaces the spans of some labels in all documents, and lists those to be looked at.
+
+    Args:
+        name: the name of the component.
+        labels: the labels.
+        text_key: the key of the text in the lines of the output.
+        path: the file of JSON lines for a person; None for none.
+    """
+
+    def __init__(self, name: str, labels: Sequence[str], text_key: str, path: Path | None) -> None:
+        self.ask: Ask = partial(_redact, name, tuple(labels))
+        self.encode = partial(_redacted_line, text_key=text_key)
+        self.path = path
+        self.rows: list[dict[str, Any]] = []
+        self.replaced = self.texts = 0
+
+    @classmethod
+    def of(
+        cls,
+        nlp: "Language",
+        name: str | None,
+        labels: Sequence[str],
+        recall: float | None,
+        text_key: str,
+        path: Path | None,
+    ) -> "Redacting":
+        """Redact with a component of a pipeline.
+
+        Raises:
+            InputError: if there is no such component, or it does not promise the recall.
+        """
+        from spacy_psa.pipeline.chain.redaction import thresholds
+        from spacy_psa.pipeline.chain.spans import SpanLabeler
+
+        pipe: SpanLabeler = find_pipe(nlp, name, SpanLabeler, "crf_ner or crf_chunker")
+        thresholds(pipe, labels, recall or 0.0)
+        return cls(pipe.name, labels, text_key, path)
+
+    def take(self, record: Record, answer: tuple[int, list[dict[str, Any]]]) -> None:
+        replaced, rows = answer
+        self.replaced += replaced
+        self.texts += bool(rows)
+        self.rows += [{"where": record.where, **row} for row in rows]
+
+    def finish(self, watch: Watch) -> None:
+        if self.path is not None:
+            write_text(self.path, "".join(json_line(row).decode("utf8") for row in self.rows))
+        watch.say(
+            f"{self.replaced:,} parts replaced; {len(self.rows):,} of them, in {self.texts:,} "
+            "texts, are not predicted and should be looked at"
+        )
+
+
+def _redact(name: str, labels: Sequence[str], nlp: "Language", docs: "list[Doc]") -> list[Any]:
+    from spacy_psa.pipeline.chain.redaction import redact, shown_spans
+
+    pipe: Any = nlp.get_pipe(name)
+    answers = []
+    for doc, shown, analyses in zip(docs, shown_spans(pipe, docs, labels), pipe.analyses(docs)):
+        redaction = redact(doc, shown, analyses.best)
+        doc.user_data[REDACTION] = redaction
+        rows = [
+            {
+                "text": doc.text[part.source_start : part.source_end],
+                "label": part.label,
+                "score": part.score,
+                "before": doc.text[max(0, part.source_start - AROUND) : part.source_start],
+                "after": doc.text[part.source_end : part.source_end + AROUND],
+                "source": [part.source_start, part.source_end],
+            }
+            for part in redaction.replaced
+            if part.review
+        ]
+        answers.append((len(redaction.replaced), rows))
+    return answers
+
+
+def _redacted_line(doc: "Doc", text_key: str) -> tuple[bytes, list[str]]:
+    """Encode a document for a `JsonlWriter`, without what was replaced."""
+    redaction = doc.user_data[REDACTION]
+    meta = doc.user_data.get("meta", {})
+    written = (text_key, "redacted", *ANNOTATION)
+    parts = [
+        {
+            "start": part.start,
+            "end": part.end,
+            "label": part.label,
+            "score": part.score,
+            "source": [part.source_start, part.source_end],
+            "review": part.review,
+        }
+        for part in redaction.replaced
+    ]
+    others = {key: value for key, value in meta.items() if key not in written}
+    replaced = [key for key in meta if key in written]
+    return json_line({**others, text_key: redaction.text, "redacted": parts}), replaced
 
 
 def _count(name: str, nlp: "Language", docs: "list[Doc]") -> "list[TextCounts]":

@@ -121,6 +121,7 @@ def open_writer(
     tokens: bool = False,
     text_key: str = "text",
     keys: SpanKeys = USUAL_KEYS,
+    encode: Encode | None = None,
 ) -> Iterator[Writer]:
     """Open a writer to `path`; the file appears complete at the end, or not at all.
 
@@ -131,6 +132,7 @@ def open_writer(
         tokens: whether to write the tokens to JSON lines.
         text_key: the key of the text in JSON lines.
         keys: the span groups that CoNLL columns and HTML show.
+        encode: the encoder of JSON lines; None for that of the annotation.
 
     Raises:
         InputError: if `path` cannot be written.
@@ -138,7 +140,8 @@ def open_writer(
     with open_output(path) as stream:
         writer: Writer
         if form == "jsonl":
-            writer = JsonlWriter(stream, partial(json_bytes, tokens=tokens, text_key=text_key))
+            usual = partial(json_bytes, tokens=tokens, text_key=text_key)
+            writer = JsonlWriter(stream, encode or usual)
         elif form == "spacy":
             writer = DocBinWriter(stream, docbin_bytes)
         elif form == "conll":

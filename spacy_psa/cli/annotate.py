@@ -68,6 +68,19 @@ def annotate(
         Path | None,
         typer.Option(help="JSON file for the numbers of mentions and distinct entities."),
     ] = None,
+    redact: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABELS", help="Labels, with commas between, of spans to replace in the text."
+        ),
+    ] = None,
+    recall: Annotated[
+        float | None, typer.Option(help="With --redact: the recall that MODEL has to promise.")
+    ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(help="With --redact: JSON lines of the spans that a person should look at."),
+    ] = None,
     pipe: Pipe = None,
 ) -> None:
     """Annotate text with a trained pipeline.
@@ -93,6 +106,11 @@ def annotate(
     each label in all documents, with 95% intervals: it sums over all analyses, not only the best.
     `calibrate --counts` makes the intervals reliable.
 
+    With --redact, OUTPUT has the texts with the spans of LABELS replaced by their labels, as in
+    "[PER] left", in the key `redacted` their offsets in both texts, and no other annotation. All
+    spans above the thresholds of `calibrate --recall` are replaced. Those that the best analysis
+    does not have are listed in --review, with their texts. Other keys of the input stay.
+
     \b
     Example:
       spacy-psa annotate training/model-best texts.txt annotated.jsonl
@@ -100,15 +118,37 @@ def annotate(
     """
     from spacy_psa.annotation import files
 
-    if engine == "ray" and counts is not None:
-        raise InputError("--counts: is for --engine local; leave it out")
+    asked = {"--counts": counts, "--redact": redact}
+    given = [option for option, value in asked.items() if value is not None]
+    if engine == "ray" and given:
+        raise InputError(f"{given[0]}: is for --engine local; leave it out")
+    if len(given) > 1:
+        raise InputError("--counts: leave it out with --redact")
+    if redact is None and (recall is not None or review is not None):
+        raise InputError(f"{'--review' if review else '--recall'}: is for --redact; add it")
+    labels = [label.strip() for label in (redact or "").split(",") if label.strip()]
+    if redact is not None and not labels:
+        raise InputError("--redact: name a label at least")
     if engine == "local" and address is not None:
         raise InputError(f"--address {address}: is for --engine ray; add this option")
     reading = Reading(input_format, text_key, keep)
     paths, form = (Path(source), Path(target)), output_format
     annotating(
         lambda run: (
-            files.annotate(model, *paths, reading, form, run, scheme, tokens, counts, pipe)
+            files.annotate(
+                model,
+                *paths,
+                reading,
+                form,
+                run,
+                scheme,
+                tokens,
+                counts,
+                labels,
+                recall,
+                review,
+                pipe,
+            )
             if engine == "local"
             else files.annotate_on_ray(model, source, target, reading, form, run, tokens, address)
         ),

@@ -39,7 +39,7 @@ def ensemble(
     The pipelines have the same component (crf_ner, crf_chunker, crf_tagger or constituency_parser)
     with the same labels, such as one config trained with several seeds. Everything stays exact:
     decoding, probabilities, n-best, evidence. Everything else, such as the tokenizer, is that of
-    the first pipeline, except temperature and coverage, which are removed: calibrate the joined
+    the first pipeline, except what was calibrated, which is removed: calibrate the joined
     pipeline. It needs the time and the memory of all models together.
 
     \b

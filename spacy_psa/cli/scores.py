@@ -1,7 +1,7 @@
 """Commands that measure: `report`, `evaluate-trees` and `calibrate`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -126,6 +126,7 @@ COLUMNS = {
     "aupr": "AUPR",
 }
 """The heads of the figures of `calibrate`."""
+RECALL = ["label", "", "documents", "gold", "least", "recall", "of all", "shown", "texts to read"]
 
 
 def calibrate(
@@ -153,6 +154,23 @@ def calibrate(
         typer.Option(
             help="Instead of a temperature, find the sets that hold the truth with this "
             "probability."
+        ),
+    ] = None,
+    recall: Annotated[
+        float | None,
+        typer.Option(help="Instead of a temperature, promise to find this share of the entities."),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="With --recall: the probability that the promise is kept.")
+    ] = 0.95,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="With --recall: label with its own promise; may be repeated."),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --recall: .spacy or .txt file of the texts to annotate, to weight DEV by."
         ),
     ] = None,
     counts: Annotated[
@@ -186,6 +204,14 @@ def calibrate(
     a threshold: a true span (or tag) of a new document is among those above it with a probability
     of at least 0.9 (`prediction_sets`).
 
+    With --recall 0.99, the component gets a threshold for `annotate --redact`: spans of at least
+    this probability are shown. With the probability --confidence over the documents of DEV.spacy,
+    at most 1% of the entities of a new document are missed, in the mean. The documents must be
+    drawn independently from those to be annotated. If these are of another kind, --target weights
+    the documents of DEV.spacy by texts of that kind, and the promise is approximate. Prints the
+    observed recall and its cost: the spans that are shown for each entity, and the share of texts
+    with a span that is not predicted, which a person should read.
+
     With --counts, the component gets a correction of the numbers of mentions and distinct entities,
     and their intervals are as wide as these numbers differ from the true ones. Prints how many
     corpora of 20 documents, drawn from each file, have their true number in its interval.
@@ -195,28 +221,38 @@ def calibrate(
       spacy-psa calibrate training/model-best dev.spacy --output calibrated
       spacy-psa calibrate training/model-best dev.spacy --decode mbr --output calibrated
       spacy-psa calibrate training/model-best dev.spacy --coverage 0.9
+      spacy-psa calibrate training/model-best dev.spacy --recall 0.98 --label PERSON
     """
     from spacy_psa.analysis import calibration
 
     paths = {"dev": dev} if test is None else {"dev": dev, "test": test}
-    kinds = {"--coverage": coverage is not None, "--counts": counts}
+    kinds = {"--coverage": coverage is not None, "--recall": recall is not None}
+    kinds["--counts"] = counts
     chosen = [option for option, given in kinds.items() if given]
     if chosen:
         others = {"--temperature": temperature, "--decode": decode, "--figure": figure}
         given = [option for option, value in others.items() if value is not None] + chosen[1:]
         if given:
             raise InputError(f"{given[0]}: leave it out with {chosen[0]}")
-    if counts:
+    needless = {"--label": label, "--target": target}
+    if recall is None and (unread := [option for option, value in needless.items() if value]):
+        raise InputError(f"{unread[0]}: is for --recall; add this option")
+    if recall is not None:
+        from spacy_psa.analysis.recall import calibrate_recall
+
+        more = (target, output, pipe, json_path, gpu_id)
+        _, promised = calibrate_recall(model, paths, recall, confidence, label or (), *more)
+        _print_recall(promised)
+        typer.echo(
+            f"In documents like those of dev, the recall is at least {recall:g} in the mean. This "
+            f"is wrong with a probability of {1 - confidence:.2g} at most"
+            + (", if the target differs only in the features." if target else ".")
+        )
+    elif counts:
         from spacy_psa.analysis.counts import calibrate_counts
 
         _, counted = calibrate_counts(model, paths, output, pipe, json_path, gpu_id)
-        rows = []
-        for part, each in counted.items():
-            for row in each:
-                estimate = f"{row['number']:,.0f} ± {row['width']:,.0f}"
-                cells = f"{row['gold']:,}", estimate, f"{row['held']:.3f}"
-                rows.append([part, row["label"], row["kind"], *cells])
-        print_table(["", "label", "", "gold", "estimate", "of 20 documents"], rows, left=3)
+        _print_counts(counted)
     elif coverage is not None:
         component, parts = calibration.calibrate_coverage(
             model, paths, coverage, output, pipe, json_path, gpu_id
@@ -249,3 +285,23 @@ def calibrate(
         for name in lost:
             typer.echo(f"The {name} was of other probabilities: find it again with --{name}")
     typer.echo(f"Written: {output or model}")
+
+
+def _print_recall(promised: list[dict[str, Any]]) -> None:
+    rows = []
+    for row in promised:
+        sizes = f"{row['documents']:,}", f"{row['entities']:,}", f"{row['least']:.3g}"
+        values = (row[key] for key in ("recall", "of_all", "shown", "read"))
+        shares = ("" if value is None else f"{value:.4f}" for value in values)
+        rows.append([row["label"], row["data"], *sizes, *shares])
+    print_table(RECALL, rows, left=2)
+
+
+def _print_counts(counted: dict[str, list[dict[str, Any]]]) -> None:
+    rows = []
+    for part, each in counted.items():
+        for row in each:
+            estimate = f"{row['number']:,.0f} ± {row['width']:,.0f}"
+            cells = f"{row['gold']:,}", estimate, f"{row['held']:.3f}"
+            rows.append([part, row["label"], row["kind"], *cells])
+    print_table(["", "label", "", "gold", "estimate", "of 20 documents"], rows, left=3)

@@ -34,7 +34,7 @@ def read_with_unlabelled(labelled: Reader, path: Path | None) -> Reader:
     def read(nlp: Language) -> Iterator[Example]:
         yield from labelled(nlp)
         count = 0
-        for doc in _docs(Path(path), nlp):
+        for doc in read_texts(Path(path), nlp):
             if len(doc):
                 count += 1
                 plain = (unannotated(doc, document=True) for _ in range(2))
@@ -45,7 +45,12 @@ def read_with_unlabelled(labelled: Reader, path: Path | None) -> Reader:
     return read
 
 
-def _docs(path: Path, nlp: Language) -> Iterator[Doc]:
+def read_texts(path: Path, nlp: Language) -> Iterator[Doc]:
+    """Read a `.spacy` file, a folder of them, or a `.txt` file with a text on each line.
+
+    Raises:
+        InputError: if there is no such file, or it is not in its format.
+    """
     if path.suffix != ".txt":
         yield from read_docbins(path, nlp.vocab)
         return

@@ -13,7 +13,7 @@ import numpy
 from spacy_psa.errors import InputError
 
 COLDEST, HOTTEST = 0.01, 100.0
-CALIBRATED = ("coverage", "counts")
+CALIBRATED = ("coverage", "recall", "counts")
 """The settings that belong to the probabilities of one temperature."""
 NORMAL = 1.959964
 """Half the width of a 95% interval of a normal distribution, in standard deviations."""
@@ -26,6 +26,19 @@ class Coverage(NamedTuple):
     """The promised probability that the truth is in the set, from 0 to 1."""
     least: float
     """The least probability of an item of the set."""
+    documents: int
+    """The number of documents that the threshold was found with."""
+
+
+class Promise(NamedTuple):
+    """The promise of the recall of a label, or of all."""
+
+    recall: float
+    """The promised share of the entities of a document that are found, in the mean."""
+    confidence: float
+    """The probability of documents for the calibration with which the promise is kept."""
+    least: float
+    """The least probability of a span that is shown."""
     documents: int
     """The number of documents that the threshold was found with."""
 
@@ -92,6 +105,28 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     return [*map(_plain, value)] if isinstance(value, list | tuple) else value
+
+
+def checked_recall(name: str, value: Any) -> dict[str, Promise]:
+    """Check that there is a `Promise` for some labels; the empty label stands for all.
+
+    Raises:
+        InputError: if there is not; the error begins with the `name` of the component.
+    """
+    try:
+        read = {label: Promise(*promise) for label, promise in value.items()}
+        right = all(
+            0 < each.recall < 1 and 0 < each.confidence < 1 and 0 <= each.least <= 1
+            for each in read.values()
+        )
+    except (TypeError, ValueError, AttributeError):
+        right = False
+    if not right:
+        raise InputError(
+            f"{name}: recall is {value!r}: it must have a recall, a confidence, a least "
+            "probability and a number of documents for each label"
+        )
+    return read
 
 
 def checked_counts(name: str, value: Any) -> dict[str, CountCorrection]:

@@ -24,6 +24,7 @@ from spacy_psa.pipeline.coverage import (
     Coverage,
     checked_counts,
     checked_coverage,
+    checked_recall,
     checked_temperature,
 )
 from spacy_psa.pipeline.evidence import Evidence
@@ -102,6 +103,8 @@ class SentenceLabeler(StructuredPipe):
 
     coverage = Calibrated(checked_coverage)
     """The promise of `prediction_sets`; None before `spacy-psa calibrate --coverage`."""
+    recall = Calibrated(checked_recall)
+    """The promises of recall by label; None before `spacy-psa calibrate --recall`."""
     counts = Calibrated(checked_counts)
     """The corrections of counts by label; None before `spacy-psa calibrate --counts`."""
 

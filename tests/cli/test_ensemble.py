@@ -4,7 +4,7 @@ import numpy
 import pytest
 import spacy
 
-from spacy_psa.pipeline.coverage import Coverage
+from spacy_psa.pipeline.coverage import CountCorrection, Coverage, Promise
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.parsers import chart_model, make_parser, train_parser
 from tests.helpers.pipelines import make_nlp, randomize, small_model, train
@@ -54,15 +54,17 @@ def test_all_else_is_that_of_the_first_pipeline(tmp_path):
     assert not joined.meta.get("performance")
 
 
-def test_temperature_and_coverage_of_the_first_are_not_those_of_the_joined(tmp_path):
+def test_what_was_calibrated_of_the_first_are_not_those_of_the_joined(tmp_path):
     first = spacy.load(saved(tmp_path / "a"))
     first.get_pipe("ner").temperature = 3.0
     first.get_pipe("ner").coverage = Coverage(level=0.9, least=0.02, documents=215)
+    first.get_pipe("ner").recall = {"": Promise(0.9, 0.95, 0.02, 215)}
+    first.get_pipe("ner").counts = {"PER": CountCorrection()}
     first.to_disk(tmp_path / "first")
     out = tmp_path / "joined"
     assert run(tmp_path / "first", saved(tmp_path / "b"), "--output", out).exit_code == 0
     ner = spacy.load(out).get_pipe("ner")
-    assert (ner.temperature, ner.coverage) == (1.0, None)
+    assert (ner.temperature, ner.coverage, ner.recall, ner.counts) == (1.0, None, None, None)
 
 
 def saved_parser(path, seed=1, loss="log_likelihood", **model):

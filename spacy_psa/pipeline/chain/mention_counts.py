@@ -68,15 +68,14 @@ class TextCounts:
 
     def distinct(self) -> dict[str, Moments]:
         """Compute the number of distinct forms of each label."""
-        moments = dict.fromkeys(self.mentions, Moments())
-        for (label, _), log_absent in self.absent.items():
-            absent = math.exp(log_absent)
-            moments[label] = moments[label].plus(Moments(1 - absent, absent * (1 - absent)))
+        means, variances = (dict.fromkeys(self.mentions, 0.0) for _ in range(2))
+        absent = {form: math.exp(value) for form, value in self.absent.items()}
+        for (label, _), share in absent.items():
+            means[label] += 1 - share
+            variances[label] += share * (1 - share)
         for (a, b), log_ratio in self.rivals.items():
-            both = math.exp(self.absent[a] + self.absent[b])
-            covariance = both * math.expm1(log_ratio)
-            moments[a[0]] = moments[a[0]].plus(Moments(0.0, 2 * covariance))
-        return {label: Moments(mean, max(0.0, v)) for label, (mean, v) in moments.items()}
+            variances[a[0]] += 2 * absent[a] * absent[b] * math.expm1(log_ratio)
+        return {label: Moments(mean, max(0.0, variances[label])) for label, mean in means.items()}
 
     def intervals(
         self, corrections: Mapping[str, CountCorrection] | None = None
