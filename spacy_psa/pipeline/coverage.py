@@ -101,6 +101,13 @@ class Calibrated(Generic[Value]):
             pipe.cfg[self.name] = _plain(self.check(pipe.name, value))
 
 
+def forget_calibration(pipe: Any) -> None:
+    """Remove the temperature of a component, and all that was calibrated for its probabilities."""
+    pipe.temperature = 1.0
+    for name in CALIBRATED:
+        pipe.cfg.pop(name, None)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}

@@ -15,7 +15,7 @@ from spacy_psa.errors import InputError
 from spacy_psa.loading import find_pipe, load_pipeline
 from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.component import StructuredPipe
-from spacy_psa.pipeline.coverage import CALIBRATED
+from spacy_psa.pipeline.coverage import forget_calibration
 from spacy_psa.pipeline.parser.parser import ConstituencyParser
 from spacy_psa.pipeline.upstream import annotation_read
 
@@ -72,9 +72,7 @@ def _join(pipelines: dict[str, Language], name: str) -> Language:
         target.from_bytes(source.to_bytes(exclude=["model"]), exclude=["model"])
         if isinstance(target, ChainLabeler):
             # These were found for the probabilities of the first model.
-            target.temperature = 1.0
-            for setting in CALIBRATED:
-                setattr(target, setting, None)
+            forget_calibration(target)
         for part, nlp in zip(target.model.layers, pipelines.values()):
             member: Any = nlp.get_pipe(name)
             part.from_bytes(member.model.to_bytes())

@@ -32,7 +32,7 @@ def shown_spans(
 
     def infer(docs: list[Doc], read: Callable[[Any], Any]) -> Any:
         # In double precision, as the probabilities of the calibration.
-        return pipe._infer(docs, lambda batch: read(batch._replace(chain=batch.chain.double())))
+        return pipe._infer(docs, lambda batch: read(batch._replace(dist=batch.dist.double())))
 
     return [
         [
