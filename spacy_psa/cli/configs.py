@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from spacy_psa.cli.options import Lang, Vectors
+from spacy_psa.cli.options import Lang, Task, Vectors
 
-Task = Annotated[
-    Literal["ner", "chunker", "tagger", "parser"], typer.Option(help="The annotation to learn.")
-]
+TaskOption = Annotated[Task, typer.Option(help="The annotation to learn.")]
 Output = Annotated[Path, typer.Argument(metavar="OUT.cfg", help="Config to write.")]
 Log = Annotated[
     Path | None, typer.Option(help="File to which the training logs its scores, as JSON lines.")
@@ -20,7 +18,7 @@ def init_config(
     output: Output,
     train: Annotated[Path, typer.Option(help="Training data, a .spacy file.")],
     dev: Annotated[Path, typer.Option(help="Development data, a .spacy file.")],
-    task: Task = "ner",
+    task: TaskOption = "ner",
     vectors: Vectors = None,
     optimize: Annotated[
         Literal["accuracy", "efficiency", "memory"],
@@ -76,7 +74,7 @@ def configure(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Settings that replace those of the config."),
     ] = None,
-    task: Task = "ner",
+    task: TaskOption = "ner",
     config: Annotated[str, typer.Option(help="Config of the task, for a known corpus.")] = "psa",
     log: Log = None,
 ) -> None:

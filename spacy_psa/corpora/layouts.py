@@ -132,7 +132,7 @@ LAYOUTS = {
     ),
     "gum": Layout(
         "gum",
-        ("ner", "tagger", "chunker", "parser"),
+        ("ner", "tagger", "chunker", "parser", "spans"),
         Part(GUM, part="train"),
         Part(GUM, part="dev"),
         Part(GUM, part="test"),

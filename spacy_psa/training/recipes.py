@@ -13,13 +13,14 @@ from spacy_psa.corpora.atomic import write_text
 from spacy_psa.corpora.corpus_check import LAYERS
 from spacy_psa.corpora.docbin import read_docbin
 from spacy_psa.corpora.layouts import LAYOUTS
+from spacy_psa.corpora.marked_text import INCORRECT, MISSING
 from spacy_psa.corpora.own_corpus import CHECK, was_cut
 from spacy_psa.corpora.readers import blank
 from spacy_psa.errors import InputError
 from spacy_psa.loading import vocab_with_vectors
 from spacy_psa.training.layers import batch_unit, fit_epochs, layered, set_log, with_settings
 
-Task = Literal["ner", "chunker", "tagger", "parser"]
+Task = Literal["ner", "chunker", "tagger", "parser", "spans"]
 Aim = Literal["accuracy", "efficiency", "memory", "base", "frozen"]
 CONFIGS = Path(__file__).parents[1] / "configs"
 """The configs; in the repository a link to `configs/`, in an installed package a copy."""
@@ -63,6 +64,9 @@ RECIPES: dict[tuple[Task, Aim], Recipe] = {
     ("parser", "memory"): Recipe("parser/sample.cfg"),
     ("parser", "base"): Recipe("parser/pretrained.cfg"),
     ("parser", "frozen"): Recipe("parser/frozen.cfg"),
+    ("spans", "accuracy"): Recipe("spans/best.cfg"),
+    ("spans", "efficiency"): Recipe("spans/bilstm.cfg"),
+    ("spans", "memory"): Recipe("spans/bilstm.cfg"),
 }
 """A config for each task and aim; `base` and `frozen` are over a pretrained encoder."""
 
@@ -90,12 +94,18 @@ def choose(task: Task, aim: Aim, words: int, vectors: bool, in_entities: float =
         words: the words of the training data.
         vectors: whether there are word vectors.
         in_entities: the share of these words that is in entities.
+
+    Raises:
+        InputError: if there is none.
     """
     few = words < FEW_WORDS and aim not in ("base", "frozen")
     small = SMALL.get((task, vectors)) if few else None
     if small and in_entities < RARE:
         small = small._replace(changes=small.changes | MISSED)
-    return small or RECIPES[task, aim]
+    recipe = small or RECIPES.get((task, aim))
+    if recipe is None:
+        raise InputError(f"--base: there is no config for {task} over a pretrained encoder")
+    return recipe
 
 
 def make_config(
@@ -134,6 +144,8 @@ def make_config(
         _use_encoder(config, base)
     if vectors is not None:
         _use_vectors(config, vectors, recipe)
+    if task == "spans":
+        _use_partial(config, nlp, train)
     if sentencizer:
         config["nlp"]["pipeline"].insert(0, "sentencizer")
         config["components"]["sentencizer"] = {"factory": "sentencizer"}
@@ -238,6 +250,13 @@ def _use_vectors(config: dict[str, Any], vectors: str, recipe: Recipe) -> None:
         raise InputError(f"--vectors {vectors}: configs/{recipe.config} reads none; leave it out")
 
 
+def _use_partial(config: dict[str, Any], nlp: Language, train: Path) -> None:
+    """Let nested spans be learned with the groups that `init corpus` writes next to them."""
+    groups = {key for doc in read_docbin(train, nlp.vocab) for key in doc.spans}
+    for key in groups & {MISSING, INCORRECT}:
+        config["components"]["spans"][f"{key}_key"] = key
+
+
 def _set_width(section: dict[str, Any], width: int) -> int:
     """Set the width of the embedders that read vectors, and count them."""
     name, pretrained = section.get("@architectures"), section.get("pretrained", True)
@@ -279,7 +298,7 @@ def _concatenated(section: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _check(nlp: Language, task: str, path: Path) -> None:
     """Check that the data in a file is annotated for a task."""
-    layer = {"ner": "entities", "chunker": "chunks", "tagger": "parts of speech"}
+    layer = {"ner": "entities", "chunker": "chunks", "tagger": "parts of speech", "spans": "spans"}
     read = LAYERS[layer.get(task, "constituents")]
     if not any(read(doc) for doc in read_docbin(path, nlp.vocab)):
         raise InputError(

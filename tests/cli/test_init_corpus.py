@@ -3,6 +3,7 @@ import json
 import pytest
 import spacy
 from spacy.tokens import DocBin
+from thinc.api import Config
 
 from spacy_psa.corpora.documents import read_document_corpus
 from tests.helpers.commands import assert_one_error, command
@@ -125,6 +126,28 @@ def test_sentences_keep_the_document_that_they_are_of(tmp_path):
     read = read_document_corpus(tmp_path / "out" / "train.spacy")
     lengths = [len(list(example.reference.sents)) for example in read(spacy.blank("en"))]
     assert lengths == [2, 2, 2, 2, 1, 1, 2]
+
+
+def test_nested_spans_become_a_corpus_and_a_config(tmp_path):
+    (tmp_path / "in").mkdir()
+    marks = [(0, 14, "WORK"), (6, 14, "PLACE"), (7, 14, "ODD")]
+    spans = [dict(zip(("start", "end", "label"), mark)) for mark in marks]
+    lines = [json.dumps({"text": f"Mayor Oldtowns left{i}.", "spans": spans}) for i in range(30)]
+    (tmp_path / "in" / "train.jsonl").write_text("\n".join(lines))
+    out = tmp_path / "out"
+    result = run(tmp_path / "in", out, "--task", "spans")
+    assert result.exit_code == 0, result.output
+    assert "[Mayor [Oldtowns PLACE] WORK] left" in result.stdout
+    assert "init config config.cfg --task spans" in result.stdout
+    doc, *_ = docs(out / "train.spacy")
+    assert [span.text for span in doc.spans["missing_spans"]] == ["Oldtowns"]
+    files = ("--train", out / "train.spacy", "--dev", out / "dev.spacy")
+    result = command("init", "config")(tmp_path / "my.cfg", "--task", "spans", *files)
+    assert result.exit_code == 0, result.output
+    config = Config().from_disk(tmp_path / "my.cfg")
+    component = config["components"]["spans"]
+    assert (component["factory"], component["missing_spans_key"]) == ("crf_spans", "missing_spans")
+    assert "incorrect_spans_key" not in component
 
 
 def test_a_label_names_the_entities_of_tags_without_one(tmp_path):
