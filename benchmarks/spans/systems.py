@@ -33,7 +33,11 @@ def config_of(system: str, corpus: Path, train: Path, seed: int) -> Config:
     ours = config["components"]["spans"]["model"]
     ours["tok2vec"] = encoder = ours["tok2vec"]["tok2vec"]  # without the memory
     for part in ("train", "dev"):
-        config["corpora"][part] = {"@readers": "spacy.Corpus.v1", "path": f"${{paths.{part}}}"}
+        config["corpora"][part] = {
+            "@readers": "spacy.Corpus.v1",
+            "gold_preproc": False,
+            "path": f"${{paths.{part}}}",
+        }
     if system != "sentences":
         config["components"] = {"spancat": spancat(encoder, system)}
         if system == "finder":

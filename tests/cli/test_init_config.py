@@ -6,8 +6,10 @@ import spacy
 from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
+from spacy.vocab import Vocab
 from thinc.api import Config
 
+from spacy_psa.corpora.docbin import read_docbin, write_docbin
 from spacy_psa.training import recipes
 from spacy_psa.training.recipes import CONFIGS, LEAST, RECIPES, count_steps
 from tests.helpers.commands import assert_one_error, command
@@ -22,8 +24,12 @@ def files(tmp_path_factory):
     """The options that name the sample's development data, 300 sentences, as both parts."""
     folder = tmp_path_factory.mktemp("corpus")
     for part in ("train", "dev"):
-        done = command("convert", "sample")(SAMPLE / "dev.jsonl", folder / f"{part}.spacy")
-        assert done.exit_code == 0
+        path = folder / f"{part}.spacy"
+        assert command("convert", "sample")(SAMPLE / "dev.jsonl", path).exit_code == 0
+        docs = read_docbin(path, Vocab())
+        for doc in docs:
+            doc.spans["sc"] = doc.ents
+        write_docbin(docs, path)
     return ["--train", folder / "train.spacy", "--dev", folder / "dev.spacy"]
 
 
