@@ -105,6 +105,8 @@ class TensorOptimizer(Optimizer):
         averages: dict[Any, Any] | None = self.averages
         if averages is not None:
             for name, parameter in module.named_parameters():
+                if not parameter.requires_grad:  # a frozen encoder stays as it is
+                    continue
                 self.nr_update[key, name] += 1
                 held = averages.setdefault((key, name), torch.zeros_like(parameter.data))
                 self._average(held, parameter.data, self.nr_update[key, name])

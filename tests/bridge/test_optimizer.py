@@ -214,3 +214,12 @@ def test_clipping_bounds_the_joint_norm_of_torch_and_thinc_gradients(share):
 def test_clipping_without_gradients_does_nothing():
     assert clip_gradients([layer()], 1.0) == 0.0
     assert clip_gradients([bare_layer()], 1.0) == 0.0
+
+
+def test_frozen_parameters_have_no_averages():
+    module = nn.Linear(2, 1)
+    module.weight.requires_grad_(False)
+    optimizer = sgd(0.5, use_averages=True)
+    module(torch.ones(1, 2)).sum().backward()
+    optimizer.update_module(0, module)
+    assert list(optimizer.averages) == [(0, "bias")]
