@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from spacy_psa.structs.label_layers import LabelLayers
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
 
@@ -66,7 +67,12 @@ def choices(dist: NestedSpans, parts: Tensor) -> list[Choices]:
     gold = right.new_zeros(len(dist.lengths))
     gold.index_add_(0, dist.sentence.to(gold.device), marginals @ parts.sum(1))
     columns, labels = [], []
-    for k in range(len(sizes)):
+    if isinstance(dist, LabelLayers):  # each label has a choice of its own
+        alone, chances = False, marginals @ parts
+        columns = list(right.masked_fill(illegal, -torch.inf).unbind(1))
+        labels = [torch.full_like(group, k + 1)[:1].expand(len(right)) for k in range(len(group))]
+        sizes = torch.ones_like(parts.sum(1))
+    for k in range(len(sizes) if not columns else 0):
         members = (group == k).nonzero()[:, 0]
         own = right[:, members].masked_fill(illegal[:, members], -torch.inf)
         best = own.max(1)
@@ -96,7 +102,7 @@ def best_expected_f1(docs: Sequence[Sequence[Choices]]) -> list[list[Tree]]:
     flat = [each for own in docs for each in own]
     if not flat:
         return [[] for _ in docs]
-    dist = NestedSpans.join([each.dist for each in flat])
+    dist = type(flat[0].dist).join([each.dist for each in flat])
     device = dist.labelled.device
     size = flat[0].size.to(device)
     label = torch.cat([each.label for each in flat]).numpy()

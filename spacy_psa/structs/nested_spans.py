@@ -78,7 +78,7 @@ class NestedSpans(StructuredDistribution[Tree]):
 
     def with_scores(self, labelled: Tensor) -> NestedSpans:
         """Make a distribution over the same sets with other scores, (S, any number of labels)."""
-        return NestedSpans.__new__(NestedSpans)._fill(labelled, self._null, self._cells)
+        return type(self).__new__(type(self))._fill(labelled, self._null, self._cells)
 
     def double(self) -> NestedSpans:
         """Make the same distribution in double precision."""
@@ -92,10 +92,11 @@ class NestedSpans(StructuredDistribution[Tree]):
         for b, own in enumerate(self.labelled.split(counts)):
             n = int(self.lengths[b])
             alone = SpanCells(self.lengths[b : b + 1], 1, n, cells.width)
-            parts.append(
-                NestedSpans.__new__(NestedSpans)._fill(own, self._null[cells.of(b)], alone)
-            )
+            parts.append(type(self).__new__(type(self))._fill(own, self._null_of(b), alone))
         return parts
+
+    def _null_of(self, sentence: int) -> Tensor:
+        return self._null[self._cells.of(sentence)]
 
     @classmethod
     def join(cls, parts: Sequence[NestedSpans]) -> NestedSpans:
@@ -306,4 +307,4 @@ class NestedSpans(StructuredDistribution[Tree]):
                 legal[row] &= ~chosen[1:]
         labelled = self.labelled.masked_fill(~legal.to(self.labelled.device), -torch.inf)
         null = null.to(self._null.device)
-        return NestedSpans.__new__(NestedSpans)._fill(labelled, null, cells)
+        return type(self).__new__(type(self))._fill(labelled, null, cells)

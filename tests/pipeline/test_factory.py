@@ -37,6 +37,7 @@ WRONG = {
     "forbidden_spans_key": ["a", "b"],
     "incorrect_spans_key": ["a", "b"],
     "label_smoothing": "some",
+    "layers": "many",
     "loss": "squared",
     "max_grad_norm": "small",
     "max_length": "long",
@@ -104,7 +105,12 @@ def test_every_setting_of_a_config_reaches_the_constructor(factory, monkeypatch)
     others = {"scheme": "BIO", "reduction": "sum", "decode": "mbr", "loss": "log_likelihood"}
     others |= {"incorrect_spans_key": "wrong", "required_spans_key": "yes"}
     others["forbidden_spans_key"] = "no"
-    others |= {"quotes": "treebank", "several_labels": "refuse", "unfitting": "drop"}
+    others |= {
+        "quotes": "treebank",
+        "several_labels": "refuse",
+        "unfitting": "drop",
+        "layers": "label",
+    }
     others["missing_spans_key"] = "parts"
     if factory == "crf_spans":
         others["decode"] = "viterbi"

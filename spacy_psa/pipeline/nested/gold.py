@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
 from spacy_psa.errors import InputError
-from spacy_psa.pipeline.evidence import Node, cross, shown
+from spacy_psa.pipeline.evidence import Node, cross, overlap, shown
 from spacy_psa.pipeline.nested.places import JOIN
 from spacy_psa.sentences import Bounds
 
@@ -95,7 +95,13 @@ class Unfit(NamedTuple):
 
 
 def fit(
-    doc: Doc, nodes: Iterable[Node], bounds: Bounds, longest: int | None, join: bool
+    doc: Doc,
+    nodes: Iterable[Node],
+    bounds: Bounds,
+    longest: int | None,
+    *,
+    join: bool,
+    layered: bool = False,
 ) -> tuple[list[list[Node]], list[Unfit]]:
     """Select the gold spans that one analysis can have.
 
@@ -108,6 +114,7 @@ def fit(
         bounds: the sentences of the doc.
         longest: the most tokens of a span; None for no limit.
         join: whether the labels of a span are joined; otherwise only the first one fits.
+        layered: whether only spans of the same label exclude each other, if they overlap.
 
     Returns:
         The spans of each sentence in preorder, over its tokens, and those that do not fit.
@@ -126,6 +133,11 @@ def fit(
             why = "go over the bounds of a sentence"
         elif longest is not None and end - start > longest:
             why = f"have more than {longest} tokens"
+        elif layered:
+            if any(overlap(each, node) for each in own if each[2] == label):
+                why = "overlap another span of their label"
+            else:
+                own.append(node)
         elif own and own[-1][:2] == node[:2] and join:
             own[-1] = (*own[-1][:2], own[-1][2] + JOIN + label)
         elif own and own[-1][:2] == node[:2]:

@@ -32,6 +32,7 @@ from spacy_psa.pipeline.evidence import (
     check_consistent,
     check_groups,
     cross,
+    overlap,
 )
 from spacy_psa.pipeline.labeler import Batch, SentenceLabeler
 from spacy_psa.pipeline.nested.answers import NestedBatch, NestedSentence
@@ -58,11 +59,13 @@ from spacy_psa.pipeline.settings import Setting, component_factory
 from spacy_psa.pipeline.written import is_noted, note, preorder, spans_now
 from spacy_psa.ragged import batches_by_size
 from spacy_psa.sentences import Bounds, sentence_bounds
+from spacy_psa.structs.label_layers import LabelLayers
 from spacy_psa.structs.nested_spans import NestedSpans
 from spacy_psa.structs.span_cells import Tree
 
 Unfitting = Literal["refuse", "drop"]
 SeveralLabels = Literal["join", "refuse"]
+Layers = Literal["one", "label"]
 SCORES = 5_000_000  # scores (L for each span) that a batch has at most in prediction
 
 
@@ -92,6 +95,9 @@ class NestedSpanLabeler(SentenceLabeler):
             `spacy-psa.SpanScorer.v1` makes it. Its setting `longest` is the most tokens of a span.
         name: the name of the component in the pipeline.
         spans_key: the span group of the spans, in docs to annotate and in training data.
+        layers: "one" for spans of all labels that are nested or apart, "label" for a layer of each
+            label: spans of one label do not overlap, those of different labels may in any way (see
+            `spacy_psa.structs.label_layers`).
         unfitting: "refuse" raises an error that counts the gold spans that no analysis can have,
             because they cross another span or the bounds of a sentence; "drop" leaves them out of
             training, with a warning that counts them. Gold spans that are longer than the model
@@ -152,6 +158,7 @@ class NestedSpanLabeler(SentenceLabeler):
         name: str = "spans",
         *,
         spans_key: str = "sc",
+        layers: Layers = "one",
         unfitting: Unfitting = "refuse",
         several_labels: SeveralLabels = "join",
         decode: Decode = "mbr",
@@ -165,6 +172,7 @@ class NestedSpanLabeler(SentenceLabeler):
         self.decode = decode
         self.threshold = threshold
         with naming(name):
+            check_choice("layers", layers, Layers)
             check_choice("unfitting", unfitting, Unfitting)
             check_choice("several_labels", several_labels, SeveralLabels)
             check_sizes(batch_spans=batch_spans)
@@ -172,6 +180,7 @@ class NestedSpanLabeler(SentenceLabeler):
         self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
         self.batch_spans = batch_spans
         self.longest = longest_span(name, model)
+        self._layers = layers
         self._unfitting = unfitting
         self._several_labels = several_labels
         self._warned = False
@@ -235,7 +244,7 @@ class NestedSpanLabeler(SentenceLabeler):
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> NestedSpans:
         flat = self._tempered(scores)
         lengths = self._lengths(map(len, scores))
-        dist = NestedSpans(flat, lengths, self.longest)
+        dist = self._distribution(flat, lengths)
         if not any(each.required or each.forbidden or each.allowed is not None for each in known):
             return dist
         allowed = None
@@ -249,6 +258,10 @@ class NestedSpanLabeler(SentenceLabeler):
             required=[each.required for each in known],
             forbidden=[each.forbidden for each in known],
         )
+
+    def _distribution(self, flat: Tensor, lengths: Tensor) -> NestedSpans:
+        kind = LabelLayers if self._layers == "label" else NestedSpans
+        return kind(flat, lengths, self.longest)
 
     def _lengths(self, spans: Iterable[int]) -> Tensor:
         return torch.tensor([token_count(count, self.longest) for count in spans])
@@ -333,7 +346,9 @@ class NestedSpanLabeler(SentenceLabeler):
         if not held:
             return NOTHING
         every = Evidence([(span.start, span.end, span.label_) for span in held])
-        check_consistent(self.name, doc, every, [], cross, "remove one, or set overwrite = true")
+        check_consistent(
+            self.name, doc, every, [], self._clash, "remove one, or set overwrite = true"
+        )
         known = set(self._span_labels)
         inside = [(s.start, s.end, s.label_) for s in held if s.label_ in known]
         return Evidence([s for s in inside if any(a <= s[0] and s[1] <= b for a, b in bounds)])
@@ -357,16 +372,27 @@ class NestedSpanLabeler(SentenceLabeler):
     def _check_evidence(
         self, doc: Doc, evidence: Evidence, bounds: Bounds, remedy: str = "change one of them"
     ) -> None:
-        check_consistent(self.name, doc, evidence, bounds, cross, remedy)
+        check_consistent(self.name, doc, evidence, bounds, self._clash, remedy)
         for start, end, label in evidence.required:
+            if self._layers == "label" and not label:
+                raise InputError(
+                    f"{self.name}: {doc[start:end].text[:100]!r} is required without a label, but "
+                    f'layers = "label" has a layer for each: {remedy}'
+                )
             if self.longest is not None and end - start > self.longest:
                 raise InputError(
                     f"{self.name}: {doc[start:end].text[:100]!r} ({label}) is required, but has "
                     f"more than {self.longest} tokens, the longest span of the model: {remedy}"
                 )
 
+    def _clash(self, first: Node, second: Node) -> str | None:
+        if self._layers == "label":
+            return overlap(first, second) if first[2] == second[2] else None
+        return cross(first, second)
+
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
+        kept = [] if self._layers == "label" else kept
         return translate(doc, evidence, kept, bounds, self.labels, self.longest)
 
     # Training
@@ -391,7 +417,7 @@ class NestedSpanLabeler(SentenceLabeler):
         lengths = self._lengths(len(array) for array in scores if len(array))
 
         def loss(flat: Tensor) -> Tensor:
-            dist = NestedSpans(flat, lengths, self.longest)
+            dist = self._distribution(flat, lengths)
             losses = -self._log_prob_of_gold(dist, examples)
             if self._teacher is not None:
                 losses = self._with_teacher(losses, dist, examples)
@@ -400,7 +426,7 @@ class NestedSpanLabeler(SentenceLabeler):
         return differentiate(self.model, scores, loss)
 
     def log_likelihood(self, flat: Tensor, lengths: Tensor, examples: list[Example]) -> Tensor:
-        dist = NestedSpans(flat, self._lengths(lengths.tolist()), self.longest)
+        dist = self._distribution(flat, self._lengths(lengths.tolist()))
         return self._log_prob_of_gold(dist, examples)
 
     def _log_prob_of_gold(self, dist: NestedSpans, examples: list[Example]) -> Tensor:
@@ -480,7 +506,14 @@ class NestedSpanLabeler(SentenceLabeler):
 
     def _fitting(self, example: Example, bounds: Bounds) -> tuple[list[list[Node]], list[Unfit]]:
         spans, _ = self.store.gold(self.name, example)
-        return fit(example.predicted, spans, bounds, self.longest, self._several_labels == "join")
+        return fit(
+            example.predicted,
+            spans,
+            bounds,
+            self.longest,
+            join=self._several_labels == "join",
+            layered=self._layers == "label",
+        )
 
     def _judge(self, unfit: list[Unfit]) -> None:
         """Refuse gold spans that no analysis can have, or warn that they are left out.

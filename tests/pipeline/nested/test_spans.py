@@ -213,6 +213,38 @@ def test_flat_spans_are_a_special_case():
     assert nlp.evaluate(examples)["spans_sc_f"] == 1.0
 
 
+# A layer for each label
+
+
+@pytest.mark.parametrize("decode", ["mbr", "viterbi", "threshold"])
+def test_spans_of_different_labels_may_cross_in_layers(decode):
+    nlp = make(layers="label", decode=decode, confidence=True)
+    gold = [(0, 2, "A"), (0, 2, "C"), (1, 3, "B")]
+    examples = [example(nlp, "a b c", gold), example(nlp, "c d", [])]
+    train(nlp, examples)
+    pipe = nlp.get_pipe("crf_spans")
+    assert pipe.labels == ("A", "B", "C")
+    doc = nlp("a b c")
+    assert nodes(doc) == gold
+    assert doc.spans["sc"].attrs["scores"] == pytest.approx(pipe.posterior(doc.spans["sc"]))
+    (analyses,) = pipe.analyses([nlp.make_doc("a b c")])
+    assert [(s.start, s.end, s.label_) for s in analyses.best] == gold
+    given = analyses.given(require=[(0, 2, "B")], forbid=[(0, 2, "C")])
+    assert {(s.start, s.end, s.label_) for s in given.best} == {(0, 2, "A"), (0, 2, "B")}
+    assert given.log_evidence < 0
+    with pytest.raises(InputError, match="required without a label"):
+        analyses.given(require=[(0, 1)])
+    with pytest.raises(InputError, match="overlap and are both required"):
+        analyses.given(require=[(0, 1, "B"), (0, 2, "B")])
+
+
+def test_overlap_within_a_label_is_refused_in_layers():
+    nlp = make(layers="label")
+    eg = example(nlp, "a b c", [(0, 2, "A"), (1, 3, "A"), (1, 3, "B")])
+    with pytest.raises(InputError, match=r"1 overlap another span of their label, such as 'b c'"):
+        nlp.initialize(lambda: [eg])
+
+
 # Decoding
 
 

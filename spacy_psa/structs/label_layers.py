@@ -1,0 +1,205 @@
+"""A distribution over spans in one layer for each label, which do not see each other.
+
+    p(S) = Π_l exp(Σ_{(i,j,l) in S} s(i, j, l)) / Z_l
+
+Spans of one label do not overlap: a semi-Markov chain for each label (Sarawagi, Cohen 2004), whose
+segments are spans, or tokens outside of all. Spans of different labels may overlap in any way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from spacy_psa.ragged import positions
+from spacy_psa.structs.distribution import recording
+from spacy_psa.structs.nested_spans import NestedSpans
+from spacy_psa.structs.semiring import Entropy, KMax, Log, Max, Sample, Semiring
+from spacy_psa.structs.span_cells import Constituent, Tree
+from spacy_psa.structs.tree_evidence import Span, evidence_on
+
+
+class LabelLayers(NestedSpans):
+    """A distribution over the sets of spans of B sentences, in which one label does not overlap.
+
+    Arguments, values and answers are those of `NestedSpans`. A value is ordered by start, then by
+    descending end, then by label. Everything is a recursion over tokens in a semiring, with one
+    step for each token of the longest sentence, for all labels together.
+
+    Examples:
+        >>> layers = LabelLayers(torch.zeros(3, 2), torch.tensor([2]))  # (0, 1), (0, 2), (1, 2)
+        >>> layers.log_partition.exp()  # 5 sets of each label
+        tensor([25.])
+    """
+
+    structure = "set of spans"
+
+    def __init__(self, labelled: Tensor, lengths: Tensor, longest: int | None = None) -> None:
+        super().__init__(labelled, lengths, longest)
+        # (N, L) float64: 0, or -inf where a token must be in a span of the label.
+        self._null = labelled.new_zeros(int(lengths.sum()), labelled.shape[1], dtype=torch.float64)
+
+    def _null_of(self, sentence: int) -> Tensor:
+        return self._null.split(self.lengths.tolist())[sentence]
+
+    # ---------------------------------------------------------------------- inference
+
+    def _total(self, semiring: Semiring, labelled: Tensor, size: int = 1) -> Tensor:
+        """Sum over all sets: a semiring value (size, B) in float64."""
+
+        def fit(values: Tensor) -> Tensor:
+            if len(values) > size:
+                values = semiring.sum(values[..., None], -1)
+            return pad(
+                values, (0, 0) * (values.dim() - 1) + (0, size - len(values)), value=-torch.inf
+            )
+
+        cells, device = self._cells, labelled.device
+        band = cells.band
+        sentence, start = cells.sentence[band].to(device), cells.start[band].to(device)
+        more = (cells.end - cells.start)[band].to(device) - 1
+        batch, n, labels = len(self.lengths), int(self.lengths.max()), labelled.shape[1]
+        dense = labelled.new_full((batch, n, cells.width, labels), -torch.inf, dtype=torch.float64)
+        dense = dense.index_put((sentence, start, more), labelled.double())
+        outside = dense.new_zeros(batch, n, labels)
+        outside = outside.index_put(positions(self.lengths, device), self._null.to(device))
+        sums = [fit(semiring.lift(dense.new_zeros(batch, labels)))]
+        for end in range(1, n + 1):
+            wide = min(cells.width, end)
+            starts = torch.arange(end - 1, end - wide - 1, -1, device=device)
+            steps = torch.cat(
+                [outside[:, end - 1, None], dense[:, starts, torch.arange(wide, device=device)]], 1
+            )
+            before = torch.stack([sums[end - 1], *(sums[i] for i in starts.tolist())], 2)
+            sums.append(fit(semiring.sum(semiring.times(before, fit(semiring.lift(steps))), -2)))
+        every = torch.stack(sums, 2)
+        at = self.lengths.to(device)[None, :, None, None].expand(size, -1, 1, labels)
+        last = every.gather(2, at)[:, :, 0]
+        joint = last[..., 0]
+        for label in range(1, labels):
+            joint = fit(semiring.sum(semiring.times(joint, last[..., label])[..., None], -1))
+        return joint
+
+    @cached_property
+    def _log_z(self) -> Tensor:
+        with recording():
+            return self._total(Log(), self.labelled)[0]
+
+    @cached_property
+    def marginals(self) -> Tensor:
+        """The probability of each span and label, (S, L), in the layout of `labelled`."""
+        keep = self.labelled.requires_grad
+        with recording():
+            labelled = self.labelled if keep else self.labelled.detach().clone().requires_grad_()
+            total = self._total(Log(), labelled).sum()
+            (marginals,) = torch.autograd.grad(total, labelled, create_graph=keep)
+        return marginals
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        """The entropy of the distribution over sets of spans, (B,) nats."""
+        with recording():
+            return self._total(Entropy(), self.labelled, 2)[1].to(self.dtype)
+
+    @cached_property
+    def _best(self) -> tuple[Tensor, list[Tree]]:
+        scores, sets = self._trace(Max(), 1)
+        return scores[0], sets
+
+    def _kbest(self, k: int) -> tuple[Tensor, list[list[Tree]]]:
+        # Time and memory grow with k squared, so ask for no more sets than there are.
+        possible = self.with_scores(torch.where(self.labelled > -torch.inf, 0.0, -torch.inf))
+        k = max(1, min(k, round(float(possible._log_z.max().exp().clamp(max=k)))))
+        scores, sets = self._trace(KMax(k), k)
+        batch = len(self.lengths)
+        return scores, [sets[i * batch : (i + 1) * batch] for i in range(k)]
+
+    def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
+        copies = self.join([self] * n)
+        _, sets = copies._trace(Sample(generator), 1)
+        return [sets[b :: len(self.lengths)] for b in range(len(self.lengths))]
+
+    def _trace(self, semiring: Semiring, k: int) -> tuple[Tensor, list[Tree]]:
+        """Return scores (k, B) float64 and the k · B sets that a semiring keeps."""
+        cells, sets = self._cells, []
+        with recording():
+            labelled = self.labelled.detach().clone().requires_grad_()
+            scores = self._total(semiring, labelled, k)
+            for score in scores:
+                (chosen,) = torch.autograd.grad(score.sum(), labelled, retain_graph=True)
+                possible = (score > -torch.inf).cpu()[self.sentence]
+                own: list[Tree] = [[] for _ in self.lengths]
+                for row, label in (chosen.cpu() * possible[:, None]).nonzero().tolist():
+                    cell = int(cells.band[row])
+                    node = int(cells.start[cell]), int(cells.end[cell]), label + 1
+                    own[int(cells.sentence[cell])].append(node)
+                sets += [sorted(each, key=_order) for each in own]
+        return scores.detach(), sets
+
+    def _score(self, values: Sequence[Iterable[Constituent]]) -> Tensor:
+        labels = self.labelled.shape[1]
+        scores = self.labelled.new_zeros(len(self.lengths), dtype=torch.float64)
+        nodes, outside = [], self._null.detach().clone()
+        first = 0
+        for b, (own, n) in enumerate(zip(values, self.lengths.tolist(), strict=True)):
+            ordered = sorted(own, key=lambda span: (span[2], span[0], span[1]))
+            for one, other in pairwise(ordered):
+                if one[2] == other[2] and other[0] < one[1]:
+                    raise ValueError(f"sentence {b}: {one} and {other} overlap")
+            for start, end, label in ordered:
+                if not 1 <= label <= labels:
+                    raise ValueError(f"sentence {b}: label {label} is not from 1 to {labels}")
+                nodes.append((b, self.row(b, start, end), label - 1))
+                outside[first + start : first + end, label - 1] = 0.0
+            first += n
+        if nodes:
+            owner, rows, label = torch.tensor(nodes).to(scores.device).unbind(1)
+            found = self.labelled[rows, label].double().masked_fill(rows < 0, -torch.inf)
+            scores = scores.index_add(0, owner, found)
+        return scores.index_add(0, positions(self.lengths, scores.device)[0], outside.sum(1))
+
+    # ----------------------------------------------------------------------- evidence
+
+    def constrain(
+        self,
+        allowed: Tensor | None = None,
+        *,
+        required: Sequence[Iterable[Span]] | None = None,
+        forbidden: Sequence[Iterable[Span]] | None = None,
+    ) -> LabelLayers:
+        """Condition on evidence, as `NestedSpans.constrain` does.
+
+        Raises:
+            ValueError: as `NestedSpans.constrain`, and for a required span of several labels.
+        """
+        batch, labels = len(self.lengths), self.labelled.shape[1]
+        cells, outside = self._cells, self._null.cpu().clone()
+        legal = torch.ones(len(self.labelled), labels, dtype=torch.bool)
+        if allowed is not None:
+            legal &= allowed.cpu()
+        first = torch.cumsum(self.lengths, 0) - self.lengths
+        for b, start, end, chosen in evidence_on("required", required, batch, labels + 1):
+            if int(chosen.sum()) != 1:
+                raise ValueError(f"sentence {b}: the required span {start, end} needs one label")
+            label = int(chosen.nonzero()) - 1
+            own = cells.of(b)
+            over = (cells.start[own] < end) & (start < cells.end[own])
+            rows = cells.rows[own][over]
+            row = self.row(b, start, end)
+            legal[rows[(rows >= 0) & (rows != row)], label] = False
+            outside[int(first[b]) + start : int(first[b]) + end, label] = -torch.inf
+        for b, start, end, chosen in evidence_on("forbidden", forbidden, batch, labels + 1):
+            row = self.row(b, start, end)
+            if row >= 0:
+                legal[row] &= ~chosen[1:]
+        labelled = self.labelled.masked_fill(~legal.to(self.labelled.device), -torch.inf)
+        return type(self).__new__(type(self))._fill(labelled, outside.to(self._null.device), cells)
+
+
+def _order(span: Constituent) -> tuple[int, int, int]:
+    return span[0], -span[1], span[2]
