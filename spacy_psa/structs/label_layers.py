@@ -148,9 +148,9 @@ class LabelLayers(NestedSpans):
         first = 0
         for b, (own, n) in enumerate(zip(values, self.lengths.tolist(), strict=True)):
             ordered = sorted(own, key=lambda span: (span[2], span[0], span[1]))
-            for one, other in pairwise(ordered):
-                if one[2] == other[2] and other[0] < one[1]:
-                    raise ValueError(f"sentence {b}: {one} and {other} overlap")
+            for before, after in pairwise(ordered):
+                if before[2] == after[2] and after[0] < before[1]:
+                    raise ValueError(f"sentence {b}: {before} and {after} overlap")
             for start, end, label in ordered:
                 if not 1 <= label <= labels:
                     raise ValueError(f"sentence {b}: label {label} is not from 1 to {labels}")
@@ -159,8 +159,8 @@ class LabelLayers(NestedSpans):
             first += n
         if nodes:
             owner, rows, label = torch.tensor(nodes).to(scores.device).unbind(1)
-            found = self.labelled[rows, label].double().masked_fill(rows < 0, -torch.inf)
-            scores = scores.index_add(0, owner, found)
+            scored = self.labelled[rows, label].double().masked_fill(rows < 0, -torch.inf)
+            scores = scores.index_add(0, owner, scored)
         return scores.index_add(0, positions(self.lengths, scores.device)[0], outside.sum(1))
 
     # ----------------------------------------------------------------------- evidence
