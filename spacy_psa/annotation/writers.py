@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 from spacy_psa.annotation.rows import docbin_bytes, json_line, json_row
 from spacy_psa.corpora.atomic import atomic_path
 from spacy_psa.corpora.format_by_name import format_of
-from spacy_psa.corpora.marked_text import NESTED
 from spacy_psa.corpora.tag_schemes import spans_to_tags
 from spacy_psa.errors import InputError
 
@@ -344,6 +343,8 @@ def entity_view(doc: "Doc", key: str) -> str:
 
 
 def _nested(doc: "Doc") -> "Iterable[Span]":
+    from spacy_psa.corpora.marked_text import NESTED
+
     if NESTED not in doc.spans:
         return []
     from spacy_psa.pipeline.written import spans_now

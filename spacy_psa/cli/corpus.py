@@ -78,6 +78,7 @@ def _make_corpus(
     lang: str = "en",
     vectors: str | None = None,
     task: str | None = None,
+    ask: bool = True,
 ) -> None:
     from spacy_psa.corpora import own_corpus
     from spacy_psa.corpora.corpus_check import task_of
@@ -96,7 +97,7 @@ def _make_corpus(
     tell([], [*bad, *corpus.misfits.warnings])
     _print_check(figures)
     tell(["Examples:", *(f"  {text}" for text in own_corpus.examples(corpus.parts["train"]))])
-    if not is_right("Is this right?"):
+    if ask and not is_right("Is this right?"):
         typer.echo("Nothing was written. --scheme and --label change how tags are read.")
         raise typer.Exit(1)
     own_corpus.write_own_corpus(corpus, figures, output)
@@ -223,7 +224,8 @@ def prepare(
     if is_own(corpus):
         from spacy_psa.corpora.own_corpus import Reading
 
-        _make_corpus(Path(corpus), target, Reading(test=TEST, nested=task == "spans"), task=task)
+        how = Reading(test=TEST, nested=task == "spans")
+        _make_corpus(Path(corpus), target, how, task=task, ask=False)
         return
     from spacy_psa.corpora.conversion import convert_project
 
