@@ -1,0 +1,1 @@
+"""Annotation that is probably wrong, compared with known corrections."""

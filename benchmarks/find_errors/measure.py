@@ -1,0 +1,216 @@
+"""Look for errors of CoNLL-2003, and compare what is found with its corrections.
+
+    python -m benchmarks.find_errors.measure best-0 corpus/conll2003 training/conll2003/model-best
+
+The record (kind "figures") has an object for each comparison: `dev_clean`, `test_clean` and
+`test_pp` have the corrections of a part, and `test_damaged` has the test data after 5% of its
+entities were damaged at random (removed, invented, of other bounds or of another type). Each has
+the number of `tokens`, the share of them whose type is `wrong`, the `seconds` of processor time
+of the search, and for each way to rank the area under the precision-recall curve of `tokens`, that
+of `sentences`, and the precision among as many sentences as are wrong (`first`):
+
+- `suspects`: the score of `spacy-psa find-errors`
+- `log_odds`: its suspects by log odds only
+- `cleanlab`: cleanlab's method for tokens, self-confidence and the lowest token of a sentence, on
+  the marginal probabilities of the same model
+- `loss`: the negative log probability of the annotation of a sentence, for its tokens alike
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from benchmarks.record import write_record
+from benchmarks.script import script_parser
+from spacy_psa.analysis.label_errors import Suspect, find_suspects, ranked
+from spacy_psa.corpora.docbin import read_docbin
+from spacy_psa.loading import load_pipeline
+from spacy_psa.sentences import document_batches, unannotated
+
+PIPE = "ner"
+OUTSIDE = "O"
+DAMAGE = 0.05
+COMPARISONS = {"dev": ["dev_clean"], "test": ["test_clean", "test_pp"], "test_damaged": ["test"]}
+"""The files that each annotation is compared with."""
+Flags = list[NDArray[numpy.bool_]]
+"""Whether each token of each doc is wrong."""
+Scores = list[NDArray[numpy.float64]]
+
+
+def types(doc: Doc) -> list[str]:
+    """The type of the entity of each token."""
+    return [token.ent_type_ or OUTSIDE for token in doc]
+
+
+def differences(docs: Sequence[Doc], truth: Sequence[Doc]) -> tuple[Flags, Flags]:
+    """Which tokens have another type in the correction, and which are in it, by document."""
+
+    def grouped(docs: Sequence[Doc]) -> dict[Any, list[int]]:
+        groups: dict[Any, list[int]] = {}
+        for i, doc in enumerate(docs):
+            groups.setdefault(doc.user_data["document"], []).append(i)
+        return groups
+
+    wrong: Flags = [numpy.zeros(len(doc), dtype=bool) for doc in docs]
+    known: Flags = [numpy.zeros(len(doc), dtype=bool) for doc in docs]
+    theirs = grouped(truth)
+    for name, places in grouped(docs).items():
+        ours = [(i, j) for i in places for j in range(len(docs[i]))]
+        other = [token for i in theirs[name] for token in truth[i]]
+        words = [docs[i][j].text for i, j in ours], [token.text for token in other]
+        for a, b, size in SequenceMatcher(None, *words, autojunk=False).get_matching_blocks():
+            for (i, j), token in zip(ours[a : a + size], other[b : b + size]):
+                known[i][j] = True
+                wrong[i][j] = docs[i][j].ent_type_ != token.ent_type_
+    return wrong, known
+
+
+def damaged(docs: Sequence[Doc], share: float, seed: int = 0) -> list[Doc]:
+    """Copies of docs in which a share of the entities was damaged, in four ways alike."""
+    draw = random.Random(seed)
+    labels = sorted({ent.label_ for doc in docs for ent in doc.ents})
+    copies = [doc.copy() for doc in docs]
+    places = [(i, k) for i, doc in enumerate(docs) for k in range(len(doc.ents))]
+    for i, k in draw.sample(places, round(share * len(places))):
+        doc, ent = copies[i], docs[i].ents[k]
+        rest = [each for each in doc.ents if each.start != ent.start]
+        taken = {token.i for each in doc.ents for token in each}
+        free = [token.i for token in doc if token.i not in taken and token.is_alpha]
+        way = draw.choice(["missed", "invented", "bounds", "type"])
+        start, end, label = ent.start, ent.end, ent.label_
+        if way == "missed":
+            doc.ents = rest
+            continue
+        if way == "invented" and free:
+            at = draw.choice(free)
+            doc.ents = [*doc.ents, Span(doc, at, at + 1, draw.choice(labels))]
+            continue
+        if way == "bounds" and end < len(doc) and end not in taken:
+            end += 1
+        elif way == "bounds" and end - start > 1:
+            end -= 1
+        else:
+            label = draw.choice([each for each in labels if each != label])
+        doc.ents = [*rest, Span(doc, start, end, label)]
+    return copies
+
+
+def of_suspects(docs: Sequence[Doc], suspects: Sequence[Suspect], values: Sequence[float],
+                base: Scores) -> Scores:  # fmt: skip
+    """The score of each token: that of the suspect that would change it, or else `base` below."""
+    scores = [numpy.array(each) - 1e3 for each in base]
+    for each, value in zip(suspects, values):
+        before, after = ({i: label for s, e, label in spans for i in range(s, e)}
+                         for spans in (each.annotated, each.proposed))  # fmt: skip
+        for i in before.keys() | after.keys():
+            if before.get(i) != after.get(i):
+                scores[each.doc][i] = max(scores[each.doc][i], value)
+    return scores
+
+
+def marginals(nlp: Language, docs: Sequence[Doc]) -> tuple[Scores, list[float]]:
+    """P(type) of each token, the columns in the order of O and the labels, and each doc's loss."""
+    pipe: Any = nlp.get_pipe(PIPE)
+    names = [OUTSIDE, *pipe.labels]
+    columns = [names.index(tag[2:] or OUTSIDE) for tag in pipe.tags]
+    fold = numpy.eye(len(names))[columns]
+    probabilities: Scores = []
+    losses: list[float] = []
+    for batch in document_batches(iter(docs), 64):
+        examples = [Example(unannotated(doc, nlp.vocab, document=True), doc) for doc in batch]
+        analyses = pipe.analyses([example.predicted for example in examples])
+        probabilities += [each.marginals @ fold for each in analyses]
+        for each, doc in zip(analyses, batch):
+            spans = [(ent.start, ent.end, ent.label_) for ent in doc.ents]
+            outside = {token.i: OUTSIDE for token in doc if not token.ent_type}
+            losses.append(-each.given(require=spans, allow=outside).log_evidence)
+    return probabilities, losses
+
+
+def area(wrong: Flags, known: Flags, scores: Scores) -> dict[str, float]:
+    """The figures of a ranking."""
+    from sklearn.metrics import average_precision_score
+
+    flat, values = (
+        numpy.concatenate([each[k] for each, k in zip(arrays, known)]) for arrays in (wrong, scores)
+    )
+    bad = numpy.array([bool((w & k).any()) for w, k in zip(wrong, known)])
+    worst = numpy.array([each.max() for each in scores])
+    order = numpy.argsort(-worst, kind="stable")[: int(bad.sum())]
+    return {
+        "tokens": float(average_precision_score(flat, values)),
+        "sentences": float(average_precision_score(bad, worst)),
+        "first": float(bad[order].mean()),
+    }
+
+
+def rankings(nlp: Language, docs: Sequence[Doc]) -> tuple[dict[str, Scores], dict[str, Any]]:
+    """The scores of each way to rank, and the figures of the search."""
+    from cleanlab.token_classification.rank import get_label_quality_scores
+
+    pipe: Any = nlp.get_pipe(PIPE)
+    began = time.process_time()
+    suspects = ranked(find_suspects(nlp, PIPE, docs).suspects, pipe, docs)
+    seconds = round(time.process_time() - began, 1)
+    probabilities, losses = marginals(nlp, docs)
+    names = [OUTSIDE, *pipe.labels]
+    given = [[names.index(label) for label in types(doc)] for doc in docs]
+    quality = get_label_quality_scores(given, probabilities)[1]
+    cleanlab = [1 - numpy.array(each) for each in quality]
+    ways = {
+        "suspects": of_suspects(docs, suspects, [each.score for each in suspects], cleanlab),
+        "log_odds": of_suspects(docs, suspects, [each.log_odds for each in suspects], cleanlab),
+        "cleanlab": cleanlab,
+        "loss": [numpy.full(len(doc), loss) for doc, loss in zip(docs, losses)],
+    }
+    return ways, {"found": len(suspects), "seconds": seconds}
+
+
+def compared(docs: Sequence[Doc], truth: Sequence[Doc], ways: dict[str, Scores]) -> dict[str, Any]:
+    """The figures of rankings of the tokens of docs."""
+    wrong, known = differences(docs, truth)
+    flat = numpy.concatenate([w[k] for w, k in zip(wrong, known)])
+    return {
+        "tokens": len(flat),
+        "wrong": float(flat.mean()),
+        "wrong_sentences": sum(bool((w & k).any()) for w, k in zip(wrong, known)),
+        **{name: area(wrong, known, scores) for name, scores in ways.items()},
+    }
+
+
+def main() -> None:
+    options = script_parser(globals())
+    options.add_argument("name", metavar="NAME", help="of the record")
+    options.add_argument("data", type=Path, metavar="DATA", help="folder with the corpus")
+    options.add_argument("model", metavar="MODEL", help="trained pipeline")
+    options.add_argument("--only", choices=COMPARISONS, help="only print the figures of one part")
+    given = options.parse_args()
+    nlp = load_pipeline(given.model)
+    results: dict[str, Any] = {}
+    read = {name: given.data / f"{name}.spacy" for name in ("dev", "test")}
+    for name in [given.only] if given.only else COMPARISONS:
+        part, _, change = name.partition("_")
+        docs = read_docbin(read[part], nlp.vocab)
+        ways, search = rankings(nlp, damaged(docs, DAMAGE) if change else docs)
+        for other in COMPARISONS[name]:
+            read[other] = given.data / f"{other}.spacy"
+            truth = read_docbin(read[other], nlp.vocab)
+            own = damaged(docs, DAMAGE) if change else docs
+            results[name if change else other] = {**search, **compared(own, truth, ways)}
+        print(name, results, flush=True)
+    if not given.only:
+        data = [read[name] for name in sorted(read)]
+        write_record(given.name, "find_errors", {"model": given.model, **results}, data=data)
+
+
+if __name__ == "__main__":
+    main()
