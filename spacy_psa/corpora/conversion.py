@@ -210,8 +210,8 @@ def _style(
 ) -> TreeStyle:
     if separators and labels != "bare":
         raise InputError("--separators ends the categories of bare labels: add --labels bare")
-    parts = {"labels": labels, "separators": separators, "lemmas": lemmas}
-    return replace(style, merge_same=not x_over_x, **parts)
+    merge = not x_over_x
+    return replace(style, labels=labels, merge_same=merge, separators=separators, lemmas=lemmas)
 
 
 def _brackets(

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 from spacy.tokens import Doc
@@ -124,7 +124,7 @@ def read_xml(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
     Raises:
         InputError: if the file is not XML, or an edge leads to a node that is not in the sentence.
     """
-    parser = XMLPullParser(["start", "end"])
+    parser: Any = XMLPullParser(["start", "end"])
     line = begin = 1
     try:
         for line, text in lines:
