@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.record import FOLDER
 
@@ -45,7 +45,7 @@ def picture_path(script: dict[str, Any], default: str) -> Path:
     """
     import matplotlib
 
-    matplotlib.rcParams.update(BOTH_MODES)
+    matplotlib.rcParams.update(cast(Any, BOTH_MODES))
     options = script_parser(script)
     options.add_argument("target", nargs="?", type=Path, default=PICTURES / default)
     target: Path = options.parse_args().target

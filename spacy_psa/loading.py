@@ -89,13 +89,17 @@ def use_device(gpu_id: int) -> None:
 
 
 def find_pipe(
-    nlp: "Language", name: str | None, kind: type, what: str, option: str = "--pipe"
+    nlp: "Language",
+    name: str | None,
+    kind: type | tuple[type, ...],
+    what: str,
+    option: str = "--pipe",
 ) -> Any:
     """Find the component of a kind.
 
     Args:
         name: the name of the component; None if the pipeline has only one.
-        kind: the class of the component.
+        kind: the class of the component, or several.
         what: the factories of this kind in words, for errors.
         option: the option that chooses the name, for errors.
 

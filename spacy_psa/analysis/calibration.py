@@ -110,7 +110,8 @@ def calibrate(
             component.temperature, component.decode = settings
             figures, diagram = _measure(nlp, component, examples, bins)
             figures["nll"] = likelihoods[name].at(component.temperature)[0]
-            states.append(State(name, when, *settings, figures, diagram))
+            temperature, decode = settings
+            states.append(State(name, when, temperature, decode, figures, diagram))
     # The figures first, so that the pipeline is not changed if they cannot be written.
     if figure is not None:
         last = states[-2:]

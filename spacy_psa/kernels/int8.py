@@ -24,8 +24,8 @@ def _largest(bits: Array) -> Any:
     largest = np.int32(0)
     for d in range(len(bits)):
         largest = max(largest, np.int32(bits[d] & _NO_SIGN))
-    bits = np.int32(largest)  # numba can only view a variable that is set once
-    return bits.view(np.float32)
+    once = np.int32(largest)  # numba can only view a variable that is set once
+    return once.view(np.float32)
 
 
 @_compiled

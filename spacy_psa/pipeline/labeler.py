@@ -16,7 +16,7 @@ from torch import Tensor
 from spacy_psa.architectures.sentencewise import listens, sentence_scores
 from spacy_psa.bridge.layers import join_rows
 from spacy_psa.errors import InputError, check_choice, naming
-from spacy_psa.pipeline.analyses import DocAnalyses, SentenceAnalyses
+from spacy_psa.pipeline.analyses import DocAnalyses
 from spacy_psa.pipeline.component import StructuredPipe, sentence_count
 from spacy_psa.pipeline.coverage import (
     CALIBRATED,
@@ -161,7 +161,7 @@ class SentenceLabeler(StructuredPipe):
         return analyses
 
     @abstractmethod
-    def _answers(self, batch: Batch) -> Iterable[SentenceAnalyses]:
+    def _answers(self, batch: Batch) -> Iterable[Any]:
         """Make the analyses of each sentence of a batch, which begin at token 0.
 
         Raises:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -120,7 +121,7 @@ class LabelLayers(NestedSpans):
         return scores, [sets[i * batch : (i + 1) * batch] for i in range(k)]
 
     def _sample(self, n: int, generator: torch.Generator | None) -> list[list[Tree]]:
-        copies = self.join([self] * n)
+        copies: Any = self.join([self] * n)
         _, sets = copies._trace(Sample(generator), 1)
         return [sets[b :: len(self.lengths)] for b in range(len(self.lengths))]
 
@@ -158,8 +159,8 @@ class LabelLayers(NestedSpans):
                 outside[first + start : first + end, label - 1] = 0.0
             first += n
         if nodes:
-            owner, rows, label = torch.tensor(nodes).to(scores.device).unbind(1)
-            scored = self.labelled[rows, label].double().masked_fill(rows < 0, -torch.inf)
+            owner, rows, columns = torch.tensor(nodes).to(scores.device).unbind(1)
+            scored = self.labelled[rows, columns].double().masked_fill(rows < 0, -torch.inf)
             scores = scores.index_add(0, owner, scored)
         return scores.index_add(0, positions(self.lengths, scores.device)[0], outside.sum(1))
 

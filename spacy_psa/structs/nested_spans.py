@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,7 +68,7 @@ class NestedSpans(StructuredDistribution[Tree]):
             raise ValueError(f"scores must be floating point, not {labelled.dtype}")
         self._fill(labelled, labelled.new_zeros(len(cells), dtype=torch.float64), cells)
 
-    def _fill(self, labelled: Tensor, null: Tensor, cells: SpanCells) -> NestedSpans:
+    def _fill(self, labelled: Tensor, null: Tensor, cells: SpanCells) -> Any:
         self.labelled = labelled
         # (C,) float64 over all cells: 0, or -inf where a span must have a label. At the cell of a
         # whole sentence, it is the score of a sentence that is not a span itself.

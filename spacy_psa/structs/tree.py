@@ -399,8 +399,8 @@ class SpanTree(StructuredDistribution[Tree]):
         from spacy_psa.kernels import tree as kernel
 
         top, label = self.labelled.detach().max(1)
-        scores = to_numpy(top), to_numpy(self.null)
-        best, at = kernel.cky(*scores, self.lengths.numpy(), self._cells.width)
+        cell_scores = to_numpy(top), to_numpy(self.null)
+        best, at = kernel.cky(*cell_scores, self.lengths.numpy(), self._cells.width)
         cells = torch.from_numpy(at)
         labels = label.cpu()[cells] + 1
         trees = self._cells.trees(self._cells.sentence[cells], cells, labels, len(best))
