@@ -49,7 +49,7 @@ def enumerated(pipe, doc):
     """The analyses as sets of (start, end, label), and what each adds to which marginals."""
     n = len(doc)
     (scores,) = pipe.model.predict([doc])
-    if hasattr(pipe, "longest"):
+    if hasattr(pipe, "_longest"):
         places = [(i, j) for i in range(n) for j in range(i + 1, n + 1)]
         sets = nested_sets(n, len(pipe.labels))
         paths = [[(places.index((i, j)), k - 1) for i, j, k in own] for own in sets]

@@ -110,7 +110,7 @@ class NestedSentence:
         labels = self.answers.pipe.labels
         names = simple_labels(labels)
         chances = self.marginals @ label_parts(labels).numpy()
-        starts, ends = places(self.end - self.start, self.answers.pipe.longest)
+        starts, ends = places(self.end - self.start, self.answers.pipe._longest)
         result = [
             (self.start + int(starts[i]), self.start + int(ends[i]), names[k], float(chances[i, k]))
             for i, k in numpy.argwhere(chances >= least).tolist()

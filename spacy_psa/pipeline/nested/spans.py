@@ -178,8 +178,8 @@ class NestedSpanLabeler(SentenceLabeler):
             check_sizes(batch_spans=batch_spans)
             check_groups(self.required_spans_key, self.forbidden_spans_key, written=spans_key)
         self.store = NestedStore(spans_key, missing_spans_key, incorrect_spans_key)
-        self.batch_spans = batch_spans
-        self.longest = longest_span(name, model)
+        self._batch_spans = batch_spans
+        self._longest = longest_span(name, model)
         self._layers = layers
         self._unfitting = unfitting
         self._several_labels = several_labels
@@ -238,8 +238,8 @@ class NestedSpanLabeler(SentenceLabeler):
         return [NestedSentence(answers, row, each) for row, each in enumerate(batch.scores)]
 
     def _divided(self, sizes: list[int], known: list[Any]) -> Iterator[list[int]]:
-        counts = span_counts(torch.tensor(sizes), self.longest).tolist()
-        return batches_by_size(counts, min(self.batch_spans, SCORES // len(self.labels)))
+        counts = span_counts(torch.tensor(sizes), self._longest).tolist()
+        return batches_by_size(counts, min(self._batch_spans, SCORES // len(self.labels)))
 
     def _given(self, scores: Sequence[Floats2d], known: Sequence[Known]) -> NestedSpans:
         flat = self._tempered(scores)
@@ -261,10 +261,10 @@ class NestedSpanLabeler(SentenceLabeler):
 
     def _distribution(self, flat: Tensor, lengths: Tensor) -> NestedSpans:
         kind = LabelLayers if self._layers == "label" else NestedSpans
-        return kind(flat, lengths, self.longest)
+        return kind(flat, lengths, self._longest)
 
     def _lengths(self, spans: Iterable[int]) -> Tensor:
-        return torch.tensor([token_count(count, self.longest) for count in spans])
+        return torch.tensor([token_count(count, self._longest) for count in spans])
 
     # Inference
 
@@ -379,10 +379,10 @@ class NestedSpanLabeler(SentenceLabeler):
                     f"{self.name}: {doc[start:end].text[:100]!r} is required without a label, but "
                     f'layers = "label" has a layer for each: {remedy}'
                 )
-            if self.longest is not None and end - start > self.longest:
+            if self._longest is not None and end - start > self._longest:
                 raise InputError(
                     f"{self.name}: {doc[start:end].text[:100]!r} ({label}) is required, but has "
-                    f"more than {self.longest} tokens, the longest span of the model: {remedy}"
+                    f"more than {self._longest} tokens, the longest span of the model: {remedy}"
                 )
 
     def _clash(self, first: Node, second: Node) -> str | None:
@@ -393,7 +393,7 @@ class NestedSpanLabeler(SentenceLabeler):
     def _translated(self, doc: Doc, evidence: Evidence, bounds: Bounds) -> list[Known]:
         kept = [(span.start, span.end, span.label_) for span in self._held(doc)]
         kept = [] if self._layers == "label" else kept
-        return translate(doc, evidence, kept, bounds, self.labels, self.longest)
+        return translate(doc, evidence, kept, bounds, self.labels, self._longest)
 
     # Training
 
@@ -447,7 +447,7 @@ class NestedSpanLabeler(SentenceLabeler):
         self, dist: NestedSpans, gold: list[Tree], masks: list[NDArray[numpy.bool_] | None]
     ) -> Tensor:
         """Compute the log partition over the sets that agree with what is known, (B,)."""
-        sizes = span_counts(dist.lengths, self.longest).tolist()
+        sizes = span_counts(dist.lengths, self._longest).tolist()
         allowed = torch.zeros(sum(sizes), len(self.labels), dtype=torch.bool)
         required = []
         for rows, own, mask in zip(allowed.split(sizes), gold, masks, strict=True):
@@ -455,7 +455,7 @@ class NestedSpanLabeler(SentenceLabeler):
             if mask is not None:
                 numbers = [(s, e, holding(self.labels[k - 1], self.labels)) for s, e, k in own]
                 rows |= torch.from_numpy(mask)
-            start, end = places(token_count(len(rows), self.longest), self.longest)
+            start, end = places(token_count(len(rows), self._longest), self._longest)
             for s, e, held in numbers:
                 ((row,),) = numpy.nonzero((start == s) & (end == e))
                 rows[row, [k - 1 for k in held]] = True
@@ -477,7 +477,7 @@ class NestedSpanLabeler(SentenceLabeler):
             if not missing[first:last].any():
                 masks.append(None)
                 continue
-            start, end = places(last - first, self.longest)
+            start, end = places(last - first, self._longest)
             before = numpy.concatenate([[0], numpy.cumsum(missing[first:last])])
             touches = before[end] > before[start]
             mask = numpy.repeat(touches[:, None], len(self.labels), 1)
@@ -510,7 +510,7 @@ class NestedSpanLabeler(SentenceLabeler):
             example.predicted,
             spans,
             bounds,
-            self.longest,
+            self._longest,
             join=self._several_labels == "join",
             layered=self._layers == "label",
         )
