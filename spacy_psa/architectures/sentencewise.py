@@ -120,7 +120,9 @@ def listens(model: Model) -> bool:
     whose vectors may depend on the sentences around a sentence.
     """
     for node in model.walk():
-        if node.attrs.get("whole_docs") or upstream_name(node) is not None:
+        # As `upstream_name`, without a call for each node of a model for each doc.
+        attrs = node.attrs
+        if attrs.get("whole_docs") or "_upstream_name" in attrs or hasattr(node, "upstream_name"):
             return True
     return False
 

@@ -119,11 +119,6 @@ class StructuredPipe(TrainablePipe, metaclass=ABCMeta):
     def _check_others(self, others: Iterable[Any]) -> None:
         """Warn if this component and another one of its pipeline write to the same place."""
 
-    @property
-    def ranks_only(self) -> bool:
-        """Whether scores only rank analyses, because no likelihood has trained them."""
-        return False
-
     # Labels
 
     @property

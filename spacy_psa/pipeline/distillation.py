@@ -42,7 +42,7 @@ class Teacher:
             raise InputError(
                 f"the teacher has no component {name!r} of spacy-psa; choose one that it has"
             )
-        if pipe.ranks_only:
+        if getattr(pipe, "ranks_only", False):
             raise InputError(
                 f"the teacher's {name!r} is trained with loss = 'max_margin', so its scores have "
                 "no probabilities: use a parser that is trained with loss = 'log_likelihood'"
@@ -120,7 +120,7 @@ def learn_from(student: Any, teacher: Teacher | None, weight: float = 0.5) -> No
     """
     with naming(student.name):
         check_rates(weight=weight)
-    if student.ranks_only:
+    if getattr(student, "ranks_only", False):
         raise InputError(
             f"{student.name}: a parser with loss = 'max_margin' cannot learn from probabilities: "
             "set loss = 'log_likelihood'"

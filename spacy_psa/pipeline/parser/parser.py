@@ -220,6 +220,7 @@ class ConstituencyParser(StructuredPipe):
 
     @property
     def ranks_only(self) -> bool:
+        """Whether scores only rank trees, because no likelihood has trained them."""
         return self._loss == "max_margin"
 
     def _check_others(self, others: Iterable[Any]) -> None:
