@@ -187,9 +187,10 @@ def _measure(
     """Predict, and compute the scores of the confidences."""
     docs = nlp.pipe(eg.predicted.copy() for eg in examples)
     predicted = [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]
-    nested = isinstance(component, NestedSpanLabeler)
-    key = component.spans_key if nested else component.name
-    judged = judge(predicted, key, key if nested else getattr(component, "spans_key", None))
+    if isinstance(component, NestedSpanLabeler):
+        judged = judge(predicted, component.spans_key, component.spans_key)
+    else:
+        judged = judge(predicted, component.name, component.store.spans_key)
     return {"f1": judged.f1, **summary(judged, bins)}, reliability(judged, bins)
 
 

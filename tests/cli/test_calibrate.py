@@ -125,12 +125,14 @@ def test_chunks_are_calibrated_by_the_name_of_their_component(tmp_path):
     examples = make_examples(nlp)
     for eg in examples:
         eg.reference.spans["base"] = list(eg.reference.ents)
+        eg.reference.set_ents([], default="missing")
     train(nlp, steps=10, examples=examples)
     nlp.to_disk(tmp_path / "model")
     DocBin(docs=[eg.reference for eg in examples]).to_disk(tmp_path / "dev.spacy")
-    result = run(tmp_path / "model", tmp_path / "dev.spacy")
+    result = run(tmp_path / "model", tmp_path / "dev.spacy", "--json", tmp_path / "record.json")
     assert result.exit_code == 0, result.output
     assert spacy.load(tmp_path / "model").get_pipe("phrases").temperature != 1.0
+    assert '"f1": null' not in (tmp_path / "record.json").read_text()
 
 
 # Bad input
