@@ -40,6 +40,7 @@ WITHOUT_EXAMPLE = {
     "spacy_psa.modules.pretrained.PretrainedEncoder": "it needs the folder of an encoder",
     "spacy_psa.modules.pretrained_files.PretrainedFiles": "the result of a function",
     "spacy_psa.modules.windows.Windows": "the result of a function",
+    "spacy_psa.structs.nested_f1.Choices": "the result of a function",
 }
 
 

@@ -34,7 +34,7 @@ class LabelLayers(NestedSpans):
 
     Examples:
         >>> layers = LabelLayers(torch.zeros(3, 2), torch.tensor([2]))  # (0, 1), (0, 2), (1, 2)
-        >>> layers.log_partition.exp()  # 5 sets of each label
+        >>> layers.log_partition.exp().round()  # 5 sets of each label
         tensor([25.])
     """
 

@@ -137,9 +137,11 @@ class SpanTree(StructuredDistribution[Tree]):
             (B,) float64; -inf if this one excludes a tree that the other does not.
 
         Examples:
-            >>> one, other = (SpanTree.from_spans(torch.tensor([[x]]), torch.tensor([1]))
-            ...               for x in (2.0, 0.0))
-            >>> one.expected_score(other)  # with the label or without it
+            >>> one, other = (
+            ...     SpanTree.from_spans(torch.tensor([[x], [0.0], [0.0]]), torch.tensor([2]))
+            ...     for x in (2.0, 0.0)
+            ... )
+            >>> one.expected_score(other)  # half of the trees have a label over the first token
             tensor([1.], dtype=torch.float64)
         """
         labelled, null = (counts.detach().double() for counts in other._expected)

@@ -54,7 +54,7 @@ def module_of(path):
 
 
 def test_commands_are_of_a_kind_that_these_tests_know():
-    known = [["python", "-m", "spacy_psa"], ["python", "-m", "spacy"], ["mv"]]
+    known = [["python", "-m", "spacy_psa"], ["python", "-m", "spacy"], ["mv"], ["pip", "install"]]
     other = [
         words
         for _, words in COMMANDS

@@ -157,7 +157,9 @@ def test_a_pipeline_without_our_component_is_refused(dev, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "other")
-    assert_one_error(run(tmp_path / "other", dev), "no crf_ner or crf_chunker", "sentencizer")
+    assert_one_error(
+        run(tmp_path / "other", dev), "no crf_ner, crf_chunker or crf_spans", "sentencizer"
+    )
 
 
 def test_a_component_that_is_not_there_is_named(model, dev):
@@ -236,7 +238,7 @@ def test_coverage_is_put_on_the_component_and_the_temperature_stays(model, dev, 
         (["--coverage", 0.5, "--temperature", 2], "--temperature: leave it out with --coverage"),
         (
             ["--coverage", 0.5, "--pipe", "x"],
-            "--pipe x: no such crf_ner, crf_chunker or crf_tagger; choose ner",
+            "--pipe x: no such crf_ner, crf_chunker, crf_spans or crf_tagger; choose ner",
         ),
     ],
 )
@@ -250,7 +252,7 @@ def test_coverage_of_a_pipeline_without_such_a_component_is_one_error(dev, tmp_p
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "other")
-    reason = "no crf_ner, crf_chunker or crf_tagger among its components (sentencizer)"
+    reason = "no crf_ner, crf_chunker, crf_spans or crf_tagger among its components (sentencizer)"
     assert_one_error(run(tmp_path / "other", dev, "--coverage", 0.5), reason)
 
 

@@ -13,7 +13,7 @@ from tests.helpers.layers import node_of
 from tests.helpers.paths import CONFIGS
 
 # These have their own settings; those of sample.cfg are for a corpus of made-up sentences.
-OWN = ("best", "small", "sample")
+OWN = ("best", "small", "sample", "frozen", "pretrained")
 LIKE_PAPER = sorted(p.stem for p in CONFIGS.glob("parser/*.cfg") if p.stem not in OWN)
 PAPER = ("factored", "self_attentive")
 ENCODE = "components.parser.model.tok2vec.encode."
@@ -27,7 +27,7 @@ LEXICAL = {
 }
 
 
-@pytest.mark.parametrize("name", ["best", "small"])
+@pytest.mark.parametrize("name", ["best", "small", "frozen", "pretrained"])
 def test_a_parser_of_our_own_learns_until_its_rate_is_zero(name):
     """`eval_frequency` divides `max_steps`, so that the last weights are evaluated too."""
     training = read(f"parser/{name}").interpolate()["training"]

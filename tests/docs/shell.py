@@ -21,7 +21,7 @@ else:
     import tomli as tomllib
 
 # Commands that prepare the reader's terminal.
-UNCHECKED = ("python -m venv", ". ", "git clone", "cd ")
+UNCHECKED = ("python -m venv", ". ", "git clone", "cd ", "curl ", "for ", "done")
 
 
 class BadCommand(AssertionError):

@@ -57,6 +57,6 @@ def test_a_model_of_another_make_says_that_it_takes_no_new_label():
     train_parser(nlp)
     parser = nlp.get_pipe("parser")
     known, parser.model = parser.labels, Softmax_v2(nO=len(parser.labels), nI=4)
-    with pytest.raises(ValueError, match=r"only the head of spacy-psa\.ChartParser\.v1"):
+    with pytest.raises(ValueError, match=r"only the heads of spacy-psa\.ChartParser\.v1"):
         parser.add_label("PLACE")
     assert parser.labels == known
