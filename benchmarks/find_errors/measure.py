@@ -3,9 +3,9 @@
     python -m benchmarks.find_errors.measure best-0 corpus/conll2003 training/conll2003/model-best
 
 The record (kind "figures") has an object for each comparison: `dev_clean`, `test_clean` and
-`test_pp` have the corrections of a part, and `test_damaged` has the test data after 5% of its
-entities were damaged at random (removed, invented, of other bounds or of another type). Each has
-the number of `tokens`, the share of them whose type is `wrong`, the `seconds` of processor time
+`test_pp` have the corrections of a part, and `dev_damaged` and `test_damaged` have a part after 5%
+of its entities were damaged at random (removed, invented, of other bounds or of another type). Each
+has the number of `tokens`, the share of them whose type is `wrong`, the `seconds` of processor time
 of the search, and for each way to rank the area under the precision-recall curve of `tokens`, that
 of `sentences`, and the precision among as many sentences as are wrong (`first`):
 
@@ -39,7 +39,12 @@ from spacy_psa.sentences import document_batches, unannotated
 PIPE = "ner"
 OUTSIDE = "O"
 DAMAGE = 0.05
-COMPARISONS = {"dev": ["dev_clean"], "test": ["test_clean", "test_pp"], "test_damaged": ["test"]}
+COMPARISONS = {
+    "dev": ["dev_clean"],
+    "dev_damaged": ["dev"],
+    "test": ["test_clean", "test_pp"],
+    "test_damaged": ["test"],
+}
 """The files that each annotation is compared with."""
 Flags = list[NDArray[numpy.bool_]]
 """Whether each token of each doc is wrong."""

@@ -89,15 +89,14 @@ def test_probabilities_are_those_of_enumeration(gold):
         assert each.p_annotated == pytest.approx(share(each.annotated), abs=1e-5)
 
 
-def test_the_score_counts_gain_kind_and_agreement(trained, docs):
+def test_the_score_counts_log_odds_kind_and_agreement(trained, docs):
     put(docs[4], (1, 2, "LOC"), (3, 4, "LOC"))  # Leeds is missed, and annotated in document 1
     for doc in docs:
         doc.user_data["document"] = 1
     pipe = trained.get_pipe("ner")
     first = ranked(find_suspects(trained, "ner", docs).suspects, pipe, docs)[0]
     assert (first.kind, first.as_annotated, first.as_proposed) == ("missed", 0, 1)
-    gain = first.p_proposed - first.p_annotated
-    assert first.score == pytest.approx(gain + MISSED + AGREEMENT * 0.693147, abs=1e-4)
+    assert first.score == pytest.approx(first.log_odds + MISSED + AGREEMENT * 0.693147, abs=1e-4)
 
 
 def test_tokens_without_annotation_are_no_errors(trained, docs):
@@ -128,7 +127,7 @@ def test_trees_are_compared_with_the_best():
     train_parser(nlp, steps=40)
     pipe = nlp.get_pipe("parser")
     docs = [example.reference for example in tree_examples(nlp)]
-    assert not [s for s in find_suspects(nlp, "parser", docs).suspects if s.score > 0.5]
+    assert not [s for s in find_suspects(nlp, "parser", docs).suspects if s.p_proposed > 0.5]
     group = docs[0].spans["constituents"]
     before = sorted(spans_of(group))
     taken = max(group, key=lambda span: span.start)
