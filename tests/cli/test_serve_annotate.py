@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 import spacy
 
-from spacy_psa.studio.server.annotate import AnnotatePlan
+from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from tests.helpers.commands import command
 from tests.helpers.decided import accept, complete, small_store
 from tests.helpers.patience import PATIENCE

@@ -25,11 +25,12 @@ from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline
 from spacy_psa.studio.active_learning.beginning import Beginning, first_model
 from spacy_psa.studio.active_learning.export import (
+    DecidedText,
     ExportCounts,
     decided_texts,
     reference_doc,
 )
-from spacy_psa.studio.active_learning.store import AnnotationStore, open_store
+from spacy_psa.studio.active_learning.store import AnnotationStore, Component, open_store
 from spacy_psa.studio.active_learning.teaching import EPOCHS, PATIENCE, STEPS, Taught, teach
 from spacy_psa.training.model_folders import NEW, beside, replace
 
@@ -64,24 +65,28 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
         output.write(json.dumps(values) + "\n")
         output.flush()
 
-    nlp, epochs, patience = None, EPOCHS, PATIENCE
-    if lesson.model is not None:
-        nlp = load_pipeline(lesson.model, lesson.gpu_id)
     with open_store(lesson.store, reading=True) as store:
         component = store.component
         assert component is not None
-        decided, dev = _decided(store, nlp.vocab if nlp else Vocab(), lesson)
-    if nlp is None:
+        items, held_out = _decided(store, component, lesson)
+
+    def docs_of(items: list[DecidedText], vocab: Vocab) -> list[Doc]:
+        return [reference_doc(item, component, vocab) for item in items]
+
+    epochs, patience = EPOCHS, PATIENCE
+    if lesson.model is not None:
+        nlp = load_pipeline(lesson.model, lesson.gpu_id)
+    else:
         assert lesson.begin is not None
-        if not any(doc.ents or any(doc.spans.values()) for doc in decided):
+        if not any(item.decided.accepted for item in items):
             raise InputError("Teach has no span to learn from yet: mark some first")
-        nlp, steps = first_model(lesson.begin, decided, component.labels, lesson.gpu_id)
+        docs = docs_of(items, Vocab())
+        nlp, steps = first_model(lesson.begin, docs, component.labels, lesson.gpu_id)
         epochs = patience = math.ceil(steps / STEPS)
-        with open_store(lesson.store, reading=True) as store:
-            decided, dev = _decided(store, nlp.vocab, lesson)
-    pipe = nlp.get_pipe(lesson.component)
-    for label in set(component.labels) - set(pipe.labels):  # type: ignore[attr-defined]
-        pipe.add_label(label)  # type: ignore[attr-defined]
+    pipe: Any = nlp.get_pipe(lesson.component)
+    for label in component.labels:
+        pipe.add_label(label)
+    decided, dev = docs_of(items, nlp.vocab), docs_of(held_out, nlp.vocab)
     if lesson.dev is not None:
         dev = list(read_docbins(lesson.dev, nlp.vocab))
     replayed = [] if lesson.train is None else list(read_docbins(lesson.train, nlp.vocab))
@@ -107,10 +112,10 @@ def run(lesson: Lesson, output: TextIO) -> Taught:
     return taught
 
 
-def _decided(store: AnnotationStore, vocab: Vocab, lesson: Lesson) -> tuple[list[Doc], list[Doc]]:
-    """Read the docs to learn from and, without development data, those to measure by."""
-    component = store.component
-    assert component is not None
+def _decided(
+    store: AnnotationStore, component: Component, lesson: Lesson
+) -> tuple[list[DecidedText], list[DecidedText]]:
+    """Read the texts to learn from and, without development data, those to measure by."""
     every = list(decided_texts(store, None, ExportCounts()))
     if component.spans_key is not None:  # a chunker reads no gaps
         every = [item for item in every if item.complete]
@@ -123,10 +128,7 @@ def _decided(store: AnnotationStore, vocab: Vocab, lesson: Lesson) -> tuple[list
             f"Teach has nothing to measure by: one text in {HELD_OUT} is kept for that, and none "
             "of these is complete yet; complete more texts, or start the server with --dev"
         )
-    return (
-        [reference_doc(item, component, vocab) for item in train],
-        [reference_doc(item, component, vocab) for item in dev],
-    )
+    return train, dev
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def serve(
     """
     try:
         from spacy_psa.studio.active_learning.beginning import Beginning
-        from spacy_psa.studio.server.annotate import AnnotatePlan
+        from spacy_psa.studio.server.annotate_plan import AnnotatePlan
         from spacy_psa.studio.server.guard import Settings
         from spacy_psa.studio.server.serve import ServerPlan
         from spacy_psa.studio.server.serve import serve as run

@@ -16,7 +16,8 @@ import uvicorn
 
 from spacy_psa.errors import InputError
 from spacy_psa.loading import load_pipeline, model_names
-from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
+from spacy_psa.studio.server.annotate import annotate_view
+from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.compare import compare_view
 from spacy_psa.studio.server.guard import LOOPBACK, Settings

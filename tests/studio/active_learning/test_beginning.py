@@ -1,5 +1,7 @@
 """Annotation that begins without a model: the first model, and the next start."""
 
+import asyncio
+
 import pytest
 import spacy
 from starlette.testclient import TestClient
@@ -12,7 +14,8 @@ from spacy_psa.studio.active_learning.beginning import (
     first_model,
     without_knowledge,
 )
-from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
+from spacy_psa.studio.server.annotate import annotate_view
+from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.pipelines import make_examples, random_nlp
@@ -85,6 +88,27 @@ def test_labels_that_were_added_are_there_at_the_next_start(tmp_path):
         name, path, nlp = plan.model()
         work = plan.work(store, ServedModel(name, nlp), path)
         assert work.component.labels == ("PER", "ORG", "LOC") and not work.trained
+
+
+def test_a_model_gets_the_labels_that_it_lacks_in_the_order_of_the_work(tmp_path):
+    """Not in the order of a set, which differs from run to run, and with it the weights."""
+    plan = plan_of(tmp_path)
+    added = [f"LABEL_{i}" for i in range(9)]
+
+    async def with_model(_, act):
+        return act(served)
+
+    async def add_and_replace(work):
+        for label in added:
+            await work.add_label(with_model, label)
+        await work.replace(with_model, without_knowledge(plan.begin))
+
+    with plan.open() as store:
+        name, path, nlp = plan.model()
+        served = ServedModel(name, nlp)
+        work = plan.work(store, served, path)
+        asyncio.run(add_and_replace(work))
+        assert served.nlp.get_pipe("ner").labels == work.component.labels == ("PER", "ORG", *added)
 
 
 def test_the_model_of_an_earlier_teach_is_served_at_the_next_start(tmp_path):

@@ -12,7 +12,7 @@ from spacy_psa.studio.active_learning.decisions import Decided, Decision
 from spacy_psa.studio.active_learning.queue import Order
 from spacy_psa.studio.active_learning.store import AnnotationStore
 from spacy_psa.studio.server import app
-from spacy_psa.studio.server.annotate import AnnotatePlan
+from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.annotating import SPOKEN, annotating
 from tests.helpers.decided import decide_all, dev_file

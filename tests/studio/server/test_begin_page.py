@@ -6,7 +6,8 @@ pytest.importorskip("playwright", reason="playwright is not installed: pip insta
 from playwright.sync_api import expect
 
 from spacy_psa.studio.active_learning.beginning import Beginning
-from spacy_psa.studio.server.annotate import AnnotatePlan, annotate_view
+from spacy_psa.studio.server.annotate import annotate_view
+from spacy_psa.studio.server.annotate_plan import AnnotatePlan
 from spacy_psa.studio.server.app import create_app
 from spacy_psa.studio.server.models import ServedModel
 from tests.helpers.decided import decide_all

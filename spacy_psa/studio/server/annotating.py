@@ -1,0 +1,281 @@
+"""The work of annotators: suggestions of a model, and the decisions of people about them."""
+
+import asyncio
+import tempfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastapi import HTTPException
+from spacy.language import Language
+
+from spacy_psa.pipeline.chain.spans import SpanLabeler
+from spacy_psa.sentences import sentence_bounds
+from spacy_psa.studio.active_learning.beginning import check_label
+from spacy_psa.studio.active_learning.decisions import Decided, Decision
+from spacy_psa.studio.active_learning.export import export
+from spacy_psa.studio.active_learning.export_format import ENDINGS, ExportFormat
+from spacy_psa.studio.active_learning.queue import Order, TextQueue, usefulness
+from spacy_psa.studio.active_learning.store import AnnotationStore, Component, StoredText
+from spacy_psa.studio.server.analysis import rows_of
+from spacy_psa.studio.server.app import WithModel
+from spacy_psa.studio.server.models import ServedModel, shown_tokens
+from spacy_psa.studio.server.teacher import Teacher
+
+CHUNK = 4  # texts whose usefulness is computed between two requests
+Row = dict[str, Any]
+
+
+class Annotating:
+    """The work of annotators on a file, which knows its component.
+
+    The page suggests the name `annotator`.
+    """
+
+    def __init__(
+        self,
+        store: AnnotationStore,
+        queue: TextQueue,
+        teacher: Teacher,
+        annotator: str,
+        trained: bool = True,
+    ):
+        component = store.component
+        assert component is not None
+        self.store = store
+        self.queue = queue
+        self.teacher = teacher
+        self.annotator = annotator
+        self.trained = trained
+        """Whether the model knows anything; else its suggestions are not shown."""
+        self.component = component
+        self._lengths = store.lengths()
+        self._done: dict[str, set[int]] = {}
+        for text, own in store.all_decided(component.name).items():
+            for name, decided in own.items():
+                self._note(text, name, decided.covers(self._lengths[text]))
+        self._open: OrderedDict[str, int] = OrderedDict()
+        self._refreshing: asyncio.Task[None] | None = None
+
+    # Answers
+
+    def done(self, annotator: str) -> set[int]:
+        """The texts that an annotator has decided completely."""
+        return self._done.get(annotator, set())
+
+    def about(self, annotator: str) -> Row:
+        """Describe the work, with the counts of an annotator."""
+        name = self.component.name
+        return {
+            "component": name,
+            "labels": self.component.labels,
+            "order": self.queue.order.value,
+            "trained": self.trained,
+            "annotator": annotator,
+            "annotators": sorted(own for own in self._done if self.store.count(own, name)),
+            "counts": self.counts(annotator),
+            "teach": self.teacher.status,
+        }
+
+    def counts(self, annotator: str) -> Row:
+        """Count the texts and decisions of an annotator."""
+        skipped = self.store.skipped(annotator, self.component.name).keys()
+        return {
+            "texts": len(self._lengths),
+            "done": len(self.done(annotator)),
+            "decisions": self.store.count(annotator, self.component.name),
+            "skipped": len(skipped - self.done(annotator)),
+        }
+
+    def next(self, annotator: str) -> int | None:
+        """Choose the next text of an annotator, not one that another has open."""
+        taken = {text for name, text in self._open.items() if name != annotator}
+        others = [done for name, done in self._done.items() if name != annotator]
+        number = self.queue.next(
+            self.done(annotator),
+            self.store.skipped(annotator, self.component.name),
+            avoided=lambda text: text in taken or any(text in done for done in others),
+        )
+        self._open.pop(annotator, None)
+        if number is not None:
+            self._open[annotator] = number
+        while len(self._open) > 1000:
+            self._open.popitem(last=False)
+        return number
+
+    def shown(self, text: StoredText, decided: Decided, model: ServedModel) -> Row:
+        """Analyse a text under everything that is decided, in the thread of the model.
+
+        Raises:
+            InputError: if no analysis agrees with all decisions.
+        """
+        name = self.component.name
+        with model.scored(text.tokens) as (doc, scores):
+            given = scores[name].given(**decided.evidence) if decided != Decided() else scores[name]
+            if self.trained and self.queue.order is not Order.random:
+                self.queue.put(text.number, usefulness(given, self.queue.order))
+            bounds = sentence_bounds(doc)
+            rows = rows_of(scores[name], given, bounds, range(len(bounds)), 1)
+            known = decided.tokens
+            sentences = [
+                {
+                    **shown_tokens(doc, i, (start, end)),
+                    "done": known.issuperset(range(start, end)),
+                    **rows[i],
+                }
+                for i, (start, end) in enumerate(bounds)
+            ]
+            if not self.trained:
+                _hide_suggestions(sentences, decided)
+            return {
+                "text": text.number,
+                "sentences": sentences,
+                "accepted": decided.accepted,
+                "rejected": decided.rejected,
+                "outside": sorted(decided.outside),
+                "done": decided.covers(len(doc)),
+            }
+
+    def _note(self, text: int, annotator: str, is_done: bool) -> None:
+        done = self._done.setdefault(annotator, set())
+        (done.add if is_done else done.discard)(text)
+
+    async def _note_stored(self, text: int, annotator: str) -> None:
+        def is_done() -> bool:
+            decided = self.store.decided(text, annotator, self.component.name)
+            return decided.covers(self._lengths[text])
+
+        self._note(text, annotator, await asyncio.to_thread(is_done))
+
+    async def show(
+        self, with_model: WithModel, number: int, annotator: str, decisions: Sequence[Decision] = ()
+    ) -> Row:
+        """Answer with a text as it is decided so far, after some decisions, which are saved.
+
+        Raises:
+            InputError: if they contradict each other or those before; then none is saved.
+        """
+        name = self.component.name
+        text, decided = await asyncio.to_thread(self._read, number, annotator, decisions)
+        shown = await with_model(None, partial(self.shown, text, decided))
+        if decisions:
+            await asyncio.to_thread(self.store.decide, number, annotator, name, decisions)
+            await self._note_stored(number, annotator)
+        return {**shown, "counts": await asyncio.to_thread(self.counts, annotator)}
+
+    def _read(
+        self, number: int, annotator: str, decisions: Sequence[Decision]
+    ) -> tuple[StoredText, Decided]:
+        text = self.store.text(number)
+        for decision in decisions:
+            decision.check(len(text.tokens.words), self.component.labels)
+        return text, self.store.decided(number, annotator, self.component.name).then(decisions)
+
+    async def undo(self, with_model: WithModel, annotator: str) -> Row:
+        """Take the last decisions back, and answer with their text."""
+        name = self.component.name
+        number = await asyncio.to_thread(self.store.undo, annotator, name)
+        if number is None:
+            raise HTTPException(409, "There is nothing to undo.")
+        await self._note_stored(number, annotator)
+        self._open[annotator] = number
+        return await self.show(with_model, number, annotator)
+
+    # The queue
+
+    async def refresh(self, with_model: WithModel) -> None:
+        """Begin to compute the queue, some texts at a time, between the requests."""
+        if not self.trained:
+            return
+        if self._refreshing is not None and not self._refreshing.done():
+            return
+        numbers = self.queue.stale(self._is_done)
+        if numbers:
+            await self._compute(with_model, numbers[:CHUNK])
+            task = self._compute_all(with_model, numbers[CHUNK:])
+            self._refreshing = asyncio.get_running_loop().create_task(task)
+
+    async def _compute_all(self, with_model: WithModel, numbers: list[int]) -> None:
+        while numbers:
+            version = self.queue.version
+            for i in range(0, len(numbers), CHUNK):
+                await self._compute(with_model, numbers[i : i + CHUNK])
+                await asyncio.sleep(0)
+                if self.queue.version != version:
+                    break
+            numbers = self.queue.stale(self._is_done)
+
+    async def _compute(self, with_model: WithModel, numbers: list[int]) -> None:
+        left = (n for n in numbers if self.queue.is_stale(n) and not self._is_done(n))
+        texts = [
+            (text, self.store.decided(text.number, self.annotator, self.component.name))
+            for text in self.store.texts(left)
+        ]
+        if texts:
+            await with_model(None, partial(self._put, texts))
+
+    def _put(self, texts: list[tuple[StoredText, Decided]], model: ServedModel) -> None:
+        for text, decided in texts:
+            with model.scored(text.tokens, keep=False) as (_, scores):
+                analyses = scores[self.component.name]
+                if decided != Decided():
+                    analyses = analyses.given(**decided.evidence)
+                self.queue.put(text.number, usefulness(analyses, self.queue.order))
+
+    def _is_done(self, text: int) -> bool:
+        """Check whether all annotators have decided a text."""
+        return bool(self._done) and all(text in done for done in self._done.values())
+
+    async def replace(self, with_model: WithModel, nlp: Language) -> None:
+        """Put another pipeline in the place of the one that is served, and renew the queue."""
+        pipe: Any = nlp.get_pipe(self.component.name)
+        for label in self.component.labels:
+            pipe.add_label(label)
+        self.component = component_of(pipe)
+        self.store.use(self.component)
+        await with_model(None, lambda model: model.replace(nlp))
+        self.trained = True
+        self.queue.renew()
+
+    async def add_label(self, with_model: WithModel, label: str) -> None:
+        """Add a label to the model, which the next Teach learns.
+
+        Raises:
+            InputError: if it cannot be a label, or is one already.
+        """
+        label = check_label(label, self.component.labels)
+
+        def add(model: ServedModel) -> Component:
+            pipe = model.nlp.get_pipe(self.component.name)
+            assert isinstance(pipe, SpanLabeler)
+            pipe.add_label(label)
+            model.replace(model.nlp)
+            return component_of(pipe)
+
+        component = await with_model(None, add)
+        await asyncio.to_thread(self.store.use, component)
+        self.component = component
+
+    def downloaded(self, form: ExportFormat, annotator: str | None) -> tuple[bytes, str]:
+        """Export to a file, and return its bytes and its name."""
+        name = f"{self.store.path.stem}{ENDINGS[form]}"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            export(self.store, path, form, annotator)
+            return path.read_bytes(), name
+
+
+def _hide_suggestions(sentences: list[Row], decided: Decided) -> None:
+    """Leave only accepted spans in the analyses of sentences, and no uncertainty."""
+    accepted = set(decided.accepted)
+    for sentence in sentences:
+        for analysis in sentence["analyses"]:
+            analysis["items"] = [i for i in analysis["items"] if tuple(i[:3]) in accepted]
+        sentence["entropies"] = [0.0] * len(sentence["entropies"])
+
+
+def component_of(pipe: SpanLabeler) -> Component:
+    """Describe a component for a store and its exports."""
+    return Component(pipe.name, tuple(pipe.labels), pipe.store.spans_key)
