@@ -11,6 +11,7 @@ discontinuous is left out or raised.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, XMLPullParser
@@ -41,6 +42,7 @@ ROOT_LABEL = "VROOT"
 NO_FUNCTION = "--"
 LEFT_OUT = "discontinuous tree(s) left out (--discontinuous raise keeps them)"
 RAISED = "discontinuous tree(s) made continuous by raising"
+SECONDARY = "secondary edge(s) left out"
 _NODE = re.compile(r"#\d{3,}")
 _FORMAT = re.compile(r"#FORMAT\s+([34])\b")
 _HEADER = re.compile(r"%%\s*word\s+(lemma)?")
@@ -54,6 +56,8 @@ class Row(NamedTuple):
     tag: str
     function: str
     parent: str
+    secondary: int = 0
+    """The number of further edges from it, which are no part of a tree."""
 
 
 def read_docs(
@@ -71,7 +75,7 @@ def read_docs(
     Args:
         source: the folder or archive, or a single file of any name.
         vocab: the vocabulary of the docs.
-        repairs: counts the trees that are left out or raised, and repaired lines.
+        repairs: counts the trees that are left out or raised, secondary edges and repaired lines.
         sentences: reads only sentences with these numbers, of ids such as 12 or s12; None
             reads all.
         labels: "bare" for categories (NP); "functions" or "whole" for categories and functions
@@ -119,7 +123,7 @@ def _number(place: str, id_: str) -> int:
 
 
 def read_xml(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, list[Row]]]:
-    """Yield the line, the id and the rows of each sentence of TIGER XML, without secondary edges.
+    """Yield the line, the id and the rows of each sentence of TIGER XML.
 
     Raises:
         InputError: if the file is not XML, or an edge leads to a node that is not in the sentence.
@@ -154,19 +158,20 @@ def _rows_of(place: str, sentence: Element) -> list[Row]:
     if not all(forms):
         raise InputError(f"{place}: the terminal {forms.index('') + 1} has no word")
     forms += [f"#{i}" for i in range(500, 500 + len(nodes))]
-    return [
-        Row(form, node.get("pos") or node.get("cat") or "--", *above.get(node.get("id", ""), root))
-        for form, node in zip(forms, [*terminals, *nodes], strict=True)
-        for root in [(NO_FUNCTION, "0")]
-    ]
+    rows = []
+    for form, node in zip(forms, [*terminals, *nodes], strict=True):
+        function, parent = above.get(node.get("id", ""), (NO_FUNCTION, "0"))
+        tag = node.get("pos") or node.get("cat") or "--"
+        rows.append(Row(form, tag, function, parent, len(node.findall("secedge"))))
+    return rows
 
 
 def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, list[Row]]]:
     """Yield the line, the id and the rows of each sentence.
 
     Format 3 has the columns form, tag, morphology, function and parent; format 4 has a lemma after
-    the form, and a line "#FORMAT 4" or "%% word lemma" above. Further columns and other comments
-    (%%) are left out.
+    the form, and a line "#FORMAT 4" or "%% word lemma" above. The function and the parent of each
+    secondary edge may follow. Other comments (%%) are left out.
 
     Raises:
         InputError: if a line is not in the format, or the last sentence is not complete.
@@ -199,7 +204,10 @@ def read_rows(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int
                     f"{name}:{line}: not {5 + lemma} columns of which the last is a number, as "
                     f"format {3 + lemma} has them; correct the line or the line #FORMAT"
                 )
-            rows.append(Row(columns[0], columns[1 + lemma], *columns[3 + lemma : 5 + lemma]))
+            function, parent, *others = columns[3 + lemma :]
+            before_comment = takewhile(lambda column: not column.startswith("%%"), others)
+            secondary = len(list(before_comment)) // 2
+            rows.append(Row(columns[0], columns[1 + lemma], function, parent, secondary))
     if inside:
         raise InputError(f"{name}:{begin}: no #EOS ends this sentence; the file is cut off")
 
@@ -224,6 +232,8 @@ def _parsed(
         counts[RAISED] += 1
         heads = {i for i, row in enumerate([*tokens, *nodes]) if row.function == HEAD}
         above = raise_blocks(above, len(words), heads)
+    if secondary := sum(row.secondary for row in rows):
+        counts[SECONDARY] += secondary
     nested = []
     below = yields(above, len(words))
     for i, row in enumerate(nodes, len(words)):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_psa.corpora.negra_export import LEFT_OUT, RAISED, read_docs
+from spacy_psa.corpora.negra_export import LEFT_OUT, RAISED, SECONDARY, read_docs
 from spacy_psa.corpora.projective import is_discontinuous, lower_punctuation, raise_blocks, yields
 from spacy_psa.corpora.trees import build_tree
 from spacy_psa.errors import InputError
@@ -208,3 +208,19 @@ def test_broken_tiger_xml_is_named_by_file_and_line(tmp_path, vocab, old, new, l
     path.write_text(XML.replace(old, new))
     with pytest.raises(InputError, match=f"tiger.xml:{line}: .*{reason}"):
         list(read_docs(path, vocab))
+
+
+def test_secondary_edges_are_left_out_and_counted(tmp_path, write, vocab):
+    """Those of trees that are left out do not count."""
+    path = tmp_path / "tiger.xml"
+    second = '<secedge label="SB" idref="s1_501"/>'
+    text = XML.replace('pos="PPER"/>', f'pos="PPER">{second}</t>')
+    path.write_text(text.replace("</nt>", f"{second}</nt>", 1))
+    export = PLAIN.replace("SB\t501\n", "SB\t501\tSB\t500\tOA\t500 %% a\tremark\n", 1)
+    export = write(HEAD + CROSSED.replace("501\n", "501\tSB\t500\n", 1) + export)
+    trees = []
+    for source, left_out in ((path, {}), (export, {LEFT_OUT: 1})):
+        repairs = Counter()
+        trees.append(tree(next(read_docs(source, vocab, repairs))))
+        assert repairs == {SECONDARY: 2} | left_out
+    assert trees[0] == trees[1]
