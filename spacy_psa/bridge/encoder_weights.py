@@ -138,6 +138,10 @@ def weights_hash(state: dict[str, Tensor]) -> str:
     digest = blake2b(digest_size=16)
     for name in sorted(state):
         digest.update(name.encode())
-        values: Any = state[name].detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
-        digest.update(values)
+        digest.update(raw(state[name]))
     return digest.hexdigest()
+
+
+def raw(tensor: Tensor) -> memoryview:
+    """Return the bytes of the values of a tensor."""
+    return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data

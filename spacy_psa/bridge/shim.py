@@ -15,13 +15,16 @@ from thinc.api import Optimizer, get_torch_default_device, torch2xp, xp2torch
 from thinc.shims.shim import Shim
 from torch import Tensor, nn
 
-from spacy_psa.bridge.encoder_weights import put_together, take_apart
+from spacy_psa.bridge.encoder_weights import put_together, raw, take_apart
 from spacy_psa.bridge.optimizer import TensorOptimizer
 from spacy_psa.errors import InputError
 from spacy_psa.modules.initialization import WithoutDraws
 from spacy_psa.modules.int8 import quantize, quantize_like
 
 FORMAT = 4  # of the saved bytes; the first has no number, 3 has settings as JSON, 4 is safetensors
+
+ZIP = b"PK\x03\x04"
+"""The start of formats 1 to 3. The length of a header of safetensors may begin with "PK"."""
 
 ENTRY = "spacy-psa"
 """The entry of the saved bytes that has all but the weights, as JSON."""
@@ -254,7 +257,7 @@ class TorchShim(Shim):
 
 def _read(data: bytes) -> dict[str, Any]:
     """Read saved bytes, and check that they are not damaged."""
-    if data.startswith(b"PK"):
+    if data.startswith(ZIP):
         return _read_torch(data)
     state = safetensors.torch.load(data)
     length = int.from_bytes(data[:8], "little")
@@ -268,8 +271,7 @@ def _read(data: bytes) -> dict[str, Any]:
 def _check_sum(message: dict[str, Any], weights: Mapping[str, Tensor]) -> int:
     total = crc32(json.dumps(message).encode())
     for name, tensor in sorted(weights.items()):
-        total = crc32(name.encode(), total)
-        total = crc32(tensor.contiguous().flatten().view(torch.uint8).numpy().data, total)
+        total = crc32(raw(tensor), crc32(name.encode(), total))
     return total
 
 

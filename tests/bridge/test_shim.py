@@ -118,6 +118,23 @@ def test_a_duplicate_is_equal_and_lives_its_own_life(how, trained):
     assert same(model.predict(X), held) and not same(double.predict(X), Y)
 
 
+def with_note(note):
+    return nn.Linear(1, 1)
+
+
+def test_a_header_of_any_length_is_read():
+    """The length of this one begins with "PK", as the archives of former formats do."""
+    shim = TorchShim(with_note, {})
+    shim.build(note="")
+    least = int.from_bytes(b"PK", "little") - int.from_bytes(shim.to_bytes()[:8], "little")
+    for length in range(least - 8, least + 8):
+        shim.cfg["note"] = "x" * length
+        if (data := shim.to_bytes()).startswith(b"PK"):
+            break
+    assert data.startswith(b"PK")
+    assert TorchShim(with_note, {}).from_bytes(data).to_bytes() == data
+
+
 def test_a_layer_without_weights_can_be_duplicated():
     model = bare_layer()
     for double in (model.copy(), pickle.loads(pickle.dumps(model))):
