@@ -64,7 +64,10 @@ class FeatureCache:
         return FeatureCache, (None if self.folder is None else str(self.folder), self.size)
 
     def key(self, shim: TorchShim) -> str:
-        """Hash an encoder: its weights and settings, and the precision in use."""
+        """Hash an encoder: its weights and settings, and the precision in use.
+
+        The folder of its features then counts as used now.
+        """
         module: Any = shim.module
         if self._key is None or self._key[0] is not module:
             settings: dict[str, Any] = {name: shim.cfg[name] for name in SETTINGS}
@@ -72,6 +75,9 @@ class FeatureCache:
             settings["weights"] = weights_hash(module.state_dict())
             text = json.dumps(settings, sort_keys=True).encode()
             self._key = (module, blake2b(text, digest_size=16).hexdigest())
+            if self.folder is not None:
+                with suppress(OSError):  # there is none yet, or it is only readable
+                    os.utime(self.folder / self._key[1])
         return self._key[1]
 
     def load(self, encoder: str, words: Sequence[str], width: int) -> Rows | None:
@@ -127,7 +133,6 @@ class FeatureCache:
         if self._held is None:
             self._held = _bytes_in(self.folder)
             encoder.mkdir(parents=True, exist_ok=True)
-            os.utime(encoder)
         most = self.size * GB
         if self._held + size > most and not self._full:
             others = (each for each in self.folder.iterdir() if each.is_dir() and each != encoder)

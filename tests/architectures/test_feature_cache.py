@@ -1,6 +1,7 @@
 """The features of a frozen encoder on disk."""
 
 import errno
+import os
 import pickle
 import warnings
 from multiprocessing import get_context
@@ -147,6 +148,23 @@ def test_features_of_encoders_that_are_not_used_make_room(bert, docs, tmp_path):
         compute(make(bert, cache, docs, cache_gb=1.5 * size / GB), docs)
     assert not old.exists()
     assert sum(path.stat().st_size for path in files(cache)) == size
+
+
+def test_an_encoder_whose_features_are_only_read_is_in_use(bert, docs, tmp_path):
+    cache, folders = tmp_path / "cache", []
+    for seed, name in enumerate((bert, tmp_path / "unused")):
+        if seed:
+            write_encoder(name, seed=seed)
+        compute(make(name, cache, docs), docs)
+        [new] = set(cache.iterdir()) - set(folders)
+        folders.append(new)
+        os.utime(new, (seed, seed))
+    size = sum(path.stat().st_size for path in files(cache)) / 2
+    compute(make(bert, cache, docs), docs)
+    compute(
+        make(write_encoder(tmp_path / "new", seed=2), cache, docs, cache_gb=2.5 * size / GB), docs
+    )
+    assert [folder.exists() for folder in folders] == [True, False]
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES])
