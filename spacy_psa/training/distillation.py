@@ -10,9 +10,9 @@ from thinc.api import Config
 
 from spacy_psa.errors import InputError, check_amounts, check_rates, naming
 from spacy_psa.loading import load_pipeline
-from spacy_psa.pipeline.chain.labeler import ChainLabeler
 from spacy_psa.pipeline.component import StructuredPipe
 from spacy_psa.pipeline.distillation import Teacher, learn_from
+from spacy_psa.pipeline.labeler import SentenceLabeler
 
 
 def distill(
@@ -88,14 +88,14 @@ def labeler_name(nlp: Language, name: str | None, where: str) -> str:
         raise InputError(f"{where}: has no component {name!r} of spacy-psa; it has {shown}")
     choices = (
         [own for own, pipe in each if isinstance(pipe, kind)]
-        for kind in (ChainLabeler, StructuredPipe)
+        for kind in (SentenceLabeler, StructuredPipe)
         for each in pipes
     )
     names = next(filter(None, choices), [])
     if not names:
         raise InputError(
-            f"{where}: has no crf_ner, crf_chunker, crf_tagger or constituency_parser; this works "
-            "for no others"
+            f"{where}: has no crf_ner, crf_chunker, crf_tagger, crf_spans or constituency_parser; "
+            "this works for no others"
         )
     if name is None and len(names) > 1:
         raise InputError(f"{where}: has several components, {', '.join(names)}: choose with --pipe")

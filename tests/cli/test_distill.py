@@ -99,6 +99,12 @@ def test_what_cannot_be_distilled_is_one_error(teacher, config, tmp_path):
     assert_one_error(
         distill(tmp_path / "blank", config, *out), "has no crf_ner, crf_chunker, crf_tagger"
     )
+    several = make_nlp()
+    several.add_pipe("crf_spans")
+    several.to_disk(tmp_path / "several")
+    assert_one_error(
+        distill(tmp_path / "several", config, *out), "several components, ner, crf_spans: choose"
+    )
     (tmp_path / "empty.txt").write_text("\n")
     assert_one_error(
         distill(teacher, config, *out, "--unlabelled", tmp_path / "empty.txt"), "has no text"
