@@ -28,9 +28,9 @@ from spacy_psa.pipeline.chain.chain_analyses import (
     Scored,
     exact,
 )
-from spacy_psa.pipeline.chain.distillation import rehearse
 from spacy_psa.pipeline.chain.extensions import register
 from spacy_psa.pipeline.chain.refined_chain import without_spans
+from spacy_psa.pipeline.chain.rehearsal import rehearse
 from spacy_psa.pipeline.chain.span_posteriors import Posterior
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.component import StructuredPipe

@@ -1,11 +1,13 @@
 """Rehearsal, and new labels for a trained component: learning to repeat earlier predictions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import set_dropout_rate, xp2torch
+from thinc.types import Floats2d
 from torch import Tensor
 
 from spacy_psa.architectures.sentencewise import listeners
@@ -13,6 +15,7 @@ from spacy_psa.bridge.layers import differentiate, join_rows
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.span_tags import MISSING
 from spacy_psa.pipeline.distillation import Teacher
+from spacy_psa.structs.chain import LinearChain
 from spacy_psa.structs.cross_entropy import coarse_cross_entropy, cross_entropy
 
 
@@ -40,19 +43,9 @@ def rehearse(pipe: Any, examples: Iterable[Example], drop: float) -> float:
             "use nlp.replace_listeners for an encoder of its own, then call nlp.resume_training "
             "again"
         )
-    set_dropout_rate(pipe.model, drop)
-    kept = xp2torch(join_rows(pipe.model.ops.xp, pipe._rehearsal_model.predict(docs)))
-    scores, backprop = pipe.model.begin_update(docs)
-    lengths = torch.tensor([len(array) for array in scores if len(array)])
-
-    def distance(flat: Tensor) -> Tensor:
-        legal = flat.shape[1] != pipe._outputs
-        before, now = (pipe._chain(each, lengths, legal=legal) for each in (kept, flat))
-        return cross_entropy(before, now).mean()
-
-    loss, gradients = differentiate(pipe.model, scores, distance)
-    backprop(gradients)
-    return loss
+    kept = pipe._rehearsal_model.predict(docs)
+    before = _chain(pipe, kept, xp2torch(join_rows(pipe.model.ops.xp, kept)))
+    return _learn(pipe, docs, drop, lambda now: cross_entropy(before, now))
 
 
 def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop: float) -> float:
@@ -83,14 +76,10 @@ def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop:
     Raises:
         InputError: if a label of the annotation is not known.
     """
-    set_dropout_rate(pipe.model, drop)
     docs = [example.predicted for example in examples]
-    scores, backprop = pipe.model.begin_update(docs)
-    lengths = torch.tensor([len(array) for array in scores if len(array)])
     old = len(teacher.pipe.tags)
 
-    def loss(flat: Tensor) -> Tensor:
-        chain = pipe._chain(flat, lengths, legal=flat.shape[1] != pipe._outputs)
+    def losses(chain: LinearChain) -> Tensor:
         gold = pipe._padded_gold(examples, chain)
         outside = gold == 0
         allowed = pipe._gold_allowed(gold.masked_fill(outside, MISSING))
@@ -98,8 +87,26 @@ def learn_labels(pipe: Any, teacher: Teacher, examples: Sequence[Example], drop:
         before = allowed[..., :old].clone()
         before[..., 0] |= allowed[..., old:].any(-1)
         taught = pipe._taught(teacher, docs).constrain(before)
-        return coarse_cross_entropy(taught, chain, chain.constrain(allowed)).mean()
+        return coarse_cross_entropy(taught, chain, chain.constrain(allowed))
 
-    value, gradients = differentiate(pipe.model, scores, loss)
+    return _learn(pipe, docs, drop, losses)
+
+
+def _learn(
+    pipe: Any, docs: list[Doc], drop: float, losses: Callable[[LinearChain], Tensor]
+) -> float:
+    """Add the gradients of the mean loss of the sentences of docs; return this mean."""
+    set_dropout_rate(pipe.model, drop)
+    scores, backprop = pipe.model.begin_update(docs)
+    loss, gradients = differentiate(
+        pipe.model, scores, lambda flat: losses(_chain(pipe, scores, flat)).mean()
+    )
     backprop(gradients)
-    return value
+    return loss
+
+
+def _chain(pipe: Any, scores: list[Floats2d], flat: Tensor) -> LinearChain:
+    """Make the distribution of a model's scores, which are all rows of `flat`."""
+    lengths = torch.tensor([len(array) for array in scores if len(array)])
+    chain: LinearChain = pipe._chain(flat, lengths, legal=flat.shape[1] != pipe._outputs)
+    return chain
