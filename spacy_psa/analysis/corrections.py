@@ -64,8 +64,8 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
     write_text(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
 
 
-def read_lines_of(path: Path, keys: Iterable[str]) -> list[Row]:
-    """Read JSON lines whose objects have some keys.
+def read_rows(path: Path, keys: Iterable[str] = KEYS) -> list[Row]:
+    """Read the rows that `write_rows` wrote, or other JSON lines whose objects have some keys.
 
     Raises:
         InputError: if the file cannot be read, or a line is not such an object.
@@ -89,15 +89,6 @@ def read_lines_of(path: Path, keys: Iterable[str]) -> list[Row]:
     return rows
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read the rows that `write_rows` wrote.
-
-    Raises:
-        InputError: as `read_lines_of`.
-    """
-    return read_lines_of(path, KEYS)
-
-
 def decisions_path(path: Path) -> Path:
     """Return the log of the decisions about a file of rows."""
     return path.with_name(f"{path.stem}.decisions.jsonl")
@@ -111,7 +102,7 @@ def read_decisions(path: Path) -> dict[int, bool]:
     """
     log = decisions_path(path)
     decided: dict[int, bool] = {}
-    for row in read_lines_of(log, ("number", "accept")) if log.exists() else ():
+    for row in read_rows(log, ("number", "accept")) if log.exists() else ():
         if row["accept"] is None:  # undone
             decided.pop(row["number"], None)
         else:

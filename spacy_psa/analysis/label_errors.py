@@ -120,7 +120,7 @@ def find_suspects(
         watch: follows the docs.
 
     Raises:
-        InputError: if the component does not know a label, or no doc has annotation.
+        InputError: if the component does not know a label.
     """
     pipe: Any = nlp.get_pipe(name)
     of_kind: Callable[..., list[Suspect]] = _constituents
@@ -146,10 +146,6 @@ def find_suspects(
                     suspects += of_kind(pipe, number, analyses, gold, example)
             except InputError as error:
                 failed.append((number, str(error)))
-    if bare == len(docs):
-        raise InputError(
-            f"{name}: no document has annotation of this kind; use annotated documents"
-        )
     return Found(suspects, failed, bare)
 
 
@@ -225,27 +221,27 @@ def _spans(
     pipe: SpanLabeler, number: int, analyses: DocAnalyses, gold: list[Node], example: Example
 ) -> list[Suspect]:
     """Ask about each annotated span, given those that do not touch it, and about missed ones."""
-    suspects = []
+    suspects, whole = [], analyses.given(require=gold)
     for span, probability in zip(gold, analyses.posterior(gold)):
         if probability <= 1 - LEAST:
-            suspects.append(_instead(number, analyses, gold, span))
-    rest = analyses.given(require=gold)
+            suspects.append(_instead(number, analyses, whole, gold, span))
     _, missing = pipe.store.gold(pipe.name, example)
-    for span in _candidates(rest):
-        (probability,) = rest.posterior([span])
+    for span in _candidates(whole):
+        (probability,) = whole.posterior([span])
         if probability >= LEAST and span not in gold and not missing[slice(*span[:2])].any():
-            none = rest.given(allow=dict.fromkeys(range(*span[:2]), OUTSIDE))
-            outside = math.exp(none.log_evidence - rest.log_evidence)
+            none = whole.given(allow=dict.fromkeys(range(*span[:2]), OUTSIDE))
+            outside = math.exp(none.log_evidence - whole.log_evidence)
             suspects.append(Suspect(number, "missed", [], [span], outside, probability))
     return _apart(suspects)
 
 
-def _instead(number: int, analyses: DocAnalyses, gold: list[Node], span: Node) -> Suspect:
-    """Find the best correction of an annotated span."""
+def _instead(
+    number: int, analyses: DocAnalyses, whole: DocAnalyses, gold: list[Node], span: Node
+) -> Suspect:
+    """Find the best correction of an annotated span; `whole` is given all of the annotation."""
     start, end, _ = span
-    rest = [each for each in gold if each[1] < start or each[0] > end]
-    near = [each for each in gold if each not in rest]
-    known = analyses.given(require=rest)
+    near = [each for each in gold if start <= each[1] and each[0] <= end]
+    known = _without(near, analyses, whole, gold)
     (sentence,) = (s for s in known.given(forbid=[span]).sentences if s.start <= start < s.end)
     best = sentence.kbest(1)[0][1]
     new = [each for each in best if each not in gold and _meet(each, span)]
@@ -260,6 +256,26 @@ def _instead(number: int, analyses: DocAnalyses, gold: list[Node], span: Node) -
         kind = "type"
     p_gone, p_new = (math.exp(a.log_evidence - known.log_evidence) for a in (as_it_is, other))
     return Suspect(number, kind, gone, new, p_gone, p_new)
+
+
+def _without(
+    near: list[Node], analyses: DocAnalyses, whole: DocAnalyses, gold: list[Node]
+) -> DocAnalyses:
+    """Condition the sentences of some spans on the other spans.
+
+    The log evidence is that of the whole doc, to the bit as `analyses.given` sums it; the other
+    sentences are not computed again for it.
+    """
+    own = [s for s in analyses.sentences if any(s.start <= i < s.end for i, _, _ in near)]
+    rest = [
+        each for each in gold if each not in near and any(s.start <= each[0] < s.end for s in own)
+    ]
+    known = DocAnalyses(analyses.pipe, analyses.doc, own, analyses.evidence).given(require=rest)
+    new, known.log_evidence = {s.start: s for s in known.sentences}, 0.0
+    for before, after in zip(analyses.sentences, whole.sentences):
+        changed = new.get(before.start, after)
+        known.log_evidence += changed.log_partition - before.log_partition
+    return known
 
 
 def _candidates(analyses: DocAnalyses) -> list[Node]:

@@ -1,8 +1,9 @@
 """Probable errors of a corpus, by one pipeline or by cross-fitted ones."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -18,23 +19,18 @@ from spacy_psa.analysis.corrections import (
     read_rows,
     write_rows,
 )
-from spacy_psa.analysis.label_errors import Suspect, find_suspects, ranked
+from spacy_psa.analysis.label_errors import Found, find_suspects, ranked
 from spacy_psa.corpora.docbin import check_docbin_path, read_docbin, write_docbin
 from spacy_psa.errors import InputError
 from spacy_psa.laboratory.cross_fit import Fold, train_folds
 from spacy_psa.loading import find_pipe, load_pipeline
-from spacy_psa.pipeline.component import StructuredPipe
+from spacy_psa.pipeline.chain.labeler import ChainLabeler
+from spacy_psa.pipeline.parser.parser import ConstituencyParser
 
-
-class Errors(NamedTuple):
-    """The probable errors of a corpus."""
-
-    rows: list[Row]
-    """The most suspicious first."""
-    failed: list[tuple[int, str]]
-    """The docs that could not be asked about, and why."""
-    bare: int
-    """The number of docs without annotation."""
+ASKED = (ChainLabeler, ConstituencyParser)
+"""The components whose annotation is asked about."""
+FACTORIES = "crf_ner, crf_chunker, crf_tagger or constituency_parser"
+SIDES = ("annotated", "proposed")
 
 
 def find_errors(
@@ -44,43 +40,41 @@ def find_errors(
     name: str | None = None,
     gpu_id: int = -1,
     watch: Callable[..., Any] = lambda docs, what: docs,
-) -> Errors:
+) -> tuple[list[Row], Found]:
     """Find probable errors of a `.spacy` file, and write them as JSON lines.
 
     Args:
         corpus: the annotated docs.
         output: the file to write.
         folds: returns pipelines for the docs that they have not learned from.
-        name: the component; None if there is one of this package.
+        name: the component; None if there is only one of these kinds.
         gpu_id: the number of the GPU; -1 for the CPU.
         watch: follows the docs.
 
+    Returns:
+        The rows that were written, the most suspicious first, and what all folds found.
+
     Raises:
-        InputError: if a file cannot be read or written, and as `find_suspects`.
+        InputError: if a file cannot be read or written, no doc has annotation of this kind, and as
+            `find_suspects`.
     """
     docs = read_docbin(corpus, Vocab())
-    suspects: list[Suspect] = []
-    failed: list[tuple[int, str]] = []
-    bare = 0
+    found = Found([], [], 0)
     models = folds(docs)
     for numbers, model in models:
         nlp = load_pipeline(str(model), gpu_id)
-        pipe = find_pipe(nlp, name, StructuredPipe, "component of spacy-psa")
+        pipe = find_pipe(nlp, name, ASKED, FACTORIES)
         of_fold = [docs[i] for i in numbers]
-        result = find_suspects(
-            nlp,
-            pipe.name,
-            of_fold,
-            numbers,
-            len(models) == 1,
-            lambda docs: watch(docs, "documents"),
+        whole, shown = len(models) == 1, partial(watch, what="documents")
+        suspects, failed, bare = find_suspects(nlp, pipe.name, of_fold, numbers, whole, shown)
+        found = Found(found.suspects + suspects, found.failed + failed, found.bare + bare)
+    if found.bare == len(docs):
+        raise InputError(
+            f"{corpus}: no document has annotation of {pipe.name}; use annotated documents"
         )
-        suspects += result.suspects
-        failed += result.failed
-        bare += result.bare
-    rows = make_rows(ranked(suspects, pipe, docs), layer_of(pipe), docs)
+    rows = make_rows(ranked(found.suspects, pipe, docs), layer_of(pipe), docs)
     write_rows(rows, output)
-    return Errors(rows, failed, bare)
+    return rows, found
 
 
 def by_model(model: str) -> Callable[[list[Doc]], list[Fold]]:
@@ -141,9 +135,6 @@ def table(rows: Iterable[Row]) -> list[list[str]]:
         return ", ".join(spans) or "nothing"
 
     return [
-        [f"{row['chance']:.2f}", row["kind"], str(row["doc"]), *(shown(row, k) for k in KEYS)]
+        [f"{row['chance']:.2f}", row["kind"], str(row["doc"]), *(shown(row, k) for k in SIDES)]
         for row in rows
     ]
-
-
-KEYS = ("annotated", "proposed")

@@ -14,6 +14,7 @@ from spacy_psa.analysis.label_errors import (
     ranked,
 )
 from spacy_psa.errors import InputError
+from spacy_psa.pipeline.chain.chain_analyses import ChainSentence
 from tests.helpers.analyses import enumerate_doc
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.pipelines import entities, make_examples, make_nlp, random_nlp, spans_of, train
@@ -89,6 +90,28 @@ def test_probabilities_are_those_of_enumeration(gold):
         assert each.p_annotated == pytest.approx(share(each.annotated), abs=1e-5)
 
 
+def test_only_the_sentence_of_a_suspect_is_computed_again(trained, docs, monkeypatch):
+    """In a long doc as well, the work is that of its sentences."""
+    put(docs[4], (0, 1, "ORG"), (1, 2, "ORG"), (3, 4, "LOC"))
+    calls, given = [], ChainSentence.given
+    monkeypatch.setattr(
+        ChainSentence, "given", lambda self, *known: calls.append(self) or given(self, *known)
+    )
+    alone = find_suspects(trained, "ner", [docs[4]]).suspects
+    once = len(calls)
+    words = [token.text for token in docs[4]]
+    starts = [token.i == 0 for token in docs[4]]
+    long = Doc(trained.vocab, words=words * 6, sent_starts=starts * 6)
+    put(long, *((s + i * len(words), e + i * len(words), label)
+                for i in range(6) for s, e, label in entities(docs[4])))  # fmt: skip
+    calls.clear()
+    found = find_suspects(trained, "ner", [long]).suspects
+    assert once > 1 and len(calls) == 6 * once and len(found) == 6 * len(alone)
+    values = [(each.p_annotated, each.p_proposed) for each in sorted(found, key=lambda s: s.start)]
+    for value, expected in zip(values, sorted(alone, key=lambda s: s.start) * 6):
+        assert value == pytest.approx((expected.p_annotated, expected.p_proposed), abs=1e-6)
+
+
 def test_the_score_counts_log_odds_kind_and_agreement(trained, docs):
     put(docs[4], (1, 2, "LOC"), (3, 4, "LOC"))  # Leeds is missed, and annotated in document 1
     for doc in docs:
@@ -146,8 +169,7 @@ def test_what_cannot_be_asked_about_is_an_error(trained, docs):
     result = find_suspects(trained, "ner", docs, every_label=False)
     assert [number for number, _ in result.failed] == [0]
     bare = [Doc(spacy.blank("en").vocab, words=["Ada"])]
-    with pytest.raises(InputError, match="no document has annotation"):
-        find_suspects(trained, "ner", bare)
+    assert find_suspects(trained, "ner", bare) == ([], [], 1)
     row = {"number": 1, "doc": 1, "layer": "ents", "annotated": [[0, 1, "ORG"]], "proposed": []}
     with pytest.raises(InputError, match="row 1: document 1 does not have the annotation"):
         correct(docs, [row])

@@ -4,10 +4,12 @@ import json
 
 import pytest
 import spacy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 from spacy.util import load_config
 
 from spacy_psa.corpora.docbin import read_docbin, write_docbin
+from spacy_psa.laboratory.cross_fit import Fold
+from spacy_psa.laboratory.find_errors import find_errors as search
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import entities, make_examples, make_nlp, small_encoder, small_model
@@ -93,6 +95,28 @@ def test_folds_are_judged_by_the_others_and_not_trained_twice(config, corpus):
     for name, log in zip(("fold-1", "fold-2"), logs):
         again = (folder / name / "output.txt").read_text().removeprefix(log)
         assert "is finished" in again
+
+
+def test_docs_without_annotation_are_counted_in_all_folds(model, corpus):
+    nlp = spacy.blank("en")
+    docs = read_docbin(corpus / "train.spacy", nlp.vocab)
+    bare = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]
+    write_docbin([*docs, *bare], corpus / "half.spacy")
+    folds = [Fold(list(range(8)), model), Fold(list(range(8, 16)), model)]
+    rows, found = search(corpus / "half.spacy", corpus / "errors.jsonl", lambda docs: folds)
+    assert rows and {row["doc"] for row in rows} <= set(range(8)) and found.bare == 8
+    write_docbin(bare, corpus / "bare.spacy")
+    none = find_errors(corpus / "bare.spacy", "--model", model, "-o", corpus / "none.jsonl")
+    assert_one_error(none, "bare.spacy: no document has annotation of ner")
+    assert not (corpus / "none.jsonl").exists()
+
+
+def test_a_component_that_is_not_asked_is_one_error(corpus):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("crf_spans")
+    nlp.to_disk(corpus / "nested")
+    result = find_errors(corpus / "train.spacy", "--model", corpus / "nested")
+    assert_one_error(result, "no crf_ner, crf_chunker, crf_tagger or constituency_parser among")
 
 
 def test_bad_arguments_cause_one_line_and_code_2(model, config, corpus):

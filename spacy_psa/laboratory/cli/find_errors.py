@@ -66,13 +66,13 @@ def find_errors(
         folder = work or output.with_name(f"{output.stem}-folds")
         options = {"folds": folds, "seed": seed, "jobs": jobs, "gpu_id": gpu_id}
         of_folds = cross_fitted(settings, folder, tell=typer.echo, **options)
-    errors = find(corpus, output, of_folds, pipe, gpu_id, watched)
-    for number, reason in errors.failed:
+    rows, found = find(corpus, output, of_folds, pipe, gpu_id, watched)
+    for number, reason in found.failed:
         typer.echo(f"{corpus}, document {number}: left out: {reason}", err=True)
-    if errors.bare:
-        typer.echo(f"{corpus}: {errors.bare:,} documents without annotation: left out", err=True)
-    print_table(HEADS, table(errors.rows[:top]))
-    typer.echo(f"{output}: {len(errors.rows):,} places where the annotation may be wrong")
+    if found.bare:
+        typer.echo(f"{corpus}: {found.bare:,} documents without annotation: left out", err=True)
+    print_table(HEADS, table(rows[:top]))
+    typer.echo(f"{output}: {len(rows):,} places where the annotation may be wrong")
     typer.echo(f"Next: spacy-psa serve MODEL --review {output}")
 
 
