@@ -8,21 +8,29 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy
+import pytest
 import torch
 import torch.distributed as dist
+from spacy.language import Language
+from spacy.training import Example
 from spacy.training.initialize import init_nlp
+from spacy.training.loop import subdivide_batch
 from spacy.util import load_config
 from thinc.api import Config
 
+from spacy_psa.bridge.optimizer import torch_modules
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.training import loop
-from spacy_psa.training.checkpoint import Checkpoints
+from spacy_psa.training.checkpoint import Checkpoints, nodes_by_place
 from spacy_psa.training.data_parallel import DataParallel
+from spacy_psa.training.finite_losses import FiniteLosses
 from spacy_psa.training.processes import Processes
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import hash_embed, small_encoder, small_model
@@ -197,3 +205,34 @@ def _run_one(
 def logged(folder: Path) -> list[dict[str, Any]]:
     """The lines of the log of a training."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text("utf8").splitlines()]
+
+
+def pop_gradients(nlp: Language) -> list[numpy.ndarray]:
+    """The gradients of all parameters, which are gone afterwards."""
+    found = []
+    for node in nodes_by_place(nlp).values():
+        for name in node.param_names:
+            if node.has_grad(name):
+                found.append(node.get_grad(name).copy())
+                node.get_grad(name)[...] = 0
+        for module in torch_modules(node):
+            found += [p.grad.numpy().copy() for p in module.parameters() if p.grad is not None]
+            module.zero_grad()
+    return found
+
+
+def assert_parts_are_the_batch(
+    nlp: Language, examples: list[Example], parts: int, rtol: float = 1e-7
+) -> None:
+    """An update in parts has the loss and the gradients of the whole batch."""
+    expected_losses: dict[str, float] = {}
+    nlp.update(examples, losses=expected_losses, sgd=False)
+    expected = pop_gradients(nlp)
+    losses: dict[str, float] = {}
+    guard = FiniteLosses(nlp, skip=False, stderr=StringIO())
+    guard.batch = examples
+    for part in subdivide_batch(examples, parts):
+        guard.update(part, losses=losses, sgd=False)
+    assert losses == pytest.approx(expected_losses, rel=1e-5)
+    for found, wanted in zip(pop_gradients(nlp), expected, strict=True):
+        numpy.testing.assert_allclose(found, wanted, atol=1e-5, rtol=rtol)

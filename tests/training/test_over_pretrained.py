@@ -1,17 +1,13 @@
 """What other models can do, models over a pretrained encoder can do as well."""
 
-from io import StringIO
-
 import numpy
 import pytest
 import spacy
 import torch
 from spacy.tokens import DocBin, Span
-from spacy.training.loop import subdivide_batch
 from thinc.api import Adam
 
 from spacy_psa.modules import int8
-from spacy_psa.training.finite_losses import FiniteLosses
 from tests.helpers.commands import command
 from tests.helpers.encoders import pretrained, write_encoder
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
@@ -20,12 +16,11 @@ from tests.helpers.pipelines import (
     TEXTS,
     make_examples,
     make_nlp,
-    parameters,
     small_encoder,
     small_model,
     train,
 )
-from tests.helpers.trainings import digests, killed_at, make_config, run
+from tests.helpers.trainings import assert_parts_are_the_batch, digests, killed_at, make_config, run
 
 TWO = "Ada left . Bob met Ada ."
 
@@ -91,7 +86,7 @@ def parser(encoder, tmp_path_factory):
 BOTH = pytest.mark.parametrize("name", ["tuned", "frozen"])
 
 
-@pytest.mark.parametrize("name", ["tuned", "frozen"])
+@BOTH
 @pytest.mark.parametrize("other", ["tuned", "lstm"])
 def test_it_is_joined_with_models_of_any_encoder(models, tmp_path, name, other):
     if name == other:
@@ -212,22 +207,7 @@ def test_a_killed_training_with_groups_ends_with_the_same_bytes(
 
 def test_the_gradient_of_parts_of_a_batch_is_that_of_the_batch(models):
     nlp = spacy.load(models / "tuned")
-    examples, pipe = make_examples(nlp), nlp.get_pipe("ner")
-
-    def gradients():
-        found = [p.grad.clone() for p in parameters(pipe) if p.grad is not None]
-        for p in parameters(pipe):
-            p.grad = None
-        return found
-
-    nlp.update(examples, losses={}, sgd=False)
-    expected = gradients()
-    guard = FiniteLosses(nlp, skip=False, stderr=StringIO())
-    guard.batch = examples
-    for part in subdivide_batch(examples, 3):
-        guard.update(part, losses={}, sgd=False)
-    for found, wanted in zip(gradients(), expected, strict=True):
-        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-3)
+    assert_parts_are_the_batch(nlp, make_examples(nlp), 3)
 
 
 def test_one_config_trains_four_components_over_one_encoder(encoder, tmp_path):

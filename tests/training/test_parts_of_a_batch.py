@@ -1,32 +1,11 @@
 """`accumulate_gradient` divides a batch into parts; the update is still that of the whole batch."""
 
-from io import StringIO
-
-import numpy
 import pytest
-from spacy.training.loop import subdivide_batch
 
-from spacy_psa.bridge.optimizer import torch_modules
-from spacy_psa.training.checkpoint import nodes_by_place
-from spacy_psa.training.finite_losses import FiniteLosses
 from tests.helpers.parsers import chart_model, make_listening_parser, make_parser, tree_examples
 from tests.helpers.pipelines import hash_embed, make_examples, make_nlp, small_model
-from tests.helpers.trainings import run
+from tests.helpers.trainings import assert_parts_are_the_batch, pop_gradients, run
 from tests.training.test_data_parallel import column, without_chance
-
-
-def gradients(nlp):
-    """Those of all parameters, which are gone afterwards."""
-    found = []
-    for node in nodes_by_place(nlp).values():
-        for name in node.param_names:
-            if node.has_grad(name):
-                found.append(node.get_grad(name).copy())
-                node.get_grad(name)[...] = 0
-        for module in torch_modules(node):
-            found += [p.grad.numpy().copy() for p in module.parameters() if p.grad is not None]
-            module.zero_grad()
-    return found
 
 
 def entities():
@@ -50,17 +29,8 @@ def test_the_gradient_of_the_parts_is_that_of_the_batch(made, parts):
     nlp, examples = made()
     nlp.initialize(lambda: examples)
     nlp.update(examples, losses={}, sgd=False)  # words get their rows
-    gradients(nlp)
-    expected_losses, losses = {}, {}
-    nlp.update(examples, losses=expected_losses, sgd=False)
-    expected = gradients(nlp)
-    guard = FiniteLosses(nlp, skip=False, stderr=StringIO())
-    guard.batch = examples
-    for part in subdivide_batch(examples, parts):
-        guard.update(part, losses=losses, sgd=False)
-    assert losses == pytest.approx(expected_losses, rel=1e-5)
-    for found, wanted in zip(gradients(nlp), expected, strict=True):
-        numpy.testing.assert_allclose(found, wanted, atol=1e-5)
+    pop_gradients(nlp)
+    assert_parts_are_the_batch(nlp, examples, parts)
 
 
 def test_a_training_in_parts_is_that_of_whole_batches(tmp_path, corpus):

@@ -1,22 +1,18 @@
 """A parser that learns from what another one says."""
 
-from io import StringIO
-
 import numpy
 import pytest
-import torch
 from spacy.tokens import DocBin
 from spacy.training import Example
-from spacy.training.loop import subdivide_batch
 from spacy.util import fix_random_seed, load_config
 
 from spacy_psa.errors import InputError
 from spacy_psa.pipeline.distillation import Teacher, learn_from
-from spacy_psa.training.finite_losses import FiniteLosses
 from tests.helpers.commands import assert_one_error, command
 from tests.helpers.parsers import chart_model, make_parser, train_parser, tree_examples
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import parameters, randomize
+from tests.helpers.trainings import assert_parts_are_the_batch
 
 LIKELIHOOD = {"loss": "log_likelihood"}
 
@@ -101,21 +97,7 @@ def test_the_gradient_of_parts_is_that_of_the_batch(teacher, student):
     parser, examples = student.get_pipe("parser"), tree_examples(student)
     del examples[1].reference.spans["constituents"]
     learn_from(parser, Teacher(teacher, "parser"))
-
-    def gradients():
-        found = [p.grad.clone() for p in parameters(parser) if p.grad is not None]
-        for p in parameters(parser):
-            p.grad = None
-        return found
-
-    student.update(examples, losses={}, sgd=False)
-    expected = gradients()
-    guard = FiniteLosses(student, skip=False, stderr=StringIO())
-    guard.batch = examples
-    for part in subdivide_batch(examples, 3):
-        guard.update(part, losses={}, sgd=False)
-    for found, wanted in zip(gradients(), expected, strict=True):
-        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+    assert_parts_are_the_batch(student, examples, 3, rtol=1e-4)
 
 
 def test_what_does_not_fit_is_an_error(teacher, student):
