@@ -21,7 +21,7 @@ from safetensors.torch import load_file  # noqa: E402
 from tokenizers.pre_tokenizers import ByteLevel  # noqa: E402
 
 from spacy_psa.architectures.pretrained import pretrained  # noqa: E402
-from tests.helpers.encoder_kinds import KINDS, make_encoder  # noqa: E402
+from tests.helpers.encoders import KINDS, WITHOUT_DROPOUT, write_encoder  # noqa: E402
 
 TEXT = "Ada Lovelace met Bob-by, in London -- the Royal Society's ."
 
@@ -29,7 +29,10 @@ TEXT = "Ada Lovelace met Bob-by, in London -- the Royal Society's ."
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory):
     """The folder of an encoder of each kind."""
-    return {kind: make_encoder(tmp_path_factory.mktemp(kind), kind) for kind in KINDS}
+    return {
+        kind: str(write_encoder(tmp_path_factory.mktemp(kind), kind, max_position_embeddings=66))
+        for kind in KINDS
+    }
 
 
 @pytest.fixture(scope="module")
@@ -189,8 +192,7 @@ def gradients(folder, docs, **settings):
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory):
     """An encoder without dropout."""
-    folder = tmp_path_factory.mktemp("calm")
-    return make_encoder(folder, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    return str(write_encoder(tmp_path_factory.mktemp("calm"), **WITHOUT_DROPOUT))
 
 
 def test_gradients_are_the_same_with_checkpoints_and_in_other_groups(calm, doc):

@@ -149,7 +149,7 @@ def test_it_trains_as_it_is(files, tmp_path, monkeypatch):
 @pytest.mark.parametrize("task", ["ner", "tagger", "chunker", "parser"])
 @pytest.mark.parametrize("lower", [True, False])
 def test_a_config_fits_the_layers_and_the_tokenizer_of_an_encoder(files, tmp_path, task, lower):
-    folder = write_encoder(tmp_path / "encoder", lower=lower, layers=6)
+    folder = write_encoder(tmp_path / "encoder", lower=lower, num_hidden_layers=6)
     out = tmp_path / "config.cfg"
     for frozen in (False, True):
         result = run(out, *files, "--task", task, "--base", folder, *["--frozen"] * frozen)

@@ -9,7 +9,7 @@ from thinc.api import Adam
 
 from spacy_psa.modules import int8
 from tests.helpers.commands import command
-from tests.helpers.encoders import pretrained, write_encoder
+from tests.helpers.encoders import WITHOUT_DROPOUT, pretrained, write_encoder
 from tests.helpers.parsers import make_parser, train_parser, tree_examples
 from tests.helpers.paths import CONFIGS
 from tests.helpers.pipelines import (
@@ -27,10 +27,7 @@ TWO = "Ada left . Bob met Ada ."
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
-    folder = write_encoder(tmp_path_factory.mktemp("encoder"))
-    path = folder / "config.json"
-    path.write_text(path.read_text().replace('_dropout_prob": 0.1', '_dropout_prob": 0.0'))
-    return folder
+    return write_encoder(tmp_path_factory.mktemp("encoder"), **WITHOUT_DROPOUT)
 
 
 def crf(tok2vec):
