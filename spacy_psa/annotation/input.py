@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from spacy_psa.corpora.format_by_name import format_of
-from spacy_psa.corpora.lines import BLANKS, BOM, DOCSTART
+from spacy_psa.corpora.lines import BLANKS, BOM, DOCSTART, NO_WORD
 from spacy_psa.errors import InputError
 
 if TYPE_CHECKING:
@@ -256,8 +256,6 @@ def tokens_doc(nlp: "Language", content: bytes, unescaped: bool = False) -> "Doc
     return sentence_doc(nlp, BLANKS.split(text) if text else [], unescaped=unescaped)
 
 
-NO_WORD = re.compile(r"\d+[-.]\d+")
-"""The number of a row of CoNLL-U that is not a word."""
 COMMENT = re.compile(r"# *(\S+ +=|newdoc|newpar)")
 """The beginning of a comment of CoNLL-U."""
 COMMENT_BYTES = re.compile(COMMENT.pattern.encode())

@@ -5,7 +5,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
@@ -23,6 +23,7 @@ from spacy_psa.corpora.tag_schemes import (
 )
 from spacy_psa.errors import InputError
 
+Line = TypeVar("Line", str, list[str])
 MIXED = "sentence(s) with tags of several schemes, read tag by tag"
 
 
@@ -67,8 +68,8 @@ class Schemes(NamedTuple):
 
 def group_rows(
     name: str,
-    lines: Iterable[tuple[int, str]],
-    split: Callable[[int, str, bool], list[str] | None],
+    lines: Iterable[tuple[int, Line]],
+    split: Callable[[int, Line, bool], list[str] | None],
     documents: bool = False,
     faults: list[str] | None = None,
 ) -> Iterator[Sentence]:
@@ -76,7 +77,8 @@ def group_rows(
 
     Args:
         name: the name of the file, for errors.
-        lines: numbered lines, as `decode_lines` yields them.
+        lines: numbered lines, as `decode_lines` yields them, or lists of their cells; an empty one
+            ends a sentence.
         split: returns the columns of a line, or None for a comment. It is called with the number
             of the line, its text, and whether it would begin a sentence.
         documents: whether to number the documents, which `-DOCSTART-` lines separate.
@@ -90,7 +92,7 @@ def group_rows(
     document = 1 if documents else None
     begun, empty = False, True
     for number, text in lines:
-        boundary = document is not None and text.startswith(DOCSTART)
+        boundary = documents and isinstance(text, str) and text.startswith(DOCSTART)
         if boundary or not text:
             if rows and whole:
                 empty = False

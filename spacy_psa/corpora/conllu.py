@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 from spacy.vocab import Vocab
 
 from spacy_psa.corpora import tag_schemes
-from spacy_psa.corpora.lines import read_lines
+from spacy_psa.corpora.lines import NO_WORD, read_lines
 from spacy_psa.corpora.marked_text import NESTED
 from spacy_psa.corpora.readers import make_doc
 from spacy_psa.errors import InputError
@@ -25,10 +26,40 @@ COLUMNS = 10
 BROKEN = "discontinuous entities, left out"
 ACROSS = "entities over a sentence bound, left out"
 BLANKED = "sentence(s) whose words are blanked out, left out"
-_NUMBER = re.compile(r"(\d+)([-.]\d+)?")
+EMPTY = "empty node(s), left out"
+UNWRITTEN = "entities without a word, of empty nodes, left out"
 _ENTITY = re.compile(r"(?:^|\|)Entity=([^|]*)")
 _BRACKET = re.compile(r"(\()?([^()]+)(\))?")
 _OF_PARTS = re.compile(r"\[\d+/\d+\]$")
+
+
+class Row(NamedTuple):
+    """The columns that are read of a word, of words that are written as one, or of an empty node.
+
+    `number` is 1 for a word, 1-2 for words that are written as one, and 1.1 for an empty node.
+    """
+
+    number: str
+    word: str
+    tag: str
+    """The part of speech of the treebank (XPOS), or the universal one where it has none."""
+    misc: str
+    """The last column."""
+
+
+def split_row(text: str) -> Row:
+    """Split a line that is not a comment.
+
+    Raises:
+        ValueError: if it is not a row of CoNLL-U; the message explains why.
+    """
+    columns = text.split("\t")
+    if len(columns) != COLUMNS:
+        raise ValueError(f"{len(columns)} columns instead of {COLUMNS}, between tabs")
+    number, word, _, universal, tag, *_, misc = columns
+    if not (number.isdecimal() or NO_WORD.fullmatch(number)) or not word.strip():
+        raise ValueError(f"{number!r} is not a number of a word, or the word is blank")
+    return Row(number, word, universal if tag == "_" else tag, misc)
 
 
 @dataclass
@@ -41,7 +72,6 @@ class Sentence:
     words: list[str] = field(default_factory=list)
     spaces: list[bool] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
-    """The parts of speech of the treebank (XPOS), or the universal ones where it has none."""
     entities: list[tag_schemes.Span] | None = None
     """Entities, the outer ones first; None in a file that has none."""
     unclear: set[int] = field(default_factory=set)
@@ -105,8 +135,8 @@ def read_sentences(
     Args:
         name: the name of the file, for errors.
         lines: numbered lines, as `decode_lines` yields them.
-        repairs: counts the entities that are left out, as they are discontinuous or go over the
-            end of a sentence.
+        repairs: counts empty nodes, and the entities that are left out, as they are discontinuous,
+            go over the end of a sentence or have no words but empty nodes.
 
     Raises:
         InputError: if a line is not in the format, an entity ends that has not begun, or there are
@@ -119,7 +149,7 @@ def read_sentences(
             if text.startswith("#"):
                 reader.take_comment(text)
             elif text:
-                reader.take_row(number, text.split("\t"))
+                reader.take_row(number, split_row(text))
             elif (sentence := reader.finish()) is not None:
                 empty = False
                 yield sentence
@@ -155,33 +185,34 @@ class _Reader:
                 raise ValueError(f"there is no field etype in {value.strip()!r}")
             self.label = fields.index("etype")
 
-    def take_row(self, line: int, columns: list[str]) -> None:
-        if len(columns) != COLUMNS:
-            raise ValueError(f"{len(columns)} columns instead of {COLUMNS}, between tabs")
-        number, word, _, pos, tag, *_, misc = columns
-        kind = _NUMBER.fullmatch(number)
-        if kind is None or not word.strip():
-            raise ValueError(f"{number!r} is not a number of a word, or the word is blank")
-        space = "SpaceAfter=No" not in misc.split("|")
-        if kind[2]:
-            if kind[2].startswith("-"):
-                self.whole_word = (int(kind[2][1:]), space)
+    def take_row(self, line: int, row: Row) -> None:
+        space = "SpaceAfter=No" not in row.misc.split("|")
+        if "-" in row.number:
+            self.whole_word = (int(row.number.partition("-")[2]), space)
             return
         self.sentence = sentence = self.sentence or Sentence(self.document, line)
-        if int(number) != len(sentence.words) + 1:
-            raise ValueError(f"the word number is {number} instead of {len(sentence.words) + 1}")
-        if int(number) <= self.whole_word[0]:
-            space = self.whole_word[1] and int(number) == self.whole_word[0]
-        sentence.words.append(word)
-        sentence.spaces.append(space)
-        sentence.tags.append(pos if tag == "_" else tag)
         if self.label is not None:
             sentence.entities = sentence.entities or []
-        if entity := _ENTITY.search(misc):
-            self.take_entities(sentence, entity[1])
+        here = len(sentence.words)
+        if "." in row.number:
+            self.repairs[EMPTY] += 1
+        else:
+            self.take_word(sentence, row, space)
+        if entity := _ENTITY.search(row.misc):
+            self.take_entities(sentence, here, entity[1])
 
-    def take_entities(self, sentence: Sentence, text: str) -> None:
-        here = len(sentence.words) - 1
+    def take_word(self, sentence: Sentence, row: Row, space: bool) -> None:
+        number, expected = int(row.number), len(sentence.words) + 1
+        if number != expected:
+            raise ValueError(f"the word number is {number} instead of {expected}")
+        if number <= self.whole_word[0]:
+            space = self.whole_word[1] and number == self.whole_word[0]
+        sentence.words.append(row.word)
+        sentence.spaces.append(space)
+        sentence.tags.append(row.tag)
+
+    def take_entities(self, sentence: Sentence, here: int, text: str) -> None:
+        """Read the entities that begin or end at a row; those that begin have the word `here`."""
         if self.label is None or sentence.entities is None:
             raise ValueError("there are entities, but no line '# global.Entity' names their fields")
         for begins, name, ends in _BRACKET.findall(text):
@@ -196,7 +227,7 @@ class _Reader:
                     self.close(sentence, *self.open.pop(places[-1]))
                 elif self.across[fields[0]]:
                     self.across[fields[0]] -= 1
-                    sentence.unclear.update(range(here + 1))
+                    sentence.unclear.update(range(len(sentence.words)))
                 else:
                     raise ValueError(f"the entity {name!r} ends, but has not begun")
 
@@ -205,6 +236,8 @@ class _Reader:
         if _OF_PARTS.search(name):
             self.repairs[BROKEN] += "[1/" in name
             sentence.unclear.update(range(start, end))
+        elif start == end:
+            self.repairs[UNWRITTEN] += 1
         elif sentence.entities is not None:
             sentence.entities.append((start, end, label))
 

@@ -14,6 +14,8 @@ from spacy_psa.errors import InputError
 BOM = b"\xef\xbb\xbf"
 BLANKS = re.compile(r"[ \t]+")  # str.split() would also split a word at a no-break space
 LATIN = "line(s) read as Latin-1"
+NO_WORD = re.compile(r"\d+[-.]\d+")
+"""The number of a row of CoNLL-U that is not a word: words written as one (1-2), empty (1.1)."""
 DOCSTART = "-DOCSTART-"
 """The beginning of the line between two documents, in files of columns."""
 LONGEST = 2**24

@@ -15,7 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from spacy_psa.corpora.columns import Row, Sentence
+from spacy_psa.corpora.columns import Row, Sentence, group_rows
+from spacy_psa.corpora.conllu import EMPTY, split_row
 from spacy_psa.corpora.json_records import label_names, read_records
 from spacy_psa.corpora.lines import read_lines
 from spacy_psa.corpora.tag_schemes import form_of
@@ -27,9 +28,12 @@ TOKENS = ("tokens", "words", "tokenized_text")
 TAGS = ("ner_tags", "ner", "ner_labels", "entity_tags", "tags", "labels")
 """Keys of the tags of entities, in the order in which they are looked for."""
 STACKED = "stacked entities, of which the first is read"
+NO_TOKENS = "record(s) without tokens, left out"
+BLANK = "\u2423"
+BLANKS = f"blank token(s), read as {BLANK}"
 PARTS_OF_TOKENS = "row(s) of a part of a token, left out"
 _MISC = re.compile(r"(?:^|\|)(?:ner|ne|namedentity|entity_type)=([^|]*)", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+")
+_LAST_NUMBER = re.compile(r"\d+$")
 _WEBANNO = re.compile(r"(?P<value>(?:\\.|[^\[|\\])*)(?:\[(?P<id>\d+)\])?")
 _LOOK = 50
 """The number of lines by which a format is recognised."""
@@ -54,35 +58,17 @@ def rows_of(path: Path) -> tuple[str, Rows] | None:
     return None
 
 
-def _sentences(
-    path: Path, rows: Iterator[tuple[object, int, list[str]]], faults: list[str]
-) -> Iterator[Sentence]:
-    """Join rows with the same key; a row with a blank word is a fault of its sentence."""
-    last: object = None
-    sentence: list[Row] = []
-    whole, count, empty = True, 0, True
-    for key, line, columns in rows:
-        if key != last and sentence:
-            if whole:
-                empty = False
-                yield Sentence(None, sentence)
-            sentence, whole = [], True
-        last, count = key, count or len(columns)
-        if len(columns) != count or not all(columns):
-            faults.append(
-                f"{path}:{line}: {len(columns)} column(s) instead of {count}; correct the line"
-                if len(columns) != count
-                else f"{path}:{line}: column {columns.index('')} of {count} is blank; correct it"
-            )
-            whole = False
-        sentence.append(Row(line, columns))
-    if sentence and whole:
-        empty = False
-        yield Sentence(None, sentence)
-    if empty and faults:
-        raise InputError(faults[0])
-    if empty:
-        raise InputError(f"{path}:1: no sentences in the file; check that it is complete")
+def _filled(place: str, columns: list[str]) -> list[str]:
+    """Return columns; raise an InputError if one is blank."""
+    if "" in columns:
+        blank = columns.index("")
+        raise InputError(f"{place}: column {blank} of {len(columns)} is blank; correct it")
+    return columns
+
+
+def _check_count(place: str, cells: list[str], count: int) -> None:
+    if len(cells) != count:
+        raise InputError(f"{place}: {len(cells)} column(s) instead of {count}; correct the line")
 
 
 def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:
@@ -107,85 +93,93 @@ def read_csv(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[S
     keys = [i for i, name in enumerate(names) if "sentence" in name or name == "sent_id"]
     used = [i for i, name in enumerate(names) if i not in keys and name not in ("", "index")]
 
-    def rows() -> Iterator[tuple[object, int, list[str]]]:
-        sentence = 0
+    def rows() -> Iterator[tuple[int, list[str]]]:
         last = ""
         for cells in csv.reader(lines, delimiter=comma):
-            if not any(cell.strip() for cell in cells):
-                sentence += 1
-                continue
-            key = "".join(cells[i].strip() for i in keys if i < len(cells))
+            cells = [cell.strip() for cell in cells]
+            # A malformed row begins no sentence, so that none is kept without its end.
+            key = "".join(cells[i] for i in keys) if len(cells) == len(names) else last
             if key and key != last:
-                sentence, last = sentence + 1, key
-            right = len(cells) == len(names)
-            columns = [cells[i].strip() for i in used] if right else cells
-            yield sentence, numbers[-1], columns
+                last = key
+                yield 0, []
+            yield numbers[-1], cells if any(cells) else []
 
-    return _sentences(path, rows(), faults)
+    def split(number: int, cells: list[str], begins: bool) -> list[str]:
+        place = f"{path}:{number}"
+        _check_count(place, cells, len(names))
+        return _filled(place, [cells[i] for i in used])
+
+    return group_rows(str(path), rows(), split, faults=faults)
 
 
 def read_conllu(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:
     """Yield the words, parts of speech and, if the file has them, entities of CoNLL-U.
 
-    Words are the syntactic ones; the rows 1-2 and 1.1 are left out.
+    Words are the syntactic ones; rows of words that are written as one (1-2) and empty nodes (1.1)
+    are left out, and the latter counted.
     """
     misc = (text.rpartition("\t")[2] for _, text in read_lines(path, Counter()))
     entities = any(map(_MISC.search, misc))
 
-    def rows() -> Iterator[tuple[object, int, list[str]]]:
-        sentence = 0
-        for number, text in read_lines(path, repairs):
-            if not text.strip():
-                sentence += 1
-            if not text.strip() or text.startswith("#"):
-                continue
-            cells = text.split("\t")
-            if len(cells) != 10:
-                yield sentence, number, cells
-            elif cells[0].isdigit():
-                _, word, _, universal, tag, _, _, _, _, misc = cells
-                match = _MISC.search(misc)
-                ner = [match[1] if match and match[1] not in ("", "_") else "O"] if entities else []
-                yield sentence, number, [word, universal if tag == "_" else tag, *ner]
+    def split(number: int, text: str, begins: bool) -> list[str] | None:
+        if text.startswith("#"):
+            return None
+        place = f"{path}:{number}"
+        try:
+            row = split_row(text)
+        except ValueError as error:
+            raise InputError(f"{place}: {error}; correct the line") from error
+        if not row.number.isdecimal():
+            repairs.update([EMPTY] if "." in row.number else [])
+            return None
+        match = _MISC.search(row.misc)
+        ner = [match[1] if match and match[1] not in ("", "_") else "O"] if entities else []
+        return _filled(place, [row.word, row.tag, *ner])
 
-    return _sentences(path, rows(), faults)
+    return group_rows(str(path), read_lines(path, repairs), split, faults=faults)
 
 
 def read_webanno(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:
     """Yield the words and entities of WebAnno TSV 3, and parts of speech if it has them.
 
     Entities are the values of the layer NamedEntity or, without one, of the first layer of spans
-    that is not of tokens.
+    that is not of tokens. The other layers are named in `repairs`.
     """
     layers = _webanno_layers(path)
-    spans = {name: place for name, (kind, place) in layers.items() if kind == "SP"}
     tokens = ("POS", "Lemma", "MorphologicalFeatures", "Stem", "Token", "Sentence")
-    named = [name for name in spans if name.rpartition(".")[2].split("|")[0] == "NamedEntity"]
+    others = {name: place for name, place in layers.items() if _layer_of(name) not in tokens}
+    spans = [name for name in others if others[name][0] == "SP"]
+    named = [name for name in spans if _layer_of(name) == "NamedEntity"]
     named.sort(key=lambda name: not name.endswith("|value"))
-    others = [name for name in spans if name.split("|")[0].rpartition(".")[2] not in tokens]
-    poses = [name for name in spans if name.endswith(".POS|PosValue")]
-    if not named + others:
+    if not spans:
         raise InputError(f"{path}:1: has no layer with spans; export the layer NamedEntity")
-    ner, pos = spans[(named + others)[0]], spans[poses[0]] if poses else None
+    chosen = (named + spans)[0]
+    ner = layers[chosen][1]
+    pos = next((place for name, (_, place) in layers.items() if name.endswith(".POS|PosValue")), 0)
+    if left := {*map(_layer_of, others)} - {_layer_of(chosen)}:
+        repairs[f"layer(s) left out ({', '.join(sorted(left))})"] = len(left)
+    count = 3 + len(layers)
+    last = ("", "")
 
-    def rows() -> Iterator[tuple[object, int, list[str]]]:
-        last: tuple[str, str] = ("", "")
-        for number, text in read_lines(path, repairs):
-            if not text or text.startswith("#"):
-                continue
-            cells = text.split("\t")
-            sentence, _, token = cells[0].partition("-")
-            if "." in token:
-                repairs[PARTS_OF_TOKENS] += 1
-                continue
-            if len(cells) <= max(ner, pos or 0):
-                yield sentence, number, cells
-                continue
-            tag, last = _webanno_tag(cells[ner], (sentence, *last)[-2:], repairs)
-            tags = [] if pos is None else [cells[pos].split("|")[0]]
-            yield sentence, number, [cells[2], *tags, tag]
+    def split(number: int, text: str, begins: bool) -> list[str] | None:
+        nonlocal last
+        if text.startswith("#"):
+            return None
+        cells = text.split("\t")[:count]
+        if "." in cells[0].partition("-")[2]:
+            repairs[PARTS_OF_TOKENS] += 1
+            return None
+        place = f"{path}:{number}"
+        _check_count(place, cells, count)
+        tag, last = _webanno_tag(cells[ner], last, repairs)
+        return _filled(place, [cells[2], *([cells[pos].split("|")[0]] if pos else []), tag])
 
-    return _sentences(path, rows(), faults)
+    return group_rows(str(path), read_lines(path, repairs), split, faults=faults)
+
+
+def _layer_of(name: str) -> str:
+    """Return the short name of a layer: POS of "de.tudarmstadt.….type.pos.POS|PosValue"."""
+    return name.partition("|")[0].rpartition(".")[2]
 
 
 def _webanno_layers(path: Path) -> dict[str, tuple[str, int]]:
@@ -203,7 +197,7 @@ def _webanno_layers(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def _webanno_tag(
-    cell: str, last: Sequence[str], repairs: Counter[str]
+    cell: str, last: tuple[str, str], repairs: Counter[str]
 ) -> tuple[str, tuple[str, str]]:
     """Return the tag of a value, and its label and number, by which the next row continues it."""
     if cell == "_":
@@ -215,21 +209,27 @@ def _webanno_tag(
     label, number = re.sub(r"\\(.)", r"\1", match["value"]), match["id"] or ""
     if label == "*":
         return "?", ("", "")
-    continues = bool(number) and (label, number) == tuple(last)
+    continues = bool(number) and (label, number) == last
     return f"{'I' if continues else 'B'}-{label}", (label, number)
 
 
 def read_bars(path: Path, repairs: Counter[str], faults: list[str]) -> Iterator[Sentence]:
     """Yield the sentences of lines whose tokens are between blanks, and columns between bars."""
-    return _sentences(
-        path,
-        (
-            (number, number, token.split("|"))
-            for number, text in read_lines(path, repairs)
-            for token in text.split()
-        ),
-        faults,
-    )
+    count = 0
+
+    def tokens() -> Iterator[tuple[int, str]]:
+        for number, text in read_lines(path, repairs):
+            yield from ((number, token) for token in text.split())
+            yield number, ""
+
+    def split(number: int, token: str, begins: bool) -> list[str]:
+        nonlocal count
+        columns, place = token.split("|"), f"{path}:{number}"
+        count = count or len(columns)
+        _check_count(place, columns, count)
+        return _filled(place, columns)
+
+    return group_rows(str(path), tokens(), split, faults=faults)
 
 
 def has_tags(record: Any) -> bool:
@@ -261,20 +261,27 @@ def read_tagged(
         InputError: if there are numbers without names.
     """
     names = names or label_names(path)
-    for i, (place, record) in enumerate(read_records(path, repairs, faults), 1):
+    for place, record in read_records(path, repairs, faults):
         keys = _tags(record) if isinstance(record, dict) else None
         if keys is None:
             faults.append(f"{place}: has no tokens with as many tags; correct the record")
             continue
         tokens, tags = (record[key] for key in keys)
-        if any(isinstance(tag, int) for tag in tags):
-            if not names or max(tags) >= len(names):
+        numbers = [tag for tag in tags if isinstance(tag, int)]
+        if numbers:
+            if not all(0 <= number < len(names) for number in numbers):
                 raise InputError(
                     f"{place}: {keys[1]!r} has numbers; name them in their order with "
                     "--label O,B-PER,I-PER and so on"
                 )
-            tags = [names[tag] for tag in tags]
-        number = _NUMBER.findall(place.rpartition(":")[2]) or [i]
-        words = [str(token) if str(token).strip() else "\u2423" for token in tokens]
-        if words:
-            yield Sentence(None, [Row(int(number[0]), list(row)) for row in zip(words, tags)])
+            tags = [names[tag] if isinstance(tag, int) else tag for tag in tags]
+        if not tokens:
+            repairs[NO_TOKENS] += 1
+            continue
+        words = list(map(str, tokens))
+        for i, word in enumerate(words):
+            if not word.strip():
+                words[i] = BLANK
+                repairs[BLANKS] += 1
+        (line,) = _LAST_NUMBER.findall(place)
+        yield Sentence(None, [Row(int(line), list(row)) for row in zip(words, tags)])

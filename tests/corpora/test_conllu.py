@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from spacy_psa.corpora.conllu import ACROSS, BLANKED, BROKEN, read_docs
+from spacy_psa.corpora.conllu import ACROSS, BLANKED, BROKEN, EMPTY, UNWRITTEN, read_docs
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import conllu
 
@@ -54,6 +54,18 @@ def test_words_of_several_syntactic_ones_have_no_space_inside(write, vocab):
     text = text.replace("4\tnow", "3.1\tto" + "\t_" * 8 + "\n4\tnow")
     (doc,) = read_docs(write(text), vocab)
     assert doc.text == "don't go nowhere "
+
+
+def test_entities_of_empty_nodes_have_the_words_next_to_them_or_are_counted(write, vocab):
+    """As CorefUD has them in languages that leave pronouns out."""
+    text = conllu(("went", "VBD", "Entity=(2-place"), ("to", "IN"), ("Rome", "NNP", "Entity=3)2)"))
+    for number, misc in (("0.1", "Entity=(1-person)"), ("1.1", "Entity=(3-abstract")):
+        after = f"\n{int(number[0]) + 1}\t"
+        text = text.replace(after, f"\n{number}" + "\t_" * 8 + f"\t{misc}{after}")
+    repairs = Counter()
+    (doc,) = read_docs(write(text), vocab, repairs)
+    assert spans(doc) == [("went to Rome", "place"), ("to Rome", "abstract")]
+    assert repairs == {EMPTY: 2, UNWRITTEN: 1} and doc.ents[0].label_ == "place"
 
 
 @pytest.mark.parametrize(
