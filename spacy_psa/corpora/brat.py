@@ -2,7 +2,7 @@
 
     T1	PER 0 3	Ada
 
-Of the `.ann` file, only the lines with text-bound annotations (T) are read.
+Of the `.ann` file, the lines with text-bound annotations (T) are read; the others are counted.
 """
 
 import re
@@ -16,6 +16,7 @@ from spacy_psa.errors import InputError
 
 FORM = re.compile(r"T\S*\t(?P<label>\S+) (?P<offsets>\d+ \d+(?:;\d+ \d+)*)(?:\t(?P<quote>.*))?")
 GAPS = "entity(ies) in several pieces, read from the first to the last"
+OTHERS = "line(s) that mark no text, such as a relation or a note, left out"
 
 
 def annotation_of(path: Path) -> Path:
@@ -26,8 +27,8 @@ def annotation_of(path: Path) -> Path:
 def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     """Yield the text of a `.txt` file with the entities of its `.ann` file.
 
-    Entities in several pieces are read from their first to their last character, and counted in
-    `repairs`.
+    Entities in several pieces are read from their first to their last character. They are counted
+    in `repairs`, as are lines that mark no text.
 
     Raises:
         InputError: if a line of the `.ann` file has another form.
@@ -40,6 +41,7 @@ def read_texts(path: Path, repairs: Counter[str]) -> Iterator[MarkedText]:
     notes = annotation_of(path)
     for number, line in read_lines(notes, Counter()):
         if not line.startswith("T"):
+            repairs.update([OTHERS] if line else [])
             continue
         match = FORM.fullmatch(line)
         if not match:

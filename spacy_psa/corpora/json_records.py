@@ -12,6 +12,7 @@ from spacy_psa.errors import InputError
 
 _AROUND = ("data", "annotations", "examples", "records", "rows", "train")
 """Keys of lists of records."""
+EMPTY = "empty record(s), left out"
 
 
 def read_records(
@@ -30,7 +31,10 @@ def read_records(
         whole = _whole(path)
         if whole is not None:
             for number, record in enumerate(_records(whole), 1):
-                yield f"{path}: record {number}", record
+                if not record and isinstance(whole, dict):  # ner-annotator has null for some
+                    repairs[EMPTY] += 1
+                else:
+                    yield f"{path}: record {number}", record
             return
     for number, text in read_lines(path, repairs):
         if text.strip():
@@ -57,7 +61,7 @@ def _records(whole: Any) -> list[Any]:
     if isinstance(whole, dict) and not isinstance(whole.get("data"), dict | str):
         lists = [whole[key] for key in _AROUND if isinstance(whole.get(key), list)]
         if len(lists) == 1 and "text" not in whole:
-            return [record for record in lists[0] if record]  # ner-annotator has null for some
+            return lists[0]
     return whole if isinstance(whole, list) else [whole]
 
 

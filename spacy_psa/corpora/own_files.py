@@ -50,6 +50,7 @@ NAMES = (
     "spaCy JSONL or DocBin, Prodigy, Label Studio, doccano, Dataturks, brat, WebAnno TSV, JSON of "
     "tokens, CSV, CoNLL-U or columns"
 )
+RELATIONS = "relation(s), left out"
 BY_PYTHON = {
     ".parquet": "import pandas; pandas.read_parquet('{name}').to_json('{stem}.jsonl', "
     "orient='records', lines=True)",
@@ -85,6 +86,9 @@ class OwnFile:
             yield from brat.read_texts(self.path, repairs)
             return
         for record in read_records(self.path, repairs, faults):
+            content = record[1] if isinstance(record[1], dict) else {}
+            if isinstance(relations := content.get("relations"), list) and relations:
+                repairs[RELATIONS] += len(relations)
             try:
                 yield from self.reader.read_texts([record], repairs)
             except InputError as error:
@@ -116,7 +120,7 @@ def own_files(folder: Path, names: Sequence[str] = ()) -> tuple[list[OwnFile], l
         advice = advice or line
         if file:
             files.append(file)
-        elif path.suffix != ".ann":
+        elif path.suffix != ".ann" or not path.with_suffix(".txt").is_file():
             how = f"convert it in Python: {line}" if line else "is not a file of a corpus, left out"
             others.append(f"{path}: {how}")
     if not files:

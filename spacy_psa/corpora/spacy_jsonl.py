@@ -19,6 +19,7 @@ from spacy_psa.corpora.json_records import take, take_mark
 from spacy_psa.corpora.marked_text import NESTED, MarkedText
 
 KEYS = ("ents", "entities")
+OTHERS = f"group(s) of spans other than {NESTED!r}, left out"
 
 
 def accepts(record: Any) -> bool:
@@ -47,8 +48,11 @@ def read_texts(records: Iterable[tuple[str, Any]], repairs: Counter[str]) -> Ite
         text = take(record, "text", str, place)
         key = next((key for key in KEYS if key in record), KEYS[0])
         nested = None
-        if isinstance(groups := record.get("spans"), dict) and NESTED in groups:
+        groups = record.get("spans")
+        groups = groups if isinstance(groups, dict) else {}
+        if NESTED in groups:
             nested = [take_mark(item, place) for item in take(groups, NESTED, list, place)]
+        repairs.update(OTHERS for name, spans in groups.items() if name != NESTED and spans)
         if nested is not None and key not in record:
             marks = nested
         else:

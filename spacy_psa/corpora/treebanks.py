@@ -120,8 +120,9 @@ def without_remarks(name: str, lines: Lines, repairs: Counter[str]) -> Lines:
         inside = inside or text.lstrip().startswith(("/*", "/~*"))
         if not inside:
             yield number, text
-        elif text.endswith(("*/", "*~/")):
-            inside = False
+            continue
+        repairs["line(s) of remarks left out"] += 1
+        inside = not text.endswith(("*/", "*~/"))
 
 
 @dataclass(frozen=True)

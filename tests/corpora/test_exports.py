@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from spacy_psa.corpora import brat, doccano, label_studio, prodigy, spacy_jsonl
 from spacy_psa.corpora.corpus_check import check_corpus, possible_mistakes
-from spacy_psa.corpora.json_records import read_records
+from spacy_psa.corpora.json_records import EMPTY, read_records
 from spacy_psa.corpora.marked_text import KEPT, MOVED, Mark, MarkedText, Misfits, mark_doc
 from spacy_psa.corpora.own_corpus import Reading, read_own_corpus
-from spacy_psa.corpora.own_files import own_files, part_of
+from spacy_psa.corpora.own_files import RELATIONS, own_files, part_of
 from spacy_psa.errors import InputError
 from tests.helpers.corpora import conllu
 from tests.helpers.pipelines import spans_of
@@ -109,12 +109,14 @@ def test_each_export_is_recognised_and_read(write, name, suffix):
 def test_brat_is_recognised_and_read(write):
     path = write(TEXT + "\n", "a/doc1.txt")
     write("T1\tPER 0 3\tAda\n#1\tNote T1\tx\nT2\tPER 8 15;16 23\tCharles Babbage\n", "a/doc1.ann")
+    lone = write("T1\tPER 0 3\tAda\n", "a/lone.ann")
     (file,), others = own_files(path.parent)
-    assert file.format == "brat" and others == []
+    assert file.format == "brat"
+    assert others == [f"{lone}: is not a file of a corpus, left out"]
     repairs = Counter()
     (doc,), misfits = docs(brat, path, repairs)
     assert spans_of(doc.ents) == WANTED and not misfits.lines
-    assert repairs == {brat.GAPS: 1}
+    assert repairs == {brat.GAPS: 1, brat.OTHERS: 1}
 
 
 def test_a_line_of_brat_that_is_none_is_named(write):
@@ -281,6 +283,31 @@ def test_tokens_of_the_file_are_kept_with_their_tags():
     assert [token.text for token in doc] == ["Ada", "met", "Charles Babbage", "."]
     assert [token.tag_ for token in doc] == tags and doc.text == TEXT
     assert spans_of(doc.ents) == [(2, 3, "PER")] and not misfits.lines
+
+
+SPERT = {"tokens": ["Ada"], "entities": [{"type": "PER", "start": 0, "end": 1}]}
+
+
+@pytest.mark.parametrize("record", [RECORDS["prodigy"][1], RECORDS["doccano, relations"][1], SPERT])
+def test_relations_are_left_out_and_counted(write, record):
+    path = write(json.dumps(record | {"relations": [{"head": 0}, {"head": 1}]}), "a/train.json")
+    _, corpus = own_docs(path.parent)
+    assert f"2 {RELATIONS}" in corpus.warnings[0]
+
+
+def test_other_groups_of_spans_are_left_out_and_counted(write):
+    groups = {"sc": [], "ruler": [{"start": 0, "end": 3, "label": "PER"}], "empty": []}
+    path = write(json.dumps({"text": TEXT, "ents": [], "spans": groups}))
+    repairs = Counter()
+    docs(spacy_jsonl, path, repairs)
+    assert repairs[spacy_jsonl.OTHERS] == 1
+
+
+def test_empty_records_are_counted_and_have_numbers(write):
+    path = write(json.dumps({"annotations": [None, ["Ada", {"entities": []}]]}), "in.json")
+    repairs = Counter()
+    ((place, _),) = read_records(path, repairs)
+    assert place == f"{path}: record 2" and repairs == {EMPTY: 1}
 
 
 def test_what_annotate_writes_is_read_again(write):

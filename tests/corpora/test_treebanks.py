@@ -206,6 +206,7 @@ def test_marks_and_empty_elements_of_parsed_corpora_are_left_out_and_counted(wri
         "id(s), code(s) and comment(s) left out": 4,
         "empty element(s) left out": 2,
         "tree(s) without words left out": 1,
+        "line(s) of remarks left out": 3,
     }
     (doc,) = read_docs("psd", write(JAPANESE, "b.psd"), vocab)
     assert [token.text for token in doc] == ["私", "は", "行く"]
