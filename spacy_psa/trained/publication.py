@@ -1,4 +1,4 @@
-"""Meta data and cards of trained pipelines, and their way to the Hugging Face Hub."""
+"""Meta data and cards of trained pipelines, and their way to a wheel or the Hugging Face Hub."""
 
 import json
 import shutil

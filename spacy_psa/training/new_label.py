@@ -68,8 +68,8 @@ def teach_label(
 
     The loss is that of `learn_labels`. Each update has a batch of the examples and one of the
     texts. The optimizer is that of the pipeline's config; its learning rate falls from the highest
-    of its schedule to 0. All other components stay as they are. Temperature and coverage are
-    removed.
+    of the first 5,000 of its schedule to 0. All other components stay as they are. Temperature and
+    coverage are removed.
 
     Args:
         model: the folder or package of the pipeline.
@@ -169,7 +169,7 @@ def count_updates(examples: list[Example]) -> int:
 
 
 def peak_rate(nlp: Language) -> tuple[Any, float]:
-    """Make the optimizer of a pipeline's config, and find the highest learning rate of it."""
+    """Make the optimizer of a pipeline's config, and find the highest of its first rates."""
     settings = nlp.config.interpolate()["training"]["optimizer"]
     optimizer = registry.resolve({"optimizer": settings})["optimizer"]
     rate = 0.0

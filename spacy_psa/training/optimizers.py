@@ -148,9 +148,9 @@ class AdaptiveOptimizer(TensorOptimizer):
 
     def make_for(self, module: nn.Module) -> torch.optim.Optimizer:
         """As in the base class, with the groups of `rates`."""
-        return (
-            super().make_for(module) if self.rates is None else self.make(self.rates.groups(module))
-        )
+        if self.rates is None:
+            return super().make_for(module)
+        return self.make(self.rates.groups(module))
 
     def __call__(
         self, key: tuple[int, str], weights: Any, gradient: Any, *, lr_scale: float = 1.0
