@@ -25,6 +25,7 @@ from spacy_psa.analysis.conformal import observed_coverage, truth_probabilities
 from spacy_psa.analysis.recall import (
     density_ratio,
     documents_needed,
+    effective_size,
     features,
     recall_threshold,
 )
@@ -100,8 +101,7 @@ def main() -> None:
     shifts: dict[str, Any] = {}
     for part in TESTS:
         weights = density_ratio(described["dev"], described[part])
-        size = float(weights.sum() ** 2 / (weights**2).sum())
-        shifts[part] = {"weight": size}
+        shifts[part] = {"weight": effective_size(weights)}
         probabilities = probable(ner, data[part])
         for recall in LEVELS:
             ask = (truths[part], probabilities, truths["dev"], recall, CONFIDENCE)

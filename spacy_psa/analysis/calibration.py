@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from spacy_psa.pipeline.chain.decoders import Decode
 
 CRITERION = "negative log likelihood of the gold analyses, nats a sentence"
-
-
 SpanKind = SpanLabeler | NestedSpanLabeler
 
 
@@ -90,36 +89,35 @@ def calibrate(
         )
     if figure is not None:
         check_matplotlib()
-    nlp = open_stored(model, output, gpu_id)
-    kinds = (SpanLabeler, NestedSpanLabeler)
-    component = find_pipe(nlp, pipe, kinds, "crf_ner, crf_chunker or crf_spans")
-    writes, component.confidence = component.confidence, True
-    register()
-    data = {name: _read(nlp, component, path) for name, path in paths.items()}
-    likelihoods = {
-        name: Likelihood(component, with_upstream(nlp, component.name, examples))
-        for name, examples in data.items()
-    }
-    promised = [name for name in CALIBRATED if getattr(component, name) is not None]
-    before = component.temperature, component.decode
-    fitted = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
-    after = fitted, component.decode if decode is None else decode
-    states = []
-    for name, examples in data.items():
-        for when, settings in (("before", before), ("after", after)):
-            component.temperature, component.decode = settings
-            figures, diagram = _measure(nlp, component, examples, bins)
-            figures["nll"] = likelihoods[name].at(component.temperature)[0]
-            temperature, decode = settings
-            states.append(State(name, when, temperature, decode, figures, diagram))
-    # The figures first, so that the pipeline is not changed if they cannot be written.
-    if figure is not None:
-        last = states[-2:]
-        draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
-    if json_path is not None:
-        write_json(json_path, _record(nlp, model, component, paths, data, states))
-    component.confidence = writes  # the pipeline writes what it wrote before
-    store_settings(nlp, component, output)
+    kinds = SpanLabeler, NestedSpanLabeler
+    opened = calibrating(
+        model, pipe, kinds, "crf_ner, crf_chunker or crf_spans", paths, output, json_path, gpu_id
+    )
+    with opened as (nlp, component, record):
+        writes, component.confidence = component.confidence, True
+        register()
+        data = {name: _read(nlp, component, path) for name, path in paths.items()}
+        likelihoods = {
+            name: Likelihood(component, with_upstream(nlp, component.name, examples))
+            for name, examples in data.items()
+        }
+        promised = [name for name in CALIBRATED if getattr(component, name) is not None]
+        before = component.temperature, component.decode
+        fitted = fit_temperature(likelihoods["dev"]) if temperature is None else temperature
+        after = fitted, component.decode if decode is None else decode
+        states = []
+        for name, examples in data.items():
+            for when, settings in (("before", before), ("after", after)):
+                component.temperature, component.decode = settings
+                figures, diagram = _measure(nlp, component, examples, bins)
+                figures["nll"] = likelihoods[name].at(component.temperature)[0]
+                temperature, decode = settings
+                states.append(State(name, when, temperature, decode, figures, diagram))
+        if figure is not None:
+            last = states[-2:]
+            draw_reliability({f"{s.when}, T = {s.temperature:.3f}": s.bins for s in last}, figure)
+        record |= _figures(nlp, component, paths, data, states)
+        component.confidence = writes  # the pipeline writes what it wrote before
     return states, [name for name in promised if getattr(component, name) is None]
 
 
@@ -142,29 +140,46 @@ def calibrate_coverage(
     Raises:
         InputError: as `calibrate` and `cover`.
     """
-    nlp = open_stored(model, output, gpu_id)
-    kinds = "crf_ner, crf_chunker, crf_spans or crf_tagger"
-    component: SentenceLabeler = find_pipe(nlp, pipe, SentenceLabeler, kinds)
-    parts = cover(nlp, component, paths, level)
-    if json_path is not None:
-        assert component.coverage is not None
-        made = made_by(nlp, component, paths)
-        model_and_pipe = {"path": model, "pipe": component.name}
-        record = {"format": 1, "model": model_and_pipe, "coverage": component.coverage._asdict()}
-        write_json(
-            json_path, {**record, "temperature": component.temperature, "data": parts, **made}
-        )
-    store_settings(nlp, component, output)
+    what = "crf_ner, crf_chunker, crf_spans or crf_tagger"
+    opened = calibrating(model, pipe, SentenceLabeler, what, paths, output, json_path, gpu_id)
+    with opened as (nlp, component, record):
+        parts = cover(nlp, component, paths, level)
+        record["coverage"] = component.coverage._asdict()
+        record |= {"temperature": component.temperature, "data": parts}
     return component, parts
 
 
-def open_stored(model: str, output: Path | None, gpu_id: int) -> Language:
-    """Open a pipeline whose settings can be stored."""
+@contextmanager
+def calibrating(
+    model: str,
+    pipe: str | None,
+    kind: type | tuple[type, ...],
+    what: str,
+    paths: Mapping[str, Path],
+    output: Path | None,
+    json_path: Path | None,
+    gpu_id: int,
+) -> Iterator[tuple[Language, Any, dict[str, Any]]]:
+    """Open a pipeline for a block that calibrates one component, and store what it found.
+
+    The record is written first, so that the pipeline is not changed if that fails, or the block
+    does. The arguments are those of `calibrate`, `find_pipe` and `provenance`.
+
+    Yields:
+        The pipeline, the component, and the record, which the block completes.
+    """
     if output is not None:
         check_free(output)
     elif not Path(model).is_dir():
         raise InputError(f"{model}: is not a folder that can be changed; add --output FOLDER")
-    return load_pipeline(model, gpu_id)
+    nlp = load_pipeline(model, gpu_id)
+    component = find_pipe(nlp, pipe, kind, what)
+    record: dict[str, Any] = {"format": 1, "model": {"path": model, "pipe": component.name}}
+    yield nlp, component, record
+    if json_path is not None:
+        origin = provenance([*paths.values(), nlp.path / component.name / "model"])
+        write_json(json_path, {**record, "checksums": origin.pop("data"), **origin})
+    _store_settings(nlp, component, output)
 
 
 def _read(nlp: Language, component: SpanKind, path: Path) -> list[Example]:
@@ -194,9 +209,8 @@ def _measure(
     return {"f1": judged.f1, **summary(judged, bins)}, reliability(judged, bins)
 
 
-def _record(
+def _figures(
     nlp: Language,
-    model: str,
     component: SpanKind,
     paths: Mapping[str, Path],
     data: dict[str, list[Example]],
@@ -204,8 +218,6 @@ def _record(
 ) -> dict[str, Any]:
     config = nlp.config.interpolate()
     return {
-        "format": 1,
-        "model": {"path": model, "pipe": component.name},
         "criterion": CRITERION,
         "temperature": {state.when: state.temperature for state in states},
         "decode": {state.when: state.decode for state in states},
@@ -222,19 +234,12 @@ def _record(
             }
             for name, path in paths.items()
         },
-        **made_by(nlp, component, paths),
         "seed": config.get("training", {}).get("seed"),
         "config": json.loads(json.dumps(config, default=str)),
     }
 
 
-def made_by(nlp: Language, component: SentenceLabeler, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return the provenance of a calibration."""
-    origin = provenance([*paths.values(), nlp.path / component.name / "model"])
-    return {"checksums": origin.pop("data"), **origin}
-
-
-def store_settings(nlp: Language, component: SentenceLabeler, output: Path | None) -> None:
+def _store_settings(nlp: Language, component: SentenceLabeler, output: Path | None) -> None:
     """Store the settings of the component, the only part that differs from the loaded pipeline.
 
     In place, one file is replaced. A new folder is a copy, which appears complete or not at all.

@@ -23,18 +23,16 @@ from numpy.typing import NDArray
 from spacy.language import Language
 from spacy.util import minibatch
 
-from spacy_psa.analysis.calibration import made_by, open_stored, store_settings
-from spacy_psa.corpora.atomic import write_json
+from spacy_psa.analysis.calibration import calibrating
+from spacy_psa.analysis.conformal import BATCH
 from spacy_psa.errors import InputError
-from spacy_psa.loading import find_pipe
-from spacy_psa.pipeline.chain.mention_counts import Form, TextCounts, count_mentions
+from spacy_psa.pipeline.chain.mention_counts import Form, TextCounts, count_mentions, form_of
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import Correction, CountCorrection
 from spacy_psa.pipeline.upstream import with_upstream
 from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_numbers
 
-BATCH = 64  # docs with probabilities in memory at a time
 DRAWS = 200
 SIZE = 20
 """The documents of a drawn corpus."""
@@ -67,7 +65,8 @@ def counted(nlp: Language, pipe: SpanLabeler, path: Path) -> list[Counted]:
     for number, example, own in zip(numbers, examples, counts, strict=True):
         documents[number].counts.add(own)
         for span in pipe.store.reference(pipe.name, example.reference) or ():
-            documents[number].gold.append((span.label_, " ".join(span.text.split())))
+            place = span.start, span.end, span.label_
+            documents[number].gold.append(form_of(example.reference, place))
     if not any(document.gold for document in documents):
         raise InputError(
             f"{path}: there are no gold spans for {pipe.name}; use annotated documents"
@@ -173,18 +172,16 @@ def calibrate_counts(
         InputError: if there is no such component, a file has no gold annotation, or there are too
             few documents.
     """
-    nlp = open_stored(model, output, gpu_id)
-    component: SpanLabeler = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker")
-    data = {part: counted(nlp, component, path) for part, path in paths.items()}
-    try:
-        component.counts = fit_corrections(data["dev"], component.labels)
-    except InputError as error:
-        raise InputError(f"{paths['dev']}: {error}") from error
-    parts = {part: _rows(component, documents) for part, documents in data.items()}
-    if json_path is not None:
-        record = {"format": 1, "model": {"path": model, "pipe": component.name}, "data": parts}
-        write_json(json_path, {**record, **made_by(nlp, component, paths)})
-    store_settings(nlp, component, output)
+    what = "crf_ner or crf_chunker"
+    opened = calibrating(model, pipe, SpanLabeler, what, paths, output, json_path, gpu_id)
+    with opened as (nlp, component, record):
+        data = {part: counted(nlp, component, path) for part, path in paths.items()}
+        try:
+            component.counts = fit_corrections(data["dev"], component.labels)
+        except InputError as error:
+            raise InputError(f"{paths['dev']}: {error}") from error
+        parts = {part: _rows(component, documents) for part, documents in data.items()}
+        record["data"] = parts
     return component, parts
 
 

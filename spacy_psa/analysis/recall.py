@@ -19,6 +19,7 @@ the same losses.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,10 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch
 
-from spacy_psa.analysis.calibration import made_by, open_stored, store_settings
-from spacy_psa.analysis.conformal import as_saved, labelled_probabilities, observed_coverage
-from spacy_psa.corpora.atomic import write_json
+from spacy_psa.analysis.calibration import calibrating
+from spacy_psa.analysis.conformal import BATCH, as_saved, labelled_probabilities, observed_coverage
 from spacy_psa.corpora.unlabelled import read_texts
 from spacy_psa.errors import InputError
-from spacy_psa.loading import find_pipe
 from spacy_psa.pipeline.chain.redaction import shown_spans
 from spacy_psa.pipeline.chain.spans import SpanLabeler
 from spacy_psa.pipeline.coverage import Promise
@@ -45,9 +44,9 @@ from spacy_psa.scoring.result import read_examples
 from spacy_psa.sentences import document_numbers, name_of_document, unannotated
 
 Floats = NDArray[numpy.float64]
-BATCH = 64  # docs with probabilities in memory at a time
 ROUNDING = 1 - 1e-4
 """Lowers thresholds, since sentences in other batches have other rounding errors."""
+SHAPES: list[int | str] = ["IS_TITLE", "IS_UPPER", "IS_DIGIT", "IS_PUNCT"]
 RIDGE = 1.0
 """The weight of the squares of the weights in the logistic regression."""
 
@@ -97,6 +96,11 @@ def allowed_loss(documents: float, recall: float, confidence: float) -> float | 
     return low
 
 
+def effective_size(weights: Floats) -> float:
+    """Compute the number of documents that weighted ones count as, (Σ w)² / Σ w²."""
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.sum() else 0.0
+
+
 def recall_threshold(
     documents: Sequence[Sequence[float]],
     recall: float,
@@ -119,7 +123,7 @@ def recall_threshold(
     given = numpy.ones(len(documents)) if weights is None else numpy.array(weights, dtype=float)
     kept = [(numpy.array(p), w) for p, w in zip(documents, given, strict=True) if len(p)]
     w = numpy.array([weight for _, weight in kept])
-    size = float(w.sum() ** 2 / (w**2).sum()) if w.sum() else 0.0
+    size = effective_size(w)
     loss = allowed_loss(size, recall, confidence)
     if loss is None:
         needed = documents_needed(recall, confidence)
@@ -157,9 +161,7 @@ def features(pipe: SpanLabeler, docs: Sequence[Doc]) -> Floats:
     rows = iter(numbers)
     for batch in minibatch(docs, BATCH):
         for doc, analyses in zip(batch, pipe.analyses(batch)):
-            shapes = numpy.zeros(4)
-            for token in doc:
-                shapes += [token.is_title, token.is_upper, token.is_digit, token.is_punct]
+            shapes = doc.to_array(SHAPES).sum(0)
             spans = analyses.marginals[:, begins].sum(0)
             sums[next(rows)] += [len(doc), *spans, analyses.entropy, *shapes]
     sizes = numpy.maximum(sums[:, :1], 1)
@@ -235,41 +237,40 @@ def calibrate_recall(
     for option, value in (("--recall", recall), ("--confidence", confidence)):
         if not 0 < value < 1:
             raise InputError(f"{option} {value:g}: choose a number between 0 and 1, such as 0.95")
-    nlp = open_stored(model, output, gpu_id)
-    component: SpanLabeler = find_pipe(nlp, pipe, SpanLabeler, "crf_ner or crf_chunker")
-    if unknown := sorted({*labels} - {*component.labels}):
-        known = ", ".join(component.labels)
-        raise InputError(f"--label {unknown[0]}: {component.name} has the labels {known}")
-    data = {
-        part: with_upstream(nlp, component.name, read_examples(nlp, path))
-        for part, path in paths.items()
-    }
-    truths = {part: labelled_probabilities(component, each) for part, each in data.items()}
-    weights = _weights(nlp, component, data["dev"], target) if target else None
-    promises = dict(component.recall or {})
-    for label in labels or [""]:
-        documents = _of_label(truths["dev"], label)
-        try:
-            least = recall_threshold(documents, recall, confidence, weights)
-        except InputError as error:
-            place = f"{paths['dev']}: {label}: " if label else f"{paths['dev']}: "
-            raise InputError(f"{place}{error}") from error
-        count = sum(map(bool, documents))
-        promises[label] = Promise(recall, confidence, as_saved(least * ROUNDING), count)
-    component.recall = promises
-    rows = [
-        {"label": label or "all", "data": part, "least": promises[label].least}
-        | _observed(_of_label(truths[part], label), promises[label].least)
-        | _cost(component, each, label)
-        for label in labels or [""]
-        for part, each in data.items()
-    ]
-    if json_path is not None:
-        record = {"format": 1, "model": {"path": model, "pipe": component.name}}
-        promised = {"recall": recall, "confidence": confidence, "target": target and str(target)}
-        made = made_by(nlp, component, {**paths, **({"target": target} if target else {})})
-        write_json(json_path, {**record, **promised, "rows": rows, **made})
-    store_settings(nlp, component, output)
+    what, asked = "crf_ner or crf_chunker", list(labels or [""])
+    read = {**paths, "target": target} if target else paths
+    opened = calibrating(model, pipe, SpanLabeler, what, read, output, json_path, gpu_id)
+    with opened as (nlp, component, record):
+        if unknown := sorted({*labels} - {*component.labels}):
+            known = ", ".join(component.labels)
+            raise InputError(f"--label {unknown[0]}: {component.name} has the labels {known}")
+        data = {
+            part: with_upstream(nlp, component.name, read_examples(nlp, path))
+            for part, path in paths.items()
+        }
+        truths = {part: labelled_probabilities(component, each) for part, each in data.items()}
+        weights = _weights(nlp, component, data["dev"], target) if target else None
+        promises = dict(component.recall or {})
+        for label in asked:
+            documents = _of_label(truths["dev"], label)
+            try:
+                least = recall_threshold(documents, recall, confidence, weights)
+            except InputError as error:
+                place = f"{paths['dev']}: {label}: " if label else f"{paths['dev']}: "
+                raise InputError(f"{place}{error}") from error
+            count = sum(map(bool, documents))
+            promises[label] = Promise(recall, confidence, as_saved(least * ROUNDING), count)
+        component.recall = promises
+        costs = {part: _costs(component, each, asked) for part, each in data.items()}
+        rows = [
+            {"label": label or "all", "data": part, "least": promises[label].least}
+            | _observed(_of_label(truths[part], label), promises[label].least)
+            | costs[part][label]
+            for label in asked
+            for part in data
+        ]
+        record |= {"recall": recall, "confidence": confidence}
+        record |= {"target": target and str(target), "rows": rows}
     return component, rows
 
 
@@ -301,16 +302,28 @@ def _observed(documents: Sequence[Sequence[float]], least: float) -> dict[str, A
     }
 
 
-def _cost(pipe: SpanLabeler, examples: Sequence[Example], label: str) -> dict[str, Any]:
-    labels = [label] if label else pipe.labels
-    shown = unsure = gold = 0
+def _costs(
+    pipe: SpanLabeler, examples: Sequence[Example], asked: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Compute what showing the spans of each label costs, or of all labels for ""."""
+    labels = {label: [label] if label else pipe.labels for label in asked}
+    every = [name for names in labels.values() for name in names]
+    shown, unsure, gold = (Counter[str]() for _ in range(3))
     for batch in minibatch(examples, BATCH):
         docs = [example.predicted for example in batch]
-        sets = shown_spans(pipe, docs, labels)
+        sets = shown_spans(pipe, docs, every)
         for example, spans, analyses in zip(batch, sets, pipe.analyses(docs), strict=True):
             best = {(span.start, span.end, span.label_) for span in analyses.best}
-            shown += len(spans)
-            unsure += any((span.start, span.end, span.label_) not in best for span, _ in spans)
-            every = pipe.store.reference(pipe.name, example.reference) or ()
-            gold += sum(span.label_ in labels for span in every)
-    return {"shown": shown / gold if gold else None, "read": unsure / len(examples)}
+            reference = pipe.store.reference(pipe.name, example.reference) or ()
+            for label, names in labels.items():
+                own = [span for span, _ in spans if span.label_ in names]
+                shown[label] += len(own)
+                unsure[label] += any((s.start, s.end, s.label_) not in best for s in own)
+                gold[label] += sum(span.label_ in names for span in reference)
+    return {
+        label: {
+            "shown": shown[label] / gold[label] if gold[label] else None,
+            "read": unsure[label] / len(examples),
+        }
+        for label in asked
+    }

@@ -151,7 +151,7 @@ def _add_forms(
     scored = [(s + first, e + first, label, value) for s, e, label, value in scored]
     forms: dict[Form, list[Scored]] = {}
     for span in scored:
-        forms.setdefault(_form(analyses.doc, span), []).append(span)
+        forms.setdefault(form_of(analyses.doc, span), []).append(span)
     for form, spans in forms.items():
         *_, second, best = [0.0, *sorted(probability for *_, probability in spans)]
         if second > JOINT and best < CERTAIN:
@@ -160,15 +160,16 @@ def _add_forms(
         else:
             counts.absent[form] += sum(math.log1p(-probability) for *_, probability in spans)
     for a, b in _overlapping(scored):
-        pair = _form(analyses.doc, a), _form(analyses.doc, b)
+        pair = form_of(analyses.doc, a), form_of(analyses.doc, b)
         if pair[0] != pair[1]:
             neither = math.log(max(1 - a[3] - b[3], 1 - CERTAIN))
             apart = math.log1p(-a[3]) + math.log1p(-b[3])
             counts.rivals[min(pair), max(pair)] += min(0.0, neither - apart)
 
 
-def _form(doc: Doc, span: Scored) -> Form:
-    start, end, label, _ = span
+def form_of(doc: Doc, span: Sequence[Any]) -> Form:
+    """Return the label and the text of (start, end, label, ...), its white space made alike."""
+    start, end, label = span[:3]
     return label, " ".join(doc[start:end].text.split())
 
 
